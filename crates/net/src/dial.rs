@@ -1,0 +1,228 @@
+//! Opens connections to a server, stamping each step.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use mcpace_record::{ConnectionId, EventKind, Side};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+use url::Url;
+
+use crate::{NetError, Sink};
+
+/// Scheme, host and port of a server.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Origin {
+    /// Whether to speak TLS.
+    pub tls: bool,
+    /// Host name or address, IPv6 without brackets.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+}
+
+impl Origin {
+    /// The origin of an `http` or `https` URL.
+    ///
+    /// # Errors
+    /// [`NetError::BadUrl`] for another scheme or a URL without a host.
+    pub fn of(url: &Url) -> Result<Self, NetError> {
+        let bad = |reason: &str| NetError::BadUrl { url: url.to_string(), reason: reason.to_owned() };
+        let tls = match url.scheme() {
+            "http" => false,
+            "https" => true,
+            _ => return Err(bad("it must start with http:// or https://")),
+        };
+        let host = url.host_str().ok_or_else(|| bad("it names no host"))?;
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let port = url.port_or_known_default().ok_or_else(|| bad("it names no port"))?;
+        Ok(Self { tls, host, port })
+    }
+
+    /// As it stands in a `Host` header: the port is left out where it is the scheme's own.
+    #[must_use]
+    pub fn authority(&self) -> String {
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        match (self.tls, self.port) {
+            (true, 443) | (false, 80) => host,
+            (_, port) => format!("{host}:{port}"),
+        }
+    }
+
+    /// As a URL without a path: `https://host:port`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("{}://{}", if self.tls { "https" } else { "http" }, self.authority())
+    }
+}
+
+/// Opens connections and notes `connect-start`, `connection-opened`, `tls-ready`, `connect-failed`.
+#[derive(Clone)]
+pub struct Dialer {
+    sink: Arc<Sink>,
+    tls: Arc<rustls::ClientConfig>,
+    limit: Duration,
+}
+
+/// A connection to a server, plain or TLS.
+pub enum Stream {
+    /// TCP.
+    Plain(TcpStream),
+    /// TLS over TCP; boxed, it is large.
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Dialer {
+    /// `limit` bounds TCP and TLS together. `extra_root` is a PEM certificate to trust beside the system's, for a server
+    /// with a certificate of its own.
+    ///
+    /// # Errors
+    /// [`NetError::Tls`] where `extra_root` is no certificate.
+    pub fn new(sink: Arc<Sink>, limit: Duration, extra_root: Option<&str>) -> Result<Self, NetError> {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if let Some(pem) = extra_root {
+            let refused = |reason: String| NetError::Tls { host: "the extra root certificate".to_owned(), reason };
+            let certificate = CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|e| refused(e.to_string()))?;
+            roots.add(certificate).map_err(|e| refused(e.to_string()))?;
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|e| NetError::Tls { host: "this machine".to_owned(), reason: e.to_string() })?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self { sink, tls: Arc::new(config), limit })
+    }
+
+    /// Opens a connection to `origin`, trying its addresses in turn; each try is a connection id of its own.
+    ///
+    /// `serves` is the front connection that this one is for, in the recorder.
+    ///
+    /// # Errors
+    /// The last address's error; a time limit; TLS refused.
+    pub async fn dial(
+        &self,
+        origin: &Origin,
+        serves: Option<ConnectionId>,
+    ) -> Result<(Stream, ConnectionId), NetError> {
+        match tokio::time::timeout(self.limit, self.dial_unlimited(origin, serves)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(NetError::TimeLimit { what: "connecting", limit: self.limit }),
+        }
+    }
+
+    async fn dial_unlimited(
+        &self,
+        origin: &Origin,
+        serves: Option<ConnectionId>,
+    ) -> Result<(Stream, ConnectionId), NetError> {
+        let refused = |reason: String| NetError::Connect { address: origin.authority(), reason };
+        let addresses = tokio::net::lookup_host((origin.host.as_str(), origin.port)).await;
+        let addresses: Vec<SocketAddr> = addresses.map_err(|e| refused(e.to_string()))?.collect();
+        let mut last = refused("its name has no address".to_owned());
+        for address in addresses {
+            let conn = self.sink.connection();
+            self.sink.note(EventKind::ConnectStart { conn, address: address.to_string() });
+            match TcpStream::connect(address).await {
+                Ok(stream) => return self.ready(stream, origin, address, conn, serves).await.map(|s| (s, conn)),
+                Err(error) => {
+                    let reason = error.to_string();
+                    self.sink.note(EventKind::ConnectFailed { conn, address: address.to_string(), reason: reason.clone() });
+                    last = refused(reason);
+                }
+            }
+        }
+        Err(last)
+    }
+
+    async fn ready(
+        &self,
+        stream: TcpStream,
+        origin: &Origin,
+        address: SocketAddr,
+        conn: ConnectionId,
+        serves: Option<ConnectionId>,
+    ) -> Result<Stream, NetError> {
+        let opened = EventKind::ConnectionOpened { side: Side::Back, conn, address: address.to_string(), serves };
+        self.sink.note(opened);
+        // Our own writes must never wait for an ACK; the peer's stalls stay visible (see `delayed-ack` in findings).
+        stream.set_nodelay(true).map_err(|reason| NetError::Io { what: "could not set TCP_NODELAY", reason })?;
+        if !origin.tls {
+            return Ok(Stream::Plain(stream));
+        }
+        let failed = |reason: String| NetError::Tls { host: origin.host.clone(), reason };
+        let name = ServerName::try_from(origin.host.clone()).map_err(|e| failed(e.to_string()))?;
+        match tokio_rustls::TlsConnector::from(Arc::clone(&self.tls)).connect(name, stream).await {
+            Ok(stream) => {
+                let version = stream.get_ref().1.protocol_version();
+                let protocol = version.map_or_else(|| "unknown".to_owned(), |v| format!("{v:?}"));
+                self.sink.note(EventKind::TlsReady { conn, protocol });
+                Ok(Stream::Tls(Box::new(stream)))
+            }
+            Err(error) => {
+                let reason = error.to_string();
+                self.sink.note(EventKind::ConnectFailed { conn, address: address.to_string(), reason: reason.clone() });
+                Err(failed(reason))
+            }
+        }
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Stream::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
+            Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Stream::Plain(stream) => stream.is_write_vectored(),
+            Stream::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}

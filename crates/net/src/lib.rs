@@ -1,0 +1,17 @@
+//! Instrumented transport: the recorder between any client and server, and our own client. Both turn sockets and pipes
+//! into [`mcpace_record::Event`]s on one clock.
+//!
+//! Design constraint: no reply is held back and nothing is judged here. Stamps are taken where bytes are read from or
+//! handed to a socket; parsing, redaction and writing follow after the bytes have been passed on.
+
+mod clock;
+mod dial;
+mod error;
+mod observe;
+mod sink;
+
+pub use clock::now;
+pub use dial::{Dialer, Origin, Stream};
+pub use error::NetError;
+pub use observe::{ReplyObserver, RequestObserver};
+pub use sink::{Sink, SinkOptions};

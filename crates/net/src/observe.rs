@@ -1,0 +1,244 @@
+//! Turns the bytes of one exchange's bodies into events. No I/O: whoever reads the bytes hands them in with their stamp.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use mcpace_record::{Digester, EventKind, ExchangeId, MessageNote, Nanos, ReplyEnding, Side};
+use mcpace_wire::sse;
+
+use crate::{Sink, now};
+
+/// Bodies and events past this size are counted and digested, but not read as messages.
+const MESSAGE_LIMIT: usize = 16 * 1024 * 1024;
+
+/// Watches a request's body.
+pub struct RequestObserver {
+    sink: Arc<Sink>,
+    ex: ExchangeId,
+    side: Side,
+    content_type: String,
+    digester: Digester,
+    bytes: u64,
+    text: Vec<u8>,
+}
+
+impl RequestObserver {
+    /// `side` is where the request is first seen: front in the recorder, back in our client.
+    #[must_use]
+    pub fn new(sink: Arc<Sink>, ex: ExchangeId, side: Side, content_type: &str) -> Self {
+        let content_type = content_type.to_owned();
+        Self { sink, ex, side, content_type, digester: Digester::default(), bytes: 0, text: Vec::new() }
+    }
+
+    /// The next piece of the body.
+    pub fn read(&mut self, chunk: &[u8]) {
+        self.bytes += chunk.len() as u64;
+        self.digester.update(chunk);
+        keep(&mut self.text, chunk);
+    }
+
+    /// The body ended at `at`; `passed` is when its last byte was handed on to the back side, in the recorder.
+    pub fn end(self, at: Nanos, passed: Option<Nanos>) {
+        let (sink, ex, bytes, digest) = (self.sink, self.ex, self.bytes, self.digester.finish());
+        let messages = MessageNote::of(&self.text);
+        let mut body = sink.redactor().body(&self.content_type, &self.text, sink.body_limit());
+        mark_cut(&mut body, self.text.len(), bytes);
+        sink.note_at(at, EventKind::RequestEnd { side: self.side, ex, bytes, digest, messages, body });
+        if let Some(passed) = passed {
+            let messages = Vec::new();
+            let body = None;
+            sink.note_at(passed, EventKind::RequestEnd { side: Side::Back, ex, bytes, digest, messages, body });
+        }
+    }
+}
+
+/// Watches a reply's body: server-sent events one by one, anything else as a whole.
+pub struct ReplyObserver {
+    sink: Arc<Sink>,
+    ex: ExchangeId,
+    both_sides: bool,
+    content_type: String,
+    shape: Shape,
+    digester: Digester,
+    bytes: u64,
+    ended: bool,
+}
+
+enum Shape {
+    Events(EventStream),
+    Whole(Vec<u8>),
+}
+
+struct EventStream {
+    decoder: sse::Decoder,
+    seq: u32,
+    /// When the first byte of the event in progress was there.
+    began: Option<Nanos>,
+    /// Complete on the back side, not yet handed to the front.
+    waiting: VecDeque<(u32, u64)>,
+    broken: bool,
+}
+
+impl ReplyObserver {
+    /// `both_sides` in the recorder, where [`ReplyObserver::passed`] follows each read.
+    #[must_use]
+    pub fn new(sink: Arc<Sink>, ex: ExchangeId, content_type: &str, both_sides: bool) -> Self {
+        let shape = if is_event_stream(content_type) {
+            Shape::Events(EventStream {
+                decoder: sse::Decoder::new(MESSAGE_LIMIT),
+                seq: 0,
+                began: None,
+                waiting: VecDeque::new(),
+                broken: false,
+            })
+        } else {
+            Shape::Whole(Vec::new())
+        };
+        let content_type = content_type.to_owned();
+        Self { sink, ex, both_sides, content_type, shape, digester: Digester::default(), bytes: 0, ended: false }
+    }
+
+    /// A piece of the body was read at `at`. Returns the events that it completed, for whoever consumes the stream.
+    pub fn read(&mut self, at: Nanos, chunk: &[u8]) -> Vec<sse::Event> {
+        if chunk.is_empty() {
+            return Vec::new();
+        }
+        if self.bytes == 0 {
+            self.sink.note_at(at, EventKind::ReplyBodyStart { side: Side::Back, ex: self.ex });
+            if self.both_sides {
+                self.sink.note(EventKind::ReplyBodyStart { side: Side::Front, ex: self.ex });
+            }
+        }
+        self.bytes += chunk.len() as u64;
+        self.digester.update(chunk);
+        match &mut self.shape {
+            Shape::Whole(text) => {
+                keep(text, chunk);
+                Vec::new()
+            }
+            Shape::Events(stream) => {
+                let complete = stream.read(&self.sink, self.ex, at, chunk);
+                if !self.both_sides {
+                    stream.waiting.clear();
+                }
+                complete
+            }
+        }
+    }
+
+    /// What was read so far has been handed to the front side's socket.
+    pub fn passed(&mut self) {
+        let Shape::Events(stream) = &mut self.shape else { return };
+        if stream.waiting.is_empty() {
+            return;
+        }
+        let at = now();
+        for (seq, bytes) in stream.waiting.drain(..) {
+            let kind = EventKind::ReplyEvent {
+                side: Side::Front,
+                ex: self.ex,
+                seq,
+                began: at,
+                bytes,
+                event: None,
+                id: None,
+                messages: Vec::new(),
+                body: None,
+            };
+            self.sink.note_at(at, kind);
+        }
+    }
+
+    /// The reply ended at `at`. Later calls are ignored, so that a dropped body can't overrule an orderly end.
+    pub fn end(&mut self, at: Nanos, ending: ReplyEnding) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        let (ex, bytes, digest) = (self.ex, self.bytes, self.digester.finish());
+        let (messages, body) = match &self.shape {
+            Shape::Events(_) => (Vec::new(), None),
+            Shape::Whole(text) => {
+                let mut body = self.sink.redactor().body(&self.content_type, text, self.sink.body_limit());
+                mark_cut(&mut body, text.len(), bytes);
+                (MessageNote::of(text), body)
+            }
+        };
+        self.sink.note_at(at, EventKind::ReplyEnd { side: Side::Back, ex, bytes, digest, ending, messages, body });
+        if self.both_sides {
+            let (side, messages, body) = (Side::Front, Vec::new(), None);
+            self.sink.note(EventKind::ReplyEnd { side, ex, bytes, digest, ending, messages, body });
+        }
+    }
+
+    /// The whole body of a reply that is no event stream, as far as it was kept.
+    #[must_use]
+    pub fn text(&self) -> &[u8] {
+        match &self.shape {
+            Shape::Whole(text) => text,
+            Shape::Events(_) => &[],
+        }
+    }
+}
+
+impl EventStream {
+    fn read(&mut self, sink: &Sink, ex: ExchangeId, at: Nanos, chunk: &[u8]) -> Vec<sse::Event> {
+        let mut complete = Vec::new();
+        if self.broken {
+            return complete;
+        }
+        self.decoder.feed(chunk);
+        loop {
+            match self.decoder.next_event() {
+                Ok(Some(event)) => {
+                    let began = self.began.take().unwrap_or(at);
+                    self.note(sink, ex, at, began, &event);
+                    complete.push(event);
+                }
+                Ok(None) => break,
+                // Past the limit the bytes still pass; only their meaning is lost, and the reply's end tells their size.
+                Err(_) => {
+                    self.broken = true;
+                    break;
+                }
+            }
+        }
+        self.began = self.decoder.is_mid_event().then(|| self.began.unwrap_or(at));
+        complete
+    }
+
+    fn note(&mut self, sink: &Sink, ex: ExchangeId, at: Nanos, began: Nanos, event: &sse::Event) {
+        let bytes = self.decoder.last_event_bytes() as u64;
+        let seq = self.seq;
+        self.seq += 1;
+        self.waiting.push_back((seq, bytes));
+        let kind = EventKind::ReplyEvent {
+            side: Side::Back,
+            ex,
+            seq,
+            began,
+            bytes,
+            event: event.event.clone(),
+            id: event.id.clone(),
+            messages: MessageNote::of(event.data.as_bytes()),
+            body: sink.redactor().body("application/json", event.data.as_bytes(), sink.body_limit()),
+        };
+        sink.note_at(at, kind);
+    }
+}
+
+/// Whether a `Content-Type` is that of server-sent events (WHATWG HTML §9.2).
+fn is_event_stream(content_type: &str) -> bool {
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("text/event-stream")
+}
+
+fn keep(text: &mut Vec<u8>, chunk: &[u8]) {
+    let room = MESSAGE_LIMIT.saturating_sub(text.len());
+    text.extend_from_slice(&chunk[..chunk.len().min(room)]);
+}
+
+fn mark_cut(body: &mut Option<mcpace_record::Body>, kept: usize, bytes: u64) {
+    if let Some(body) = body {
+        body.cut |= (kept as u64) < bytes;
+    }
+}

@@ -1,0 +1,45 @@
+//! What can go wrong with a recording, told apart by whose fault it is.
+
+use thiserror::Error;
+
+/// Why a recording could not be read or written.
+#[derive(Debug, Error)]
+pub enum RecordError {
+    /// The environment's fault: reading or writing failed (disk full, permission, …).
+    #[error("could not read or write the recording: {0}")]
+    Io(#[from] std::io::Error),
+    /// The input's fault: this is no recording at all.
+    #[error("not a recording: {0}")]
+    NotARecording(String),
+    /// The input's fault: written by a later release.
+    #[error(
+        "this recording has format {found}; this mcpace reads {supported}: update mcpace to read it"
+    )]
+    NewerFormat {
+        /// The format that the file claims.
+        found: String,
+        /// The newest format that this release reads.
+        supported: &'static str,
+    },
+    /// The input's fault: one line inside the file is not an event.
+    #[error("line {line} of the recording is not an event: {reason}")]
+    BadLine {
+        /// Line number in the decompressed text, the head is line 1.
+        line: usize,
+        /// What the JSON reader said.
+        reason: String,
+    },
+}
+
+impl RecordError {
+    /// Stable code, for programs.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            RecordError::Io(_) => "io",
+            RecordError::NotARecording(_) => "not-a-recording",
+            RecordError::NewerFormat { .. } => "newer-format",
+            RecordError::BadLine { .. } => "bad-line",
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! The events of a recording: one closed enum, each with the ids that tie it to others.
+//!
+//! Two sides: [`Side::Front`] faces the client, [`Side::Back`] faces the server. The recorder sees both; our own
+//! instrumented client has only a back side. Each fact is written once, on the side where it is first seen: a request's
+//! body and messages on the front (or only) side, a reply's on the back; the other side carries stamps.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Digest, MessageNote, Nanos, ServerTiming};
+
+/// One thing that was seen, and when.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// When, on the recording's clock.
+    pub at: Nanos,
+    /// What.
+    #[serde(rename = "event")]
+    pub kind: EventKind,
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub u64);
+    };
+}
+
+id!(
+    /// One transport connection of one side. Unique in its recording, both sides together.
+    ConnectionId
+);
+id!(
+    /// One HTTP request with its reply. The same id on both sides of the recorder.
+    ExchangeId
+);
+id!(
+    /// One operation of the client's program (`connect`, `list`, `call`, …), from its start to its return.
+    CallId
+);
+
+/// Which side of the instrument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// Between the client and the recorder.
+    Front,
+    /// Between the instrument (recorder or our client) and the server.
+    Back,
+}
+
+/// Who ended a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Closer {
+    /// The MCP client.
+    Client,
+    /// The MCP server.
+    Server,
+    /// The instrument itself: a limit, a shutdown, or passing on the other side's close.
+    Instrument,
+}
+
+/// How a reply ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReplyEnding {
+    /// The body came whole.
+    Complete,
+    /// The client went away before the end.
+    ClientLeft,
+    /// The server broke off before the end.
+    ServerBroke,
+    /// No reply: the server could not be reached or spoke no HTTP. The client got a 502 from the recorder.
+    NoReply,
+    /// The recording stopped while the reply was still open.
+    Cut,
+}
+
+/// Where a line of stdio came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LineFrom {
+    /// The client's line, on the server's stdin.
+    Client,
+    /// The server's line, on its stdout.
+    Server,
+    /// The server's stderr: free text.
+    ServerStderr,
+}
+
+/// How an operation of the client's program ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CallOutcome {
+    /// It returned a result.
+    Ok,
+    /// It returned a tool's own error (`isError`).
+    ToolError,
+    /// It failed; the text is the program's, cut at 500 characters.
+    Failed(String),
+}
+
+/// One HTTP header as recorded: secrets already redacted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header(pub String, pub String);
+
+/// A body's text as recorded: redacted, UTF-8, possibly cut.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Body {
+    /// The text.
+    pub text: String,
+    /// Whether the text is less than the body was: cut at the instrument's limit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+}
+
+/// What was seen. Times are in [`Event::at`] unless a field says otherwise; sizes are bytes of the decoded HTTP body.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum EventKind {
+    /// A connection is being opened by the instrument (back side only).
+    ConnectStart {
+        /// The new connection.
+        conn: ConnectionId,
+        /// Socket address or process that is being reached.
+        address: String,
+    },
+    /// A connection stands: accepted (front) or TCP established (back).
+    ConnectionOpened {
+        /// Front or back.
+        side: Side,
+        /// The connection.
+        conn: ConnectionId,
+        /// The peer's socket address.
+        address: String,
+        /// On the back side of the recorder: the front connection that this one serves.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        serves: Option<ConnectionId>,
+    },
+    /// The TLS handshake is done (back side).
+    TlsReady {
+        /// The connection.
+        conn: ConnectionId,
+        /// Protocol version as rustls names it, e.g. `TLSv1_3`.
+        protocol: String,
+    },
+    /// Connecting failed (back side).
+    ConnectFailed {
+        /// The connection that never was.
+        conn: ConnectionId,
+        /// Whom it was to reach.
+        address: String,
+        /// The system's words.
+        reason: String,
+    },
+    /// A connection ended.
+    ConnectionClosed {
+        /// Front or back.
+        side: Side,
+        /// The connection.
+        conn: ConnectionId,
+        /// Who ended it.
+        by: Closer,
+        /// The system's words where it was no orderly close (reset, time-out, …).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// A request's head: read (front) or written (back).
+    RequestHead {
+        /// Front or back.
+        side: Side,
+        /// The connection it travels on.
+        conn: ConnectionId,
+        /// The exchange.
+        ex: ExchangeId,
+        /// HTTP method.
+        method: String,
+        /// Request target: path and redacted query.
+        target: String,
+        /// Redacted headers, in order; left out on the back side of the recorder.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        headers: Vec<Header>,
+    },
+    /// A request's last byte: read (front) or written (back).
+    RequestEnd {
+        /// Front or back.
+        side: Side,
+        /// The exchange.
+        ex: ExchangeId,
+        /// Body size.
+        bytes: u64,
+        /// Identity of the body as it was sent, before redaction.
+        digest: Digest,
+        /// JSON-RPC messages in it; where first seen.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        messages: Vec<MessageNote>,
+        /// The body; where first seen.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        body: Option<Body>,
+    },
+    /// A reply's head: read (back) or handed to the socket (front).
+    ReplyHead {
+        /// Front or back.
+        side: Side,
+        /// The exchange.
+        ex: ExchangeId,
+        /// HTTP status code.
+        status: u16,
+        /// Redacted headers, in order; left out on the front side of the recorder.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        headers: Vec<Header>,
+    },
+    /// The first byte of a reply's body.
+    ReplyBodyStart {
+        /// Front or back.
+        side: Side,
+        /// The exchange.
+        ex: ExchangeId,
+    },
+    /// One server-sent event, complete: read (back) or handed to the socket (front).
+    ReplyEvent {
+        /// Front or back.
+        side: Side,
+        /// The exchange.
+        ex: ExchangeId,
+        /// Position in the stream, from 0.
+        seq: u32,
+        /// When its first byte was there; equals `at` where it came in one read.
+        began: Nanos,
+        /// Size on the wire, framing included.
+        bytes: u64,
+        /// The event's type where it isn't `message`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        event: Option<String>,
+        /// The event id, where there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+        /// JSON-RPC messages in its data; back side.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        messages: Vec<MessageNote>,
+        /// Its data; back side.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        body: Option<Body>,
+    },
+    /// A reply's end.
+    ReplyEnd {
+        /// Front or back.
+        side: Side,
+        /// The exchange.
+        ex: ExchangeId,
+        /// Body size.
+        bytes: u64,
+        /// Identity of the body as it was sent, before redaction.
+        digest: Digest,
+        /// Whole, or who broke it off.
+        ending: ReplyEnding,
+        /// JSON-RPC messages of a JSON body; back side.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        messages: Vec<MessageNote>,
+        /// A JSON or other text body; back side.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        body: Option<Body>,
+    },
+    /// One line of stdio, complete.
+    StdioLine {
+        /// Front or back: the recorder stamps when a line was read (the sender's side) and when it was passed on.
+        side: Side,
+        /// Who wrote it.
+        from: LineFrom,
+        /// When its first byte was there.
+        began: Nanos,
+        /// Size without the line end.
+        bytes: u64,
+        /// Identity of the line as it was sent, before redaction.
+        digest: Digest,
+        /// JSON-RPC messages in it; where first seen.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        messages: Vec<MessageNote>,
+        /// The line; where first seen.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        body: Option<Body>,
+    },
+    /// A server process was spawned.
+    ProcessStarted {
+        /// Its process id.
+        pid: u32,
+        /// The program's name; its arguments may hold secrets and are left out.
+        program: String,
+    },
+    /// A server process ended.
+    ProcessExited {
+        /// Its process id.
+        pid: u32,
+        /// Exit code, where it exited.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<i32>,
+        /// Signal number, where one ended it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signal: Option<i32>,
+    },
+    /// The client's program starts an operation; its own stamp.
+    CallStart {
+        /// The operation's id.
+        call: CallId,
+        /// `provider`, `connect`, `list`, `call`, `disconnect`.
+        operation: String,
+        /// The tool, for `call`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool: Option<String>,
+    },
+    /// The operation returned; the client program's own stamp.
+    CallEnd {
+        /// The operation's id.
+        call: CallId,
+        /// How.
+        outcome: CallOutcome,
+    },
+    /// The server told how long its layers took.
+    ServerTiming {
+        /// The exchange, over HTTP.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ex: Option<ExchangeId>,
+        /// The JSON-RPC id that it is about (JSON token), where known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+        /// The layers.
+        timing: ServerTiming,
+    },
+    /// Events that the instrument could not keep. An analysis of this recording must say so.
+    EventsLost {
+        /// How many.
+        count: u64,
+    },
+}

@@ -1,0 +1,247 @@
+//! What a recording keeps of a JSON-RPC message besides its text: enough to tie requests to replies.
+
+use mcpace_wire::jsonrpc::{Message, Outcome, Payload};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::{Digest, Nanos, digest};
+
+/// Where a server tells its layers' times, in a result's `_meta` (architecture: the runtime, layer clocks).
+pub const TIMING_KEY: &str = "dev.mcpace/timing";
+
+/// The four kinds of JSON-RPC 2.0 message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MessageKind {
+    /// Has a method and an id.
+    Request,
+    /// Has a method and no id.
+    Notification,
+    /// Has a result.
+    Result,
+    /// Has an error.
+    Error,
+}
+
+/// The outline of one JSON-RPC message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessageNote {
+    /// Which kind.
+    pub kind: MessageKind,
+    /// The id as its JSON token (`7`, `"a"`), where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The method of a request or notification.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// `params.name` of `tools/call` and `prompts/get`, `params.uri` of `resources/read`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Identity of `params` (requests) or `result` (results): equal content under another id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Digest>,
+    /// The JSON-RPC error code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<i64>,
+    /// Whether a tool's result has `isError: true`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_error: bool,
+    /// The server's own timing of this call, where it told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timing: Option<ServerTiming>,
+}
+
+/// How long the layers of a server took for one call, as the server itself says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerTiming {
+    /// HTTP, session checks, JSON-RPC parsing, writing the reply.
+    #[serde(rename = "transport_ns")]
+    pub transport: Nanos,
+    /// Name lookup, permissions, validation, serialisation.
+    #[serde(rename = "dispatch_ns")]
+    pub dispatch: Nanos,
+    /// The tool's own code.
+    #[serde(rename = "service_ns")]
+    pub service: Nanos,
+}
+
+impl ServerTiming {
+    /// Reads the standard `Server-Timing` header (W3C Server Timing) with the metrics `transport`, `dispatch` and
+    /// `service`, `dur` in milliseconds. `None` where none of the three is there.
+    #[must_use]
+    pub fn from_header(value: &str) -> Option<Self> {
+        let mut timing = ServerTiming::default();
+        let mut found = false;
+        for metric in value.split(',') {
+            let mut parts = metric.split(';').map(str::trim);
+            let layer = match parts.next() {
+                Some("transport") => &mut timing.transport,
+                Some("dispatch") => &mut timing.dispatch,
+                Some("service") => &mut timing.service,
+                _ => continue,
+            };
+            let millis = parts
+                .filter_map(|p| p.strip_prefix("dur="))
+                .find_map(|text| {
+                    text.trim_matches('"')
+                        .parse::<f64>()
+                        .ok()
+                        .filter(|ms| ms.is_finite() && *ms >= 0.0)
+                });
+            if let Some(millis) = millis {
+                *layer = Nanos((millis * 1e6).round() as u64);
+                found = true;
+            }
+        }
+        found.then_some(timing)
+    }
+}
+
+impl MessageNote {
+    /// The outlines of all messages in one JSON text: one, a batch's, or none where it is no JSON-RPC.
+    #[must_use]
+    pub fn of(json: &[u8]) -> Vec<MessageNote> {
+        match Payload::parse(json) {
+            Ok(payload) => payload
+                .messages()
+                .iter()
+                .map(MessageNote::of_message)
+                .collect(),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    /// Whether this is a request for `method`.
+    #[must_use]
+    pub fn requests(&self, method: &str) -> bool {
+        self.kind == MessageKind::Request && self.method.as_deref() == Some(method)
+    }
+
+    /// Whether this answers a request: a result or an error with an id.
+    #[must_use]
+    pub fn answers(&self) -> bool {
+        matches!(self.kind, MessageKind::Result | MessageKind::Error) && self.id.is_some()
+    }
+
+    fn of_message(message: &Message<'_>) -> MessageNote {
+        let mut note = MessageNote {
+            kind: MessageKind::Notification,
+            id: None,
+            method: None,
+            name: None,
+            content: None,
+            code: None,
+            is_error: false,
+            timing: None,
+        };
+        match message {
+            Message::Request(request) => {
+                note.kind = MessageKind::Request;
+                note.id = Some(request.id.to_string());
+                note.asked(&request.method, request.params);
+            }
+            Message::Notification(notification) => {
+                note.asked(&notification.method, notification.params)
+            }
+            Message::Response(response) => {
+                note.id = response.id.as_ref().map(ToString::to_string);
+                match &response.outcome {
+                    Outcome::Result(result) => note.resulted(result),
+                    Outcome::Error(error) => {
+                        note.kind = MessageKind::Error;
+                        note.code = Some(error.code);
+                    }
+                }
+            }
+        }
+        note
+    }
+
+    fn asked(&mut self, method: &str, params: Option<&RawValue>) {
+        self.method = Some(method.to_owned());
+        if let Some(params) = params {
+            self.content = Some(digest(params.get().as_bytes()));
+            if matches!(method, "tools/call" | "prompts/get" | "resources/read") {
+                let named: Named = serde_json::from_str(params.get()).unwrap_or_default();
+                self.name = named.name.or(named.uri);
+            }
+        }
+    }
+
+    fn resulted(&mut self, result: &RawValue) {
+        self.kind = MessageKind::Result;
+        self.content = Some(digest(result.get().as_bytes()));
+        let shape: ResultShape = serde_json::from_str(result.get()).unwrap_or_default();
+        self.is_error = shape.is_error;
+        self.timing = shape.meta.and_then(|meta| meta.timing);
+    }
+}
+
+/// The part of `params` that names what is asked for.
+#[derive(Default, Deserialize)]
+struct Named {
+    name: Option<String>,
+    uri: Option<String>,
+}
+
+/// The part of a result that the outline keeps.
+#[derive(Default, Deserialize)]
+struct ResultShape {
+    #[serde(default, rename = "isError")]
+    is_error: bool,
+    #[serde(default, rename = "_meta")]
+    meta: Option<ResultMeta>,
+}
+
+#[derive(Deserialize)]
+struct ResultMeta {
+    #[serde(default, rename = "dev.mcpace/timing")]
+    timing: Option<ServerTiming>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_outlined_by_id_method_and_tool() {
+        let notes = MessageNote::of(
+            br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"greet","arguments":{"name":"x"}}}"#,
+        );
+        assert_eq!(notes.len(), 1);
+        assert!(notes[0].requests("tools/call"));
+        assert_eq!(notes[0].id.as_deref(), Some("7"));
+        assert_eq!(notes[0].name.as_deref(), Some("greet"));
+    }
+
+    #[test]
+    fn a_result_tells_its_error_flag_and_timing() {
+        let notes = MessageNote::of(
+            br#"{"jsonrpc":"2.0","id":"a","result":{"isError":true,"_meta":{"dev.mcpace/timing":
+               {"transport_ns":1,"dispatch_ns":2,"service_ns":3}}}}"#,
+        );
+        assert!(notes[0].answers() && notes[0].is_error);
+        assert_eq!(notes[0].timing.map(|t| t.service), Some(Nanos(3)));
+    }
+
+    #[test]
+    fn text_that_is_no_json_rpc_has_no_outline() {
+        assert!(MessageNote::of(b"<html>").is_empty());
+        assert!(MessageNote::of(b"[1,2").is_empty());
+    }
+
+    #[test]
+    fn the_server_timing_header_is_read_by_layer_and_strangers_are_passed_over() {
+        let timing = ServerTiming::from_header(
+            "cache;desc=\"x\", transport;dur=0.5, service;desc=tool;dur=2",
+        )
+        .unwrap();
+        assert_eq!(timing.transport, Nanos::from_micros(500));
+        assert_eq!(timing.service, Nanos::from_millis(2));
+        assert_eq!(ServerTiming::from_header("db;dur=3"), None);
+        assert_eq!(
+            ServerTiming::from_header("service;dur=-1, service;dur=nan"),
+            None
+        );
+    }
+}

@@ -1,0 +1,70 @@
+//! A whole recording in memory.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Event, EventKind};
+
+/// Which instrument made a recording; says what its sides mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Instrument {
+    /// The proxy between any client and an HTTP server: front and back side.
+    Recorder,
+    /// Between a client and a server process: front and back side.
+    StdioRecorder,
+    /// Our own client: back side only.
+    Client,
+}
+
+/// The first line of a recording: what was recorded, how and when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordingHead {
+    /// Which instrument.
+    pub instrument: Instrument,
+    /// Wall-clock start, RFC 3339, for people; every other time is on the monotonic clock.
+    pub started: String,
+    /// The release of mcpace that recorded.
+    pub mcpace: String,
+    /// What was reached: a redacted URL or a program's name.
+    pub upstream: String,
+}
+
+/// Events of one recording, in the order of their time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recording {
+    /// What it is a recording of.
+    pub head: RecordingHead,
+    events: Vec<Event>,
+    /// Whether the end is missing: the file was cut off, or the recorder was killed.
+    pub partial: bool,
+}
+
+impl Recording {
+    /// Sorts `events` by time; equal times keep their order.
+    #[must_use]
+    pub fn new(head: RecordingHead, mut events: Vec<Event>) -> Self {
+        // Two threads may append a few microseconds out of order, and a client program's stamps arrive after the fact.
+        events.sort_by_key(|event| event.at);
+        Self {
+            head,
+            events,
+            partial: false,
+        }
+    }
+
+    /// All events, earliest first.
+    #[must_use]
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// How many events the instrument could not keep.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        let lost = |event: &Event| match event.kind {
+            EventKind::EventsLost { count } => count,
+            _ => 0,
+        };
+        self.events.iter().map(lost).sum()
+    }
+}

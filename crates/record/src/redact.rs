@@ -1,0 +1,307 @@
+//! Takes secrets out of headers, request targets and bodies before an event is made of them.
+//!
+//! A secret becomes `[redacted 1f2e3d4c]`: eight digits of a seeded hash, so that the same token can be recognised within
+//! one recording and nowhere else. The seed is handed in (this crate has no randomness) and never written.
+//!
+//! What counts as a secret: the `authorization`, `proxy-authorization`, `cookie`, `set-cookie`, `mcp-session-id` and API
+//! key headers; OAuth's parameters and members (RFC 6749, RFC 7636, RFC 7591); passwords and API keys by member name.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use crate::Body;
+
+/// Members of JSON objects and form or query parameters that hold secrets wherever they stand.
+const SECRET_NAMES: [&str; 14] = [
+    "access_token",
+    "refresh_token",
+    "id_token",
+    "client_secret",
+    "code_verifier",
+    "registration_access_token",
+    "client_assertion",
+    "assertion",
+    "subject_token",
+    "actor_token",
+    "password",
+    "api_key",
+    "apikey",
+    "authorization",
+];
+
+/// Secret only in a query or a form, where they are OAuth's: a tool's argument may well be called `code`.
+const SECRET_PARAMETERS: [&str; 4] = ["code", "state", "token", "key"];
+
+const SECRET_HEADERS: [&str; 8] = [
+    "authorization",
+    "proxy-authorization",
+    "cookie",
+    "set-cookie",
+    "mcp-session-id",
+    "x-api-key",
+    "api-key",
+    "x-auth-token",
+];
+
+/// Redacts with one recording's seed.
+#[derive(Clone, Copy, Debug)]
+pub struct Redactor {
+    seed: u64,
+}
+
+impl Redactor {
+    /// `seed` should be random for each recording and kept nowhere.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self { seed }
+    }
+
+    /// A header's value as it may be recorded. The scheme of an `authorization` header stays readable.
+    #[must_use]
+    pub fn header<'a>(&self, name: &str, value: &'a str) -> Cow<'a, str> {
+        if name.eq_ignore_ascii_case("location") || name.eq_ignore_ascii_case("referer") {
+            return self.target(value);
+        }
+        if !SECRET_HEADERS
+            .iter()
+            .any(|secret| name.eq_ignore_ascii_case(secret))
+        {
+            return Cow::Borrowed(value);
+        }
+        match value.split_once(' ') {
+            Some((scheme, rest)) if name.to_ascii_lowercase().ends_with("authorization") => {
+                Cow::Owned(format!("{scheme} {}", self.mask(rest)))
+            }
+            _ => Cow::Owned(self.mask(value)),
+        }
+    }
+
+    /// A request target or URL with its secret query parameters and any user information masked.
+    #[must_use]
+    pub fn target<'a>(&self, target: &'a str) -> Cow<'a, str> {
+        let target = self.user_information(target);
+        let Some((path, query)) = target.split_once('?') else {
+            return target;
+        };
+        Cow::Owned(format!("{path}?{}", self.parameters(query)))
+    }
+
+    /// A body's text as it may be recorded, at most `limit` bytes of it. `None` where it is no UTF-8 text or `limit` is 0.
+    ///
+    /// A body that names a secret but is neither a form nor whole JSON is withheld, not guessed at.
+    #[must_use]
+    pub fn body(&self, content_type: &str, bytes: &[u8], limit: usize) -> Option<Body> {
+        if limit == 0 || bytes.is_empty() {
+            return None;
+        }
+        let text = std::str::from_utf8(bytes).ok()?;
+        let text = if content_type.starts_with("application/x-www-form-urlencoded") {
+            Cow::Owned(self.parameters(text))
+        } else if mentions_a_secret(text) {
+            Cow::Owned(self.json(text))
+        } else {
+            Cow::Borrowed(text)
+        };
+        Some(cut(&text, limit))
+    }
+
+    fn json(&self, text: &str) -> String {
+        match serde_json::from_str::<Value>(text) {
+            Ok(mut value) => {
+                self.mask_members(&mut value);
+                value.to_string()
+            }
+            Err(_) => self.mask(text),
+        }
+    }
+
+    fn mask_members(&self, value: &mut Value) {
+        match value {
+            Value::Object(members) => {
+                for (name, member) in members {
+                    match member {
+                        Value::String(text) if is_secret_name(name) => *text = self.mask(text),
+                        _ if is_secret_name(name) && !member.is_object() && !member.is_array() => {
+                            *member = Value::String(self.mask(&member.to_string()));
+                        }
+                        _ => self.mask_members(member),
+                    }
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.mask_members(item)),
+            Value::String(text) if text.starts_with(['{', '[']) && mentions_a_secret(text) => {
+                *text = self.json(text)
+            }
+            _ => {}
+        }
+    }
+
+    fn parameters(&self, text: &str) -> String {
+        let masked = text.split('&').map(|pair| match pair.split_once('=') {
+            Some((name, value)) if is_secret_name(name) || SECRET_PARAMETERS.contains(&name) => {
+                format!("{name}={}", self.mask(value))
+            }
+            _ => pair.to_owned(),
+        });
+        masked.collect::<Vec<_>>().join("&")
+    }
+
+    fn user_information<'a>(&self, target: &'a str) -> Cow<'a, str> {
+        let Some((scheme, rest)) = target.split_once("://") else {
+            return Cow::Borrowed(target);
+        };
+        let authority_end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        match rest[..authority_end].rfind('@') {
+            Some(at) => Cow::Owned(format!(
+                "{scheme}://{}{}",
+                self.mask(&rest[..at]),
+                &rest[at..]
+            )),
+            None => Cow::Borrowed(target),
+        }
+    }
+
+    fn mask(&self, secret: &str) -> String {
+        let hash = xxhash_rust::xxh3::xxh3_64_with_seed(secret.as_bytes(), self.seed);
+        format!("[redacted {:08x}]", hash >> 32)
+    }
+}
+
+fn is_secret_name(name: &str) -> bool {
+    SECRET_NAMES
+        .iter()
+        .any(|secret| name.eq_ignore_ascii_case(secret))
+}
+
+fn mentions_a_secret(text: &str) -> bool {
+    SECRET_NAMES
+        .iter()
+        .any(|name| contains_ignoring_case(text.as_bytes(), name.as_bytes()))
+}
+
+fn contains_ignoring_case(haystack: &[u8], needle: &[u8]) -> bool {
+    let (low, high) = (needle[0], needle[0].to_ascii_uppercase());
+    let mut rest = haystack;
+    while let Some(at) = rest.iter().position(|byte| *byte == low || *byte == high) {
+        rest = &rest[at..];
+        if rest.len() < needle.len() {
+            return false;
+        }
+        if rest[..needle.len()].eq_ignore_ascii_case(needle) {
+            return true;
+        }
+        rest = &rest[1..];
+    }
+    false
+}
+
+fn cut(text: &str, limit: usize) -> Body {
+    if text.len() <= limit {
+        return Body {
+            text: text.to_owned(),
+            cut: false,
+        };
+    }
+    let end = (0..=limit)
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0);
+    Body {
+        text: text[..end].to_owned(),
+        cut: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REDACTOR: Redactor = Redactor::new(42);
+
+    fn body(content_type: &str, text: &str) -> String {
+        REDACTOR
+            .body(content_type, text.as_bytes(), 10_000)
+            .unwrap()
+            .text
+    }
+
+    #[test]
+    fn secret_headers_lose_their_value_and_keep_their_scheme() {
+        let masked = REDACTOR.header("Authorization", "Bearer abc.def");
+        assert!(masked.starts_with("Bearer [redacted ") && !masked.contains("abc"));
+        assert!(
+            !REDACTOR
+                .header("Set-Cookie", "sid=abc; Path=/")
+                .contains("abc")
+        );
+        assert!(!REDACTOR.header("mcp-session-id", "abc").contains("abc"));
+        assert_eq!(REDACTOR.header("accept", "text/html"), "text/html");
+    }
+
+    #[test]
+    fn one_secret_is_recognised_again_and_two_differ() {
+        assert_eq!(
+            REDACTOR.header("cookie", "a"),
+            REDACTOR.header("cookie", "a")
+        );
+        assert_ne!(
+            REDACTOR.header("cookie", "a"),
+            REDACTOR.header("cookie", "b")
+        );
+        assert_ne!(
+            REDACTOR.header("cookie", "a"),
+            Redactor::new(43).header("cookie", "a")
+        );
+    }
+
+    #[test]
+    fn queries_and_forms_lose_oauth_parameters() {
+        let masked = REDACTOR.target("/callback?code=SECRET1&state=SECRET2&scope=read");
+        assert!(!masked.contains("SECRET") && masked.ends_with("scope=read"));
+        let form = body(
+            "application/x-www-form-urlencoded",
+            "grant_type=refresh_token&refresh_token=SECRET",
+        );
+        assert!(form.starts_with("grant_type=refresh_token&refresh_token=[redacted"));
+        assert!(
+            !REDACTOR
+                .header("location", "http://u:SECRET@h/cb?code=SECRET")
+                .contains("SECRET")
+        );
+    }
+
+    #[test]
+    fn json_loses_secret_members_at_any_depth_even_inside_text() {
+        let text = r#"{"a":[{"Access_Token":"SECRET"}],"b":"{\"client_secret\":\"SECRET\"}","password":12345}"#;
+        let masked = body("application/json", text);
+        assert!(
+            !masked.contains("SECRET") && !masked.contains("12345"),
+            "{masked}"
+        );
+    }
+
+    #[test]
+    fn a_tools_argument_called_code_stays() {
+        assert!(
+            body(
+                "application/json",
+                r#"{"params":{"arguments":{"code":"print(1)"}}}"#
+            )
+            .contains("print(1)")
+        );
+    }
+
+    #[test]
+    fn text_that_names_a_secret_and_is_no_json_is_withheld() {
+        assert!(!body("text/plain", "access_token: SECRET").contains("SECRET"));
+        assert!(!body("application/json", r#"{"access_token":"SECRET"#).contains("SECRET"));
+    }
+
+    #[test]
+    fn bodies_are_cut_at_a_character_and_say_so() {
+        let cut = REDACTOR.body("text/plain", "aé".as_bytes(), 2).unwrap();
+        assert_eq!((cut.text.as_str(), cut.cut), ("a", true));
+        assert_eq!(REDACTOR.body("text/plain", &[0xff], 10), None);
+    }
+}

@@ -1,0 +1,188 @@
+"""Folds one recording's trials, ledgers and findings into cases of a run. Pure: facts in, models out."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mcpace.report import words
+from mcpace.report.run import (
+    Case,
+    Evidence,
+    Finding,
+    Ledger,
+    Operation,
+    Phase,
+    ServerSplit,
+    Subject,
+    Summary,
+    Waterfall,
+    WaterfallExchange,
+)
+from mcpace.report.run import (
+    Mark as WaterfallMark,
+)
+
+NANOS = 1e9
+SHOWN_EVIDENCE = 12
+
+
+@dataclass
+class Trial:
+    """One operation, once."""
+
+    operation: Operation
+    seconds: float | None = None
+    """``None`` where it failed."""
+    call: int | None = None
+    """Its id in the recording; ``None`` where it left no trace on the wire."""
+    failure: str | None = None
+    unsupported: str | None = None
+
+
+@dataclass
+class Facts:
+    """What one subject did at one target."""
+
+    subject: Subject
+    target: str
+    tool: str | None
+    trials: list[Trial] = field(default_factory=list)
+    ledgers: list[dict[str, Any]] = field(default_factory=list)
+    findings: list[dict[str, Any]] = field(default_factory=list)
+    waterfalls: dict[int, dict[str, Any]] = field(default_factory=dict)
+    error: str | None = None
+    """Why the subject could not be measured at all, or to the end."""
+
+
+def cases(facts: Facts, operations: Sequence[Operation]) -> list[Case]:
+    """A case for each operation that was asked for, whether it could be measured or not."""
+    return [_case(facts, operation) for operation in operations]
+
+
+def slowest_warm(trials: Iterable[Trial]) -> Trial | None:
+    """The trial that a waterfall should show."""
+    timed = [trial for trial in trials if trial.seconds is not None and trial.call is not None]
+    return max(timed[1:] or timed, key=lambda trial: trial.seconds or 0.0, default=None)
+
+
+def _case(facts: Facts, operation: Operation) -> Case:
+    trials = [trial for trial in facts.trials if trial.operation == operation]
+    timed = [trial for trial in trials if trial.seconds is not None]
+    seconds = [trial.seconds for trial in timed if trial.seconds is not None]
+    failures = [trial.failure for trial in trials if trial.failure]
+    unsupported = next((trial.unsupported for trial in trials if trial.unsupported), None)
+    warm = timed[1:] or timed
+    return Case(
+        subject=facts.subject,
+        target=facts.target,
+        operation=operation,
+        tool=facts.tool if operation == "call" else None,
+        trials_s=seconds,
+        summary=Summary.of(seconds) if seconds else None,
+        ledger_s=_ledger(facts.ledgers, warm),
+        findings=_findings(facts, timed, warm),
+        waterfall=_waterfall(facts, timed),
+        failures=failures,
+        unsupported=unsupported,
+        error=_error(facts, seconds, failures, unsupported),
+    )
+
+
+def _error(facts: Facts, seconds: list[float], failures: list[str], unsupported: str | None) -> str | None:
+    if unsupported:
+        return None
+    if seconds and not failures:
+        return facts.error
+    return failures[0] if failures else facts.error
+
+
+def _ledger(ledgers: list[dict[str, Any]], warm: list[Trial]) -> Ledger | None:
+    calls = {trial.call for trial in warm}
+    chosen = [ledger for ledger in ledgers if ledger["call"] in calls]
+    if not chosen:
+        return None
+    parts = {name: _mean(ledger["parts"][name] for ledger in chosen) for name in chosen[0]["parts"]}
+    told = [ledger["told"] for ledger in chosen if ledger.get("told")]
+    split = None
+    if told:
+        split = ServerSplit(**{layer: _mean(t[f"{layer}_ns"] for t in told) for layer in ServerSplit.model_fields})
+    return Ledger.model_validate({**parts, "server_split": split})
+
+
+def _mean(nanos: Iterable[int]) -> float:
+    return statistics.fmean(nanos) / NANOS
+
+
+def _findings(facts: Facts, timed: list[Trial], warm: list[Trial]) -> list[Finding]:
+    calls = {trial.call for trial in timed}
+    warm_calls = {trial.call for trial in warm}
+    found = []
+    for finding in facts.findings:
+        affected = [cost for cost in finding["calls"] if cost["call"] in calls]
+        if affected:
+            # A cause that shows in the cold trial only (discovery, say) is costed by that trial.
+            costed = [cost for cost in affected if cost["call"] in warm_calls] or affected
+            found.append(_finding(facts, finding, affected, costed, len(timed)))
+    return sorted(found, key=lambda finding: finding.cost_s, reverse=True)
+
+
+def _finding(
+    facts: Facts, finding: dict[str, Any], affected: list[dict[str, Any]], costed: list[dict[str, Any]], trials: int
+) -> Finding:
+    starts = {ledger["call"]: ledger["start"] for ledger in facts.ledgers}
+    start = starts.get(affected[0]["call"], 0)
+    result = Finding(
+        code=finding["code"],
+        severity=finding["severity"],
+        confidence=finding["confidence"],
+        cost_s=_mean(cost["time_ns"] for cost in costed),
+        cost_requests=statistics.fmean(cost["requests"] for cost in costed),
+        cost_bytes=statistics.fmean(cost["bytes"] for cost in costed),
+        calls=len(affected),
+        of_calls=trials,
+        context=finding["context"],
+        evidence=[
+            Evidence(at_s=(item["at_ns"] - start) / NANOS, role=item["role"], event=item["event"])
+            for item in finding["evidence"][:SHOWN_EVIDENCE]
+        ],
+        disproof=finding["disproof"],
+    )
+    result.advice = words.advice_for(result.code, result.context)
+    return result
+
+
+def _waterfall(facts: Facts, timed: list[Trial]) -> Waterfall | None:
+    slowest = slowest_warm(timed)
+    if slowest is None or slowest.call is None or slowest.call not in facts.waterfalls:
+        return None
+    shape = facts.waterfalls[slowest.call]
+    return Waterfall(
+        trial=timed.index(slowest),
+        total_ms=(shape["end"] - shape["start"]) / 1e6,
+        exchanges=[_exchange(exchange) for exchange in shape["exchanges"]],
+    )
+
+
+def _exchange(shape: dict[str, Any]) -> WaterfallExchange:
+    return WaterfallExchange(
+        exchange=shape["ex"],
+        connection=shape.get("conn"),
+        label=_label(shape),
+        status=shape.get("status"),
+        phases=[
+            Phase(phase=phase["phase"], from_ms=phase["from_ns"] / 1e6, to_ms=phase["to_ns"] / 1e6)
+            for phase in shape["phases"]
+        ],
+        marks=[WaterfallMark(at_ms=mark["at_ns"] / 1e6, label=mark["label"]) for mark in shape["events"]],
+        duplicate_of=shape.get("duplicate_of"),
+    )
+
+
+def _label(shape: dict[str, Any]) -> str:
+    request = f"{shape.get('method') or ''} {shape.get('target') or ''}".strip()
+    rpc = " ".join(str(shape[key]) for key in ("rpc_method", "rpc_name") if shape.get(key))
+    identity = f" id {shape['rpc_id']}" if shape.get("rpc_id") is not None else ""
+    return f"{rpc}{identity} · {request}" if rpc else request

@@ -1,0 +1,158 @@
+"""TARGET: what an experiment is pointed at.
+
+A target is a URL, ``stdio:COMMAND``, ``profile:NAME``, or a name out of an ``mcp.json``. Text becomes a :class:`Target`
+once, here; commands are split into words and never given to a shell.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import secrets
+import shlex
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from mcpace import _core
+from mcpace.lab.errors import UsageProblem
+
+Auth = Literal["none", "bearer", "oauth"]
+
+TOKEN_VARIABLE = "MCPACE_TOKEN"
+GITHUB_TOKEN_VARIABLE = "MCPACE_GITHUB_TOKEN"
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool call: the tool's name and its arguments."""
+
+    name: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the calls go and how one gets in."""
+
+    name: str
+    """As the user gave it."""
+    profile: str | None = None
+    url: str | None = None
+    command: tuple[str, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+    """Extra environment variables of ``command``."""
+    auth: Auth = "none"
+    token: str | None = field(default=None, repr=False)
+    """For ``auth="bearer"``."""
+    tool: Tool | None = None
+    """What to call; ``None`` where the user named no tool."""
+
+    def authentication(self) -> dict[str, Any]:
+        """As adapters take it (adapters/README.md)."""
+        match self.auth:
+            case "none":
+                return {"kind": "none"}
+            case "bearer":
+                return {"kind": "bearer", "token": self.token}
+            case "oauth":
+                # Our own profile consents by itself; a real server's consent page needs a person and a browser.
+                return {"kind": "oauth", "consent": "follow" if self.profile else "browser"}
+
+
+GREET = Tool("greet", {"name": "mcpace"})
+
+
+def parse(text: str, *, config: Path | None = None, auth: Auth | None = None, tool: Tool | None = None) -> Target:
+    """Reads TARGET.
+
+    Raises :class:`UsageProblem` where it is none of the forms, with the nearest names.
+    """
+    target = _parse(text, config)
+    if auth is not None and target.profile is None:
+        target = replace(target, auth=auth)
+    if target.auth == "bearer" and target.token is None:
+        target = replace(target, token=_token(target))
+    return replace(target, tool=tool) if tool is not None else target
+
+
+def _parse(text: str, config: Path | None) -> Target:
+    if text.startswith("profile:"):
+        return _profile(text)
+    if text.startswith("stdio:"):
+        return Target(name=text, command=_words(text.removeprefix("stdio:")))
+    if text.startswith(("http://", "https://")):
+        if not urlsplit(text).hostname:
+            raise UsageProblem(f"{text!r} names no host: a URL target looks like http://127.0.0.1:8000/mcp")
+        return Target(name=text, url=text)
+    if config is not None:
+        return _configured(text, config)
+    profiles = [f"profile:{name}" for name in _core.PROFILES]
+    near = difflib.get_close_matches(text, profiles + list(_core.PROFILES), n=2, cutoff=0.5)
+    hint = f" Did you mean {' or '.join(n if n.startswith('profile:') else f'profile:{n}' for n in near)}?" if near else ""
+    raise UsageProblem(
+        f"{text!r} is no target: give a URL, stdio:COMMAND, profile:NAME, or a server's name with --config mcp.json.{hint}"
+    )
+
+
+def _profile(text: str) -> Target:
+    name = text.removeprefix("profile:")
+    if name not in _core.PROFILES:
+        near = difflib.get_close_matches(name, _core.PROFILES, n=1, cutoff=0.3)
+        hint = f" Did you mean profile:{near[0]}?" if near else ""
+        raise UsageProblem(f"there is no profile {name!r}; there are {', '.join(_core.PROFILES)}.{hint}")
+    auth: dict[str, Auth] = {"notion": "oauth", "github": "bearer"}
+    return Target(name=text, profile=name, auth=auth.get(name, "none"), tool=GREET)
+
+
+def _token(target: Target) -> str:
+    if target.profile is not None:
+        return os.environ.get(GITHUB_TOKEN_VARIABLE) or secrets.token_urlsafe(24)
+    token = os.environ.get(TOKEN_VARIABLE)
+    if not token:
+        raise UsageProblem(f"{target.name} needs a bearer token: put it into the environment variable {TOKEN_VARIABLE}")
+    return token
+
+
+def _words(command: str) -> tuple[str, ...]:
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError as error:
+        raise UsageProblem(f"cannot read the command {command!r}: {error}") from error
+    if not words:
+        raise UsageProblem("stdio: needs a command, as in stdio:'python server.py'")
+    return words
+
+
+def _configured(name: str, config: Path) -> Target:
+    servers = _servers(config)
+    entry = servers.get(name)
+    if not isinstance(entry, dict):
+        near = difflib.get_close_matches(name, servers, n=1, cutoff=0.3)
+        hint = f" Did you mean {near[0]}?" if near else f" It has: {', '.join(sorted(servers)) or 'none'}."
+        raise UsageProblem(f"{config} has no server {name!r}.{hint}")
+    if isinstance(entry.get("url"), str):
+        header = {k.lower(): v for k, v in (entry.get("headers") or {}).items()}.get("authorization", "")
+        if header.lower().startswith("bearer "):
+            return Target(name=name, url=entry["url"], auth="bearer", token=os.path.expandvars(header[7:]))
+        return Target(name=name, url=entry["url"])
+    if isinstance(entry.get("command"), str):
+        arguments = [str(argument) for argument in entry.get("args") or []]
+        environment = tuple((str(k), os.path.expandvars(str(v))) for k, v in (entry.get("env") or {}).items())
+        return Target(name=name, command=(entry["command"], *arguments), environment=environment)
+    raise UsageProblem(f"server {name!r} in {config} has neither url nor command")
+
+
+def _servers(config: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(config.read_text())
+    except OSError as error:
+        raise UsageProblem(f"cannot read {config}: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageProblem(f"{config} is not JSON: {error}") from error
+    for key in ("mcpServers", "servers"):
+        if isinstance(document, dict) and isinstance(document.get(key), dict):
+            return dict(document[key])
+    raise UsageProblem(f'{config} has no "mcpServers" object')

@@ -1,0 +1,326 @@
+"""The Run: one experiment's result, schema ``mcpace.run/1``. A run is a self-contained file; a history is a folder of runs.
+
+Design constraint: data only. Nothing here measures, and nothing here knows how a run will look; words for people are
+made in :mod:`mcpace.report.words`. Times are seconds in fields that end in ``_s`` and nanoseconds of the recording
+machine's ``CLOCK_MONOTONIC`` in fields that end in ``_ns``.
+
+Readers ignore members that they don't know, so that a run of a later minor release still loads.
+"""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+SCHEMA: Literal["mcpace.run/1"] = "mcpace.run/1"
+
+Kind = Literal["clients", "measure", "bisect", "demo"]
+Operation = Literal["provider", "connect", "list", "call", "disconnect"]
+
+
+class Model(BaseModel):
+    """Base of every part of a run."""
+
+    model_config = ConfigDict(populate_by_name=True, extra="ignore", ser_json_inf_nan="null")
+
+
+class Machine(Model):
+    """Where it ran, as far as it matters for comparing runs."""
+
+    system: str
+    """Kernel name and release."""
+    architecture: str
+    cpu: str
+    """Model name of the processor."""
+    cores: int
+    """Logical processors this process may use."""
+    memory_bytes: int
+    python: str
+
+
+class Subject(Model):
+    """What was measured: a release of an SDK, or our own instrumented client (``sdk="mcpace-client"``)."""
+
+    sdk: str
+    version: str | None = None
+    mode: str | None = None
+
+    def label(self) -> str:
+        """As users type it: ``python@1.12.1``, ``python@2.3.0:legacy``."""
+        text = self.sdk if self.version is None else f"{self.sdk}@{self.version}"
+        return text if self.mode is None else f"{text}:{self.mode}"
+
+
+class Summary(Model):
+    """Trials in one line. The first trial is cold (imports, discovery, registration) and stands apart: the other four
+    figures are over the trials after it, or over it alone where there is no other."""
+
+    first_s: float
+    median_s: float
+    mean_s: float
+    min_s: float
+    max_s: float
+
+    @classmethod
+    def of(cls, trials_s: list[float]) -> Summary:
+        """Summary of at least one trial."""
+        warm = trials_s[1:] or trials_s
+        return cls(
+            first_s=trials_s[0],
+            median_s=statistics.median(warm),
+            mean_s=statistics.fmean(warm),
+            min_s=min(warm),
+            max_s=max(warm),
+        )
+
+
+class Ledger(Model):
+    """Where the time of the operation went: mean over the warm trials, seconds. The parts add up to the mean."""
+
+    client_send: float = Field(alias="client.send")
+    """Client working before a request left."""
+    connect: float
+    """TCP and TLS of new connections."""
+    request: float
+    """A request's first byte to its last."""
+    server: float
+    """Request's last byte at the server to the first byte of the message with the result."""
+    response: float
+    """That message's first byte to its last."""
+    client_receive: float = Field(alias="client.receive")
+    """Result complete at the client to the operation's return (or the client's next request)."""
+    unaccounted: float
+    """The recorder's own passing time and whatever could not be attributed."""
+    server_split: ServerSplit | None = None
+    """``server`` by layer, where the server tells."""
+
+    def total(self) -> float:
+        """Sum of the parts."""
+        return sum(self.parts().values())
+
+    def parts(self) -> dict[str, float]:
+        """The parts by their dotted names, in the order of a call."""
+        return {
+            "client.send": self.client_send,
+            "connect": self.connect,
+            "request": self.request,
+            "server": self.server,
+            "response": self.response,
+            "client.receive": self.client_receive,
+            "unaccounted": self.unaccounted,
+        }
+
+
+class ServerSplit(Model):
+    """A server's own account of its layers, seconds."""
+
+    transport: float
+    dispatch: float
+    service: float
+
+
+class Evidence(Model):
+    """One event of the recording that proves a finding."""
+
+    at_s: float
+    """Seconds since the call's start."""
+    role: str
+    """What the event is in the finding's argument, e.g. ``first-request``, ``repeated-request``."""
+    event: int
+    """Index of the event in the recording."""
+
+
+class Finding(Model):
+    """A named cause. ``code`` is one of the closed list in docs/findings.md."""
+
+    code: str
+    severity: Literal["high", "medium", "low"]
+    confidence: str
+    cost_s: float
+    """Seconds a call, mean over the affected warm calls of this case."""
+    cost_requests: float = 0.0
+    """Extra requests a call."""
+    cost_bytes: float = 0.0
+    """Extra bytes a call."""
+    calls: int
+    """Trials of this case in which it was seen."""
+    of_calls: int
+    """Trials of this case."""
+    context: dict[str, Any] = {}
+    """The cause's own facts, from the first affected call."""
+    evidence: list[Evidence] = []
+    disproof: str = ""
+    """Code of the experiment that would disprove it."""
+    advice: str = ""
+    """One sentence of what to do."""
+
+
+class Change(Model):
+    """This case against the same target and operation of the first subject."""
+
+    against: str
+    """Label of the first subject."""
+    ratio: float
+    """This median over that median."""
+    low: float
+    high: float
+    """95 % bootstrap interval of the ratio."""
+    difference_s: float
+    """This median less that median."""
+
+
+class Phase(Model):
+    """A stretch of an exchange in a waterfall, milliseconds since the call's start."""
+
+    phase: str
+    from_ms: float
+    to_ms: float
+
+
+class Mark(Model):
+    """A moment in a waterfall."""
+
+    at_ms: float
+    label: str
+
+
+class WaterfallExchange(Model):
+    """One request with its reply, as a row of a waterfall."""
+
+    exchange: int
+    connection: int | None = None
+    label: str
+    """HTTP method and path, or the JSON-RPC method with its id and tool."""
+    status: int | None = None
+    phases: list[Phase] = []
+    marks: list[Mark] = []
+    duplicate_of: int | None = None
+
+
+class Waterfall(Model):
+    """One call's exchanges on one time axis."""
+
+    trial: int
+    """Which trial of the case, from 0."""
+    total_ms: float
+    exchanges: list[WaterfallExchange] = []
+
+
+class Case(Model):
+    """One subject × target × operation."""
+
+    subject: Subject
+    target: str
+    operation: Operation
+    tool: str | None = None
+    trials_s: list[float] = []
+    """Every trial that returned, in order, seconds."""
+    summary: Summary | None = None
+    ledger_s: Ledger | None = None
+    change: Change | None = None
+    findings: list[Finding] = []
+    waterfall: Waterfall | None = None
+    """The slowest warm trial."""
+    failures: list[str] = []
+    """What failed trials said, in order."""
+    unsupported: str | None = None
+    """Why this release can't do it, where it can't; then there are no trials and no error."""
+    error: str | None = None
+    """Why there is no (complete) measurement."""
+
+
+class Probe(Model):
+    """One release tried by a bisection."""
+
+    version: str
+    verdict: Literal["good", "bad", "untestable"]
+    reason: str
+    """The figures behind the verdict, or why it could not be tested."""
+    medians_s: dict[str, float] = {}
+    findings: list[str] = []
+
+
+class Bisection(Model):
+    """The search for the release that changed something; its answer is :attr:`Run.first_bad` or :attr:`Run.first_good`."""
+
+    sdk: str
+    target: str
+    good: str
+    bad: str
+    """Newer than ``good``: when did it break? Older: when was it mended?"""
+    neighbour: str | None
+    """The nearest testable release on the other side of the change."""
+    criterion: str
+    """What told good from bad."""
+    releases: int
+    """Published releases from one end to the other, both included."""
+    probes: list[Probe] = []
+    """Every release that was run, in the order of the search."""
+
+
+class Run(Model):
+    """One experiment."""
+
+    schema_: Literal["mcpace.run/1"] = Field(default=SCHEMA, alias="schema")
+    kind: Kind
+    started: str
+    """Wall clock, RFC 3339."""
+    machine: Machine
+    mcpace: str
+    """The release of mcpace that measured."""
+    partial: bool = False
+    """Interrupted: what is here was measured, the rest is missing."""
+    options: dict[str, Any] = {}
+    """What was asked for: trials, hold, …"""
+    versions: dict[str, dict[str, str]] = {}
+    """For each subject's label, every package of its environment with its exact version."""
+    cases: list[Case] = []
+    bisection: Bisection | None = None
+    first_bad: str | None = None
+    """Of a bisection: earliest release that behaves like ``bad``."""
+    first_good: str | None = None
+    """Of a bisection whose ``good`` is the newer end: earliest release after ``bad`` that behaves like ``good`` again."""
+    untestable: list[str] = []
+    """Of a bisection: releases beside the change that could not be tested; the change may be in one of them."""
+    recordings: dict[str, str] = {}
+    """For each ``subject × target``, the recording's file name, where one was kept."""
+
+    def to_json(self) -> str:
+        """The run as JSON text, by the schema's names."""
+        return self.model_dump_json(by_alias=True, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Run:
+        """Reads a run.
+
+        Raises :class:`RunFormatError` where it is none, or one of a newer schema.
+        """
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            raise RunFormatError(_why(error)) from error
+
+    @classmethod
+    def load(cls, path: Path) -> Run:
+        """Reads a run from a file."""
+        return cls.from_json(path.read_bytes())
+
+    @field_validator("schema_", mode="before")
+    @classmethod
+    def _known_schema(cls, value: object) -> object:
+        if isinstance(value, str) and value.startswith("mcpace.run/") and value != SCHEMA:
+            raise ValueError(f"its schema {value} is not {SCHEMA}, which this mcpace reads: update mcpace")
+        return value
+
+
+class RunFormatError(ValueError):
+    """The input is no run that this release can read."""
+
+
+def _why(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    place = ".".join(str(part) for part in first["loc"]) or "the top level"
+    return f"not a run: at {place}: {first['msg']}"
