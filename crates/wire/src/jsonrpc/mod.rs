@@ -1,0 +1,33 @@
+//! JSON-RPC 2.0 as MCP uses it: bytes to messages and back.
+//!
+//! Constraints: one pass over the envelope; `params`, `result` and `data` stay raw and borrowed, for whoever knows their
+//! type; strings are copied only where they have escapes. Every message is checked once, here, and nothing after it asks
+//! again.
+//!
+//! What peers can do to us:
+//! - **Depth**: the values that stay raw are skipped without recursion, so depth costs heap, not stack. Whoever parses
+//!   them into a tree later has [`serde_json`]'s limit of 128 levels.
+//! - **Duplicate members**: a second `id`, `method`, `params`, `result`, `error` or `jsonrpc` is refused, since two
+//!   parsers on a path might pick different ones. Unknown members are all kept, in order.
+//! - **UTF-8** is checked over the whole text, skipped parts included.
+//!
+//! Leniency, on purpose: `"params": null` and `"error": null` count as absent, since old clients send them; number ids of
+//! any spelling are kept. A lone surrogate escape is only refused where the string is read.
+//!
+//! Deliberately absent: matching replies to requests, limits on the size of the text (whoever reads bytes has those).
+
+mod error;
+mod id;
+mod message;
+mod object;
+mod read;
+pub(crate) mod token;
+mod write;
+
+pub use error::{ParseError, code};
+pub use id::Id;
+pub use message::{
+    ErrorObject, Members, Message, Notification, Outcome, Payload, Request, Response,
+};
+pub use read::DEFAULT_BATCH_LIMIT;
+pub use write::{write_error, write_notification, write_request, write_result};

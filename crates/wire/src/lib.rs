@@ -1,0 +1,21 @@
+//! The Model Context Protocol on the wire, in all five revisions: bytes in, messages out.
+//!
+//! Constraint: no I/O, no clock, no environment, no async. Everything here is a function of its input, so it can be
+//! fuzzed, replayed and tested without time passing. Whoever has a socket feeds it.
+//!
+//! Everything that a peer sends is hostile until parsed: each decoder has a limit and runs in linear time.
+//!
+//! - [`revision`]: which revisions there are and what each has.
+//! - [`jsonrpc`]: messages, borrowed from their text.
+//! - [`mcp`]: the types of each method's parameters and results.
+//! - [`sse`], [`lines`]: framing over HTTP and over stdio.
+//! - [`http`]: what the protocol demands of HTTP: headers, checks, status codes, challenges.
+
+pub mod http;
+pub mod jsonrpc;
+pub mod lines;
+pub mod mcp;
+pub mod revision;
+pub mod sse;
+
+pub use revision::Revision;
