@@ -1,0 +1,78 @@
+//! What a target has seen, so that a test can compare a recorder's story with the server's.
+//!
+//! Every count is of facts on the server's side. Deliberately absent: times, which belong to
+//! recordings.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+
+/// Counts since the target was started. All only grow, but [`Counters::open_connections`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Counters {
+    /// TCP connections accepted.
+    pub connections: u64,
+    /// Connections open now.
+    pub open_connections: u64,
+    /// Connections closed at once because too many were open.
+    pub refused_connections: u64,
+    /// TLS handshakes that failed.
+    pub failed_handshakes: u64,
+    /// HTTP requests of any kind, to any path.
+    pub http_requests: u64,
+    /// JSON-RPC requests that were served, by method; unknown methods are counted under `other`.
+    pub requests: BTreeMap<String, u64>,
+    /// JSON-RPC notifications that were accepted.
+    pub notifications: u64,
+    /// Tool executions, by tool: a call that reaches its tool twice counts twice.
+    pub tools: BTreeMap<String, u64>,
+    /// HTTP replies by status code.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Standalone GET streams opened.
+    pub standalone_streams: u64,
+    /// Sessions begun.
+    pub sessions_begun: u64,
+    /// Sessions ended by DELETE.
+    pub sessions_ended: u64,
+    /// Fetches of the protected resource's metadata.
+    pub resource_metadata_fetches: u64,
+    /// Fetches of the authorization server's metadata.
+    pub authorization_metadata_fetches: u64,
+    /// Dynamic client registrations that succeeded.
+    pub registrations: u64,
+    /// Authorization codes given out.
+    pub authorizations: u64,
+    /// Requests to the token endpoint, granted or not.
+    pub token_requests: u64,
+    /// Access tokens given out.
+    pub tokens_issued: u64,
+    /// Requests refused for want of a valid token.
+    pub unauthorized: u64,
+}
+
+/// The counters that a running target adds to.
+#[derive(Debug, Default)]
+pub(crate) struct Tally(Mutex<Counters>);
+
+impl Tally {
+    /// Changes the counts.
+    pub(crate) fn add(&self, change: impl FnOnce(&mut Counters)) {
+        change(&mut self.counters());
+    }
+
+    /// The counts as they are now.
+    pub(crate) fn snapshot(&self) -> Counters {
+        self.counters().clone()
+    }
+
+    fn counters(&self) -> MutexGuard<'_, Counters> {
+        // Counts are whole at every instant, so a poisoned lock is sound.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Adds one under a name.
+pub(crate) fn count<K: Ord>(counts: &mut BTreeMap<K, u64>, key: impl Into<K>) {
+    *counts.entry(key.into()).or_default() += 1;
+}

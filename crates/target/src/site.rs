@@ -1,0 +1,294 @@
+//! Paths: the MCP endpoint, and around it the metadata and the authorization server.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
+
+use http::header::{AUTHORIZATION, CACHE_CONTROL, CONNECTION, LOCATION, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, request};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::counters::{Tally, count};
+use crate::faults::FaultKind;
+use crate::oauth::{Answer, AuthorizationServer, TokenRefused};
+use crate::profile::ResponseMode;
+use crate::reply::{Shaper, bare, plain_json};
+use crate::script::Script;
+use crate::secret::Secret;
+use crate::session::Sessions;
+use crate::target::ENDPOINT;
+
+/// Larger request bodies are refused.
+const LARGEST_BODY: usize = 4 << 20;
+/// Slower request bodies are refused.
+const LONGEST_BODY: Duration = Duration::from_secs(30);
+
+const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
+const AUTHORIZATION_METADATA: &str = "/.well-known/oauth-authorization-server";
+
+/// Everything that answers requests: a profile's decisions and the state that they need.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) origin: String,
+    pub(crate) guard: Guard,
+    pub(crate) sessions: Option<Sessions>,
+    pub(crate) standalone_stream: bool,
+    pub(crate) response: ResponseMode,
+    pub(crate) server_timing: bool,
+    pub(crate) shaper: Shaper,
+    /// Requests that the `retry-after` fault could have refused: it refuses every other one.
+    pub(crate) refused_for_now: AtomicU64,
+    pub(crate) tally: Arc<Tally>,
+}
+
+/// What a request must show to be served.
+#[derive(Debug)]
+pub(crate) enum Guard {
+    Open,
+    Bearer(Secret),
+    OAuth(AuthorizationServer),
+}
+
+impl Site {
+    /// Answers one HTTP request, whatever it is.
+    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response<Script> {
+        self.tally.add(|counters| counters.http_requests += 1);
+        let (head, body) = request.into_parts();
+        let mut response = match self.route(&head, body).await {
+            Ok(response) | Err(response) => response,
+        };
+        if self.shaper.faults.is_on(FaultKind::ConnectionClose, "") {
+            response
+                .headers_mut()
+                .insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        self.tally
+            .add(|counters| count(&mut counters.statuses, response.status().as_u16()));
+        response
+    }
+
+    /// Both sides are answers; the error is one that was found early.
+    async fn route(
+        &self,
+        head: &request::Parts,
+        body: Incoming,
+    ) -> Result<Response<Script>, Response<Script>> {
+        let path = head.uri.path();
+        let serving_path = path.strip_prefix(ENDPOINT).is_some_and(|rest| {
+            rest.is_empty() || rest == "/" && self.shaper.faults.contains(FaultKind::Redirect)
+        });
+        if serving_path {
+            self.check_origin(&head.headers)?;
+            self.check_token(&head.headers)?;
+            return match head.method {
+                Method::POST => {
+                    let body = read(body).await?;
+                    self.post(head, &body).await
+                }
+                Method::GET => self.standalone(head).await,
+                Method::DELETE => self.end_session(head),
+                _ => Err(not_allowed()),
+            };
+        }
+        match &self.guard {
+            Guard::OAuth(server) => self.authorization(server, head, body).await,
+            Guard::Open | Guard::Bearer(_) => Err(bare(StatusCode::NOT_FOUND)),
+        }
+    }
+
+    /// A page of another site must not reach a server on loopback through its visitor's browser.
+    fn check_origin(&self, headers: &HeaderMap) -> Result<(), Response<Script>> {
+        let Some(origin) = headers.get(http::header::ORIGIN) else {
+            return Ok(());
+        };
+        let local = origin
+            .to_str()
+            .ok()
+            .and_then(|origin| origin.parse::<http::Uri>().ok())
+            .is_some_and(|origin| {
+                matches!(origin.host(), Some("localhost" | "127.0.0.1" | "[::1]"))
+            });
+        if local || origin.as_bytes() == self.origin.as_bytes() {
+            return Ok(());
+        }
+        Err(problem(
+            StatusCode::FORBIDDEN,
+            "this Origin may not use the target",
+        ))
+    }
+
+    fn check_token(&self, headers: &HeaderMap) -> Result<(), Response<Script>> {
+        let token = bearer_token(headers);
+        let refused = match (&self.guard, token) {
+            (Guard::Open, _) => return Ok(()),
+            (_, None) => None,
+            (Guard::Bearer(expected), Some(token)) if expected.equals(token) => return Ok(()),
+            (Guard::Bearer(_), Some(_)) => Some(TokenRefused::Unknown),
+            (Guard::OAuth(server), Some(token)) => match server.check(token, Instant::now()) {
+                Ok(()) => return Ok(()),
+                Err(refused) => Some(refused),
+            },
+        };
+        self.tally.add(|counters| counters.unauthorized += 1);
+        let mut response = problem(StatusCode::UNAUTHORIZED, "a valid bearer token is needed");
+        if let Ok(challenge) = HeaderValue::try_from(self.challenge(refused)) {
+            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+        }
+        Err(response)
+    }
+
+    /// RFC 6750 §3 and, for OAuth, RFC 9728 §5.1.
+    fn challenge(&self, refused: Option<TokenRefused>) -> String {
+        let mut parameters = Vec::new();
+        if let Some(refused) = refused {
+            let description = match refused {
+                TokenRefused::Unknown => "this token was not given out for this server",
+                TokenRefused::Expired => "this token has expired",
+                TokenRefused::OtherAudience => "this token is for another resource",
+            };
+            parameters.push(format!(
+                "error=\"invalid_token\", error_description=\"{description}\""
+            ));
+        }
+        if matches!(self.guard, Guard::OAuth(_)) {
+            let url = format!("{}{RESOURCE_METADATA}{ENDPOINT}", self.origin);
+            parameters.push(format!("resource_metadata=\"{url}\""));
+        }
+        if parameters.is_empty() {
+            parameters.push("realm=\"mcpace\"".to_owned());
+        }
+        format!("Bearer {}", parameters.join(", "))
+    }
+
+    async fn authorization(
+        &self,
+        server: &AuthorizationServer,
+        head: &request::Parts,
+        body: Incoming,
+    ) -> Result<Response<Script>, Response<Script>> {
+        let path = head.uri.path();
+        let is_resource_metadata = path
+            .strip_prefix(RESOURCE_METADATA)
+            .is_some_and(|rest| rest.is_empty() || rest == ENDPOINT);
+        let answer = match (&head.method, path) {
+            (&Method::GET, _) if is_resource_metadata => {
+                self.tally
+                    .add(|counters| counters.resource_metadata_fetches += 1);
+                Answer::Document(server.resource_metadata())
+            }
+            (&Method::GET, AUTHORIZATION_METADATA) => {
+                self.tally
+                    .add(|counters| counters.authorization_metadata_fetches += 1);
+                Answer::Document(server.authorization_metadata())
+            }
+            (&Method::GET, "/authorize") => {
+                server.authorize(head.uri.query().unwrap_or_default(), Instant::now())
+            }
+            (&Method::POST, "/register") => server.register(&read(body).await?),
+            (&Method::POST, "/token") => {
+                self.tally.add(|counters| counters.token_requests += 1);
+                let form = read(body).await?;
+                let authorization = text(&head.headers, &AUTHORIZATION);
+                server.token(&form, authorization, Instant::now())
+            }
+            (_, "/authorize" | "/register" | "/token" | AUTHORIZATION_METADATA) => {
+                return Err(not_allowed());
+            }
+            _ => return Err(bare(StatusCode::NOT_FOUND)),
+        };
+        Ok(self.answered(answer))
+    }
+
+    fn answered(&self, answer: Answer) -> Response<Script> {
+        let count = |change: fn(&mut crate::counters::Counters)| self.tally.add(change);
+        match answer {
+            Answer::Document(document) => json_reply(StatusCode::OK, &document),
+            Answer::Registered(client) => {
+                count(|counters| counters.registrations += 1);
+                unstored(json_reply(StatusCode::CREATED, &client))
+            }
+            Answer::Tokens(tokens) => {
+                count(|counters| counters.tokens_issued += 1);
+                unstored(json_reply(StatusCode::OK, &tokens))
+            }
+            Answer::Consent(location) => {
+                count(|counters| counters.authorizations += 1);
+                redirect(StatusCode::FOUND, &location)
+            }
+            Answer::Refusal(location) => redirect(StatusCode::FOUND, &location),
+            Answer::Error(error) => {
+                let status = match error.code {
+                    "invalid_client" => StatusCode::UNAUTHORIZED,
+                    _ => StatusCode::BAD_REQUEST,
+                };
+                let body = json!({"error": error.code, "error_description": error.description});
+                unstored(json_reply(status, &body))
+            }
+        }
+    }
+}
+
+/// The whole body, within limits of size and time.
+async fn read(body: Incoming) -> Result<Vec<u8>, Response<Script>> {
+    let collected = timeout(LONGEST_BODY, Limited::new(body, LARGEST_BODY).collect()).await;
+    match collected {
+        Ok(Ok(body)) => Ok(body.to_bytes().into()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(problem(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "the body is larger than 4 MiB",
+        )),
+        Ok(Err(_)) => Err(problem(StatusCode::BAD_REQUEST, "the body broke off")),
+        Err(_) => Err(problem(
+            StatusCode::REQUEST_TIMEOUT,
+            "the body took longer than 30 s",
+        )),
+    }
+}
+
+fn bearer_token(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = text(headers, &AUTHORIZATION)?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// A header's value as text, if it is there and is text.
+pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// An HTTP error outside of any JSON-RPC request.
+pub(crate) fn problem(status: StatusCode, description: &str) -> Response<Script> {
+    json_reply(status, &json!({"error": description}))
+}
+
+pub(crate) fn not_allowed() -> Response<Script> {
+    problem(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "this method is not served here",
+    )
+}
+
+/// A redirect; a place that is no header value can only come from a hostile client.
+pub(crate) fn redirect(status: StatusCode, location: &str) -> Response<Script> {
+    match HeaderValue::try_from(location) {
+        Ok(location) => {
+            let mut response = bare(status);
+            response.headers_mut().insert(LOCATION, location);
+            response
+        }
+        Err(_) => bare(StatusCode::BAD_REQUEST),
+    }
+}
+
+fn json_reply(status: StatusCode, body: &Value) -> Response<Script> {
+    plain_json(status, body.to_string().into_bytes())
+}
+
+fn unstored(mut response: Response<Script>) -> Response<Script> {
+    response
+        .headers_mut()
+        .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

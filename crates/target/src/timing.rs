@@ -1,0 +1,92 @@
+//! The clocks between the layers of one request.
+//!
+//! They run from the moment that the request's last byte has been read to the moment that the
+//! reply's head is handed over, and their sum is exactly that span. What happens to the body after
+//! its head (`first-byte`, `between-events`, `mid-result`, `stream-end`, the hold) is therefore in
+//! none of them: a peer sees it on the wire.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// The key in `_meta`, of a request that asks and of a result that tells.
+pub(crate) const META_KEY: &str = "dev.mcpace/timing";
+
+/// Time spent in dispatch and service for one JSON-RPC request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Inner {
+    pub(crate) dispatch: Duration,
+    pub(crate) service: Duration,
+}
+
+/// Time spent in each layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Layers {
+    transport: Duration,
+    inner: Inner,
+}
+
+impl Layers {
+    /// Transport is what is left of the whole exchange: `received` until `replying`, without what
+    /// all its requests (one, but for batches) spent further in.
+    pub(crate) fn new(received: Instant, replying: Instant, inner: Inner, all: &[Inner]) -> Self {
+        let further_in: Duration = all.iter().map(|one| one.dispatch + one.service).sum();
+        let whole = replying.saturating_duration_since(received);
+        Self {
+            transport: whole.saturating_sub(further_in),
+            inner,
+        }
+    }
+
+    /// For `_meta`, in nanoseconds.
+    pub(crate) fn meta(&self) -> Value {
+        json!({
+            "transport_ns": nanos(self.transport),
+            "dispatch_ns": nanos(self.inner.dispatch),
+            "service_ns": nanos(self.inner.service),
+        })
+    }
+
+    /// For the `Server-Timing` header (W3C Server Timing §3), in milliseconds.
+    pub(crate) fn header(&self) -> String {
+        let millis = |time: Duration| time.as_secs_f64() * 1e3;
+        format!(
+            "transport;dur={:.6}, dispatch;dur={:.6}, service;dur={:.6}",
+            millis(self.transport),
+            millis(self.inner.dispatch),
+            millis(self.inner.service),
+        )
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_layers_add_up_to_the_whole() {
+        let received = Instant::now();
+        let inner = Inner {
+            dispatch: Duration::from_micros(20),
+            service: Duration::from_millis(3),
+        };
+        let layers = Layers::new(
+            received,
+            received + Duration::from_millis(10),
+            inner,
+            &[inner],
+        );
+        assert_eq!(
+            layers.meta(),
+            json!({"transport_ns": 6_980_000, "dispatch_ns": 20_000, "service_ns": 3_000_000})
+        );
+        assert_eq!(
+            layers.header(),
+            "transport;dur=6.980000, dispatch;dur=0.020000, service;dur=3.000000"
+        );
+    }
+}
