@@ -170,6 +170,15 @@ impl ReplyObserver {
         }
     }
 
+    /// The retry time that the event stream named last, in milliseconds.
+    #[must_use]
+    pub fn retry(&self) -> Option<u64> {
+        match &self.shape {
+            Shape::Events(stream) => stream.decoder.retry(),
+            Shape::Whole(_) => None,
+        }
+    }
+
     /// The whole body of a reply that is no event stream, as far as it was kept.
     #[must_use]
     pub fn text(&self) -> &[u8] {

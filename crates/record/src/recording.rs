@@ -52,6 +52,12 @@ impl Recording {
         }
     }
 
+    /// Adds events that were stamped elsewhere on the same clock, such as a client program's own.
+    pub fn add(&mut self, events: Vec<Event>) {
+        self.events.extend(events);
+        self.events.sort_by_key(|event| event.at);
+    }
+
     /// All events, earliest first.
     #[must_use]
     pub fn events(&self) -> &[Event] {

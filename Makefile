@@ -1,0 +1,69 @@
+# mcpace: every task in one place. `make help` lists them.
+# Each task does its own set-up; the only things needed beforehand are named by scripts/doctor.py.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.toml Cargo.lock
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test test-rust test-python lint format lock docs bench-ledger bench-recorder fuzz clean
+
+help: ## List the tasks
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
+
+build: $(VENV)/.built ## Build everything; leaves the command at .venv/bin/mcpace
+
+demo: build ## The main job on embedded targets: real SDK releases, the cause of a regression, report.html
+	$(BIN)/mcpace demo
+
+test: test-rust test-python ## Run all tests
+
+test-rust: $(VENV)/.tools
+	cargo test --workspace --locked --quiet
+
+test-python: build
+	$(BIN)/pytest
+
+lint: build ## Check formatting, lints and types
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	$(BIN)/ruff check python tests adapters scripts benches
+	$(BIN)/ruff format --check python tests adapters scripts benches
+	$(BIN)/mypy
+
+format: build ## Format all sources
+	cargo fmt --all
+	$(BIN)/ruff format python tests adapters scripts benches
+	$(BIN)/ruff check --fix python tests adapters scripts benches
+
+docs: build ## Write the generated documents: command line reference, Run schema
+	$(BIN)/python scripts/generate_docs.py
+
+bench-ledger: build ## Accuracy of the ledger: delays injected into each layer in turn
+	$(BIN)/python benches/ledger/run.py
+
+bench-recorder: $(VENV)/.tools ## Cost of the recorder: latency, exchanges a second, memory of open streams
+	benches/recorder/run.sh
+
+fuzz: $(VENV)/.tools ## Run every fuzz target for a minute (needs cargo-fuzz)
+	fuzz/run.sh 60
+
+lock: $(VENV)/.tools ## Resolve the Python dependencies anew
+	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --no-emit-index-url --python-version 3.11 -o requirements.txt -q
+
+clean: ## Remove what was built
+	rm -rf target $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -f python/mcpace/_core*.so
+
+# uv's version is the one that requirements.txt pins, so that the first install and every later one agree.
+$(VENV)/.tools: requirements.txt scripts/doctor.py
+	@$(PYTHON) scripts/doctor.py
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep -oE '^uv==[0-9.]+' requirements.txt)"
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements.txt
+	@touch $@
+
+$(VENV)/.built: $(VENV)/.tools pyproject.toml $(RUST_SOURCES)
+	VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --locked --quiet
+	@touch $@

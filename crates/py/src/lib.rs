@@ -1,0 +1,40 @@
+//! The only crate that knows Python: `mcpace._core`, the lab's instruments for Python.
+//!
+//! Design constraint: a thin face. Every class holds one value of another crate and hands JSON-shaped facts over; nothing
+//! is decided here. Whatever waits does so without the interpreter's lock and can be interrupted by Ctrl-C. The types as
+//! Python sees them are in `python/mcpace/_core.pyi`.
+
+mod client;
+mod json;
+mod problem;
+mod recorder;
+mod recording;
+mod runtime;
+mod target;
+
+use pyo3::prelude::*;
+
+/// The compiled part of mcpace.
+#[pymodule]
+mod _core {
+    use super::{Bound, PyModule, PyModuleMethods, PyResult};
+
+    #[pymodule_export]
+    use super::client::Client;
+    #[pymodule_export]
+    use super::problem::{ClientProblem, EnvironmentProblem, Problem, UsageProblem};
+    #[pymodule_export]
+    use super::recorder::{Recorder, record_stdio};
+    #[pymodule_export]
+    use super::recording::Recording;
+    #[pymodule_export]
+    use super::target::Target;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("PROFILES", mcpace_target::Profile::ALL.map(|profile| profile.as_str()))?;
+        module.add("REVISIONS", mcpace_wire::revision::Revision::ALL.map(|revision| revision.as_str()))?;
+        module.add("FINDINGS", mcpace_explain::CODES)?;
+        module.add("VERSION", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,144 @@
+//! `Recording`: what an instrument saw, and what it means.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use mcpace_explain::{findings, ledgers, waterfall};
+use mcpace_record::{CallId, CallOutcome, Event, EventKind, Nanos, Reader, Writer};
+use pyo3::prelude::*;
+
+use crate::json;
+use crate::problem::{EnvironmentProblem, OrRaise, UsageProblem};
+
+/// Events of one recording, with the client program's own stamps added to them.
+#[pyclass(module = "mcpace._core", frozen)]
+pub(crate) struct Recording {
+    inner: Mutex<mcpace_record::Recording>,
+}
+
+impl Recording {
+    pub(crate) fn new(recording: mcpace_record::Recording) -> Self {
+        Self { inner: Mutex::new(recording) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, mcpace_record::Recording> {
+        // A recording is only ever replaced whole, so a panic elsewhere can't have left it half changed.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Recording {
+    /// Reads a recording from a file.
+    #[staticmethod]
+    fn load(py: Python<'_>, path: &str) -> PyResult<Self> {
+        py.detach(|| read(path)).map(Self::new)
+    }
+
+    /// Reads several stdio recordings, one a server process, as one.
+    #[staticmethod]
+    fn merge(py: Python<'_>, paths: Vec<String>) -> PyResult<Self> {
+        py.detach(|| {
+            let mut parts = paths.iter().map(|path| read(path));
+            let mut whole = parts.next().ok_or_else(|| UsageProblem::new_err("no recording to merge"))??;
+            for part in parts {
+                let part = part?;
+                whole.partial |= part.partial;
+                whole.add(part.events().to_vec());
+            }
+            Ok(Self::new(whole))
+        })
+    }
+
+    /// Adds an operation of the client's program by its own stamps; returns its id.
+    #[pyo3(signature = (operation, tool, start_ns, end_ns, outcome="ok", message=None))]
+    fn add_call(
+        &self,
+        operation: String,
+        tool: Option<String>,
+        start_ns: u64,
+        end_ns: u64,
+        outcome: &str,
+        message: Option<String>,
+    ) -> PyResult<u64> {
+        let outcome = match outcome {
+            "ok" => CallOutcome::Ok,
+            "tool-error" => CallOutcome::ToolError,
+            "failed" => CallOutcome::Failed(message.unwrap_or_default().chars().take(500).collect()),
+            other => return Err(UsageProblem::new_err(format!("no outcome is called {other:?}"))),
+        };
+        let mut recording = self.lock();
+        let last = recording.events().iter().filter_map(|event| match event.kind {
+            EventKind::CallStart { call, .. } => Some(call.0),
+            _ => None,
+        });
+        let call = CallId(last.max().unwrap_or(0) + 1);
+        recording.add(vec![
+            Event { at: Nanos(start_ns), kind: EventKind::CallStart { call, operation, tool } },
+            Event { at: Nanos(end_ns), kind: EventKind::CallEnd { call, outcome } },
+        ]);
+        Ok(call.0)
+    }
+
+    /// Writes it to a file.
+    fn save(&self, py: Python<'_>, path: &str) -> PyResult<()> {
+        py.detach(|| {
+            let cannot = |error: &dyn std::fmt::Display| EnvironmentProblem::new_err(format!("cannot write {path}: {error}"));
+            let recording = self.lock();
+            let file = File::create(path).map_err(|error| cannot(&error))?;
+            let mut writer = Writer::new(file, &recording.head).map_err(|error| cannot(&error))?;
+            for event in recording.events() {
+                writer.write(event).map_err(|error| cannot(&error))?;
+            }
+            writer.finish().map(|_| ()).map_err(|error| cannot(&error))
+        })
+    }
+
+    /// A ledger for each operation.
+    fn ledgers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let found = py.detach(|| ledgers(&self.lock()));
+        json::to_python(py, &found)
+    }
+
+    /// The causes that show.
+    fn findings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let found = py.detach(|| {
+            let recording = self.lock();
+            findings(&recording, &ledgers(&recording))
+        });
+        json::to_python(py, &found)
+    }
+
+    /// One operation's exchanges on a time axis; `None` where there is no such operation.
+    fn waterfall<'py>(&self, py: Python<'py>, call: u64) -> PyResult<Bound<'py, PyAny>> {
+        let shape = py.detach(|| waterfall(&self.lock(), CallId(call)));
+        json::to_python(py, &shape)
+    }
+
+    /// All events, earliest first.
+    fn events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        json::to_python(py, &self.lock().events())
+    }
+
+    /// Whether its end is missing.
+    #[getter]
+    fn partial(&self) -> bool {
+        self.lock().partial
+    }
+
+    /// How many events could not be kept.
+    #[getter]
+    fn lost(&self) -> u64 {
+        self.lock().lost()
+    }
+
+    fn __len__(&self) -> usize {
+        self.lock().events().len()
+    }
+}
+
+fn read(path: &str) -> PyResult<mcpace_record::Recording> {
+    let file = File::open(path).map_err(|error| UsageProblem::new_err(format!("cannot read {path}: {error}")))?;
+    Reader::read(BufReader::new(file)).or_raise()
+}

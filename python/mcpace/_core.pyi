@@ -1,0 +1,139 @@
+"""The compiled part: the lab's instruments. See crates/py for the other side.
+
+Everything that waits does so without the interpreter's lock, is bounded in time unless it says otherwise, and ends on
+Ctrl-C. Times ending in ``_ns`` are ``CLOCK_MONOTONIC`` (``time.monotonic_ns``).
+"""
+
+from typing import Any, Literal
+
+PROFILES: list[str]
+"""Names of the scripted targets."""
+REVISIONS: list[str]
+"""Protocol revisions, oldest first."""
+FINDINGS: list[str]
+"""Codes of all findings."""
+VERSION: str
+"""Version of the crates."""
+__file__: str
+
+class Problem(Exception):
+    """Base of what can go wrong in the instruments."""
+
+class UsageProblem(Problem):
+    """The caller's fault: the options make no sense."""
+
+class EnvironmentProblem(Problem):
+    """The environment's fault: a port, a file, a server that can't be reached."""
+
+class ClientProblem(Problem):
+    """An operation of :class:`Client` failed; the server's or the way's fault."""
+
+class Target:
+    """A scripted MCP server on loopback, on threads of its own."""
+
+    url: str
+    """Its endpoint."""
+    certificate_pem: str | None
+    """Its self-signed certificate, with ``tls``."""
+    def __new__(
+        cls,
+        profile: str,
+        *,
+        port: int = 0,
+        hold_s: float = 10.0,
+        faults: list[str] = ...,
+        tls: bool = False,
+        response: Literal["json", "sse"] | str | None = None,
+        token: str | None = None,
+        server_timing: bool = False,
+    ) -> Target: ...
+    def counters(self) -> dict[str, Any]:
+        """What reached it, by kind."""
+    def wait(self) -> None:
+        """Waits, without limit, until a signal comes."""
+    def stop(self) -> None:
+        """Ends it. Does nothing the second time."""
+
+class Recorder:
+    """The proxy between any client and an HTTP server."""
+
+    url: str
+    """Where the client should be pointed."""
+    failed: bool
+    """Whether writing the file failed."""
+    exchanges: int
+    """Exchanges seen so far."""
+    def __new__(
+        cls,
+        upstream: str,
+        *,
+        file: str | None = None,
+        keep: bool = True,
+        port: int = 0,
+        body_limit: int = 65536,
+        extra_root: str | None = None,
+        quickack: bool = False,
+    ) -> Recorder: ...
+    def recording(self) -> Recording:
+        """What was seen so far, where it is kept."""
+    def wait(self) -> None:
+        """Waits, without limit, until a signal comes."""
+    def stop(self) -> Recording:
+        """Ends it, completes the file, and returns what was seen."""
+
+class Recording:
+    """What an instrument saw, and what it means. Facts are dicts and lists; see crates/explain for their members."""
+
+    partial: bool
+    """Whether its end is missing."""
+    lost: int
+    """Events that could not be kept."""
+    @staticmethod
+    def load(path: str) -> Recording: ...
+    @staticmethod
+    def merge(paths: list[str]) -> Recording:
+        """Several stdio recordings, one a server process, as one."""
+    def add_call(
+        self,
+        operation: str,
+        tool: str | None,
+        start_ns: int,
+        end_ns: int,
+        outcome: str = "ok",
+        message: str | None = None,
+    ) -> int:
+        """Adds an operation of the client's program by its own stamps; returns its id."""
+    def save(self, path: str) -> None: ...
+    def ledgers(self) -> list[dict[str, Any]]: ...
+    def findings(self) -> list[dict[str, Any]]: ...
+    def waterfall(self, call: int) -> dict[str, Any]: ...
+    def events(self) -> list[dict[str, Any]]: ...
+    def __len__(self) -> int: ...
+
+class Client:
+    """Our instrumented client. Each operation returns ``{"call", "seconds", "result", …}`` or raises ClientProblem."""
+
+    def __new__(
+        cls,
+        endpoint: str | list[str],
+        *,
+        environment: dict[str, str] = ...,
+        revision: str | None = None,
+        auth: str = "none",
+        token: str | None = None,
+        consent: str = "browser",
+        limit_s: float = 60.0,
+        server_timing: bool = False,
+        standalone_get: bool = False,
+        extra_root: str | None = None,
+    ) -> Client: ...
+    def connect(self) -> dict[str, Any]: ...
+    def list_tools(self) -> dict[str, Any]: ...
+    def call_tool(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]: ...
+    def disconnect(self) -> None: ...
+    def recording(self) -> Recording: ...
+    def close(self) -> None:
+        """Ends the session and everything it opened."""
+
+def record_stdio(command: list[str], file: str, body_limit: int = 65536) -> int:
+    """Runs a server between this process's stdin and stdout, recording; returns its exit code."""

@@ -1,0 +1,45 @@
+"""``mcpace bisect``: the release that broke it, or mended it, by real runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mcpace.cli import options
+from mcpace.cli.deliver import deliver
+from mcpace.cli.progress import shown
+from mcpace.lab import bisect as lab
+from mcpace.lab import targets
+from mcpace.lab.plan import Settings
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("bisect")(bisect)
+
+
+def bisect(
+    sdk: Annotated[str, typer.Argument(help="The SDK, e.g. python.")],
+    good: Annotated[str, typer.Option(help="A release that is well.")],
+    bad: Annotated[str, typer.Option(help="A release that isn't. Older than --good: find the release that mended it.")],
+    target: Annotated[str, typer.Option(metavar="TARGET", help="URL, stdio:COMMAND, profile:NAME, or a name out of --config.")],
+    trials: options.Trials = 3,
+    hold: options.Hold = options.HOLD,
+    fault: options.Fault = [],  # noqa: B006 - typer copies it
+    tool: options.ToolName = None,
+    args: options.ToolArguments = None,
+    auth: options.Authentication = None,
+    config: options.Config = None,
+    time_limit: options.TimeLimit = options.TIME_LIMIT,
+    recordings: options.Recordings = None,
+    as_json: options.Json = False,
+    out: options.Out = None,
+    html: options.Html = None,
+) -> None:
+    """Find the first bad release between two, running only about log2(n) of them."""
+    place = targets.parse(target, config=config, auth=options.authentication(auth), tool=options.tool(tool, args))
+    settings = Settings(trials, hold, tuple(fault), time_limit, recordings)
+    with shown() as progress:
+        run = lab.run(sdk, good, bad, place, settings, progress)
+    deliver(run, as_json=as_json, out=out, page=html)

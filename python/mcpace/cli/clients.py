@@ -1,0 +1,48 @@
+"""``mcpace clients``: real SDK releases as clients, through the recorder."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mcpace.cli import options
+from mcpace.cli.deliver import check_codes, deliver
+from mcpace.cli.progress import shown
+from mcpace.lab import experiment, targets
+from mcpace.lab.errors import UsageProblem
+from mcpace.lab.plan import Plan, Settings
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("clients")(clients)
+
+
+def clients(
+    subjects: Annotated[list[str], typer.Argument(metavar="SDK@VERSION[:MODE]...", help="Releases, e.g. python@1.12.1.")],
+    target: Annotated[list[str], typer.Option("--target", metavar="TARGET", help="URL, stdio:COMMAND, profile:NAME, or a name out of --config. Repeatable.")],
+    trials: options.Trials = options.TRIALS,
+    hold: options.Hold = options.HOLD,
+    fault: options.Fault = [],  # noqa: B006 - typer copies it
+    tool: options.ToolName = None,
+    args: options.ToolArguments = None,
+    auth: options.Authentication = None,
+    config: options.Config = None,
+    time_limit: options.TimeLimit = options.TIME_LIMIT,
+    recordings: options.Recordings = None,
+    fail_on: options.FailOn = [],  # noqa: B006 - typer copies it
+    as_json: options.Json = False,
+    out: options.Out = None,
+    html: options.Html = None,
+) -> None:
+    """Run real SDK releases as clients against targets and find out where their time goes."""
+    if len(set(subjects)) < len(subjects):
+        raise UsageProblem("a release is named twice; each stands for one row")
+    check_codes(fail_on)
+    settings = Settings(trials, hold, tuple(fault), time_limit, recordings)
+    call, way_in = options.tool(tool, args), options.authentication(auth)
+    places = tuple(targets.parse(text, config=config, auth=way_in, tool=call) for text in target)
+    with shown() as progress:
+        run = experiment.run(Plan(tuple(subjects), places, settings), progress)
+    deliver(run, as_json=as_json, out=out, page=html, fail_on=fail_on)

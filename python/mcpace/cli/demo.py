@@ -1,0 +1,34 @@
+"""``mcpace demo``: the main job on embedded targets, in a minute."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from mcpace.cli import options
+from mcpace.cli.deliver import deliver
+from mcpace.cli.progress import shown
+from mcpace.lab import experiment, targets
+from mcpace.lab.plan import Plan, Settings
+
+RELEASES = ("python@1.11.0", "python@1.12.1", "python@1.13.0", "python@1.14.0")
+TARGETS = ("profile:simple", "profile:notion", "profile:github")
+TRIALS = 4
+"""One cold, and three that an interval can be made of."""
+HOLD_S = 1.0
+"""Long enough to be seen, short enough to wait for: at the real server it was about 10 s."""
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("demo")(demo)
+
+
+def demo(out: options.Out = None, html: options.Html = Path("report.html"), as_json: options.Json = False) -> None:
+    """Measure four releases of the Python SDK against three scripted servers and name the cause of a known regression."""
+    places = tuple(targets.parse(text) for text in TARGETS)
+    with shown() as progress:
+        run = experiment.run(Plan(RELEASES, places, Settings(TRIALS, HOLD_S)), progress)
+    run.kind = "demo"
+    deliver(run, as_json=as_json, out=out, page=html)

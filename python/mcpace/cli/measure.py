@@ -1,0 +1,54 @@
+"""``mcpace measure``: connect, list and call through our own instrumented client."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mcpace import _core
+from mcpace.cli import options
+from mcpace.cli.deliver import check_codes, deliver
+from mcpace.cli.progress import shown
+from mcpace.lab import measure as lab
+from mcpace.lab import targets
+from mcpace.lab.errors import UsageProblem
+from mcpace.lab.plan import Settings
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("measure")(measure)
+
+
+def measure(
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="URL, stdio:COMMAND, profile:NAME, or a name out of --config.")],
+    tool: options.ToolName = None,
+    args: options.ToolArguments = None,
+    revision: Annotated[str | None, typer.Option(help="Protocol revision to speak, e.g. 2025-06-18; negotiated unless given.")] = None,
+    auth: options.Authentication = None,
+    trials: options.Trials = options.TRIALS,
+    hold: options.Hold = options.HOLD,
+    fault: options.Fault = [],  # noqa: B006 - typer copies it
+    config: options.Config = None,
+    cacert: Annotated[Path | None, typer.Option(help="PEM certificate to trust beside the system's.")] = None,
+    time_limit: options.TimeLimit = options.TIME_LIMIT,
+    recordings: options.Recordings = None,
+    fail_on: options.FailOn = [],  # noqa: B006 - typer copies it
+    as_json: options.Json = False,
+    out: options.Out = None,
+    html: options.Html = None,
+) -> None:
+    """Connect to a server, list its tools and call one; split the time by layer and name causes.
+
+    Without --tool only a tool that the server marks read-only is called.
+    """
+    if revision is not None and revision not in _core.REVISIONS:
+        raise UsageProblem(f"there is no revision {revision!r}; there are {', '.join(_core.REVISIONS)}")
+    check_codes(fail_on)
+    place = targets.parse(target, config=config, auth=options.authentication(auth), tool=options.tool(tool, args))
+    settings = Settings(trials, hold, tuple(fault), time_limit, recordings)
+    with shown() as progress:
+        run = lab.run(place, settings, progress, revision=revision, extra_root=cacert)
+    deliver(run, as_json=as_json, out=out, page=html, fail_on=fail_on)

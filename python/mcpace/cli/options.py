@@ -1,0 +1,86 @@
+"""Options that several commands share, and how their words become values."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mcpace.lab.errors import UsageProblem
+from mcpace.lab.plan import DEFAULT_HOLD_S, DEFAULT_TIME_LIMIT_S, DEFAULT_TRIALS
+from mcpace.lab.targets import Tool
+
+UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+LONGEST = timedelta(days=1).total_seconds()
+
+
+def seconds(text: str) -> float:
+    """A length of time: ``2s``, ``250ms``, ``1.5m``; a bare number is seconds."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-zµ]*)", text.strip())
+    unit = UNITS.get(match[2] or "s") if match else None
+    if match is None or unit is None:
+        raise typer.BadParameter(f"{text!r} is no length of time: write 2s, 250ms or 1.5m")
+    value = float(match[1]) * unit
+    if value > LONGEST:
+        raise typer.BadParameter(f"{text!r} is longer than a day")
+    return value
+
+
+Trials = Annotated[int, typer.Option(help="Trials of each operation; the first is cold and shown apart.", min=1, max=1000)]
+Hold = Annotated[
+    float, typer.Option(parser=seconds, metavar="TIME", help="How long profile:notion keeps a stream open after the result.")
+]
+Fault = Annotated[list[str], typer.Option("--fault", metavar="KIND=SIZE", help="Inject a fault into profiles, e.g. tool=10ms.")]
+TimeLimit = Annotated[float, typer.Option(parser=seconds, metavar="TIME", help="Limit of each operation.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the run as JSON on stdout, and nothing else.")]
+Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the run as JSON to FILE.")]
+Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the report as one offline HTML file.")]
+Recordings = Annotated[
+    Path | None, typer.Option("--recordings", metavar="FOLDER", help="Keep the recordings, one file for each subject and target.")
+]
+Config = Annotated[Path | None, typer.Option(help="An mcp.json whose servers may be named as targets.")]
+ToolName = Annotated[str | None, typer.Option("--tool", help="The tool to call.")]
+ToolArguments = Annotated[str | None, typer.Option("--args", metavar="JSON", help="Its arguments, a JSON object.")]
+Authentication = Annotated[
+    str | None, typer.Option("--auth", metavar="none|bearer|oauth", help="How to get in; bearer reads MCPACE_TOKEN.")
+]
+FailOn = Annotated[
+    list[str], typer.Option("--fail-on", metavar="CODE", help="Exit with 1 where this finding shows; 'any' for every one.")
+]
+
+TRIALS = DEFAULT_TRIALS
+# Typer parses defaults by the option's parser too, so they are given as a user would.
+HOLD: Any = f"{DEFAULT_HOLD_S:g}s"
+TIME_LIMIT: Any = f"{DEFAULT_TIME_LIMIT_S:g}s"
+
+
+def tool(name: str | None, arguments: str | None) -> Tool | None:
+    """``--tool`` and ``--args`` as a call.
+
+    Raises :class:`UsageProblem` where the arguments are no JSON object or name no tool.
+    """
+    if arguments is None:
+        return None if name is None else Tool(name)
+    if name is None:
+        raise UsageProblem("--args needs --tool: which tool takes these arguments?")
+    try:
+        value = json.loads(arguments)
+    except ValueError as error:
+        raise UsageProblem(f"--args is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise UsageProblem(f"--args must be a JSON object, as in '{{\"text\": \"hi\"}}', not {type(value).__name__}")
+    return Tool(name, value)
+
+
+def authentication(text: str | None) -> Any:
+    """``--auth`` as the lab takes it.
+
+    Raises :class:`UsageProblem` for any other word.
+    """
+    if text not in (None, "none", "bearer", "oauth"):
+        raise UsageProblem(f"--auth takes none, bearer or oauth, not {text!r}")
+    return text

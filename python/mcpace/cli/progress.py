@@ -1,0 +1,60 @@
+"""Progress on stderr: a line with a bar and the time left on a terminal, notes only where stderr is no terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from mcpace.lab import progress
+
+
+class Shown:
+    """A :class:`mcpace.lab.progress.Progress` on a terminal."""
+
+    def __init__(self, bar: Progress) -> None:
+        self._bar = bar
+        self._task: TaskID = bar.add_task("", total=None)
+        self._started = False
+
+    def preparing(self, what: str) -> None:
+        """Shows set-up without a bar."""
+        self._bar.update(self._task, description=f"preparing {escape(what)}")
+
+    def begin(self, steps: int) -> None:
+        """Starts (or starts again) the bar."""
+        self._bar.reset(self._task, total=steps)
+        self._started = False
+
+    def step(self, what: str) -> None:
+        """A step ends where the next begins."""
+        self._bar.update(self._task, advance=1 if self._started else 0, description=escape(what))
+        self._started = True
+
+    def note(self, text: str) -> None:
+        """Leaves a line above the bar."""
+        self._bar.console.print(f"mcpace: {escape(text)}", highlight=False, soft_wrap=True)
+
+
+class Notes(progress.Silent):
+    """Notes only."""
+
+    def note(self, text: str) -> None:
+        """One line on stderr."""
+        print(f"mcpace: {text}", file=sys.stderr)
+
+
+@contextmanager
+def shown() -> Iterator[progress.Progress]:
+    """Progress for as long as the work lasts; the line is gone afterwards."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield Notes()
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TimeRemainingColumn(compact=True))
+    with Progress(*columns, console=console, transient=True) as bar:
+        yield Shown(bar)

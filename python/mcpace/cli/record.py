@@ -1,0 +1,50 @@
+"""``mcpace record``: the recorder alone, between any client and any server."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mcpace import _core
+from mcpace.lab import targets
+from mcpace.lab.errors import LabError, UsageProblem
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("record")(record)
+
+
+def record(
+    upstream: Annotated[str, typer.Option(metavar="URL|stdio:COMMAND", help="The real server.")],
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="The recording; mcpace-TIME.jsonl.zst unless given.")] = None,
+    port: Annotated[int, typer.Option(help="Port on loopback to listen on; 0 picks a free one.", min=0, max=65535)] = 0,
+    body_limit: Annotated[int, typer.Option(help="Bytes of each body to record; 0 for none.", min=0)] = 65_536,
+    cacert: Annotated[Path | None, typer.Option(help="PEM certificate to trust beside the system's.")] = None,
+) -> None:
+    """Record the traffic between a client and a server, over HTTP or stdio, until Ctrl-C or the server's end.
+
+    For stdio, give this command to your client in the place of the server's own.
+    """
+    file = out or Path(f"mcpace-{time.strftime('%Y%m%d-%H%M%S')}.jsonl.zst")
+    if upstream.startswith("stdio:"):
+        command = targets.parse(upstream).command
+        raise typer.Exit(_core.record_stdio(list(command), str(file), body_limit=body_limit))
+    if not upstream.startswith(("http://", "https://")):
+        raise UsageProblem(f"--upstream takes a URL or stdio:COMMAND, not {upstream!r}")
+    certificate = cacert.read_text() if cacert is not None else None
+    recorder = _core.Recorder(upstream, file=str(file), keep=False, port=port, body_limit=body_limit, extra_root=certificate)
+    print(f"mcpace: point your client at {recorder.url} (records {upstream} to {file}; Ctrl-C ends it)", file=sys.stderr)
+    try:
+        recorder.wait()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        recorder.stop()
+    if recorder.failed:
+        raise LabError(f"the recording in {file} is incomplete: writing failed (is the disk full?)")
+    print(f"mcpace: recorded {recorder.exchanges} exchanges in {file}", file=sys.stderr)

@@ -1,0 +1,48 @@
+"""``mcpace target``: a scripted target on its own, for trying any client against it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import sys
+from typing import Annotated
+
+import typer
+
+from mcpace import _core
+from mcpace.cli import options
+from mcpace.lab import targets
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("target")(target)
+
+
+def target(
+    profile: Annotated[str, typer.Argument(metavar="PROFILE", help=f"One of {', '.join(_core.PROFILES)}.")],
+    port: Annotated[int, typer.Option(help="Port on loopback; 0 picks a free one.", min=0, max=65535)] = 0,
+    hold: options.Hold = options.HOLD,
+    fault: options.Fault = [],  # noqa: B006 - typer copies it
+    response: Annotated[str | None, typer.Option(metavar="json|sse", help="How results are sent; the profile's own way unless given.")] = None,
+    tls: Annotated[bool, typer.Option(help="Serve HTTPS with a certificate of its own, printed on stdout.")] = False,
+    server_timing: Annotated[bool, typer.Option(help="Tell the layers' times with each reply.")] = False,
+) -> None:
+    """Run a scripted MCP server until Ctrl-C. profile:github takes the token in MCPACE_GITHUB_TOKEN."""
+    name = targets.parse(f"profile:{profile.removeprefix('profile:')}").profile
+    token = os.environ.get(targets.GITHUB_TOKEN_VARIABLE) or secrets.token_urlsafe(24)
+    server = _core.Target(
+        name, port=port, hold_s=hold, faults=fault, tls=tls, response=response, token=token, server_timing=server_timing
+    )
+    print(f"mcpace: {name} serves at {server.url}; Ctrl-C ends it", file=sys.stderr)
+    if name == "github" and targets.GITHUB_TOKEN_VARIABLE not in os.environ:
+        print(f"mcpace: its bearer token is {token} (or set {targets.GITHUB_TOKEN_VARIABLE})", file=sys.stderr)
+    if server.certificate_pem:
+        print(server.certificate_pem, end="", flush=True)
+    with contextlib.suppress(KeyboardInterrupt):
+        server.wait()
+    counters = server.counters()
+    server.stop()
+    print(json.dumps(counters, indent=1), file=sys.stderr)

@@ -1,0 +1,180 @@
+"""Which release changed it? A binary search over published releases, by real runs.
+
+The search itself (:func:`search`) is pure: it is handed releases and a judge. A release that can't run is stepped
+around, nearest first, and named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from mcpace.lab import adapters, releases
+from mcpace.lab.errors import LabError, UsageProblem
+from mcpace.lab.experiment import Row, new_run, prepare
+from mcpace.lab.plan import Settings, operations_at
+from mcpace.lab.progress import Progress
+from mcpace.lab.targets import Target
+from mcpace.report.run import Bisection, Case, Probe, Run
+
+CLEAR_RATIO = 1.5
+"""Ends whose slowest-changing operation differs by less than this are too alike to search between."""
+
+Judge = Callable[[str], Probe]
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """What tells good from bad: findings that only the bad end has, else a threshold between both ends' medians."""
+
+    findings: frozenset[str] = frozenset()
+    operation: str = ""
+    threshold_s: float = 0.0
+
+    def describe(self) -> str:
+        """For the Run."""
+        if self.findings:
+            return f"bad shows {', '.join(sorted(self.findings))}"
+        return f"bad needs more than {self.threshold_s:.4g} s for {self.operation} at the median"
+
+    def verdict(self, probe: Probe) -> bool:
+        """Whether a measured release is bad."""
+        if self.findings:
+            return bool(self.findings & set(probe.findings))
+        return probe.medians_s.get(self.operation, 0.0) > self.threshold_s
+
+
+@dataclass
+class Outcome:
+    """Where the search ended: ``changed`` is the first release, in the search's order, like the far end."""
+
+    changed: str
+    neighbour: str
+    untestable: list[str] = field(default_factory=list)
+
+
+def search(order: Sequence[str], judge: Judge) -> Outcome:
+    """Binary search in ``order``, whose first element is known to be of one kind and whose last of the other.
+
+    ``judge`` is asked about elements between them, about log2(n) times where all can be tested.
+    """
+    low, high = 0, len(order) - 1
+    far = judge(order[high]).verdict
+    untestable: set[int] = set()
+    while True:
+        candidates = [index for index in range(low + 1, high) if index not in untestable]
+        if not candidates:
+            return Outcome(order[high], order[low], [order[i] for i in range(low + 1, high)])
+        middle = min(candidates, key=lambda index: abs(index - (low + high) / 2))
+        verdict = judge(order[middle]).verdict
+        if verdict == "untestable":
+            untestable.add(middle)
+        elif verdict == far:
+            high = middle
+        else:
+            low = middle
+
+
+def run(sdk: str, good: str, bad: str, target: Target, settings: Settings, progress: Progress) -> Run:
+    """Finds the first bad release between ``good`` and ``bad``, or, where ``good`` is the newer, the first mended one.
+
+    Ctrl-C ends it early: the run comes back marked partial, with the releases that were tried.
+    Raises :class:`LabError` where an end can't be measured or both behave alike.
+    """
+    adapter = adapters.find(sdk)
+    between = [release.version for release in releases.between(adapter, good, bad)]
+    mending = between[0] == bad
+    options = {"sdk": sdk, "good": good, "bad": bad, "target": target.name, **settings.as_options()}
+    result = new_run("bisect", options)
+    result.bisection = Bisection(
+        sdk=sdk, target=target.name, good=good, bad=bad, neighbour=None, criterion="", releases=len(between)
+    )
+    prober = _Prober(adapter, target, settings, progress, result)
+    try:
+        prober.ends(good, bad)
+        outcome = search(between, prober.judge)
+    except KeyboardInterrupt:
+        result.partial = True
+        return result
+    result.bisection.neighbour = outcome.neighbour
+    result.untestable = outcome.untestable
+    if mending:
+        result.first_good = outcome.changed
+    else:
+        result.first_bad = outcome.changed
+    return result
+
+
+class _Prober:
+    """Measures releases one by one and remembers each."""
+
+    def __init__(
+        self, adapter: adapters.Adapter, target: Target, settings: Settings, progress: Progress, result: Run
+    ) -> None:
+        assert result.bisection is not None, "the caller made it"
+        self._adapter, self._target, self._settings, self._progress = adapter, target, settings, progress
+        self._result, self._bisection = result, result.bisection
+        self._criterion: Criterion | None = None
+        self._known: dict[str, Probe] = {}
+
+    def ends(self, good: str, bad: str) -> None:
+        """Measures both ends and settles what tells them apart."""
+        first, last = self._measure(good), self._measure(bad)
+        for probe in (first, last):
+            if probe.verdict == "untestable":
+                raise LabError(f"{self._adapter.name}@{probe.version} can't be measured: {probe.reason}")
+        self._criterion = _criterion(first, last)
+        self._bisection.criterion = self._criterion.describe()
+        first.verdict, last.verdict = "good", "bad"
+        self._known = {good: first, bad: last}
+
+    def judge(self, version: str) -> Probe:
+        """The verdict on one release; measured once."""
+        if version not in self._known:
+            probe = self._measure(version)
+            assert self._criterion is not None, "ends() comes first"
+            if probe.verdict != "untestable":
+                probe.verdict = "bad" if self._criterion.verdict(probe) else "good"
+            self._known[version] = probe
+        return self._known[version]
+
+    def _measure(self, version: str) -> Probe:
+        ready = prepare(adapters.Resolved(self._adapter, version, None), self._progress)
+        label = ready.subject.label()
+        self._progress.begin(self._settings.trials * len(operations_at(self._target)))
+        with Row([ready], self._target, self._settings) as row:
+            try:
+                row.rounds(self._progress)
+            finally:
+                cases = row.cases()
+                self._result.cases += cases
+        if ready.environment is not None:
+            self._result.versions[label] = ready.environment.versions
+        probe = _probe(version, cases)
+        self._bisection.probes.append(probe)
+        return probe
+
+
+def _probe(version: str, cases: list[Case]) -> Probe:
+    problem = next((case.error or case.unsupported for case in cases if case.error or case.unsupported), None)
+    medians = {case.operation: case.summary.median_s for case in cases if case.summary}
+    codes = sorted({finding.code for case in cases for finding in case.findings})
+    if problem or not medians:
+        return Probe(version=version, verdict="untestable", reason=problem or "nothing could be measured")
+    reason = ", ".join(f"{operation} {seconds:.3g} s" for operation, seconds in medians.items())
+    return Probe(version=version, verdict="good", reason=reason, medians_s=medians, findings=codes)
+
+
+def _criterion(good: Probe, bad: Probe) -> Criterion:
+    only_bad = frozenset(bad.findings) - frozenset(good.findings)
+    if only_bad:
+        return Criterion(findings=only_bad)
+    shared = [op for op in bad.medians_s if good.medians_s.get(op, 0.0) > 0]
+    operation = max(shared, key=lambda op: bad.medians_s[op] / good.medians_s[op], default=None)
+    if operation is None or bad.medians_s[operation] < CLEAR_RATIO * good.medians_s[operation]:
+        raise UsageProblem(
+            f"{good.version} and {bad.version} behave alike here ({good.reason}; {bad.reason}): "
+            "there is nothing to search for. Another target, tool or --hold may tell them apart."
+        )
+    middle: float = (good.medians_s[operation] * bad.medians_s[operation]) ** 0.5
+    return Criterion(operation=operation, threshold_s=middle)

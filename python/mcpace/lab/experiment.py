@@ -1,0 +1,141 @@
+"""The client experiment: real SDK releases against targets, interleaved, folded into a Run."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mcpace import __version__
+from mcpace.lab import adapters, comparison, environments
+from mcpace.lab.environments import Environment
+from mcpace.lab.errors import LabError
+from mcpace.lab.fold import Facts, cases
+from mcpace.lab.machine import machine, wall_clock
+from mcpace.lab.plan import Plan, Settings, operations_at
+from mcpace.lab.progress import Progress
+from mcpace.lab.station import Station
+from mcpace.lab.targets import Target
+from mcpace.report.run import Case, Kind, Operation, Run, Subject
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A subject whose environment stands, or the reason why it doesn't."""
+
+    subject: Subject
+    command: tuple[str, ...] = ()
+    environment: Environment | None = None
+    error: str | None = None
+
+
+def new_run(kind: Kind, options: dict[str, Any]) -> Run:
+    """An empty run of this machine, now."""
+    return Run(kind=kind, started=wall_clock(), machine=machine(), mcpace=__version__, options=options)
+
+
+def run(plan: Plan, progress: Progress) -> Run:
+    """Measures every subject at every target. Ctrl-C ends it early: the run comes back marked partial.
+
+    Raises :class:`LabError` for a plan that can't be carried out at all (unknown SDK, version or target).
+    """
+    result = new_run("clients", {"subjects": list(plan.subjects), **plan.settings.as_options()})
+    resolved = [adapters.resolve(text) for text in plan.subjects]
+    try:
+        ready = [prepare(subject, progress) for subject in resolved]
+        for item in ready:
+            if item.environment is not None:
+                result.versions[item.subject.label()] = item.environment.versions
+        progress.begin(plan.settings.trials * len(ready) * sum(len(operations_at(t)) for t in plan.targets))
+        for target in plan.targets:
+            with Row(ready, target, plan.settings) as row:
+                try:
+                    row.rounds(progress)
+                finally:
+                    result.cases += row.cases()
+                    result.recordings |= row.recordings
+    except KeyboardInterrupt:
+        result.partial = True
+    return result
+
+
+def prepare(resolved: adapters.Resolved, progress: Progress) -> Ready:
+    """Finds or builds a subject's environment. A release that can't be installed becomes an error on its cases."""
+    subject = Subject(sdk=resolved.adapter.name, version=resolved.version, mode=resolved.mode)
+    progress.preparing(subject.label())
+    try:
+        environment = environments.ensure(resolved.adapter, resolved.version, progress=progress.preparing)
+    except LabError as error:
+        progress.note(str(error))
+        return Ready(subject, error=str(error))
+    return Ready(subject, resolved.adapter.client_command(environment), environment)
+
+
+class Row:
+    """All subjects at one target. Use as a context manager; leaving stops everything that was started."""
+
+    def __init__(self, ready: list[Ready], target: Target, settings: Settings) -> None:
+        self._ready = ready
+        self._target = target
+        self._settings = settings
+        self._stack = ExitStack()
+        self._stations: dict[int, Station] = {}
+        self.recordings: dict[str, str] = {}
+        """For each subject × target, the file of its recording, where recordings are kept."""
+
+    def __enter__(self) -> Row:
+        try:
+            for index, item in enumerate(self._ready):
+                if item.environment is not None:
+                    station = Station(
+                        item.subject, item.command, item.environment, self._target, self._settings, self._file(item.subject)
+                    )
+                    self._stations[index] = self._stack.enter_context(station)
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stack.close()
+
+    def rounds(self, progress: Progress) -> None:
+        """A round of trials at a time, each subject in turn, so that drift of the machine hits all alike."""
+        for number in range(1, self._settings.trials + 1):
+            for station in self._stations.values():
+                if not station.given_up:
+                    label = station.facts.subject.label()
+                    where = f"{self._target.name} · round {number}/{self._settings.trials} · {label}"
+                    station.round(partial(_step, progress, where))
+
+    def cases(self) -> list[Case]:
+        """What was measured so far, operation by operation, compared with the first subject. Call it once."""
+        operations = operations_at(self._target)
+        by_subject = [cases(self._facts(index), operations) for index in range(len(self._ready))]
+        for subject_cases in by_subject[1:]:
+            for case, first in zip(subject_cases, by_subject[0], strict=True):
+                case.change = comparison.change(case, first)
+        return [case for column in zip(*by_subject, strict=True) for case in column]
+
+    def _facts(self, index: int) -> Facts:
+        station = self._stations.get(index)
+        if station is None:
+            item = self._ready[index]
+            return Facts(item.subject, self._target.name, None, error=item.error)
+        return station.conclude()
+
+    def _file(self, subject: Subject) -> Path | None:
+        folder = self._settings.keep_recordings
+        if folder is None:
+            return None
+        folder.mkdir(parents=True, exist_ok=True)
+        text = f"{subject.label()}-{self._target.name}"
+        name = "".join(c if c.isalnum() or c in "@.-" else "-" for c in text)[:150] + ".jsonl.zst"
+        self.recordings[f"{subject.label()} × {self._target.name}"] = name
+        return folder / name
+
+
+def _step(progress: Progress, where: str, operation: Operation) -> None:
+    progress.step(f"{where} · {operation}")

@@ -1,0 +1,59 @@
+"""What an experiment is to do, resolved: small frozen values, made once from the command line's words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mcpace.lab.targets import Target
+from mcpace.report.run import Operation
+
+OPERATIONS: tuple[Operation, ...] = ("provider", "connect", "list", "call")
+DEFAULT_TRIALS = 5
+DEFAULT_HOLD_S = 10.0
+DEFAULT_TIME_LIMIT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all experiments on targets share."""
+
+    trials: int = DEFAULT_TRIALS
+    """Trials of each operation; the first is cold and shown apart."""
+    hold_s: float = DEFAULT_HOLD_S
+    """How long ``profile:notion`` keeps a reply's stream open after the result."""
+    faults: tuple[str, ...] = ()
+    """Injected into profiles, as ``kind=size``."""
+    time_limit_s: float = DEFAULT_TIME_LIMIT_S
+    """Limit of each operation."""
+    keep_recordings: Path | None = None
+    """Folder for the recordings; ``None`` keeps none."""
+
+    def as_options(self) -> dict[str, Any]:
+        """For the Run's ``options``."""
+        return {
+            "trials": self.trials,
+            "hold_s": self.hold_s,
+            "faults": list(self.faults),
+            "time_limit_s": self.time_limit_s,
+        }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Subjects × targets × operations × trials."""
+
+    subjects: tuple[str, ...]
+    """As users type them: ``python@1.12.1``."""
+    targets: tuple[Target, ...]
+    settings: Settings = field(default_factory=Settings)
+
+
+def operations_at(target: Target) -> tuple[Operation, ...]:
+    """The operations that make sense at a target: provider construction is OAuth's, a call needs a tool."""
+    return tuple(
+        operation
+        for operation in OPERATIONS
+        if (operation != "provider" or target.auth == "oauth") and (operation != "call" or target.tool is not None)
+    )

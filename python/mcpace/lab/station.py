@@ -1,0 +1,233 @@
+"""One subject at one target: a recorder between the subject's client program and the server, for as many trials as asked.
+
+The recorder, and the scripted target where there is one, live in this process but run on threads of their own, outside
+the interpreter's lock; the client program is a process of its own.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mcpace import _core
+from mcpace.lab.environments import Environment
+from mcpace.lab.errors import ProgramProblem, Unsupported
+from mcpace.lab.fold import Facts, Trial, slowest_warm
+from mcpace.lab.plan import Settings, operations_at
+from mcpace.lab.program import Answer, ClientProgram
+from mcpace.lab.targets import Target
+from mcpace.report.run import Operation, Subject
+
+GIVE_UP_AFTER = 2
+"""Rounds in a row whose connect failed; more would only cost time."""
+
+GRACE_S = 5.0
+"""Past an operation's own limit, before the program counts as hung."""
+
+STDIO_RECORDER = (
+    "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from mcpace import _core; sys.exit(_core.record_stdio(sys.argv[3:], sys.argv[2]))"
+)
+
+
+@dataclass
+class _Stamped:
+    """A trial with its program's own stamps, kept until the recording is complete."""
+
+    trial: Trial
+    start_ns: int
+    end_ns: int
+    outcome: str
+    message: str | None
+
+
+class Station:
+    """Use as a context manager: leaving stops the program, the recorder and the target."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        command: tuple[str, ...],
+        environment: Environment,
+        target: Target,
+        settings: Settings,
+        recording_file: Path | None = None,
+    ) -> None:
+        self.facts = Facts(subject=subject, target=target.name, tool=target.tool.name if target.tool else None)
+        self._command = command
+        self._environment = environment
+        self._target = target
+        self._settings = settings
+        self._recording_file = recording_file
+        self._stack = ExitStack()
+        self._program: ClientProgram | None = None
+        self._recorder: _core.Recorder | None = None
+        self._stdio_folder: Path | None = None
+        self._stdio_files: list[Path] = []
+        self._stamped: list[_Stamped] = []
+        self._failed_connects = 0
+
+    def __enter__(self) -> Station:
+        try:
+            self._open()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stack.close()
+
+    @property
+    def given_up(self) -> bool:
+        """Whether further rounds would be pointless."""
+        return self._failed_connects >= GIVE_UP_AFTER or any(trial.unsupported for trial in self.facts.trials)
+
+    def round(self, step: Callable[[Operation], None]) -> None:
+        """One trial of each operation, in one session: connect, list, call, disconnect."""
+        for operation in operations_at(self._target):
+            step(operation)
+            if not self._attempt(operation):
+                self._after_failure(operation)
+                return
+        self._attempt("disconnect")
+
+    def conclude(self) -> Facts:
+        """Explains what was recorded. Call it once, when the rounds are over."""
+        recording = self._recording()
+        if recording is None:
+            return self.facts
+        for stamped in self._stamped:
+            trial = stamped.trial
+            tool = self.facts.tool if trial.operation == "call" else None
+            trial.call = recording.add_call(
+                trial.operation, tool, stamped.start_ns, stamped.end_ns, stamped.outcome, stamped.message
+            )
+        if self._recording_file is not None:
+            recording.save(str(self._recording_file))
+        self.facts.ledgers = recording.ledgers()
+        self.facts.findings = recording.findings()
+        for operation in operations_at(self._target):
+            slowest = slowest_warm(t for t in self.facts.trials if t.operation == operation)
+            if slowest is not None and slowest.call is not None:
+                self.facts.waterfalls[slowest.call] = recording.waterfall(slowest.call)
+        return self.facts
+
+    def _open(self) -> None:
+        if self._target.command:
+            folder = tempfile.TemporaryDirectory(prefix="mcpace-", ignore_cleanup_errors=True)
+            self._stdio_folder = Path(self._stack.enter_context(folder))
+            return
+        upstream, certificate = self._target.url, None
+        if self._target.profile is not None:
+            scripted = _core.Target(
+                self._target.profile,
+                hold_s=self._settings.hold_s,
+                faults=list(self._settings.faults),
+                token=self._target.token,
+            )
+            self._stack.callback(scripted.stop)
+            upstream, certificate = scripted.url, scripted.certificate_pem
+        assert upstream is not None, "a target is a profile, a URL or a command"
+        self._recorder = _core.Recorder(upstream, extra_root=certificate)
+        self._stack.callback(self._recorder.stop)
+
+    def _attempt(self, operation: Operation) -> bool:
+        trial = Trial(operation)
+        try:
+            answer = self._ask(operation)
+        except Unsupported as error:
+            trial.unsupported = str(error)
+        except ProgramProblem as error:
+            trial.failure = str(error)
+            self._drop_program()
+        else:
+            self._settle(trial, answer)
+        if operation != "disconnect":
+            self.facts.trials.append(trial)
+        return trial.seconds is not None
+
+    def _settle(self, trial: Trial, answer: Answer) -> None:
+        outcome, message = "ok", None
+        if not answer.ok:
+            kind, message = answer.error_kind, answer.error_message
+            if kind == "unsupported":
+                trial.unsupported = message
+            else:
+                trial.failure = f"{trial.operation}: {message}"
+            outcome = "failed"
+        elif answer.result.get("is_error"):
+            outcome, message = "tool-error", str(answer.result.get("text", ""))[:500]
+            trial.failure = f"call: the tool answered with an error: {message}"
+        else:
+            trial.seconds = (answer.end_ns - answer.start_ns) / 1e9
+        if answer.start_ns and answer.end_ns:
+            self._stamped.append(_Stamped(trial, answer.start_ns, answer.end_ns, outcome, message))
+
+    def _ask(self, operation: Operation) -> Answer:
+        limit = self._settings.time_limit_s
+        return self._running_program().command(self._words(operation), timeout_s=limit + GRACE_S)
+
+    def _words(self, operation: Operation) -> dict[str, Any]:
+        limit = self._settings.time_limit_s
+        match operation:
+            case "provider":
+                return {"cmd": "provider", "url": self._url(), "auth": self._target.authentication()}
+            case "connect":
+                where = {"command": self._stdio_command()} if self._target.command else {"url": self._url()}
+                environment = {"env": dict(self._target.environment)} if self._target.environment else {}
+                auth, mode = self._target.authentication(), self.facts.subject.mode
+                return {"cmd": "connect", **where, **environment, "auth": auth, "mode": mode, "timeout_s": limit}
+            case "list":
+                return {"cmd": "list_tools", "timeout_s": limit}
+            case "call":
+                assert self._target.tool is not None, "operations_at leaves call out where there is no tool"
+                tool = self._target.tool
+                return {"cmd": "call_tool", "name": tool.name, "arguments": tool.arguments, "timeout_s": limit}
+            case "disconnect":
+                return {"cmd": "disconnect", "timeout_s": limit}
+
+    def _url(self) -> str:
+        assert self._recorder is not None, "only stdio targets have no recorder"
+        return str(self._recorder.url)
+
+    def _stdio_command(self) -> list[str]:
+        """The SDK starts the recorder, which starts the server: a small interpreter without site packages, since its
+        own start-up (about 20 ms) is part of the connect that it records."""
+        assert self._stdio_folder is not None, "made by _open for stdio targets"
+        file = self._stdio_folder / f"{len(self._stdio_files)}.jsonl.zst"
+        self._stdio_files.append(file)
+        package_root = str(Path(_core.__file__).parent.parent)
+        return [sys.executable, "-I", "-S", "-c", STDIO_RECORDER, package_root, str(file), *self._target.command]
+
+    def _running_program(self) -> ClientProgram:
+        if self._program is None:
+            self._program = ClientProgram.start(self._command, environment=self._environment)
+            self._stack.callback(self._drop_program)
+        return self._program
+
+    def _drop_program(self) -> None:
+        if self._program is not None:
+            self._program.close()
+            self._program = None
+
+    def _after_failure(self, operation: Operation) -> None:
+        if operation == "connect":
+            self._failed_connects += 1
+            self.facts.error = self.facts.trials[-1].failure
+        # A session that failed half-way is not carried into the next round.
+        self._drop_program()
+
+    def _recording(self) -> _core.Recording | None:
+        # The program's goodbye belongs to the recording; after it nothing more can come.
+        self._drop_program()
+        if self._recorder is not None:
+            return self._recorder.stop()
+        readable = [str(file) for file in self._stdio_files if file.exists()]
+        return _core.Recording.merge(readable) if readable else None
+

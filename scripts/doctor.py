@@ -1,0 +1,49 @@
+"""Names what is missing for building mcpace, with the command that installs it. Standard library only: it runs first."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+
+RUST = (1, 88)
+PYTHON = (3, 11)
+
+
+def problems() -> list[str]:
+    """One line for each thing that is missing."""
+    found = []
+    if sys.version_info < PYTHON:
+        found.append(
+            f"Python {PYTHON[0]}.{PYTHON[1]} or newer is needed, this is {sys.version.split()[0]}: "
+            "install it and run make PYTHON=python3.11 …"
+        )
+    if importlib.util.find_spec("ensurepip") is None:
+        found.append("Python's venv module is missing: apt-get install python3-venv")
+    rust = rust_version()
+    if rust is None:
+        found.append("Rust is missing: see rustup.rs, or apt-get install rustup && rustup default stable")
+    elif rust < RUST:
+        found.append(f"Rust {RUST[0]}.{RUST[1]} or newer is needed, this is {rust[0]}.{rust[1]}: rustup update stable")
+    if shutil.which("cc") is None:
+        found.append("a C compiler is missing: apt-get install build-essential")
+    return found
+
+
+def rust_version() -> tuple[int, int] | None:
+    """Version of the cargo on PATH; ``None`` where there is none."""
+    cargo = shutil.which("cargo")
+    if cargo is None:
+        return None
+    done = subprocess.run([cargo, "--version"], capture_output=True, text=True, timeout=60, check=False)
+    match = re.search(r"cargo (\d+)\.(\d+)", done.stdout)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+if __name__ == "__main__":
+    missing = problems()
+    for line in missing:
+        print(f"mcpace: {line}", file=sys.stderr)
+    sys.exit(3 if missing else 0)

@@ -1,0 +1,115 @@
+"""Who may import whom (ARCHITECTURE.md, 'Who may import whom'), over cargo's metadata and over Python's imports."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "python" / "mcpace"
+
+# What each crate may depend on among our own. A crate that is missing here, or here and gone, fails.
+CRATES = {
+    "wire": set(),
+    "record": {"wire"},
+    "explain": {"record", "wire"},
+    "net": {"wire", "record"},
+    "target": {"wire"},
+    "py": {"wire", "record", "explain", "net", "target"},
+}
+
+PURE = {"wire", "record", "explain"}
+IMPURE_PACKAGES = {"tokio", "hyper", "hyper-util", "pyo3", "mio", "socket2", "rustix", "libc", "rand", "tokio-rustls"}
+IMPURE_WORDS = re.compile(r"\bstd::(net|fs|env|process|thread)\b|\b(Instant|SystemTime)::now\b")
+
+# What each Python part may import of the others.
+PARTS = {
+    "cli": {"lab", "report", "_core"},
+    "lab": {"report", "_core"},
+    "report": set(),
+}
+
+# lab hands words to the Run through report, and nothing but its models and words.
+REPORT_FOR_LAB = {"mcpace.report", "mcpace.report.run", "mcpace.report.words"}
+
+
+def crates() -> dict[str, dict]:
+    done = subprocess.run(
+        ["cargo", "metadata", "--format-version", "1", "--no-deps", "--offline"],
+        cwd=ROOT, capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    return {p["name"].removeprefix("mcpace-"): p for p in json.loads(done.stdout)["packages"]}
+
+
+def own(package: dict) -> set[str]:
+    """Our crates that a crate depends on, tests aside."""
+    names = {d["name"] for d in package["dependencies"] if d["kind"] is None}
+    return {name.removeprefix("mcpace-") for name in names if name.startswith("mcpace-")}
+
+
+def test_crates_depend_only_downwards() -> None:
+    found = crates()
+    assert set(found) == set(CRATES)
+    for name, package in found.items():
+        assert own(package) <= CRATES[name], f"crates/{name} may not depend on {own(package) - CRATES[name]}"
+
+
+@pytest.mark.parametrize("name", sorted(PURE))
+def test_pure_crates_touch_no_system(name: str) -> None:
+    dependencies = {d["name"] for d in crates()[name]["dependencies"] if d["kind"] is None}
+    assert not dependencies & IMPURE_PACKAGES
+    for source in (ROOT / "crates" / name / "src").rglob("*.rs"):
+        code = source.read_text().split("#[cfg(test)]")[0]
+        lines = [line for line in code.splitlines() if not line.strip().startswith("//")]
+        for line in lines:
+            assert not IMPURE_WORDS.search(line), f"{source.relative_to(ROOT)}: {line.strip()}"
+
+
+def test_only_py_knows_python() -> None:
+    for name, package in crates().items():
+        if name != "py":
+            assert "pyo3" not in {d["name"] for d in package["dependencies"]}
+
+
+def imports(source: Path) -> set[str]:
+    """Modules of ours that a file imports, by absolute name."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{source}: imports are absolute here"
+            module = node.module or ""
+            found.add(module)
+            if module in ("mcpace", "mcpace.report", "mcpace.lab", "mcpace.cli"):
+                found |= {f"{module}.{alias.name}" for alias in node.names}
+    return {name for name in found if name == "mcpace" or name.startswith("mcpace.")}
+
+
+@pytest.mark.parametrize("part", sorted(PARTS))
+def test_python_parts_import_only_leftwards(part: str) -> None:
+    for source in (PACKAGE / part).rglob("*.py"):
+        for name in imports(source):
+            other = name.split(".")[1] if "." in name else ""
+            allowed = PARTS[part] | {part, "", "__version__"}
+            assert other in allowed, f"{source.relative_to(ROOT)} imports {name}"
+            if part == "lab" and other == "report":
+
+                assert name in REPORT_FOR_LAB, f"{source.relative_to(ROOT)} imports {name}: the lab knows the Run and its words only"
+
+
+def test_every_part_is_listed() -> None:
+    parts = {p.name for p in PACKAGE.iterdir() if p.is_dir() and not p.name.startswith("__")}
+    assert parts == set(PARTS)
+
+
+def test_adapters_import_none_of_ours() -> None:
+    programs = list((ROOT / "adapters").rglob("*.py"))
+    assert programs
+    for source in programs:
+        assert not imports(source), source
