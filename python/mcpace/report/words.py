@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mcpace.report.quantities import clean, count, duration, size
+from mcpace.report.quantities import clean, count, duration, listed, size
 from mcpace.report.run import Finding
 
 Context = Mapping[str, Any]
@@ -72,13 +72,17 @@ def cost_of(finding: Finding) -> str:
 
 def _duplicate_request(finding: Finding) -> str:
     context = finding.context
-    waited = _time(context, "drain_ns", "gap_ns", "wait_ns") or finding.cost_s
     sentence = f"{_calls(finding)} sent twice with the same JSON-RPC id"
-    if context.get("drained", True):
-        sentence += f"; the client read the first reply's stream to its end ({duration(waited)}) before it took the second"
-    method = str(context.get("rpc_method") or context.get("method") or "")
-    work = "The tool ran twice." if method in ("tools/call", "") else f"The server answered {clean(method, 40)} twice."
-    return f"{sentence}. {work}"
+    if _number(context, "after_reply_end") != 0:
+        drained = _between(finding, "first-result", "first-reply-end") or finding.cost_s
+        sentence += (
+            f"; the client read the first reply's stream to its end ({duration(drained)}) before it took the second"
+        )
+    if _number(context, "executions") == 0:
+        methods = context.get("methods")
+        known = [clean(method, 40) for method in methods[:4]] if isinstance(methods, list) and methods else ["it"]
+        return f"{sentence}. The server answered {listed(known)} twice."
+    return f"{sentence}. The tool ran twice."
 
 
 def _duplicate_request_advice(_: Context) -> str:
@@ -89,25 +93,28 @@ def _duplicate_request_advice(_: Context) -> str:
 
 
 def _late_delivery(finding: Finding) -> str:
-    late = _time(finding.context, "late_ns", "wait_ns") or finding.cost_s
-    return (
-        f"The result was complete on the wire {duration(late)} before the client's call returned: "
-        "the client had it and waited on, usually for the reply's stream to end."
-    )
+    late = _between(finding, "result", "call-returned") or _time(finding.context, "longest_ns") or finding.cost_s
+    waited = {
+        "reply-end": "it waited for the end of the reply's stream.",
+        "connection-close": "it waited for the connection to close.",
+        "nothing-seen": "nothing on the wire says what it waited for.",
+    }.get(str(finding.context.get("released_by")), "the client had it and waited on.")
+    return f"The result was complete on the wire {duration(late)} before the client's call returned: {waited}"
 
 
-def _late_delivery_advice(_: Context) -> str:
+def _late_delivery_advice(context: Context) -> str:
+    if context.get("released_by") == "nothing-seen":
+        return "Profile the client between the result and the return: it was computing, or blocked on something of its own."
     return (
         "Have the client return as soon as the result's event is complete; where you own the server, "
-        "end the reply's stream right after the result."
+        "end the reply right after the result."
     )
 
 
 def _hidden_listing(finding: Finding) -> str:
-    listings = _number(finding.context, "listings", "requests") or finding.cost_requests or 1
     return (
-        f"Between a call's result and its return the client fetched the tool list ({count(listings, 'tools/list request')}, "
-        f"{duration(finding.cost_s)}), which nobody asked for."
+        f"{_calls(finding, 'held up')} by a tools/list that the client sent between the result and the return: "
+        f"{duration(finding.cost_s)} for a listing that nobody asked for."
     )
 
 
@@ -120,34 +127,44 @@ def _hidden_listing_advice(_: Context) -> str:
 
 def _connection_per_request(finding: Finding) -> str:
     connections = _number(finding.context, "connections")
-    requests = _number(finding.context, "requests", "exchanges")
-    seen = f"{count(connections, 'connection')} for {count(requests, 'request')}" if connections and requests else "Almost "
-    seen = seen if connections and requests else "Almost every request opened a connection of its own"
-    return f"{seen}: TCP (and TLS) were set up again each time, {duration(finding.cost_s)} a call."
+    requests = _number(finding.context, "requests")
+    seen = "Almost every request opened a connection of its own"
+    if connections and requests:
+        seen = f"{count(connections, 'connection')} for {count(requests, 'request')}"
+    closer = {"client": "the client", "server": "the server", "instrument": "the recorder"}.get(
+        str(finding.context.get("closed_by"))
+    )
+    why = f"{closer} closed those that could have been used again" if closer else "open ones stayed unused"
+    return f"{seen}, though {why}: {duration(finding.cost_s)} a call for setting them up again."
 
 
-def _connection_per_request_advice(_: Context) -> str:
-    return "Share one HTTP client over the session, read each reply to its end, and leave keep-alive on at the server."
+def _connection_per_request_advice(context: Context) -> str:
+    if context.get("closed_by") == "server":
+        return "Leave keep-alive on at the server, and at every proxy before it."
+    return "Share one HTTP client over the session, and read each reply to its end so that its connection can be reused."
 
 
 def _session_per_call(finding: Finding) -> str:
-    sessions = _number(finding.context, "sessions", "initializes")
-    calls = _number(finding.context, "calls")
-    seen = f"{count(sessions, 'session was', 'sessions were')} opened for {count(calls, 'call')}" if sessions and calls else ""
-    seen = seen or "A new session was opened for each call"
-    return f"{seen}: initialize ran again each time, {duration(finding.cost_s)} a call."
+    sessions = _number(finding.context, "sessions")
+    calls = _number(finding.context, "tool_calls")
+    seen = "A new session was begun for each call"
+    if sessions and calls:
+        seen = f"{count(sessions, 'session')} for {count(calls, 'tool call')}"
+    processes = _number(finding.context, "processes")
+    spawned = f" and {count(processes, 'server process', 'server processes')} started" if processes else ""
+    return f"{seen}{spawned}: initialize ran again each time, {duration(finding.cost_s)} a call."
 
 
 def _session_per_call_advice(_: Context) -> str:
-    return "Open the session once and make all calls in it."
+    return "Begin the session once and make all calls in it."
 
 
 def _discovery_repeated(finding: Finding) -> str:
-    fetched = _number(finding.context, "fetches", "requests", "times") or finding.cost_requests
-    often = f" ({count(fetched, 'request')})" if fetched else ""
+    repeats = _number(finding.context, "repeats")
+    often = f" {count(repeats, 'time')}" if repeats else ""
     return (
-        f"The OAuth metadata under /.well-known was fetched again after the first connect{often}, "
-        f"{duration(finding.cost_s)} each time, although it had not changed."
+        f"The OAuth metadata under /.well-known was fetched{often} again although nothing had changed: "
+        f"{duration(finding.cost_s)} a call."
     )
 
 
@@ -156,31 +173,37 @@ def _discovery_repeated_advice(_: Context) -> str:
 
 
 def _waits_for_get(finding: Finding) -> str:
-    wait = _time(finding.context, "wait_ns") or finding.cost_s
-    lock = " Authentication was on, so a lock in the OAuth code is the likely reason." if _authenticated(finding) else ""
+    wait = _between(finding, "stream-request", "stream-head") or _time(finding.context, "longest_ns") or finding.cost_s
+    why = {
+        "authorization-lock": " Authentication was on: a lock in its code is held across the GET.",
+        "stream-first": " The client opens that stream before anything else, by design.",
+    }.get(str(finding.context.get("gate")), "")
     return (
-        f"No request left the client until the head of the standalone GET's reply had arrived: {duration(wait)} of waiting "
-        f"for a stream that the call doesn't need.{lock}"
+        f"No request left the client until the head of the standalone GET's reply had arrived, {duration(wait)}: "
+        f"it waited for a stream that the call doesn't need.{why}"
     )
 
 
-def _waits_for_get_advice(context: Context) -> str:
-    return "Have the server answer the standalone GET at once, with its headers or with 405; the client should not wait for it."
+def _waits_for_get_advice(_: Context) -> str:
+    return (
+        "Have the server answer the standalone GET at once, with its headers or with 405; "
+        "a client should not hold its requests for it."
+    )
 
 
 def _slow_start(finding: Finding) -> str:
-    start = _time(finding.context, "spawn_to_output_ns", "start_ns")
-    reply = _time(finding.context, "initialize_ns", "reply_ns")
-    figures = f"{duration(start or finding.cost_s)} from its start to its first output"
-    against = f", against {duration(reply)} for the answer to initialize" if reply else ""
-    return f"The server's process took {figures}{against}: the time went into starting it, not into MCP."
+    longest = _time(finding.context, "longest_ns") or finding.cost_s
+    program = clean(finding.context.get("program") or "The server's process", 60)
+    typical = _time(finding.context, "typical_answer_ns")
+    against = f", against {duration(typical)} for its later answers" if typical else ""
+    runner = " It is a package runner, which may fetch packages first." if finding.context.get("package_runner") else ""
+    return f"{program} took {duration(longest)} until its first answer{against}.{runner}"
 
 
-def _slow_start_advice(_: Context) -> str:
-    return (
-        "Install the server beforehand instead of through a package runner (npx, uvx), and import less at its start; "
-        "keep the process for more than one session."
-    )
+def _slow_start_advice(context: Context) -> str:
+    if context.get("package_runner"):
+        return "Install the server beforehand and start it directly, and keep its process for more than one session."
+    return "Import less at the server's start, and keep its process for more than one session."
 
 
 _WORDS: dict[str, Words] = {
@@ -228,31 +251,49 @@ _WORDS: dict[str, Words] = {
 CODES: tuple[str, ...] = tuple(_WORDS)
 """Every code that has words; a test compares them with the causes that explain can name."""
 
-DISPROOFS: dict[str, str] = {}
-"""For each experiment's code, what it does and what it would have to show."""
+DISPROOFS: dict[str, str] = {
+    "count-executions-at-server": "Count executions in the server's own log: it is wrong if each request arrives once.",
+    "call-without-output-schema": "Call a tool without an output schema, or list first: it is wrong if the listing stays.",
+    "end-reply-with-result": "Let the server end its reply right after the result: it is wrong if the call stays as slow.",
+    "measure-client-processor-time": "Measure the client's processor time in the call: it is wrong if it was computing.",
+    "reuse-one-client": "Repeat with one client object for all requests: it is wrong if connections stay as many.",
+    "hold-one-session": "Repeat with one session held open: it is wrong if each call still begins its own.",
+    "connect-twice-with-same-credentials": (
+        "Connect twice with the same credentials and a warm cache: it is wrong if the second asks nothing."
+    ),
+    "refuse-standalone-stream": "Answer the GET with 405 at once: it is wrong if requests are still held.",
+    "repeat-without-authentication": "Repeat without authentication: it is wrong if requests are still held.",
+    "start-again-warm": (
+        "Start again from a warm package cache and read the process's processor time: it tells a download from imports."
+    ),
+}
+"""For each experiment's code, what it does and what it would show."""
 
 
 # --- reading a context -----------------------------------------------------------------------------------------------
 
 
-def _calls(finding: Finding) -> str:
+def _calls(finding: Finding, verb: str = "") -> str:
+    """``Each call was``, ``2 of 5 calls were``, with the verb's participle where one is given."""
+    verb = f" {verb}" if verb else ""
     if finding.calls == finding.of_calls:
-        return "Each call was"
-    return f"{finding.calls} of {count(finding.of_calls, 'call')} {'was' if finding.calls == 1 else 'were'}"
+        return f"Each call was{verb}"
+    return f"{finding.calls} of {count(finding.of_calls, 'call')} {'was' if finding.calls == 1 else 'were'}{verb}"
 
 
-def _number(context: Context, *names: str) -> float | None:
-    for name in names:
-        value = context.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return float(value)
-    return None
+def _number(context: Context, name: str) -> float | None:
+    value = context.get(name)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _time(context: Context, *names: str) -> float | None:
-    nanos = _number(context, *names)
+def _time(context: Context, name: str) -> float | None:
+    nanos = _number(context, name)
     return None if nanos is None else nanos / 1e9
 
 
-def _authenticated(finding: Finding) -> bool:
-    return bool(finding.context.get("authenticated"))
+def _between(finding: Finding, earlier: str, later: str) -> float | None:
+    """Seconds between the first events of two roles; ``None`` where the evidence has not both in this order."""
+    first = {item.role: item.at_s for item in reversed(finding.evidence)}
+    if earlier not in first or later not in first or first[later] <= first[earlier]:
+        return None
+    return first[later] - first[earlier]

@@ -1,0 +1,104 @@
+"""One run's findings gathered by cause: a cause that shows in nine cases is told once, with where it was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mcpace.report.run import Case, Finding, Run
+
+SEVERITIES = ("high", "medium", "low")
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """A finding and the case it was seen in."""
+
+    case: Case
+    finding: Finding
+
+
+@dataclass(frozen=True)
+class Place:
+    """Operations of one target that the same subjects show a cause in."""
+
+    target: str
+    operations: tuple[str, ...]
+    subjects: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Every sighting of one cause, the costliest first; never empty."""
+
+    code: str
+    sightings: tuple[Sighting, ...]
+
+    @property
+    def example(self) -> Finding:
+        """The costliest; a call of a tool where it costs about as much, since that says most to a reader."""
+        most = self.sightings[0].finding.cost_s
+        calls = (s.finding for s in self.sightings if s.case.operation == "call" and s.finding.cost_s >= most / 2)
+        return next(calls, self.sightings[0].finding)
+
+    @property
+    def severity(self) -> str:
+        """The gravest of them."""
+        seen = {sighting.finding.severity for sighting in self.sightings}
+        return next(severity for severity in SEVERITIES if severity in seen)
+
+    @property
+    def cost_range_s(self) -> tuple[float, float]:
+        """Least and most seconds a call."""
+        costs = [sighting.finding.cost_s for sighting in self.sightings]
+        return min(costs), max(costs)
+
+    @property
+    def places(self) -> list[Place]:
+        """Where it was seen, in the run's order; operations that the same subjects share are told together."""
+        by_operation: dict[tuple[str, str], list[str]] = {}
+        for sighting in self.sightings:
+            case = sighting.case
+            by_operation.setdefault((case.target, case.operation), []).append(case.subject.label())
+        merged: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+        for (target, operation), subjects in by_operation.items():
+            merged.setdefault((target, tuple(sorted(subjects))), []).append(operation)
+        return [Place(target, in_order(operations), subjects) for (target, subjects), operations in merged.items()]
+
+
+def grouped(cases: Iterable[Case]) -> list[Group]:
+    """All findings of these cases by cause: gravest first, then costliest."""
+    by_code: dict[str, list[Sighting]] = {}
+    for case in cases:
+        for finding in case.findings:
+            by_code.setdefault(finding.code, []).append(Sighting(case, finding))
+    groups = [
+        Group(code, tuple(sorted(seen, key=lambda s: s.finding.cost_s, reverse=True))) for code, seen in by_code.items()
+    ]
+    return sorted(groups, key=lambda group: (SEVERITIES.index(group.severity), -group.cost_range_s[1]))
+
+
+def targets(run: Run) -> list[str]:
+    """Targets in the order of the run."""
+    return list(dict.fromkeys(case.target for case in run.cases))
+
+
+def operations(run: Run, target: str) -> list[str]:
+    """Operations at a target, in the order of a client's life."""
+    return list(in_order(case.operation for case in run.cases if case.target == target))
+
+
+def cases_at(run: Run, target: str, operation: str) -> list[Case]:
+    """One case a subject, in the order of the run."""
+    return [case for case in run.cases if case.target == target and case.operation == operation]
+
+
+def subjects(run: Run) -> list[str]:
+    """Labels of the subjects, in the order of the run."""
+    return list(dict.fromkeys(case.subject.label() for case in run.cases))
+
+
+def in_order(names: Iterable[str]) -> tuple[str, ...]:
+    """Operations in the order of a client's life, unknown ones last."""
+    life = ("provider", "connect", "list", "call", "disconnect")
+    return tuple(sorted(dict.fromkeys(names), key=lambda name: life.index(name) if name in life else len(life)))

@@ -1,0 +1,79 @@
+"""Short names for what a run's keys mean: parts of the ledger, phases of an exchange, roles of evidence.
+
+Every table is tolerant: a key of a newer release is shown as it is.
+"""
+
+from __future__ import annotations
+
+from mcpace.report.quantities import clean
+
+PARTS: dict[str, str] = {
+    "client.send": "in the client before its requests left",
+    "connect": "opening connections",
+    "request": "sending requests",
+    "server": "in the server",
+    "response": "receiving the result",
+    "client.receive": "in the client after the result was there",
+    "unaccounted": "in no layer that was seen",
+}
+"""The parts of a ledger in the order of a call, each as in "97 % of it …"."""
+
+PHASES: dict[str, str] = {
+    "connect": "opening a connection",
+    "request": "sending the request",
+    "server": "waiting for the server",
+    "response": "receiving the result",
+    "stream-open": "result is there, reply still open",
+}
+"""What an exchange is doing in a waterfall, in the order of an exchange."""
+
+ROLES: dict[str, str] = {
+    "first-request": "request sent",
+    "first-result": "its result complete",
+    "first-reply-end": "its reply's end",
+    "repeated-request": "the same request again",
+    "repeated-result": "answered again",
+    "result": "result complete",
+    "reply-end": "reply's end",
+    "listing": "tools/list sent",
+    "listing-result": "its result complete",
+    "call-started": "call started",
+    "call-returned": "call returned",
+    "connection-opened": "connection opened",
+    "connection-closed": "connection closed",
+    "session-begun": "session begun",
+    "tool-called": "tool called",
+    "discovery": "metadata fetched",
+    "repeated-discovery": "metadata fetched again",
+    "stream-request": "GET sent",
+    "stream-head": "head of its reply",
+    "held-request": "request that was held",
+    "process-started": "process started",
+    "first-stderr": "first line on stderr",
+    "first-output": "first line on stdout",
+    "initialize-answered": "initialize answered",
+}
+"""What an event shows in a finding's argument."""
+
+CONFIDENCES: dict[str, str] = {"high": "certain", "medium": "probable", "low": "possible"}
+"""How sure a finding is."""
+
+
+def part_words(part: str) -> str:
+    """Where in a call a part of the ledger lies."""
+    return PARTS.get(part, clean(part, 40))
+
+
+def phase_words(phase: str) -> str:
+    """What an exchange does in a phase."""
+    return PHASES.get(phase, clean(phase, 40))
+
+
+def role_words(role: str) -> str:
+    """What an event shows."""
+    return ROLES.get(role, clean(role, 40).replace("-", " "))
+
+
+def confidence_words(confidence: str) -> str:
+    """How sure, as an adjective."""
+    return CONFIDENCES.get(confidence, clean(confidence, 40))

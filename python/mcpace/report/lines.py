@@ -1,0 +1,73 @@
+"""Lines of styled text for a terminal: headings, wrapped paragraphs, columns.
+
+Wrapping is done here and not by the console, so that a line's width never depends on where it is printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+
+def blank() -> Text:
+    """An empty line."""
+    return Text("")
+
+
+def heading(title: str, width: int, right: str = "") -> Text:
+    """``title ─────── right`` over the whole width."""
+    line = Text()
+    room = width - cell_len(right) - (1 if right else 0)
+    if title:
+        line.append(fitted(title, max(room - 4, 1)).rstrip(), style="bold cyan")
+        line.append(" ")
+    line.append("─" * max(room - cell_len(line.plain), 0), style="dim")
+    if right:
+        line.append(f" {right}", style="dim")
+    return line
+
+
+def wrapped(text: str, width: int, *, indent: int = 0, hang: int | None = None, style: str = "") -> Iterator[Text]:
+    """A paragraph over as many lines as it needs; ``hang`` indents the lines after the first."""
+    rest = indent if hang is None else hang
+    for line in indented(Text(text, style=style), width, indent, rest):
+        yield line
+
+
+def indented(text: Text, width: int, indent: int, hang: int) -> Iterator[Text]:
+    """Wraps styled text, the first line at ``indent``, the others at ``hang``."""
+    # Wrapped at the narrower room, so that every line fits whichever indent it gets.
+    for number, line in enumerate(_wrap(text, max(width - max(indent, hang), 10))):
+        yield Text(" " * (hang if number else indent)) + line
+
+
+def fitted(text: str, width: int) -> str:
+    """Exactly ``width`` cells: cut with an ellipsis or padded."""
+    if cell_len(text) > width:
+        return set_cell_size(text, max(width - 1, 0)) + "…"
+    return set_cell_size(text, width)
+
+
+def right_aligned(text: str, width: int) -> str:
+    """At least ``width`` cells, padded on the left."""
+    return " " * max(width - cell_len(text), 0) + text
+
+
+def _wrap(text: Text, width: int) -> Iterator[Text]:
+    line = Text()
+    for word in text.split(" "):
+        while cell_len(word.plain) > width:
+            if line.plain:
+                yield line
+                line = Text()
+            head = max(1, len(set_cell_size(word.plain, width).rstrip()))
+            yield word[:head]
+            word = word[head:]
+        if line.plain and cell_len(line.plain) + 1 + cell_len(word.plain) > width:
+            yield line
+            line = Text()
+        line = line + Text(" ") + word if line.plain else word
+    if line.plain:
+        yield line

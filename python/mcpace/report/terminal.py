@@ -1,0 +1,64 @@
+"""A run on a terminal: verdict, trials, findings, where the time went.
+
+Design constraint: the same lines go to a wide colour terminal, to 80 columns and into a pipe; colour only repeats what
+the words already say. Everything from a peer passes :func:`~mcpace.report.quantities.clean` and is only ever put into
+:class:`rich.text.Text`, whose content is never read as markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.text import Text
+
+from mcpace.report import terminal_bisection, terminal_findings, terminal_ledger, terminal_trials
+from mcpace.report.groups import targets
+from mcpace.report.lines import blank, heading, wrapped
+from mcpace.report.quantities import clean
+from mcpace.report.run import Run
+from mcpace.report.verdict import verdict
+
+NARROWEST, WIDEST = 60, 120
+ASCII = str.maketrans({"×": "x", "·": "-", "│": "|", "–": "-", "…": "~", "µ": "u", "─": "-", "█": "#", "→": ">", "•": "-"})
+
+
+def print_run(run: Run, console: Console) -> None:
+    """Prints everything that a reader at a terminal wants to know of a run."""
+    width = max(NARROWEST, min(console.width, WIDEST))
+    coloured = console.color_system is not None and not console.no_color
+    encodes_all = console.encoding.lower().replace("-", "") in ("utf8", "utf16", "utf32", "cp65001")
+    for line in lines(run, width, coloured=coloured):
+        if not encodes_all:
+            line.plain = line.plain.translate(ASCII).encode("ascii", "replace").decode()
+        line.rstrip()
+        console.print(line, soft_wrap=True, highlight=False, markup=False, emoji=False)
+
+
+def lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
+    """The report line by line; without ``coloured`` the ledger's parts are told apart by characters."""
+    yield from _opening(run, width)
+    for target in targets(run):
+        yield from terminal_trials.lines(run, target, width)
+    if run.bisection:
+        yield from terminal_bisection.lines(run, run.bisection, width)
+    yield from terminal_findings.lines(run, width)
+    yield from terminal_ledger.lines(run, width, coloured=coloured)
+    yield from _closing(run, width)
+
+
+def _opening(run: Run, width: int) -> Iterator[Text]:
+    if run.partial:
+        yield from wrapped(
+            "Interrupted: this is what was measured until then; the rest is missing.", width, style="bold yellow"
+        )
+        yield blank()
+    yield from wrapped(verdict(run), width, style="bold")
+
+
+def _closing(run: Run, width: int) -> Iterator[Text]:
+    machine = run.machine
+    facts = [f"mcpace {run.mcpace}", run.kind, run.started, f"{machine.cores} cores, {machine.cpu}", machine.system]
+    yield blank()
+    yield heading("", width)
+    yield from wrapped(" · ".join(clean(fact, 60) for fact in facts), width, style="dim")

@@ -1,0 +1,73 @@
+"""Findings on a terminal, each cause once: what happened, where it was seen, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from mcpace.report import words
+from mcpace.report.groups import Group, Place, grouped
+from mcpace.report.labels import confidence_words
+from mcpace.report.lines import blank, heading, indented, wrapped
+from mcpace.report.quantities import clean, duration, listed
+from mcpace.report.run import Run
+
+STYLES = {"high": "bold red", "medium": "bold yellow", "low": "bold"}
+INDENT = 2
+MARGIN = 8
+"""Columns of the words in front of a paragraph: ``where``, ``do``, ``check``."""
+
+
+def lines(run: Run, width: int) -> Iterator[Text]:
+    """Nothing where nothing was found: the verdict says so already."""
+    groups = grouped(run.cases)
+    if not groups:
+        return
+    yield blank()
+    yield heading("What was found", width)
+    for group in groups:
+        yield blank()
+        yield from _group(group, width)
+
+
+def _group(group: Group, width: int) -> Iterator[Text]:
+    finding = group.example
+    title = Text(words.title_for(group.code), style=STYLES[group.severity])
+    title.append(f"  {clean(group.code, 60)} · {group.severity} · {confidence_words(finding.confidence)}", style="not bold dim")
+    yield from indented(title, width, 0, INDENT)
+    yield from wrapped(words.explanation_for(finding), width, indent=INDENT)
+    for place in group.places:
+        yield from _told("where", place_words(place), width)
+    yield from _told("cost", _costs(group), width)
+    advice = finding.advice or words.advice_for(group.code, finding.context)
+    if advice:
+        yield from _told("do", clean(advice), width)
+    disproof = words.disproof_for(finding.disproof)
+    if disproof:
+        yield from _told("check", disproof, width)
+
+
+def place_words(place: Place) -> str:
+    """``profile:notion, connect, list and call: python@1.12.1, python@1.13.0``."""
+    return (
+        f"{clean(place.target, 60)}, {listed([clean(o, 30) for o in place.operations])}: "
+        f"{', '.join(clean(subject, 40) for subject in place.subjects)}"
+    )
+
+
+def _costs(group: Group) -> str:
+    low, high = group.cost_range_s
+    text = words.cost_of(group.example)
+    if high > 1.5 * low and low >= 0:
+        text += f"; from {duration(low)} to {duration(high)} where it was seen"
+    return text
+
+
+def _told(name: str, text: str, width: int) -> Iterator[Text]:
+    paragraph = wrapped(text, width, indent=INDENT + MARGIN)
+    for number, line in enumerate(paragraph):
+        if number:
+            yield line
+        else:
+            yield Text(" " * INDENT + name.ljust(MARGIN), style="dim") + line[INDENT + MARGIN :]

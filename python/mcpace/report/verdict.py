@@ -1,0 +1,216 @@
+"""The one or two sentences that a report starts with: what was found.
+
+Design constraint: it says no more than the run proves. A difference is told only where the interval excludes 1 and it
+is large enough to matter; a cause is named only where its finding covers most of the difference.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from mcpace.report import words
+from mcpace.report.comparison import Standing, standing
+from mcpace.report.groups import Group, grouped, in_order, targets
+from mcpace.report.labels import part_words
+from mcpace.report.quantities import clean, count, duration, listed, share, times
+from mcpace.report.run import Bisection, Case, Run, Subject
+
+COVERING = 0.5
+"""A cause explains a difference where it costs at least this share of it."""
+
+LONGEST_NAME = 80
+
+
+def verdict(run: Run) -> str:
+    """What this run found, in one to three sentences of plain text (peers' text cleaned, nothing escaped)."""
+    sentences = _of_bisection(run, run.bisection) if run.bisection else _of_cases(run)
+    return " ".join([*sentences, *_shortfall(run)])
+
+
+def subject_words(subject: Subject) -> str:
+    """``python 1.12.1``, ``python 2.3.0 (legacy)``."""
+    text = " ".join(clean(part, LONGEST_NAME) for part in (subject.sdk, subject.version) if part)
+    return f"{text} ({clean(subject.mode, LONGEST_NAME)})" if subject.mode else text
+
+
+# --- experiments over cases ------------------------------------------------------------------------------------------
+
+
+def _of_cases(run: Run) -> list[str]:
+    measured = [case for case in run.cases if case.trials_s]
+    if not measured:
+        return ["Nothing could be measured." if run.cases else "Nothing was measured."]
+    sentences = [text for target in targets(run) for text in _differences_at(run, target)]
+    if sentences:
+        return sentences
+    groups = [group for group in grouped(measured) if group.severity != "low"]
+    told = [_cause_alone(groups[0])] if groups else []
+    compared = [case for case in measured if case.change]
+    if compared:
+        rest = "" if told else " No cause of lost time was found."
+        return [f"No difference that matters was seen between {_extent(compared)}.{rest}", *told]
+    return told or [_plain(measured)]
+
+
+def _differences_at(run: Run, target: str) -> list[str]:
+    cases = [case for case in run.cases if case.target == target]
+    sentences = []
+    for wanted, word in ((Standing.MUCH_SLOWER, "slower"), (Standing.MUCH_FASTER, "faster")):
+        changed = [case for case in cases if standing(case.change) is wanted]
+        if changed:
+            sentences.append(_difference(cases, changed, word))
+            if word == "slower":
+                sentences += _mended(cases, changed)
+    return sentences
+
+
+def _difference(cases: list[Case], changed: list[Case], word: str) -> str:
+    who = _names([case.subject for case in changed])
+    against = _against(cases, changed)
+    ratios = [case.change.ratio for case in changed if case.change]
+    ratios = [ratio if word == "slower" else 1 / ratio for ratio in ratios]
+    operations = in_order(case.operation for case in changed)
+    verb = "is" if len({case.subject.label() for case in changed}) == 1 else "are"
+    place = f"at {clean(changed[0].target, LONGEST_NAME)} ({', '.join(operations)})"
+    text = f"{who} {verb} {_ratio_range(ratios)} {word} than {against} {place}"
+    cause = _cause(changed if word == "slower" else [case for case in cases if case.change is None], changed)
+    return f"{text}: {cause}." if cause else f"{text}; no known cause was recognised."
+
+
+def _cause(slow: list[Case], changed: list[Case]) -> str:
+    """The cause that covers most of the difference in each slow case; the verdict names it, the findings prove it."""
+    lost = {case.operation: abs(case.change.difference_s) for case in changed if case.change}
+    for group in grouped(slow):
+        covered = [
+            sighting
+            for sighting in group.sightings
+            if sighting.finding.cost_s >= COVERING * lost.get(sighting.case.operation, float("inf"))
+        ]
+        if covered and len(covered) >= COVERING * len([case for case in slow if case.operation in lost]):
+            return words.clause_for(group.code)
+    return ""
+
+
+def _mended(cases: list[Case], slow: list[Case]) -> list[str]:
+    """``Mended in 1.14.0.``, where the run has a newer release of the same SDK that is as fast as the first again."""
+    sdk = slow[0].subject.sdk
+    bad = {case.subject.version for case in slow if case.subject.sdk == sdk and case.subject.version}
+    slow_operations = {case.operation for case in slow}
+    fast: dict[str, set[str]] = {}
+    for case in cases:
+        fine = standing(case.change) in (Standing.SAME, Standing.SLOWER, Standing.FASTER, Standing.MUCH_FASTER)
+        if case.subject.sdk == sdk and case.subject.version and case.operation in slow_operations and fine:
+            fast.setdefault(case.subject.version, set()).add(case.operation)
+    if not bad:
+        return []
+    newest_bad = max(bad, key=_order)
+    mended = [v for v, seen in fast.items() if seen >= slow_operations and _order(v) > _order(newest_bad)]
+    return [f"Mended in {clean(min(mended, key=_order), LONGEST_NAME)}."] if mended else []
+
+
+def _cause_alone(group: Group) -> str:
+    sighting = group.sightings[0]
+    where = f"at {clean(sighting.case.target, LONGEST_NAME)} ({sighting.case.operation})"
+    clause = words.clause_for(group.code)
+    cost = f", which costs {duration(sighting.finding.cost_s)} a call" if sighting.finding.cost_s > 0 else ""
+    who = _names([s.case.subject for s in group.sightings])
+    return f"With {who} {clause} {where}{cost}."
+
+
+def _plain(measured: list[Case]) -> str:
+    case = next((c for c in measured if c.operation == "call"), measured[-1])
+    assert case.summary is not None or case.trials_s
+    summary = case.summary
+    typical = duration(summary.median_s) if summary else duration(case.trials_s[-1])
+    text = f"A {case.operation} takes {typical} at {clean(case.target, LONGEST_NAME)}"
+    if case.ledger_s and case.ledger_s.total() > 0:
+        name, most = max(case.ledger_s.parts().items(), key=lambda part: part[1])
+        if most >= COVERING * case.ledger_s.total():
+            text += f", {share(most, case.ledger_s.total())} of it {part_words(name)}"
+    return f"{text}. No cause of lost time was found."
+
+
+def _shortfall(run: Run) -> list[str]:
+    failed = [case for case in run.cases if case.error or case.failures]
+    if not failed:
+        return []
+    return [f"{len(failed)} of {count(len(run.cases), 'case')} failed or could not be measured."]
+
+
+# --- bisection -------------------------------------------------------------------------------------------------------
+
+
+def _of_bisection(run: Run, search: Bisection) -> list[str]:
+    sdk, target = clean(search.sdk, LONGEST_NAME), clean(search.target, LONGEST_NAME)
+    found = run.first_bad or run.first_good
+    if found is None:
+        return [f"No release of {sdk} between {clean(search.good)} and {clean(search.bad)} could be named at {target}."]
+    found = clean(found, LONGEST_NAME)
+    neighbour = clean(search.neighbour or (search.good if run.first_bad else search.bad), LONGEST_NAME)
+    changed = f"{sdk} {found} is the first bad release" if run.first_bad else f"{sdk} {found} mended it"
+    sentences = [f"{changed} at {target}{_bisected_figures(run, search, neighbour)}."]
+    if run.untestable:
+        releases = listed([clean(version, LONGEST_NAME) for version in run.untestable])
+        verb, them = ("was", "it") if len(run.untestable) == 1 else ("were", "them")
+        sentences.append(f"{releases} could not be tested, so the change may already be in {them}.")
+    return sentences
+
+
+def _bisected_figures(run: Run, search: Bisection, neighbour: str) -> str:
+    bad = [probe for probe in search.probes if probe.verdict == "bad" and probe.medians_s]
+    good = [probe for probe in search.probes if probe.verdict == "good" and probe.medians_s]
+    shared = set(bad[0].medians_s) & set(good[0].medians_s) if bad and good else set()
+    if not shared:
+        return f" (against {neighbour})"
+    operation = max(sorted(shared), key=lambda name: bad[0].medians_s[name] / max(good[0].medians_s[name], 1e-9))
+    slow, fast = duration(bad[0].medians_s[operation]), duration(good[0].medians_s[operation])
+    now, before = (slow, fast) if run.first_bad else (fast, slow)
+    text = f": {clean(operation, LONGEST_NAME)} takes {now}, against {before} in {neighbour}"
+    common = set.intersection(*(set(probe.findings) for probe in bad))
+    cause = next((code for code in bad[0].findings if code in common and code not in good[0].findings), None)
+    if cause is None:
+        return text
+    return f"{text}; {words.clause_for(cause)}" if run.first_bad else f"{text}, where {words.clause_for(cause)}"
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+
+def _names(found: Sequence[Subject]) -> str:
+    """``python 1.12.1 and 1.13.0``: the SDK's name is said once where all share it."""
+    unique = list({subject.label(): subject for subject in found}.values())
+    if len({subject.sdk for subject in unique}) == 1 and all(s.version and not s.mode for s in unique):
+        return f"{clean(unique[0].sdk, LONGEST_NAME)} {listed([clean(s.version, LONGEST_NAME) for s in unique])}"
+    return listed([subject_words(subject) for subject in unique])
+
+
+def _against(cases: list[Case], changed: list[Case]) -> str:
+    label = changed[0].change.against if changed[0].change else ""
+    first = next((case.subject for case in cases if case.subject.label() == label), None)
+    if first is None:
+        return clean(label, LONGEST_NAME)
+    same_sdk = all(case.subject.sdk == first.sdk for case in changed) and first.version and not first.mode
+    return clean(first.version, LONGEST_NAME) if same_sdk else subject_words(first)
+
+
+def _ratio_range(ratios: list[float]) -> str:
+    low, high = min(ratios), max(ratios)
+    if high / low < 1.2:
+        return times(high)
+    return f"{times(low).removesuffix('×')} to {times(high)}"
+
+
+def _extent(compared: list[Case]) -> str:
+    against = {case.change.against for case in compared if case.change}
+    releases = len({case.subject.label() for case in compared} | against)
+    return f"{count(releases, 'release')} at {count(len({case.target for case in compared}), 'target')}"
+
+
+def _order(version: str) -> tuple[tuple[int, ...], int, str]:
+    """Good enough an order of releases for one SDK's own versions: numbers first, pre-releases before their release."""
+    match = re.match(r"v?(\d+(?:\.\d+)*)(.*)", version)
+    if match is None:
+        return (), 0, version
+    numbers = tuple(int(part) for part in match[1].split(".")[:6])
+    return numbers, 0 if match[2] else 1, match[2]
