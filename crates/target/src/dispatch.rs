@@ -107,11 +107,12 @@ impl Dispatcher<'_> {
         params: &Params<'_>,
         service: &mut Duration,
     ) -> Result<Value, Failure> {
-        let known = match (method, self.is_modern) {
-            ("initialize" | "ping", false) | ("server/discover", true) => true,
-            ("tools/list" | "tools/call", _) => true,
-            _ => false,
-        };
+        let known = matches!(
+            (method, self.is_modern),
+            ("initialize" | "ping", false)
+                | ("server/discover", true)
+                | ("tools/list" | "tools/call", _)
+        );
         let counted = if known { method } else { "other" };
         self.tally
             .add(|counters| count(&mut counters.requests, counted));

@@ -14,7 +14,7 @@ use crate::profile::ResponseMode;
 use crate::reply::{Opening, Results, bare, plain_json};
 use crate::script::Script;
 use crate::session::UnknownSession;
-use crate::site::{Site, not_allowed, problem, redirect, text};
+use crate::site::{Early, Site, not_allowed, problem, redirect, text};
 use crate::target::ENDPOINT;
 use crate::timing::{Inner, Layers};
 
@@ -22,12 +22,12 @@ const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 impl Site {
-    /// Messages from the client. Both sides are answers; the error is one that was found early.
+    /// Messages from the client.
     pub(crate) async fn post(
         &self,
         head: &request::Parts,
         body: &[u8],
-    ) -> Result<Response<Script>, Response<Script>> {
+    ) -> Result<Response<Script>, Early> {
         let received = Instant::now();
         if !is_json(&head.headers) {
             return Err(problem(
@@ -77,7 +77,7 @@ impl Site {
     pub(crate) async fn standalone(
         &self,
         head: &request::Parts,
-    ) -> Result<Response<Script>, Response<Script>> {
+    ) -> Result<Response<Script>, Early> {
         self.redirected(head, "")?;
         self.shaper
             .timer
@@ -101,10 +101,7 @@ impl Site {
     }
 
     /// A DELETE: the end of a session, where there are sessions.
-    pub(crate) fn end_session(
-        &self,
-        head: &request::Parts,
-    ) -> Result<Response<Script>, Response<Script>> {
+    pub(crate) fn end_session(&self, head: &request::Parts) -> Result<Response<Script>, Early> {
         self.redirected(head, "")?;
         let (Some(sessions), false) = (&self.sessions, era::header_is_modern(&head.headers)) else {
             return Err(not_allowed());
@@ -117,11 +114,12 @@ impl Site {
     }
 
     /// The redirect fault: the path without a slash at its end only points to the one with it.
-    fn redirected(&self, head: &request::Parts, method: &str) -> Result<(), Response<Script>> {
+    fn redirected(&self, head: &request::Parts, method: &str) -> Result<(), Early> {
         let plain = head.uri.path() == ENDPOINT;
         if plain && self.shaper.faults.is_on(FaultKind::Redirect, method) {
             let location = format!("{}{ENDPOINT}/", self.origin);
-            return Err(redirect(StatusCode::TEMPORARY_REDIRECT, &location));
+            let there = redirect(StatusCode::TEMPORARY_REDIRECT, &location);
+            return Err(Early::new(there));
         }
         Ok(())
     }
@@ -132,7 +130,7 @@ impl Site {
         head: &request::Parts,
         era: Era,
         payload: &Payload<'_>,
-    ) -> Result<bool, Response<Script>> {
+    ) -> Result<bool, Early> {
         let (Some(sessions), Era::Legacy(_)) = (&self.sessions, era) else {
             return Ok(false);
         };
@@ -151,7 +149,7 @@ impl Site {
     }
 
     /// What the target would send, or the other kind where the client takes only that.
-    fn response_mode(&self, headers: &HeaderMap) -> Result<ResponseMode, Response<Script>> {
+    fn response_mode(&self, headers: &HeaderMap) -> Result<ResponseMode, Early> {
         let other = match self.response {
             ResponseMode::Json => ResponseMode::Sse,
             ResponseMode::Sse => ResponseMode::Json,
@@ -169,7 +167,7 @@ impl Site {
     }
 
     /// The retry-after fault: every other POST with a request in it is put off.
-    fn check_retry(&self, payload: &Payload<'_>, method: &str) -> Result<(), Response<Script>> {
+    fn check_retry(&self, payload: &Payload<'_>, method: &str) -> Result<(), Early> {
         let wait = self.shaper.faults.delay(FaultKind::RetryAfter, method);
         if wait.is_zero() || requests(payload).next().is_none() {
             return Ok(());
@@ -267,8 +265,8 @@ fn rejection(
     status: StatusCode,
     failure: &Failure,
     id: Option<&mcpace_wire::jsonrpc::Id<'_>>,
-) -> Response<Script> {
-    plain_json(status, failure.encoded(id))
+) -> Early {
+    Early::new(plain_json(status, failure.encoded(id)))
 }
 
 fn requests<'p, 'a>(payload: &'p Payload<'a>) -> impl Iterator<Item = &'p Request<'a>> {
@@ -296,7 +294,7 @@ fn faulty_method(payload: &Payload<'_>) -> String {
     first_request.or_else(first_message).unwrap_or_default()
 }
 
-fn session_id(headers: &HeaderMap) -> Result<&str, Response<Script>> {
+fn session_id(headers: &HeaderMap) -> Result<&str, Early> {
     text(headers, &SESSION_ID).ok_or_else(|| {
         problem(
             StatusCode::BAD_REQUEST,
@@ -305,7 +303,7 @@ fn session_id(headers: &HeaderMap) -> Result<&str, Response<Script>> {
     })
 }
 
-fn no_such_session(_: UnknownSession) -> Response<Script> {
+fn no_such_session(_: UnknownSession) -> Early {
     let failure = Failure::new(code::INVALID_REQUEST, "there is no such session (any more)");
     rejection(StatusCode::NOT_FOUND, &failure, None)
 }

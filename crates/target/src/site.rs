@@ -44,12 +44,15 @@ pub(crate) struct Site {
     pub(crate) tally: Arc<Tally>,
 }
 
+/// An answer that was found before its time: a refusal, a redirect.
+pub(crate) type Early = Box<Response<Script>>;
+
 /// What a request must show to be served.
 #[derive(Debug)]
 pub(crate) enum Guard {
     Open,
     Bearer(Secret),
-    OAuth(AuthorizationServer),
+    OAuth(Box<AuthorizationServer>),
 }
 
 impl Site {
@@ -58,7 +61,8 @@ impl Site {
         self.tally.add(|counters| counters.http_requests += 1);
         let (head, body) = request.into_parts();
         let mut response = match self.route(&head, body).await {
-            Ok(response) | Err(response) => response,
+            Ok(response) => response,
+            Err(early) => *early,
         };
         if self.shaper.faults.is_on(FaultKind::ConnectionClose, "") {
             response
@@ -70,12 +74,11 @@ impl Site {
         response
     }
 
-    /// Both sides are answers; the error is one that was found early.
     async fn route(
         &self,
         head: &request::Parts,
         body: Incoming,
-    ) -> Result<Response<Script>, Response<Script>> {
+    ) -> Result<Response<Script>, Early> {
         let path = head.uri.path();
         let serving_path = path.strip_prefix(ENDPOINT).is_some_and(|rest| {
             rest.is_empty() || rest == "/" && self.shaper.faults.contains(FaultKind::Redirect)
@@ -95,12 +98,12 @@ impl Site {
         }
         match &self.guard {
             Guard::OAuth(server) => self.authorization(server, head, body).await,
-            Guard::Open | Guard::Bearer(_) => Err(bare(StatusCode::NOT_FOUND)),
+            Guard::Open | Guard::Bearer(_) => Err(Early::new(bare(StatusCode::NOT_FOUND))),
         }
     }
 
     /// A page of another site must not reach a server on loopback through its visitor's browser.
-    fn check_origin(&self, headers: &HeaderMap) -> Result<(), Response<Script>> {
+    fn check_origin(&self, headers: &HeaderMap) -> Result<(), Early> {
         let Some(origin) = headers.get(http::header::ORIGIN) else {
             return Ok(());
         };
@@ -120,7 +123,7 @@ impl Site {
         ))
     }
 
-    fn check_token(&self, headers: &HeaderMap) -> Result<(), Response<Script>> {
+    fn check_token(&self, headers: &HeaderMap) -> Result<(), Early> {
         let token = bearer_token(headers);
         let refused = match (&self.guard, token) {
             (Guard::Open, _) => return Ok(()),
@@ -168,7 +171,7 @@ impl Site {
         server: &AuthorizationServer,
         head: &request::Parts,
         body: Incoming,
-    ) -> Result<Response<Script>, Response<Script>> {
+    ) -> Result<Response<Script>, Early> {
         let path = head.uri.path();
         let is_resource_metadata = path
             .strip_prefix(RESOURCE_METADATA)
@@ -197,7 +200,7 @@ impl Site {
             (_, "/authorize" | "/register" | "/token" | AUTHORIZATION_METADATA) => {
                 return Err(not_allowed());
             }
-            _ => return Err(bare(StatusCode::NOT_FOUND)),
+            _ => return Err(Early::new(bare(StatusCode::NOT_FOUND))),
         };
         Ok(self.answered(answer))
     }
@@ -232,7 +235,7 @@ impl Site {
 }
 
 /// The whole body, within limits of size and time.
-async fn read(body: Incoming) -> Result<Vec<u8>, Response<Script>> {
+async fn read(body: Incoming) -> Result<Vec<u8>, Early> {
     let collected = timeout(LONGEST_BODY, Limited::new(body, LARGEST_BODY).collect()).await;
     match collected {
         Ok(Ok(body)) => Ok(body.to_bytes().into()),
@@ -259,11 +262,11 @@ pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a 
 }
 
 /// An HTTP error outside of any JSON-RPC request.
-pub(crate) fn problem(status: StatusCode, description: &str) -> Response<Script> {
-    json_reply(status, &json!({"error": description}))
+pub(crate) fn problem(status: StatusCode, description: &str) -> Early {
+    Early::new(json_reply(status, &json!({"error": description})))
 }
 
-pub(crate) fn not_allowed() -> Response<Script> {
+pub(crate) fn not_allowed() -> Early {
     problem(
         StatusCode::METHOD_NOT_ALLOWED,
         "this method is not served here",

@@ -220,7 +220,7 @@ fn site(
 ) -> Site {
     let behaviour = options.profile.behaviour();
     let guard = match (behaviour.authorization, options.bearer_token) {
-        (Authorization::OAuth, _) => Guard::OAuth(AuthorizationServer::new(
+        (Authorization::OAuth, _) => Guard::OAuth(Box::new(AuthorizationServer::new(
             &origin,
             ENDPOINT,
             &options.public_origins,
@@ -228,7 +228,7 @@ fn site(
                 token_lifetime: options.token_lifetime,
                 refuses_consent: options.faults.contains(FaultKind::ConsentRefused),
             },
-        )),
+        ))),
         (Authorization::Bearer, Some(token)) => Guard::Bearer(token),
         // `check` has refused a bearer profile without a token.
         (Authorization::None | Authorization::Bearer, _) => Guard::Open,
