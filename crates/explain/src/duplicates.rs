@@ -1,0 +1,153 @@
+//! Which requests are sent again though their first sending succeeded.
+//!
+//! Equal bytes alone prove nothing: every fresh client starts with the same `initialize`, the same ids and the same
+//! `notifications/initialized`. A repeat counts only inside one call or, outside calls and for messages that every session
+//! begins with, back to back. A failure between the two (connection, status, JSON-RPC error) makes it a retry, which is
+//! legitimate.
+
+use std::collections::HashMap;
+
+use mcpace_record::{Digest, Nanos, ReplyEnding};
+use serde::Serialize;
+
+use crate::view::{Exchange, Transport, View};
+
+/// How soon after the first reply's end a repeat must leave to count as caused by it. An HTTP library repeats within
+/// microseconds, a retry policy waits longer.
+pub(crate) const BACK_TO_BACK: Nanos = Nanos::from_millis(20);
+
+/// Stamps of the two sides of one instant may cross by this much.
+const CROSSING: Nanos = Nanos::from_millis(1);
+
+/// A request that was sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Duplicate {
+    /// Position of the first sending in [`View::exchanges`].
+    pub(crate) original: usize,
+    /// Position of the sending just before the repeat.
+    pub(crate) previous: usize,
+    /// Position of the repeat.
+    pub(crate) repeat: usize,
+    /// What ties the two.
+    pub(crate) basis: Basis,
+    /// Whether the repeat left after the whole of the previous reply.
+    pub(crate) after_end: bool,
+}
+
+/// What ties a repeat to its first sending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(crate) enum Basis {
+    /// Equal bytes, back to back; there is no id.
+    Bytes,
+    /// Equal bytes and JSON-RPC id.
+    BytesAndId,
+}
+
+#[derive(PartialEq, Eq, Hash)]
+struct Body<'a> {
+    target: &'a str,
+    session: Option<&'a str>,
+    authorization: Option<&'a str>,
+    digest: Digest,
+}
+
+/// All repeats, in the order of their start.
+pub(crate) fn duplicates(view: &View<'_>) -> Vec<Duplicate> {
+    let mut last: HashMap<Body<'_>, (usize, usize)> = HashMap::new();
+    let mut original: HashMap<usize, usize> = HashMap::new();
+    let mut found = Vec::new();
+    let mut order = 0;
+    for (repeat, exchange) in view.exchanges.iter().enumerate() {
+        let Some(body) = body(exchange) else { continue };
+        order += 1;
+        let Some((previous, at)) = last.insert(body, (repeat, order)) else {
+            continue;
+        };
+        let consecutive = order == at + 1;
+        let first = &view.exchanges[previous];
+        if let Some((basis, after_end)) = ties(first, exchange, consecutive) {
+            let origin = original.get(&previous).copied().unwrap_or(previous);
+            original.insert(repeat, origin);
+            found.push(Duplicate {
+                original: origin,
+                previous,
+                repeat,
+                basis,
+                after_end,
+            });
+        }
+    }
+    found
+}
+
+/// Whether `second`, a standalone GET, repeats `first` back to back. Says nothing on its own, since clients may reopen a
+/// stream that ended; beside repeated POSTs it is the same fault.
+pub(crate) fn repeats_stream(first: &Exchange<'_>, second: &Exchange<'_>) -> bool {
+    first.is_standalone_stream()
+        && second.is_standalone_stream()
+        && first.target == second.target
+        && first.session_sent == second.session_sent
+        && first.status == second.status
+        && first.ending == Some(ReplyEnding::Complete)
+        && same_connection(first, second)
+        && back_to_back(first, second)
+}
+
+fn body<'a>(exchange: &Exchange<'a>) -> Option<Body<'a>> {
+    let carries = exchange.method == "POST" || exchange.transport == Transport::Stdio;
+    (carries && exchange.is_message()).then_some(Body {
+        target: exchange.target,
+        session: exchange.session_sent,
+        authorization: exchange.authorization,
+        digest: exchange.digest?,
+    })
+}
+
+fn ties(first: &Exchange<'_>, second: &Exchange<'_>, consecutive: bool) -> Option<(Basis, bool)> {
+    if !went_well(first) {
+        return None;
+    }
+    let completed = first.completed()?.at;
+    if second.sent().at + CROSSING < completed {
+        return None;
+    }
+    let same_call = first.call.is_some() && first.call == second.call;
+    let related = same_call || same_connection(first, second);
+    let close = back_to_back(first, second);
+    let names_itself = first.asks() && !first.requests("initialize");
+    let tied = if names_itself {
+        same_call || (related && close)
+    } else {
+        related && close && consecutive
+    };
+    let basis = if first.asks() {
+        Basis::BytesAndId
+    } else {
+        Basis::Bytes
+    };
+    tied.then_some((basis, left_after_end(first, second)))
+}
+
+fn went_well(first: &Exchange<'_>) -> bool {
+    let accepted = first.transport == Transport::Stdio || matches!(first.status, Some(200..=299));
+    let whole = matches!(first.ending, None | Some(ReplyEnding::Complete));
+    accepted && whole && (first.succeeded() || !first.asks())
+}
+
+fn same_connection(first: &Exchange<'_>, second: &Exchange<'_>) -> bool {
+    let conn = |exchange: &Exchange<'_>| exchange.near().and_then(|leg| leg.conn);
+    conn(first).is_some() && conn(first) == conn(second)
+}
+
+fn left_after_end(first: &Exchange<'_>, second: &Exchange<'_>) -> bool {
+    first
+        .ended()
+        .is_some_and(|end| second.sent().at + CROSSING >= end.at)
+}
+
+fn back_to_back(first: &Exchange<'_>, second: &Exchange<'_>) -> bool {
+    left_after_end(first, second)
+        && first
+            .ended()
+            .is_some_and(|end| second.sent().at.since(end.at) <= BACK_TO_BACK)
+}

@@ -1,0 +1,102 @@
+//! `discovery-repeated`: OAuth metadata fetched again though nothing had changed (typescript-sdk #1527).
+//!
+//! A fresh client must fetch it, and so may one whose token was refused. Needless is a fetch that brings the same document
+//! again while the same token is in use before and after it, or twice inside one call without a refusal in between.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::scene::Scene;
+use super::tally::{ByOperation, Tally};
+use super::{Cause, DiscoveryRepeated, Disproof, Finding, Level, Reason, Role};
+use crate::view::Exchange;
+
+#[derive(Default)]
+struct Fetches<'a> {
+    tally: Tally,
+    targets: BTreeSet<&'a str>,
+    repeats: u64,
+}
+
+pub(super) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
+    let mut operations: ByOperation<'_, Fetches<'_>> = ByOperation::new();
+    for (first, again) in needless(&scene.view.exchanges) {
+        let fetches = operations.of(scene.operation(again));
+        let from = again.sent();
+        let to = again.completed().map_or(from.at, |stamp| stamp.at);
+        let time = scene.claim(again.call, from.at, to);
+        fetches.tally.cost(again.call, time, 1, again.bytes());
+        fetches.tally.prove(&[
+            (Role::Discovery, Some(first.sent())),
+            (Role::RepeatedDiscovery, Some(from)),
+        ]);
+        fetches.targets.insert(again.target);
+        fetches.repeats += 1;
+    }
+    operations
+        .into_iter()
+        .map(|(operation, fetches)| conclude(scene, operation, fetches))
+        .collect()
+}
+
+/// Each needless fetch with the one before it.
+fn needless<'e, 'a>(exchanges: &'e [Exchange<'a>]) -> Vec<(&'e Exchange<'a>, &'e Exchange<'a>)> {
+    let tokens_after = tokens_after(exchanges);
+    let (mut found, mut fetched) = (Vec::new(), HashMap::new());
+    let (mut token, mut refused) = (None, 0);
+    for (at, exchange) in exchanges.iter().enumerate() {
+        if is_discovery(exchange) {
+            let earlier: Option<(usize, &Exchange<'_>)> =
+                fetched.insert(exchange.target, (at, exchange));
+            let same_token = token.is_some() && token == tokens_after[at];
+            let unchanged = earlier.filter(|(before, first)| {
+                let same_call = first.call.is_some() && first.call == exchange.call;
+                let unrefused = refused <= *before;
+                first.reply_digest == exchange.reply_digest
+                    && (same_token || (same_call && unrefused))
+            });
+            found.extend(unchanged.map(|(_, first)| (first, exchange)));
+        } else {
+            token = exchange.authorization.or(token);
+            if matches!(exchange.status, Some(401 | 403)) {
+                refused = at;
+            }
+        }
+    }
+    found
+}
+
+/// For each exchange, the next token that any later one carries.
+fn tokens_after<'a>(exchanges: &[Exchange<'a>]) -> Vec<Option<&'a str>> {
+    let mut after = vec![None; exchanges.len()];
+    let mut next = None;
+    for (at, exchange) in exchanges.iter().enumerate().rev() {
+        after[at] = next;
+        next = exchange.authorization.or(next);
+    }
+    after
+}
+
+fn is_discovery(exchange: &Exchange<'_>) -> bool {
+    exchange.method == "GET"
+        && exchange.target.contains("/.well-known/")
+        && exchange.status == Some(200)
+}
+
+fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, fetches: Fetches<'_>) -> Finding {
+    let severity = fetches.tally.severity();
+    let confidence = match fetches.repeats {
+        1 => scene.confidence(Level::Medium, Reason::SeenOnce),
+        _ => scene.confidence(Level::High, Reason::Repeated),
+    };
+    let context = DiscoveryRepeated {
+        targets: fetches.targets.into_iter().map(str::to_owned).collect(),
+        repeats: fetches.repeats,
+    };
+    fetches.tally.finding(
+        Cause::DiscoveryRepeated(context),
+        operation,
+        severity,
+        confidence,
+        Disproof::ConnectTwiceWithSameCredentials,
+    )
+}

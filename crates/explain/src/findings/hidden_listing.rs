@@ -1,0 +1,88 @@
+//! `hidden-listing`: a `tools/list` between a call's result and the call's return (python-sdk #3513: the client fetches
+//! the output schemas to check the result against).
+
+use super::scene::Scene;
+use super::tally::{ByOperation, Tally};
+use super::{Cause, Disproof, Finding, HiddenListing, Level, Reason, Role};
+use crate::Ledger;
+use crate::view::{Exchange, Stamp};
+
+#[derive(Default)]
+struct Listings {
+    tally: Tally,
+    context: HiddenListing,
+}
+
+pub(super) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
+    let mut operations: ByOperation<'_, Listings> = ByOperation::new();
+    for ledger in scene.ledgers {
+        let exchanges = scene.exchanges_of(ledger);
+        let Some(result) = tool_result(&exchanges) else {
+            continue;
+        };
+        let listings = operations.of(Some(&ledger.operation));
+        listings.context.of_calls += 1;
+        charge(scene, ledger, &exchanges, result, listings);
+    }
+    operations
+        .into_iter()
+        .filter(|(_, listings)| listings.context.calls > 0)
+        .map(|(operation, listings)| conclude(scene, operation, listings))
+        .collect()
+}
+
+/// The first result of a `tools/call`.
+fn tool_result(exchanges: &[&Exchange<'_>]) -> Option<Stamp> {
+    let mut calls = exchanges.iter().filter(|e| e.requests("tools/call"));
+    calls.find_map(|call| call.near()?.result_end.filter(|_| call.answer.is_some()))
+}
+
+fn charge(
+    scene: &mut Scene<'_, '_>,
+    ledger: &Ledger,
+    exchanges: &[&Exchange<'_>],
+    result: Stamp,
+    listings: &mut Listings,
+) {
+    let hidden = exchanges.iter().filter(|e| {
+        // Repeats of a listing are duplicate-request's, with their time.
+        e.requests("tools/list") && e.sent().at >= result.at && !scene.is_repeat(e)
+    });
+    let hidden: Vec<_> = hidden.collect();
+    let later_call = exchanges
+        .iter()
+        .rfind(|e| e.requests("tools/call") && !scene.is_repeat(e))
+        .map(|call| call.sent().at);
+    let (mut from, mut charged) = (result.at, false);
+    for listing in &hidden {
+        // A program that lists and then calls again inside one operation asked for the listing.
+        if later_call.is_some_and(|call| call >= listing.sent().at) {
+            continue;
+        }
+        let to = listing.completed().map_or(ledger.end, |stamp| stamp.at);
+        let time = scene.claim(Some(ledger.call), from.min(listing.sent().at), to);
+        (from, charged) = (to, true);
+        let tally = &mut listings.tally;
+        tally.cost(Some(ledger.call), time, 1, listing.bytes());
+        let returned = scene.view.call(ledger.call).and_then(|call| call.end);
+        tally.prove(&[
+            (Role::Result, Some(result)),
+            (Role::Listing, Some(listing.sent())),
+            (Role::ListingResult, listing.completed()),
+            (Role::CallReturned, returned),
+        ]);
+        listings.context.listings += 1;
+    }
+    listings.context.calls += u64::from(charged);
+}
+
+fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, listings: Listings) -> Finding {
+    let severity = listings.tally.severity();
+    listings.tally.finding(
+        Cause::HiddenListing(listings.context),
+        operation,
+        severity,
+        scene.confidence(Level::High, Reason::OrderInsideCall),
+        Disproof::CallWithoutOutputSchema,
+    )
+}

@@ -1,0 +1,171 @@
+//! `late-delivery`: the result was complete at the client long before the call returned (python-sdk #2432, mcp-go #769).
+//!
+//! An explanation by exclusion, so it comes last and counts only time that no other finding explains. Two ways to be sure
+//! enough: the client went on just when the reply's stream ended or its connection closed; or nothing on the wire tells,
+//! and the time is several times everything else and comes again.
+
+use mcpace_record::{ConnectionId, Nanos};
+
+use super::scene::Scene;
+use super::tally::{ByOperation, Tally};
+use super::{Cause, Disproof, Finding, LateDelivery, Level, Reason, Released, Role};
+use crate::view::Stamp;
+use crate::{Ledger, Part, Segment};
+
+/// Time that a client may need for parsing, validating and waking up, even a slow one on a busy machine.
+const USUAL: Nanos = Nanos::from_millis(20);
+
+/// A single late call counts from here on; a shorter one may be a pause of the machine.
+const SINGLE: Nanos = Nanos::from_millis(100);
+
+/// Without a sign on the wire: how many times the call's other time it must be.
+const TIMES_OTHER: u64 = 3;
+
+/// How soon after an end the client must go on for the end to have released it.
+const RELEASE: Nanos = Nanos::from_millis(5);
+
+#[derive(Default)]
+struct Late {
+    tally: Tally,
+    calls: u64,
+    of_calls: u64,
+    longest: Nanos,
+    released_by: Option<Released>,
+}
+
+/// The longest unexplained stretch of a call between a result and the client's next act.
+struct Stretch<'s> {
+    segment: &'s Segment,
+    free: Nanos,
+    released_by: Released,
+    /// The end that released it.
+    end: Option<Stamp>,
+}
+
+pub(super) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
+    let mut operations: ByOperation<'_, Late> = ByOperation::new();
+    for ledger in scene.ledgers {
+        let Some(stretch) = longest_stretch(scene, ledger) else {
+            continue;
+        };
+        let late = operations.of(Some(&ledger.operation));
+        late.of_calls += 1;
+        if is_late(scene, ledger, &stretch) {
+            charge(scene, ledger, &stretch, late);
+        }
+    }
+    operations
+        .into_iter()
+        .filter(|(_, late)| late.calls > 0)
+        .filter(|(_, late)| {
+            late.longest >= SINGLE || (late.calls > 1 && late.calls * 2 >= late.of_calls)
+        })
+        .map(|(operation, late)| conclude(scene, operation, late))
+        .collect()
+}
+
+fn longest_stretch<'s>(scene: &Scene<'s, '_>, ledger: &'s Ledger) -> Option<Stretch<'s>> {
+    let held = ledger.segments.iter().enumerate().filter(|(_, segment)| {
+        let exchange = segment.exchange.and_then(|id| scene.view.exchange(id));
+        segment.part == Part::ClientReceive
+            && exchange.is_some_and(|e| e.near().is_some_and(|near| near.result_end.is_some()))
+    });
+    let free = |segment: &Segment| scene.unclaimed(ledger.call, segment.from, segment.to);
+    let (at, segment) = held.max_by_key(|(_, segment)| free(segment))?;
+    let idle = ledger
+        .segments
+        .get(at + 1)
+        .filter(|next| next.part == Part::ClientSend);
+    let goes_on = idle.map_or(segment.to, |next| next.to);
+    let (released_by, end) = released(scene, segment, goes_on);
+    Some(Stretch {
+        segment,
+        free: free(segment),
+        released_by,
+        end,
+    })
+}
+
+/// What ended just before the client went on at `goes_on`.
+fn released(scene: &Scene<'_, '_>, segment: &Segment, goes_on: Nanos) -> (Released, Option<Stamp>) {
+    let exchange = segment.exchange.and_then(|id| scene.view.exchange(id));
+    let Some(exchange) = exchange else {
+        return (Released::NothingSeen, None);
+    };
+    let slack = RELEASE.max(Nanos(goes_on.since(segment.from).0 / 10));
+    let releases =
+        |end: &Stamp| end.at >= segment.from && end.at <= goes_on && goes_on.since(end.at) <= slack;
+    if let Some(end) = exchange.ended().filter(releases) {
+        return (Released::ReplyEnd, Some(end));
+    }
+    let closed = |conn: ConnectionId| scene.view.connection(conn)?.closed;
+    let conn = exchange.near().and_then(|near| near.conn);
+    match conn.and_then(closed).filter(releases) {
+        Some(end) => (Released::ConnectionClose, Some(end)),
+        None => (Released::NothingSeen, None),
+    }
+}
+
+fn is_late(scene: &Scene<'_, '_>, ledger: &Ledger, stretch: &Stretch<'_>) -> bool {
+    let total = ledger.end.since(ledger.start);
+    if stretch.released_by != Released::NothingSeen {
+        // The reply must have stayed open for most of the stretch: an end right after the result releases nobody.
+        let end = stretch.end.map_or(Nanos::ZERO, |end| end.at);
+        let open = scene.unclaimed(ledger.call, stretch.segment.from, end);
+        return open >= USUAL && stretch.free.0 >= total.0 / 10;
+    }
+    let other = total.since(ledger.parts.client_receive);
+    stretch.free >= USUAL.max(Nanos(other.0.saturating_mul(TIMES_OTHER)))
+}
+
+fn charge(scene: &mut Scene<'_, '_>, ledger: &Ledger, stretch: &Stretch<'_>, late: &mut Late) {
+    let (from, to) = (stretch.segment.from, stretch.segment.to);
+    let time = scene.claim(Some(ledger.call), from, to);
+    late.tally.cost(Some(ledger.call), time, 0, 0);
+    let exchange = stretch.segment.exchange;
+    let exchange = exchange.and_then(|id| scene.view.exchange(id));
+    let end = match stretch.released_by {
+        Released::ConnectionClose => Role::ConnectionClosed,
+        Released::ReplyEnd | Released::NothingSeen => Role::ReplyEnd,
+    };
+    let call = scene.view.call(ledger.call);
+    late.tally.prove(&[
+        (Role::CallStarted, call.map(|call| call.start)),
+        (Role::Result, exchange.and_then(|e| e.near()?.result_end)),
+        (end, stretch.end.or(exchange.and_then(|e| e.ended()))),
+        (Role::CallReturned, call.and_then(|call| call.end)),
+    ]);
+    late.calls += 1;
+    if stretch.free > late.longest {
+        late.longest = stretch.free;
+        late.released_by = Some(stretch.released_by);
+    }
+}
+
+fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, late: Late) -> Finding {
+    let released_by = late.released_by.unwrap_or(Released::NothingSeen);
+    let (confidence, disproof) = match released_by {
+        Released::NothingSeen => (
+            scene.confidence(Level::Low, Reason::NothingOnTheWire),
+            Disproof::MeasureClientProcessorTime,
+        ),
+        Released::ReplyEnd | Released::ConnectionClose => (
+            scene.confidence(Level::High, Reason::ReturnFollowsEnd),
+            Disproof::EndReplyWithResult,
+        ),
+    };
+    let severity = late.tally.severity();
+    let context = LateDelivery {
+        calls: late.calls,
+        of_calls: late.of_calls,
+        released_by,
+        longest: late.longest,
+    };
+    late.tally.finding(
+        Cause::LateDelivery(context),
+        operation,
+        severity,
+        confidence,
+        disproof,
+    )
+}

@@ -1,0 +1,154 @@
+//! What every rule sees: the joined recording, the ledgers, the repeats, and which time is explained already.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use mcpace_record::{CallId, ExchangeId, Nanos};
+
+use super::{Confidence, Level, Reason, Severity};
+use crate::Ledger;
+use crate::duplicates::{Duplicate, duplicates};
+use crate::view::{Exchange, View};
+
+pub(super) struct Scene<'s, 'a> {
+    pub(super) view: &'s View<'a>,
+    pub(super) ledgers: &'s [Ledger],
+    pub(super) duplicates: Vec<Duplicate>,
+    repeats: HashSet<ExchangeId>,
+    by_call: HashMap<CallId, usize>,
+    claims: HashMap<CallId, Claims>,
+}
+
+impl<'s, 'a> Scene<'s, 'a> {
+    pub(super) fn new(view: &'s View<'a>, ledgers: &'s [Ledger]) -> Self {
+        let duplicates = duplicates(view);
+        let repeats = duplicates.iter().map(|d| view.exchanges[d.repeat].id);
+        Self {
+            view,
+            ledgers,
+            repeats: repeats.collect(),
+            duplicates,
+            by_call: ledgers
+                .iter()
+                .enumerate()
+                .map(|(at, ledger)| (ledger.call, at))
+                .collect(),
+            claims: HashMap::new(),
+        }
+    }
+
+    pub(super) fn ledger(&self, call: CallId) -> Option<&'s Ledger> {
+        self.by_call.get(&call).map(|at| &self.ledgers[*at])
+    }
+
+    /// The operation of the call that `exchange` belongs to.
+    pub(super) fn operation(&self, exchange: &Exchange<'a>) -> Option<&'s str> {
+        self.ledger(exchange.call?)
+            .map(|ledger| ledger.operation.as_str())
+    }
+
+    /// Whether `exchange` repeats another one that succeeded.
+    pub(super) fn is_repeat(&self, exchange: &Exchange<'_>) -> bool {
+        self.repeats.contains(&exchange.id)
+    }
+
+    /// The exchanges of a call, in order of their start.
+    pub(super) fn exchanges_of(&self, ledger: &Ledger) -> Vec<&'s Exchange<'a>> {
+        let ids = ledger.exchanges.iter();
+        ids.filter_map(|id| self.view.exchange(*id)).collect()
+    }
+
+    /// Explains a stretch of a call and returns how much of it no earlier finding explained.
+    pub(super) fn claim(&mut self, call: Option<CallId>, from: Nanos, to: Nanos) -> Nanos {
+        let Some(call) = call else {
+            return to.since(from);
+        };
+        let Some(ledger) = self.ledger(call) else {
+            return Nanos::ZERO;
+        };
+        let (from, to) = (from.max(ledger.start), to.min(ledger.end));
+        self.claims.entry(call).or_default().claim(from, to)
+    }
+
+    /// How much of a stretch of a call no finding explains so far.
+    pub(super) fn unclaimed(&self, call: CallId, from: Nanos, to: Nanos) -> Nanos {
+        match self.claims.get(&call) {
+            Some(claims) => claims.free(from, to),
+            None => to.since(from),
+        }
+    }
+
+    /// Confidence, unless what is missing from the recording may hold another explanation.
+    pub(super) fn confidence(&self, level: Level, reason: Reason) -> Confidence {
+        if self.view.incomplete && level > Level::Low {
+            let reason = Reason::RecordingIncomplete;
+            return Confidence {
+                level: Level::Medium,
+                reason,
+            };
+        }
+        Confidence { level, reason }
+    }
+}
+
+/// Severity by the time that a typical call loses.
+pub(super) fn severity_of(time: Nanos) -> Severity {
+    match time {
+        _ if time >= Nanos::from_millis(1_000) => Severity::High,
+        _ if time >= Nanos::from_millis(100) => Severity::Medium,
+        _ => Severity::Low,
+    }
+}
+
+/// Disjoint stretches by their start.
+#[derive(Default)]
+struct Claims(BTreeMap<Nanos, Nanos>);
+
+impl Claims {
+    fn claim(&mut self, from: Nanos, to: Nanos) -> Nanos {
+        let fresh = self.free(from, to);
+        if to <= from {
+            return fresh;
+        }
+        let (mut start, mut end) = (from, to);
+        let touching: Vec<Nanos> = self.touching(from, to).map(|(from, _)| from).collect();
+        for from in touching {
+            if let Some(to) = self.0.remove(&from) {
+                (start, end) = (start.min(from), end.max(to));
+            }
+        }
+        self.0.insert(start, end);
+        fresh
+    }
+
+    fn free(&self, from: Nanos, to: Nanos) -> Nanos {
+        let taken = self.touching(from, to);
+        let taken = taken.map(|(start, end)| end.min(to).since(start.max(from)));
+        taken.fold(to.since(from), |free, taken| free - taken)
+    }
+
+    fn touching(&self, from: Nanos, to: Nanos) -> impl Iterator<Item = (Nanos, Nanos)> + '_ {
+        let before = self.0.range(..from).next_back();
+        let before = before.filter(|(_, end)| **end > from);
+        let inside = (from < to).then(|| self.0.range(from..to));
+        before
+            .into_iter()
+            .chain(inside.into_iter().flatten())
+            .map(|(from, to)| (*from, *to))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stretch_is_charged_once() {
+        let mut claims = Claims::default();
+        assert_eq!(claims.claim(Nanos(10), Nanos(20)), Nanos(10));
+        assert_eq!(claims.claim(Nanos(15), Nanos(30)), Nanos(10));
+        assert_eq!(claims.claim(Nanos(0), Nanos(40)), Nanos(20));
+        assert_eq!(claims.claim(Nanos(5), Nanos(6)), Nanos(0));
+        assert_eq!(claims.claim(Nanos(50), Nanos(45)), Nanos(0));
+        assert_eq!(claims.free(Nanos(35), Nanos(45)), Nanos(5));
+    }
+}

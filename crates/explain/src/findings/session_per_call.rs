@@ -1,0 +1,135 @@
+//! `session-per-call`: each call begins a session of its own (langchain-mcp-adapters #207, context-forge #1918).
+//!
+//! Where the client's program told its operations, only sessions begun *inside* a call count: an experiment that connects
+//! five times and calls five times is none. In a bare recording the order on the wire decides.
+
+use std::collections::HashSet;
+
+use mcpace_record::ExchangeId;
+
+use super::scene::Scene;
+use super::tally::{ByOperation, Tally};
+use super::{Cause, Disproof, Finding, Level, Reason, Role, SessionPerCall};
+use crate::Ledger;
+use crate::view::Exchange;
+
+/// Calls below which chance or a plain first connect explains it.
+const FEWEST: u64 = 3;
+
+#[derive(Default)]
+struct Sessions {
+    tally: Tally,
+    context: SessionPerCall,
+}
+
+pub(super) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
+    let mut operations: ByOperation<'_, Sessions> = ByOperation::new();
+    if scene.view.calls.is_empty() {
+        bare(scene, operations.of(None));
+    } else {
+        let processes = scene.view.processes.iter();
+        let spawning = processes.filter_map(|p| p.exchanges.first().copied());
+        let spawning: HashSet<ExchangeId> = spawning.collect();
+        for ledger in scene.ledgers.iter().filter(|l| l.operation != "connect") {
+            let sessions = operations.of(Some(&ledger.operation));
+            inside(scene, ledger, &spawning, sessions);
+        }
+    }
+    operations
+        .into_iter()
+        .filter(|(_, sessions)| nearly_each(&sessions.context))
+        .map(|(operation, sessions)| conclude(scene, operation, sessions))
+        .collect()
+}
+
+fn nearly_each(context: &SessionPerCall) -> bool {
+    context.tool_calls >= FEWEST && context.sessions * 5 >= context.tool_calls * 4
+}
+
+/// One operation: is there a session's beginning before its tool call?
+fn inside(
+    scene: &mut Scene<'_, '_>,
+    ledger: &Ledger,
+    spawning: &HashSet<ExchangeId>,
+    sessions: &mut Sessions,
+) {
+    let exchanges = scene.exchanges_of(ledger);
+    let call = exchanges
+        .iter()
+        .find(|e| e.requests("tools/call") && e.answer.is_some());
+    let Some(call) = call else { return };
+    sessions.context.tool_calls += 1;
+    let begun = exchanges
+        .iter()
+        .find(|e| begins_session(e) && e.start.event < call.start.event);
+    let Some(begun) = begun else { return };
+    sessions.context.sessions += 1;
+    sessions.context.processes += u64::from(spawning.contains(&begun.id));
+    let (from, to) = (begun.sent(), call.sent());
+    let time = scene.claim(Some(ledger.call), from.at, to.at);
+    let needless = exchanges.iter().filter(|e| keeps_session(e));
+    let needless: Vec<_> = needless.filter(|e| !scene.is_repeat(e)).collect();
+    let bytes = needless
+        .iter()
+        .map(|e| e.bytes())
+        .fold(0, u64::saturating_add);
+    let tally = &mut sessions.tally;
+    tally.cost(Some(ledger.call), time, needless.len() as u64, bytes);
+    tally.prove(&[
+        (Role::SessionBegun, Some(from)),
+        (Role::ToolCalled, Some(to)),
+    ]);
+}
+
+/// A recording without operations: sessions and tool calls take turns.
+fn bare(scene: &mut Scene<'_, '_>, sessions: &mut Sessions) {
+    let mut begun: Option<&Exchange<'_>> = None;
+    for exchange in &scene.view.exchanges {
+        if scene.is_repeat(exchange) || exchange.answer.is_none() {
+            continue;
+        }
+        if begins_session(exchange) {
+            begun = Some(exchange);
+        } else if exchange.requests("tools/call") {
+            sessions.context.tool_calls += 1;
+            let Some(begun) = begun.take() else { continue };
+            sessions.context.sessions += 1;
+            let time = exchange.sent().at.since(begun.sent().at);
+            sessions.tally.cost(None, time, 1, begun.bytes());
+            sessions.tally.prove(&[
+                (Role::SessionBegun, Some(begun.sent())),
+                (Role::ToolCalled, Some(exchange.sent())),
+            ]);
+        }
+    }
+    sessions.context.processes = scene.view.processes.len() as u64;
+}
+
+fn begins_session(exchange: &Exchange<'_>) -> bool {
+    exchange.requests("initialize") && exchange.succeeded()
+}
+
+fn keeps_session(exchange: &Exchange<'_>) -> bool {
+    let initialized = |message: &mcpace_record::MessageNote| {
+        message.method.as_deref() == Some("notifications/initialized")
+    };
+    begins_session(exchange)
+        || exchange.messages.iter().any(initialized)
+        || exchange.method == "DELETE"
+        || exchange.is_standalone_stream()
+}
+
+fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, sessions: Sessions) -> Finding {
+    let severity = sessions.tally.severity();
+    let confidence = match operation {
+        Some(_) => scene.confidence(Level::High, Reason::OrderInsideCall),
+        None => scene.confidence(Level::Medium, Reason::Repeated),
+    };
+    sessions.tally.finding(
+        Cause::SessionPerCall(sessions.context),
+        operation,
+        severity,
+        confidence,
+        Disproof::HoldOneSession,
+    )
+}

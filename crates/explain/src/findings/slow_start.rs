@@ -1,0 +1,117 @@
+//! `slow-start`: a server process takes long until it first answers (comfyui-mcp #1447, fastmcp #2205).
+//!
+//! Measured from the spawn or the first request, whichever was later. Whether the time went into a package runner's network,
+//! the disk or imports can't be told from lines alone; the finding names the experiment that can.
+
+use mcpace_record::Nanos;
+
+use super::scene::Scene;
+use super::tally::{ByOperation, Tally};
+use super::{Cause, Disproof, Finding, Level, Reason, Role, SlowStart};
+use crate::view::{Exchange, Process};
+
+/// A start below this is usual for an interpreted server.
+const SHORTEST: Nanos = Nanos::from_millis(1_000);
+
+/// A server whose every answer is slow doesn't start slowly.
+const TIMES_TYPICAL: u64 = 5;
+
+/// Programs that may fetch the server from the network before they run it.
+const PACKAGE_RUNNERS: [&str; 12] = [
+    "npx", "npm", "pnpm", "yarn", "bunx", "uvx", "uv", "pipx", "docker", "podman", "deno", "jbang",
+];
+
+#[derive(Default)]
+struct Starts<'a> {
+    tally: Tally,
+    program: &'a str,
+    starts: u64,
+    longest: Nanos,
+    typical: Option<Nanos>,
+}
+
+pub(super) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
+    let mut operations: ByOperation<'_, Starts<'_>> = ByOperation::new();
+    for process in &scene.view.processes {
+        let ids = process.exchanges.iter();
+        let exchanges = ids.filter_map(|id| scene.view.exchange(*id));
+        let asked: Vec<_> = exchanges.filter(|e| e.asks()).collect();
+        let Some((first, later)) = asked.split_first() else {
+            continue;
+        };
+        charge(scene, process, first, later, &mut operations);
+    }
+    operations
+        .into_iter()
+        .map(|(operation, starts)| conclude(scene, operation, starts))
+        .collect()
+}
+
+fn charge<'s, 'a>(
+    scene: &mut Scene<'s, 'a>,
+    process: &Process<'a>,
+    first: &Exchange<'a>,
+    later: &[&Exchange<'a>],
+    operations: &mut ByOperation<'s, Starts<'a>>,
+) {
+    let Some(answered) = first.completed().filter(|_| first.answer.is_some()) else {
+        return;
+    };
+    let asked = first.near().and_then(|near| near.request_end);
+    let from = process.started.at.max(asked.map_or(Nanos::ZERO, |s| s.at));
+    let waited = answered.at.since(from);
+    let typical = typical_answer(later);
+    let ordinary = typical.is_some_and(|t| waited.0 < t.0.saturating_mul(TIMES_TYPICAL));
+    if waited < SHORTEST || ordinary {
+        return;
+    }
+    let starts = operations.of(scene.operation(first));
+    let time = scene.claim(first.call, from, answered.at);
+    starts.tally.cost(first.call, time, 0, 0);
+    starts.tally.prove(&[
+        (Role::ProcessStarted, Some(process.started)),
+        (Role::FirstStderr, process.first_stderr),
+        (Role::FirstOutput, process.first_output),
+        (Role::InitializeAnswered, Some(answered)),
+    ]);
+    starts.starts += 1;
+    if waited > starts.longest {
+        starts.longest = waited;
+        (starts.program, starts.typical) = (process.program, typical);
+    }
+}
+
+/// The median time from a request's end to its result.
+fn typical_answer(exchanges: &[&Exchange<'_>]) -> Option<Nanos> {
+    let times = exchanges.iter().filter_map(|exchange| {
+        let back = exchange.back.as_ref()?;
+        Some(back.result_end?.at.since(back.request_end?.at))
+    });
+    let mut times: Vec<Nanos> = times.collect();
+    times.sort_unstable();
+    times.get(times.len() / 2).copied()
+}
+
+fn is_package_runner(program: &str) -> bool {
+    let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
+    let name = name.split('.').next().unwrap_or(name);
+    PACKAGE_RUNNERS.contains(&name)
+}
+
+fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, starts: Starts<'_>) -> Finding {
+    let severity = starts.tally.severity();
+    let context = SlowStart {
+        program: starts.program.to_owned(),
+        package_runner: is_package_runner(starts.program),
+        starts: starts.starts,
+        longest: starts.longest,
+        typical_answer: starts.typical,
+    };
+    starts.tally.finding(
+        Cause::SlowStart(context),
+        operation,
+        severity,
+        scene.confidence(Level::Medium, Reason::ProcessorTimeUnknown),
+        Disproof::StartAgainWarm,
+    )
+}

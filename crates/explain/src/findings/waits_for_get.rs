@@ -1,0 +1,139 @@
+//! `waits-for-get`: no request leaves until the server's own stream has its reply head (rust-sdk #553; python-sdk #3209
+//! with an OAuth lock).
+//!
+//! Sees: an operation is under way, nothing of it is on the wire, the GET has no head yet; and the next request leaves as
+//! soon as the head is there. A request that leaves meanwhile acquits the client, and so does an operation that starts
+//! after the head.
+
+use std::collections::HashMap;
+
+use mcpace_record::Nanos;
+
+use super::scene::Scene;
+use super::tally::{ByOperation, Tally};
+use super::{Cause, Disproof, Finding, Gate, Level, Reason, Role, WaitsForGet};
+use crate::view::{Exchange, Stamp};
+
+/// A wait below this is no more than a slow network.
+const SHORTEST: Nanos = Nanos::from_millis(50);
+
+/// How soon after the head the held request must leave.
+const RELEASE: Nanos = Nanos::from_millis(20);
+
+#[derive(Default)]
+struct Waits {
+    tally: Tally,
+    occurrences: u64,
+    authenticated: bool,
+    longest: Nanos,
+}
+
+/// A request that was held.
+struct Held<'e, 'a> {
+    stream: &'e Exchange<'a>,
+    head: Stamp,
+    since: Nanos,
+    request: &'e Exchange<'a>,
+}
+
+pub(super) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
+    let mut operations: ByOperation<'_, Waits> = ByOperation::new();
+    for held in held_requests(scene) {
+        let waits = operations.of(scene.operation(held.request));
+        let call = held.request.call;
+        let time = scene.claim(call, held.since, held.head.at);
+        waits.tally.cost(call, time, 0, 0);
+        waits.tally.prove(&[
+            (Role::StreamRequest, Some(held.stream.sent())),
+            (Role::StreamHead, Some(held.head)),
+            (Role::HeldRequest, Some(held.request.sent())),
+        ]);
+        waits.occurrences += 1;
+        waits.authenticated |= held.stream.authorization.is_some();
+        waits.longest = waits.longest.max(held.head.at.since(held.since));
+    }
+    operations
+        .into_iter()
+        .map(|(operation, waits)| conclude(scene, operation, waits))
+        .collect()
+}
+
+fn held_requests<'s, 'a>(scene: &Scene<'s, 'a>) -> Vec<Held<'s, 'a>> {
+    let exchanges = &scene.view.exchanges;
+    let mut posts: HashMap<Option<&str>, Vec<&Exchange<'_>>> = HashMap::new();
+    for exchange in exchanges.iter().filter(|e| e.is_message()) {
+        posts.entry(exchange.session()).or_default().push(exchange);
+    }
+    let streams = exchanges.iter().filter(|e| e.is_standalone_stream());
+    streams
+        .filter_map(|stream| held_by(scene, stream, posts.get(&stream.session_sent)?))
+        .collect()
+}
+
+fn held_by<'s, 'a>(
+    scene: &Scene<'s, 'a>,
+    stream: &'s Exchange<'a>,
+    posts: &[&'s Exchange<'a>],
+) -> Option<Held<'s, 'a>> {
+    let head = stream.near()?.reply_head?;
+    let next = posts.partition_point(|post| post.start.event < stream.start.event);
+    let request = *posts.get(next)?;
+    let before = next.checked_sub(1).map(|before| posts[before]);
+    let since = wanted_since(scene, request, before)?.max(stream.sent().at);
+    let waited = head.at.since(since);
+    let delay = request.sent().at.since(head.at);
+    let released = request.sent().at >= head.at && delay <= RELEASE && delay.0 <= waited.0 / 4;
+    (released && waited >= SHORTEST).then_some(Held {
+        stream,
+        head,
+        since,
+        request,
+    })
+}
+
+/// Since when the client had reason to send `request`; `None` where nothing tells.
+fn wanted_since(
+    scene: &Scene<'_, '_>,
+    request: &Exchange<'_>,
+    before: Option<&Exchange<'_>>,
+) -> Option<Nanos> {
+    let answered = before.and_then(|before| before.completed());
+    let answered = answered.map_or(Nanos::ZERO, |stamp| stamp.at);
+    if let Some(ledger) = request.call.and_then(|call| scene.ledger(call)) {
+        return Some(answered.max(ledger.start));
+    }
+    // Without operations, only what the protocol sends by itself tells when it was due.
+    let initialized = |message: &mcpace_record::MessageNote| {
+        message.method.as_deref() == Some("notifications/initialized")
+    };
+    let due = request.messages.iter().any(initialized) && before?.requests("initialize");
+    due.then_some(answered)
+}
+
+fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, waits: Waits) -> Finding {
+    let severity = waits.tally.severity();
+    let confidence = match waits.occurrences {
+        1 => scene.confidence(Level::Medium, Reason::SeenOnce),
+        _ => scene.confidence(Level::High, Reason::Repeated),
+    };
+    let (gate, disproof) = if waits.authenticated {
+        (
+            Gate::AuthorizationLock,
+            Disproof::RepeatWithoutAuthentication,
+        )
+    } else {
+        (Gate::StreamFirst, Disproof::RefuseStandaloneStream)
+    };
+    let context = WaitsForGet {
+        occurrences: waits.occurrences,
+        gate,
+        longest: waits.longest,
+    };
+    waits.tally.finding(
+        Cause::WaitsForGet(context),
+        operation,
+        severity,
+        confidence,
+        disproof,
+    )
+}

@@ -1,0 +1,283 @@
+//! One call's time, split by layer.
+//!
+//! A cursor sweeps over the call's window from its start to its return and hands each stretch to exactly one part, so the
+//! parts add up to the whole by construction, whatever the events say. Where exchanges overlap, the earlier one keeps its
+//! time and the later one gets the rest; an exchange that no answer is due for (a notification) yields to the next.
+//!
+//! Deliberately absent: any threshold. What is too much is for the findings to say.
+
+use mcpace_record::{CallId, CallOutcome, ExchangeId, Nanos, Recording, ServerTiming};
+use serde::Serialize;
+
+use crate::view::{Call, Connection, Exchange, Leg, Transport, View, exchanges};
+use crate::{Part, Parts, Segment};
+
+/// One call's time by layer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Ledger {
+    /// The call.
+    pub call: CallId,
+    /// `provider`, `connect`, `list`, `call`, `disconnect`.
+    pub operation: String,
+    /// The tool, for `call`.
+    pub tool: Option<String>,
+    /// The call's start.
+    #[serde(rename = "start_ns")]
+    pub start: Nanos,
+    /// Its return; the recording's end where it never returned.
+    #[serde(rename = "end_ns")]
+    pub end: Nanos,
+    /// How it ended; `None` where it never returned.
+    pub outcome: Option<CallOutcome>,
+    /// The split. Adds up to `end - start`, exactly.
+    pub parts: Parts,
+    /// What the server told of its own layers, summed over the call's exchanges; part of `parts.server` where clocks agree.
+    pub told: Option<ServerTiming>,
+    /// The sweep behind `parts`: adjacent stretches that tile the window.
+    pub segments: Vec<Segment>,
+    /// The exchanges that started in the window.
+    pub exchanges: Vec<ExchangeId>,
+    /// Exchanges from before that were still open when the call started. They get none of its time.
+    pub in_flight: Vec<ExchangeId>,
+}
+
+/// The ledger of every call, in the order of their starts.
+#[must_use]
+pub fn ledgers(recording: &Recording) -> Vec<Ledger> {
+    let view = exchanges(recording);
+    view.calls.iter().map(|call| ledger(&view, call)).collect()
+}
+
+pub(crate) fn ledger(view: &View<'_>, call: &Call<'_>) -> Ledger {
+    let mut sweep = Sweep::new(call.start.at, call.end.map_or(view.end, |end| end.at));
+    let acts = acts(view, call);
+    for (position, act) in acts.iter().enumerate() {
+        let next = acts.get(position + 1).map(Act::begins);
+        sweep.act(view, act, next);
+    }
+    sweep.return_to_caller(!acts.is_empty() || !view.incomplete);
+    Ledger {
+        call: call.id,
+        operation: call.operation.to_owned(),
+        tool: call.tool.map(str::to_owned),
+        start: call.start.at,
+        end: sweep.end,
+        outcome: call.outcome.cloned(),
+        parts: Parts::of(&sweep.segments),
+        told: told(view, call),
+        segments: sweep.segments,
+        exchanges: call.exchanges.clone(),
+        in_flight: call.in_flight.clone(),
+    }
+}
+
+/// Something that the client's side does on the wire.
+enum Act<'v, 'a> {
+    /// A working exchange; `from` is its first act.
+    Exchange(&'v Exchange<'a>, Nanos),
+    /// A try to connect that failed.
+    FailedConnect(&'v Connection<'a>, Nanos),
+}
+
+impl Act<'_, '_> {
+    fn begins(&self) -> Nanos {
+        match self {
+            Act::Exchange(_, from) | Act::FailedConnect(_, from) => *from,
+        }
+    }
+}
+
+/// The call's working exchanges and failed connects by their start. The server's own stream is no work of a call, and a
+/// session's end is work of `disconnect` only.
+fn acts<'v, 'a>(view: &'v View<'a>, call: &Call<'a>) -> Vec<Act<'v, 'a>> {
+    let working = |exchange: &&Exchange<'_>| {
+        !exchange.is_standalone_stream()
+            && (exchange.method != "DELETE" || call.operation == "disconnect")
+    };
+    let exchanges = call.exchanges.iter().filter_map(|id| view.exchange(*id));
+    let mut acts: Vec<Act<'_, '_>> = exchanges
+        .filter(working)
+        .map(|exchange| Act::Exchange(exchange, first_act(view, call, exchange)))
+        .collect();
+    let failed = call.failed_connects.iter();
+    let failed = failed.filter_map(|id| view.connection(*id));
+    acts.extend(failed.filter_map(|c| Some(Act::FailedConnect(c, c.begun()?.at))));
+    acts.sort_by_key(Act::begins);
+    acts
+}
+
+/// The new connection's start where our own client opened one for it in the window, else the request's first byte.
+fn first_act(view: &View<'_>, call: &Call<'_>, exchange: &Exchange<'_>) -> Nanos {
+    let sent = exchange.sent().at;
+    if exchange.front.is_some() {
+        return sent;
+    }
+    let connection = view.opened_for(exchange).and_then(Connection::begun);
+    match connection {
+        Some(begun) if begun.at >= call.start.at => begun.at.min(sent),
+        _ => sent,
+    }
+}
+
+fn told(view: &View<'_>, call: &Call<'_>) -> Option<ServerTiming> {
+    let exchanges = call.exchanges.iter().filter_map(|id| view.exchange(*id));
+    exchanges
+        .filter_map(|exchange| exchange.told)
+        .reduce(|sum, timing| ServerTiming {
+            transport: sum.transport + timing.transport,
+            dispatch: sum.dispatch + timing.dispatch,
+            service: sum.service + timing.service,
+        })
+}
+
+struct Sweep {
+    cursor: Nanos,
+    end: Nanos,
+    /// No stretch may reach past it: the next act, for an exchange that yields to it.
+    limit: Nanos,
+    segments: Vec<Segment>,
+    /// The last exchange whose result came, and its reply's end where that was seen.
+    reading: Option<(ExchangeId, Option<Nanos>)>,
+    last: Option<ExchangeId>,
+}
+
+impl Sweep {
+    fn new(start: Nanos, end: Nanos) -> Self {
+        let end = end.max(start);
+        Self {
+            cursor: start,
+            end,
+            limit: end,
+            segments: Vec::new(),
+            reading: None,
+            last: None,
+        }
+    }
+
+    fn act(&mut self, view: &View<'_>, act: &Act<'_, '_>, next: Option<Nanos>) {
+        match act {
+            Act::FailedConnect(connection, from) => {
+                self.gap(*from, None);
+                self.fill(Part::Connect, connection.failed.map(|f| f.at), None);
+                self.reading = None;
+            }
+            Act::Exchange(exchange, from) => {
+                self.gap(*from, Some(exchange.id));
+                let due = exchange.asks() || !exchange.is_message();
+                let yields = !due || exchange.back.is_none();
+                self.limit = next.filter(|_| yields).unwrap_or(self.end).min(self.end);
+                self.exchange(view, exchange);
+                self.limit = self.end;
+                self.last = Some(exchange.id);
+                let result = exchange.near().and_then(|near| near.result_end);
+                self.reading = result.map(|_| (exchange.id, exchange.ended().map(|end| end.at)));
+            }
+        }
+    }
+
+    /// The client's own time up to its next act: still reading where the last reply is open, else preparing.
+    fn gap(&mut self, until: Nanos, next: Option<ExchangeId>) {
+        if let Some((exchange, end)) = self.reading {
+            let open_until = end.map_or(until, |end| end.min(until));
+            self.fill(Part::ClientReceive, Some(open_until), Some(exchange));
+        }
+        self.fill(Part::ClientSend, Some(until), next);
+    }
+
+    fn exchange(&mut self, view: &View<'_>, exchange: &Exchange<'_>) {
+        let id = Some(exchange.id);
+        let Some(near) = exchange.near() else { return };
+        let request_end = near.request_end.or(near.reply_head).or(near.end);
+        let request_end = request_end.map(|stamp| stamp.at);
+        match (&exchange.front, &exchange.back) {
+            (Some(_), Some(back)) => {
+                self.fill(Part::Request, request_end, id);
+                self.connect(view, exchange, Part::Unaccounted);
+                let passed = back.request_end.or(back.request_start);
+                self.fill(Part::Unaccounted, passed.map(|stamp| stamp.at), id);
+            }
+            (None, Some(back)) => {
+                self.connect(view, exchange, Part::ClientSend);
+                let begins = back.request_start.map(|stamp| stamp.at);
+                self.fill(Part::ClientSend, begins, id);
+                self.fill(Part::Request, request_end, id);
+            }
+            (_, None) => self.fill(Part::Request, request_end, id),
+        }
+        match &exchange.back {
+            Some(back) if back.request_start.is_some() => self.reply(exchange, back),
+            // It never reached the server: what passes until its end is nobody's that we can name.
+            _ => self.fill(Part::Unaccounted, Some(ended(near.end)), id),
+        }
+        let completed = exchange.completed().map(|stamp| stamp.at);
+        self.fill(Part::Unaccounted, completed, id);
+    }
+
+    fn connect(&mut self, view: &View<'_>, exchange: &Exchange<'_>, before: Part) {
+        let id = Some(exchange.id);
+        let Some(connection) = view.opened_for(exchange) else {
+            return;
+        };
+        let from = match exchange.transport {
+            Transport::Http => connection.tried_from.max(exchange.start.at),
+            Transport::Stdio => return,
+        };
+        let from = if exchange.front.is_some() {
+            from
+        } else {
+            connection.begun().map_or(from, |begun| begun.at)
+        };
+        if let Some(ready) = connection.ready().or(connection.failed) {
+            self.fill(before, Some(from.min(ready.at)), id);
+            self.fill(Part::Connect, Some(ready.at), id);
+        }
+    }
+
+    fn reply(&mut self, exchange: &Exchange<'_>, back: &Leg) {
+        let id = Some(exchange.id);
+        match (back.result_start, back.result_end) {
+            (Some(first), Some(last)) => {
+                self.fill(Part::Server, Some(first.at), id);
+                self.fill(Part::Response, Some(last.at), id);
+            }
+            // No result: the server's until the reply's end, on whichever side that was seen, or until nobody waits.
+            _ => {
+                let end = back.end.or(exchange.ended());
+                self.fill(Part::Server, Some(ended(end)), id);
+            }
+        }
+    }
+
+    fn return_to_caller(&mut self, known: bool) {
+        let part = match (self.last, known) {
+            (Some(_), _) => Part::ClientReceive,
+            // Nothing went out: the client was busy with itself, if all that went out was seen.
+            (None, true) => Part::ClientSend,
+            (None, false) => Part::Unaccounted,
+        };
+        self.fill(part, Some(self.end), self.last);
+    }
+
+    /// Hands the time from the cursor up to `until` to `part`; the only place where the cursor moves.
+    fn fill(&mut self, part: Part, until: Option<Nanos>, exchange: Option<ExchangeId>) {
+        let Some(until) = until else { return };
+        let until = until.min(self.limit);
+        if until <= self.cursor {
+            return;
+        }
+        let from = std::mem::replace(&mut self.cursor, until);
+        match self.segments.last_mut() {
+            Some(last) if last.part == part && last.exchange == exchange => last.to = until,
+            _ => self.segments.push(Segment {
+                part,
+                from,
+                to: until,
+                exchange,
+            }),
+        }
+    }
+}
+
+fn ended(end: Option<crate::view::Stamp>) -> Nanos {
+    end.map_or(Nanos(u64::MAX), |end| end.at)
+}

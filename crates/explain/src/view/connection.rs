@@ -1,0 +1,86 @@
+//! A transport connection, and a server process.
+
+use mcpace_record::{Closer, ConnectionId, ExchangeId, Nanos, Side};
+use serde::Serialize;
+
+use super::Stamp;
+
+/// One transport connection of one side, or a try that failed.
+#[derive(Debug, Serialize)]
+pub struct Connection<'a> {
+    /// Its id.
+    pub id: ConnectionId,
+    /// Whom the other end of it is: the client (front) or the server (back).
+    pub side: Side,
+    /// The peer's socket address.
+    pub address: &'a str,
+    /// The start of connecting (back side).
+    pub connecting: Option<Stamp>,
+    /// Accepted or TCP established.
+    pub opened: Option<Stamp>,
+    /// TLS handshake done.
+    pub secured: Option<Stamp>,
+    /// Connecting failed.
+    pub failed: Option<Stamp>,
+    /// Its end.
+    pub closed: Option<Stamp>,
+    /// Who ended it.
+    pub closed_by: Option<Closer>,
+    /// In the recorder, on the back side: the client's connection that it is for.
+    pub serves: Option<ConnectionId>,
+    /// The start of the failed tries just before this one, where there were any; else its own start.
+    #[serde(rename = "tried_from_ns")]
+    pub tried_from: Nanos,
+    /// The first exchange that travelled on it.
+    pub first_exchange: Option<ExchangeId>,
+}
+
+impl<'a> Connection<'a> {
+    pub(super) fn new(id: ConnectionId, side: Side, address: &'a str, first: Stamp) -> Self {
+        Self {
+            id,
+            side,
+            address,
+            connecting: None,
+            opened: None,
+            secured: None,
+            failed: None,
+            closed: None,
+            closed_by: None,
+            serves: None,
+            tried_from: first.at,
+            first_exchange: None,
+        }
+    }
+
+    /// When the instrument began with it.
+    #[must_use]
+    pub fn begun(&self) -> Option<Stamp> {
+        self.connecting.or(self.opened)
+    }
+
+    /// When it could carry a request: after TLS where TLS is spoken.
+    #[must_use]
+    pub fn ready(&self) -> Option<Stamp> {
+        self.secured.or(self.opened)
+    }
+}
+
+/// A server process that the instrument spawned.
+#[derive(Debug, Serialize)]
+pub struct Process<'a> {
+    /// Its process id.
+    pub pid: u32,
+    /// The program's name.
+    pub program: &'a str,
+    /// Spawned.
+    pub started: Stamp,
+    /// Ended.
+    pub exited: Option<Stamp>,
+    /// Its first line on stdout.
+    pub first_output: Option<Stamp>,
+    /// Its first line on stderr.
+    pub first_stderr: Option<Stamp>,
+    /// The exchanges over its stdio, in order.
+    pub exchanges: Vec<ExchangeId>,
+}

@@ -1,0 +1,225 @@
+//! One request with its reply, on the side of the client and on that of the server.
+
+use mcpace_record::{
+    CallId, ConnectionId, Digest, ExchangeId, MessageKind, MessageNote, Nanos, ReplyEnding,
+    ServerTiming,
+};
+use serde::Serialize;
+
+use super::Stamp;
+
+/// What carried an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// HTTP: one request, one reply.
+    Http,
+    /// stdio: the client's line, and the server's line that answers it.
+    Stdio,
+}
+
+/// What a reply's body is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReplyShape {
+    /// None seen.
+    Empty,
+    /// One text: JSON mostly.
+    Whole,
+    /// Server-sent events.
+    Events,
+}
+
+/// One exchange on one side of the instrument.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Leg {
+    /// The connection (HTTP).
+    pub conn: Option<ConnectionId>,
+    /// The request's first byte.
+    pub request_start: Option<Stamp>,
+    /// The request's last byte.
+    pub request_end: Option<Stamp>,
+    /// The reply's head.
+    pub reply_head: Option<Stamp>,
+    /// The reply's first body byte.
+    pub body_start: Option<Stamp>,
+    /// First byte of the message that carries the result.
+    pub result_start: Option<Stamp>,
+    /// Last byte of that message.
+    pub result_end: Option<Stamp>,
+    /// The reply's end.
+    pub end: Option<Stamp>,
+}
+
+/// One server-sent event.
+#[derive(Debug, Serialize)]
+pub struct StreamEvent<'a> {
+    /// Position in the stream.
+    pub seq: u32,
+    /// Its first byte from the server.
+    #[serde(rename = "began_ns")]
+    pub began: Nanos,
+    /// Complete from the server.
+    pub read: Option<Stamp>,
+    /// Handed to the client, in the recorder.
+    pub passed: Option<Stamp>,
+    /// Size on the wire.
+    pub bytes: u64,
+    /// Its type where it isn't `message`.
+    pub event: Option<&'a str>,
+    /// JSON-RPC messages in it.
+    pub messages: &'a [MessageNote],
+}
+
+/// One request with its reply.
+#[derive(Debug, Serialize)]
+pub struct Exchange<'a> {
+    /// Its id; those of stdio are made up and differ from every HTTP exchange's.
+    pub id: ExchangeId,
+    /// What carried it.
+    pub transport: Transport,
+    /// The first event of it.
+    pub start: Stamp,
+    /// The call in whose window it started.
+    pub call: Option<CallId>,
+    /// HTTP method, empty on stdio.
+    pub method: &'a str,
+    /// HTTP request target, empty on stdio.
+    pub target: &'a str,
+    /// The (redacted) session id that the request carried.
+    pub session_sent: Option<&'a str>,
+    /// The (redacted) session id that the reply assigned.
+    pub session_given: Option<&'a str>,
+    /// The (redacted) `authorization` header.
+    pub authorization: Option<&'a str>,
+    /// Whether the request asks for server-sent events.
+    pub accepts_events: bool,
+    /// JSON-RPC messages in the request.
+    pub messages: &'a [MessageNote],
+    /// Identity of the request's body.
+    pub digest: Option<Digest>,
+    /// Size of the request's body.
+    pub request_bytes: u64,
+    /// HTTP status.
+    pub status: Option<u16>,
+    /// What the reply's body is.
+    pub shape: ReplyShape,
+    /// Whether the server's reply said `connection: close`.
+    pub closes_connection: bool,
+    /// Identity of the reply's body.
+    pub reply_digest: Option<Digest>,
+    /// Size of the reply's body.
+    pub reply_bytes: u64,
+    /// How the reply ended.
+    pub ending: Option<ReplyEnding>,
+    /// The reply's server-sent events.
+    pub events: Vec<StreamEvent<'a>>,
+    /// The message that answers the (last) request in it.
+    pub answer: Option<&'a MessageNote>,
+    /// What the server told of its own times.
+    pub told: Option<ServerTiming>,
+    /// Between the client and the recorder.
+    pub front: Option<Leg>,
+    /// Between the instrument and the server.
+    pub back: Option<Leg>,
+}
+
+impl<'a> Exchange<'a> {
+    pub(super) fn new(id: ExchangeId, transport: Transport, start: Stamp) -> Self {
+        Self {
+            id,
+            transport,
+            start,
+            call: None,
+            method: "",
+            target: "",
+            session_sent: None,
+            session_given: None,
+            authorization: None,
+            accepts_events: false,
+            messages: &[],
+            digest: None,
+            request_bytes: 0,
+            status: None,
+            shape: ReplyShape::Empty,
+            closes_connection: false,
+            reply_digest: None,
+            reply_bytes: 0,
+            ending: None,
+            events: Vec::new(),
+            answer: None,
+            told: None,
+            front: None,
+            back: None,
+        }
+    }
+
+    /// The side of the client: the front, or the only one.
+    #[must_use]
+    pub fn near(&self) -> Option<&Leg> {
+        self.front.as_ref().or(self.back.as_ref())
+    }
+
+    /// The request's first byte at the client's side.
+    #[must_use]
+    pub fn sent(&self) -> Stamp {
+        self.near()
+            .and_then(|leg| leg.request_start)
+            .unwrap_or(self.start)
+    }
+
+    /// When what the client waits for was complete at its side: the result, or the reply's end where none is due.
+    #[must_use]
+    pub fn completed(&self) -> Option<Stamp> {
+        let near = self.near()?;
+        near.result_end.or(near.end)
+    }
+
+    /// The reply's end at the client's side.
+    #[must_use]
+    pub fn ended(&self) -> Option<Stamp> {
+        self.near()?.end
+    }
+
+    /// Whether the request holds a JSON-RPC request, so that an answer is due.
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        self.messages.iter().any(|m| m.kind == MessageKind::Request)
+    }
+
+    /// Whether the request holds a JSON-RPC request for `method`.
+    #[must_use]
+    pub fn requests(&self, method: &str) -> bool {
+        self.messages.iter().any(|m| m.requests(method))
+    }
+
+    /// Whether the answer came and is a result, not an error.
+    #[must_use]
+    pub fn succeeded(&self) -> bool {
+        self.answer.is_some_and(|m| m.kind == MessageKind::Result)
+    }
+
+    /// Whether this is the GET that opens the server's own stream (2025-03-26, transports: listening for messages).
+    #[must_use]
+    pub fn is_standalone_stream(&self) -> bool {
+        self.method == "GET" && (self.accepts_events || self.shape == ReplyShape::Events)
+    }
+
+    /// Whether it carries JSON-RPC from the client.
+    #[must_use]
+    pub fn is_message(&self) -> bool {
+        !self.messages.is_empty()
+    }
+
+    /// Bytes of both bodies.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.request_bytes.saturating_add(self.reply_bytes)
+    }
+
+    /// The session that it belongs to, as the request or its reply names it.
+    #[must_use]
+    pub fn session(&self) -> Option<&'a str> {
+        self.session_sent.or(self.session_given)
+    }
+}

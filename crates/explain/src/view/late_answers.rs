@@ -1,0 +1,86 @@
+//! Answers that came on another stream than their request's reply: the old HTTP+SSE transport (2024-11-05), where every
+//! answer travels on the GET stream, and resumed streams (2025-03-26, transports: resumability).
+
+use std::collections::HashMap;
+
+use mcpace_record::{MessageNote, Nanos};
+
+use super::{Exchange, Stamp};
+
+struct Late<'a> {
+    began: Nanos,
+    read: Stamp,
+    passed: Option<Stamp>,
+    answer: &'a MessageNote,
+}
+
+/// Gives each unanswered request the first answer to its id that a standalone stream carried after it.
+pub(super) fn attach(exchanges: &mut [Exchange<'_>]) {
+    let mut waiting: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (at, exchange) in exchanges.iter().enumerate() {
+        if exchange.answer.is_none()
+            && let Some(id) = only_request(exchange)
+        {
+            waiting.entry(id).or_default().push(at);
+        }
+    }
+    if waiting.is_empty() {
+        return;
+    }
+    for late in late_answers(exchanges) {
+        let Some(asked) = late.answer.id.as_deref().and_then(|id| waiting.get(id)) else {
+            continue;
+        };
+        let before = asked.partition_point(|at| exchanges[*at].start.event < late.read.event);
+        if let Some(at) = before.checked_sub(1) {
+            give(&mut exchanges[asked[at]], &late);
+        }
+    }
+}
+
+fn only_request<'a>(exchange: &Exchange<'a>) -> Option<&'a str> {
+    match exchange.messages {
+        [one] if exchange.asks() => one.id.as_deref(),
+        _ => None,
+    }
+}
+
+fn late_answers<'a>(exchanges: &[Exchange<'a>]) -> Vec<Late<'a>> {
+    let mut late = Vec::new();
+    for event in exchanges
+        .iter()
+        .filter(|exchange| exchange.is_standalone_stream())
+        .flat_map(|exchange| &exchange.events)
+    {
+        let Some(read) = event.read else { continue };
+        for answer in event.messages.iter().filter(|message| message.answers()) {
+            late.push(Late {
+                began: event.began,
+                read,
+                passed: event.passed,
+                answer,
+            });
+        }
+    }
+    late.sort_by_key(|late| late.read.event);
+    late
+}
+
+fn give<'a>(exchange: &mut Exchange<'a>, late: &Late<'a>) {
+    if exchange.answer.is_some() {
+        return;
+    }
+    exchange.answer = Some(late.answer);
+    exchange.told = late.answer.timing.or(exchange.told);
+    if let Some(front) = &mut exchange.front {
+        (front.result_start, front.result_end) = (late.passed, late.passed);
+    }
+    if let Some(back) = &mut exchange.back {
+        let began = late.began;
+        back.result_start = Some(Stamp {
+            at: began,
+            ..late.read
+        });
+        back.result_end = Some(late.read);
+    }
+}

@@ -1,0 +1,231 @@
+//! stdio as exchanges: a client's line, and the server's line that answers its id.
+//!
+//! Lines carry no exchange ids. A line that passes through the recorder is recognised on its other side by its digest, in
+//! the order of its direction.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use mcpace_record::{
+    Digest, EventKind, ExchangeId, LineFrom, MessageKind, MessageNote, Nanos, ReplyEnding,
+    ServerTiming, Side,
+};
+
+use super::{Exchange, Leg, Process, ReplyShape, Stamp, Transport};
+
+#[derive(Default)]
+pub(super) struct StdioJoin<'a> {
+    exchanges: Vec<Exchange<'a>>,
+    processes: Vec<Process<'a>>,
+    /// Exchanges without an answer, by the id of their request.
+    open: HashMap<&'a str, usize>,
+    /// Lines read on one side and not yet seen on the other.
+    passing: HashMap<(LineFrom, Digest), VecDeque<Option<usize>>>,
+    /// Positions in `exchanges` of the lines that each process was given.
+    of_process: Vec<(usize, usize)>,
+}
+
+struct Line<'a> {
+    at: Stamp,
+    side: Side,
+    from: LineFrom,
+    began: Nanos,
+    bytes: u64,
+    digest: Digest,
+    messages: &'a [MessageNote],
+}
+
+impl<'a> StdioJoin<'a> {
+    pub(super) fn event(&mut self, at: Stamp, kind: &'a EventKind) {
+        match kind {
+            EventKind::ProcessStarted { pid, program } => self.started(at, *pid, program),
+            EventKind::ProcessExited { pid, .. } => {
+                let process = self.processes.iter_mut().rfind(|p| p.pid == *pid);
+                if let Some(process) = process {
+                    process.exited.get_or_insert(at);
+                }
+            }
+            EventKind::StdioLine {
+                side,
+                from,
+                began,
+                bytes,
+                digest,
+                messages,
+                ..
+            } => self.line(&Line {
+                at,
+                side: *side,
+                from: *from,
+                began: (*began).min(at.at),
+                bytes: *bytes,
+                digest: *digest,
+                messages,
+            }),
+            EventKind::ServerTiming {
+                ex: None,
+                id: Some(id),
+                timing,
+            } => self.told(id, *timing),
+            _ => {}
+        }
+    }
+
+    /// Numbers the exchanges past `taken`.
+    pub(super) fn finish(
+        mut self,
+        taken: &HashSet<ExchangeId>,
+    ) -> (Vec<Exchange<'a>>, Vec<Process<'a>>) {
+        let mut number = 0;
+        for exchange in &mut self.exchanges {
+            number += 1;
+            while taken.contains(&ExchangeId(number)) {
+                number += 1;
+            }
+            exchange.id = ExchangeId(number);
+        }
+        for (process, exchange) in self.of_process {
+            let id = self.exchanges[exchange].id;
+            self.processes[process].exchanges.push(id);
+        }
+        (self.exchanges, self.processes)
+    }
+
+    fn started(&mut self, at: Stamp, pid: u32, program: &'a str) {
+        // A new server knows nothing of what another one was asked.
+        self.open.clear();
+        self.processes.push(Process {
+            pid,
+            program,
+            started: at,
+            exited: None,
+            first_output: None,
+            first_stderr: None,
+            exchanges: Vec::new(),
+        });
+    }
+
+    fn line(&mut self, line: &Line<'a>) {
+        let process = self.processes.last_mut();
+        match (line.from, process) {
+            (LineFrom::Server, Some(process)) => {
+                process.first_output.get_or_insert(line.at);
+            }
+            (LineFrom::ServerStderr, Some(process)) => {
+                process.first_stderr.get_or_insert(line.at);
+            }
+            _ => {}
+        }
+        match line.from {
+            LineFrom::Client => self.client_line(line),
+            LineFrom::Server => self.server_line(line),
+            LineFrom::ServerStderr => {}
+        }
+    }
+
+    fn client_line(&mut self, line: &Line<'a>) {
+        if line.side == Side::Back
+            && let Some(passed) = self.passed(line)
+        {
+            self.client_line_passed(passed, line);
+            return;
+        }
+        let mut exchange = Exchange::new(ExchangeId(0), Transport::Stdio, line.at);
+        exchange.messages = line.messages;
+        exchange.digest = Some(line.digest);
+        exchange.request_bytes = line.bytes;
+        let leg = Leg {
+            request_start: Some(Stamp {
+                at: line.began,
+                ..line.at
+            }),
+            request_end: Some(line.at),
+            end: (!exchange.asks()).then_some(line.at),
+            ..Leg::default()
+        };
+        let index = self.exchanges.len();
+        match line.side {
+            Side::Front => {
+                exchange.front = Some(leg);
+                self.reading(line, Some(index));
+            }
+            Side::Back => exchange.back = Some(leg),
+        }
+        for message in line.messages {
+            if let (MessageKind::Request, Some(id)) = (message.kind, &message.id) {
+                self.open.insert(id, index);
+            }
+        }
+        if let Some(process) = self.processes.len().checked_sub(1) {
+            self.of_process.push((process, index));
+        }
+        self.exchanges.push(exchange);
+    }
+
+    fn client_line_passed(&mut self, index: Option<usize>, line: &Line<'a>) {
+        let Some(index) = index else { return };
+        let exchange = &mut self.exchanges[index];
+        let end = (!exchange.asks()).then_some(line.at);
+        let back = exchange.back.get_or_insert_default();
+        back.request_start.get_or_insert(line.at);
+        back.request_end.get_or_insert(line.at);
+        back.end = back.end.or(end);
+    }
+
+    fn server_line(&mut self, line: &Line<'a>) {
+        if line.side == Side::Front {
+            if let Some(Some(index)) = self.passed(line) {
+                let front = self.exchanges[index].front.get_or_insert_default();
+                (front.result_start, front.result_end) = (Some(line.at), Some(line.at));
+                front.end = Some(line.at);
+            }
+            return;
+        }
+        let answered = line.messages.iter().filter(|message| message.answers());
+        let mut index = None;
+        for message in answered {
+            index = message.id.as_deref().and_then(|id| self.open.remove(id));
+            if let Some(index) = index {
+                self.answered(index, line, message);
+            }
+        }
+        self.reading(line, index);
+    }
+
+    fn answered(&mut self, index: usize, line: &Line<'a>, answer: &'a MessageNote) {
+        let exchange = &mut self.exchanges[index];
+        exchange.answer = Some(answer);
+        exchange.told = answer.timing.or(exchange.told);
+        exchange.shape = ReplyShape::Whole;
+        exchange.ending = Some(ReplyEnding::Complete);
+        exchange.reply_bytes = line.bytes;
+        exchange.reply_digest = Some(line.digest);
+        let back = exchange.back.get_or_insert_default();
+        back.result_start = Some(Stamp {
+            at: line.began,
+            ..line.at
+        });
+        back.result_end = Some(line.at);
+        back.end = Some(line.at);
+    }
+
+    fn told(&mut self, id: &str, timing: ServerTiming) {
+        let about = self.exchanges.iter_mut().rev().take(TOLD_REACH);
+        let mut about =
+            about.filter(|e| e.messages.iter().any(|m| m.id.as_deref() == Some(id)) && e.asks());
+        if let Some(exchange) = about.next() {
+            exchange.told.get_or_insert(timing);
+        }
+    }
+
+    fn reading(&mut self, line: &Line<'a>, exchange: Option<usize>) {
+        let queue = self.passing.entry((line.from, line.digest)).or_default();
+        queue.push_back(exchange);
+    }
+
+    fn passed(&mut self, line: &Line<'a>) -> Option<Option<usize>> {
+        self.passing.get_mut(&(line.from, line.digest))?.pop_front()
+    }
+}
+
+/// How many exchanges back a server's timing is looked for: it follows its answer closely.
+const TOLD_REACH: usize = 64;

@@ -1,0 +1,278 @@
+//! One call as a picture: what lay on the wire when, relative to the call's start.
+
+use std::collections::{BTreeSet, HashMap};
+
+use mcpace_record::{
+    CallId, Closer, ConnectionId, ExchangeId, MessageKind, MessageNote, Nanos, Recording, Side,
+};
+use serde::Serialize;
+
+use crate::duplicates::duplicates;
+use crate::view::{Connection, Exchange, Leg, Stamp, StreamEvent, View, exchanges};
+
+/// One call's connections and exchanges. Times are nanoseconds after the call's start, negative before it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Waterfall {
+    /// The call.
+    pub call: CallId,
+    /// Its operation.
+    pub operation: String,
+    /// Its tool.
+    pub tool: Option<String>,
+    /// Always 0: the call's start.
+    #[serde(rename = "start_ns")]
+    pub start: i64,
+    /// Its return, or the recording's end.
+    #[serde(rename = "end_ns")]
+    pub end: i64,
+    /// Connections that its exchanges used, both sides.
+    pub connections: Vec<ConnectionRow>,
+    /// Its exchanges and those still open when it started, by their start.
+    pub exchanges: Vec<ExchangeRow>,
+}
+
+/// A connection in a [`Waterfall`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ConnectionRow {
+    /// Its id.
+    pub conn: ConnectionId,
+    /// Its side.
+    pub side: Side,
+    /// The peer's address.
+    pub address: String,
+    /// Start of connecting or accepting.
+    #[serde(rename = "opened_ns")]
+    pub opened: Option<i64>,
+    /// Ready for a request.
+    #[serde(rename = "ready_ns")]
+    pub ready: Option<i64>,
+    /// Its end.
+    #[serde(rename = "closed_ns")]
+    pub closed: Option<i64>,
+    /// Who ended it.
+    pub closed_by: Option<Closer>,
+}
+
+/// An exchange in a [`Waterfall`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ExchangeRow {
+    /// Its id.
+    pub ex: ExchangeId,
+    /// The client's connection, or the only one.
+    pub conn: Option<ConnectionId>,
+    /// HTTP method; empty on stdio.
+    pub method: String,
+    /// HTTP target; empty on stdio.
+    pub target: String,
+    /// Method of the (first) JSON-RPC message.
+    pub rpc_method: Option<String>,
+    /// Id of the (first) JSON-RPC message.
+    pub rpc_id: Option<String>,
+    /// Tool, prompt or resource.
+    pub rpc_name: Option<String>,
+    /// HTTP status.
+    pub status: Option<u16>,
+    /// What it was doing when; phases of the two sides may overlap.
+    pub phases: Vec<PhaseRow>,
+    /// What happened at one moment.
+    pub events: Vec<Moment>,
+    /// The exchange that this one repeats, see the finding `duplicate-request`.
+    pub duplicate_of: Option<ExchangeId>,
+    /// Whether it started before the call.
+    pub in_flight: bool,
+}
+
+/// What an exchange is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// A connection is made for it.
+    Connect,
+    /// The request is being sent.
+    Request,
+    /// The server works.
+    Server,
+    /// The result's message arrives.
+    Response,
+    /// The result is there, the reply goes on.
+    StreamOpen,
+}
+
+/// A stretch of an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PhaseRow {
+    /// Which.
+    pub phase: Phase,
+    /// From.
+    #[serde(rename = "from_ns")]
+    pub from: i64,
+    /// To; the recording's end where its end was not seen.
+    #[serde(rename = "to_ns")]
+    pub to: i64,
+}
+
+/// A moment of an exchange.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Moment {
+    /// When.
+    #[serde(rename = "at_ns")]
+    pub at: i64,
+    /// `reply-head`, `result`, `error`, `priming`, `reply-end`, or the method of a message from the server.
+    pub label: String,
+}
+
+/// The picture of `call`; `None` where the recording has no such call.
+#[must_use]
+pub fn waterfall(recording: &Recording, call: CallId) -> Option<Waterfall> {
+    let view = exchanges(recording);
+    let found = view.call(call)?;
+    let clock = Clock {
+        start: found.start.at,
+        end: view.end,
+    };
+    let originals: HashMap<ExchangeId, ExchangeId> = duplicates(&view)
+        .iter()
+        .map(|d| (view.exchanges[d.repeat].id, view.exchanges[d.original].id))
+        .collect();
+    let ids: Vec<ExchangeId> = [&found.in_flight[..], &found.exchanges[..]].concat();
+    let rows = ids.iter().filter_map(|id| view.exchange(*id)).map(|e| {
+        let mut row = exchange_row(&view, e, &clock);
+        row.duplicate_of = originals.get(&e.id).copied();
+        row.in_flight = found.in_flight.contains(&e.id);
+        row
+    });
+    Some(Waterfall {
+        call,
+        operation: found.operation.to_owned(),
+        tool: found.tool.map(str::to_owned),
+        start: 0,
+        end: clock.relative(found.end.map_or(view.end, |end| end.at)),
+        exchanges: rows.collect(),
+        connections: connection_rows(&view, &ids, &clock),
+    })
+}
+
+/// Makes times relative to the call.
+struct Clock {
+    start: Nanos,
+    end: Nanos,
+}
+
+impl Clock {
+    fn relative(&self, at: Nanos) -> i64 {
+        let distance = i128::from(at.0) - i128::from(self.start.0);
+        i64::try_from(distance).unwrap_or(if distance < 0 { i64::MIN } else { i64::MAX })
+    }
+
+    fn stamp(&self, stamp: Option<Stamp>) -> Option<i64> {
+        stamp.map(|stamp| self.relative(stamp.at))
+    }
+
+    fn phase(&self, phase: Phase, from: Option<Stamp>, to: Option<Stamp>) -> Option<PhaseRow> {
+        let from = self.stamp(from)?;
+        let to = self.stamp(to).unwrap_or(self.relative(self.end));
+        (to > from).then_some(PhaseRow { phase, from, to })
+    }
+}
+
+fn connection_rows(view: &View<'_>, ids: &[ExchangeId], clock: &Clock) -> Vec<ConnectionRow> {
+    let legs = ids.iter().filter_map(|id| view.exchange(*id));
+    let legs = legs.flat_map(|e| [&e.front, &e.back]).flatten();
+    let used: BTreeSet<ConnectionId> = legs.filter_map(|leg| leg.conn).collect();
+    let rows = used.into_iter().filter_map(|id| view.connection(id));
+    rows.map(|connection| connection_row(connection, clock))
+        .collect()
+}
+
+fn connection_row(connection: &Connection<'_>, clock: &Clock) -> ConnectionRow {
+    ConnectionRow {
+        conn: connection.id,
+        side: connection.side,
+        address: connection.address.to_owned(),
+        opened: clock.stamp(connection.begun()),
+        ready: clock.stamp(connection.ready()),
+        closed: clock.stamp(connection.closed),
+        closed_by: connection.closed_by,
+    }
+}
+
+fn exchange_row(view: &View<'_>, exchange: &Exchange<'_>, clock: &Clock) -> ExchangeRow {
+    let first = exchange.messages.first();
+    let text =
+        |of: fn(&MessageNote) -> &Option<String>| first.and_then(|message| of(message).clone());
+    ExchangeRow {
+        ex: exchange.id,
+        conn: exchange.near().and_then(|leg| leg.conn),
+        method: exchange.method.to_owned(),
+        target: exchange.target.to_owned(),
+        rpc_method: text(|message| &message.method),
+        rpc_id: text(|message| &message.id),
+        rpc_name: text(|message| &message.name),
+        status: exchange.status,
+        phases: phases(view, exchange, clock),
+        events: moments(exchange, clock),
+        duplicate_of: None,
+        in_flight: false,
+    }
+}
+
+fn phases(view: &View<'_>, exchange: &Exchange<'_>, clock: &Clock) -> Vec<PhaseRow> {
+    let none = Leg::default();
+    let near = exchange.near().unwrap_or(&none);
+    let back = exchange.back.as_ref().unwrap_or(&none);
+    let connection = view.opened_for(exchange);
+    let connect = connection.and_then(|c| {
+        let done = c.ready().or(c.failed);
+        done.and_then(|_| clock.phase(Phase::Connect, c.begun(), done))
+    });
+    let answered = back.result_start.or(back.end).or(near.end);
+    let open = near.result_end.filter(|result| {
+        // An answer that came on another stream leaves this reply's end behind it.
+        near.end.is_none_or(|end| end.at > result.at)
+    });
+    [
+        connect,
+        clock.phase(
+            Phase::Request,
+            near.request_start,
+            near.request_end.or(near.request_start),
+        ),
+        clock.phase(Phase::Server, back.request_end, answered),
+        back.result_end
+            .and_then(|_| clock.phase(Phase::Response, back.result_start, back.result_end)),
+        clock.phase(Phase::StreamOpen, open, near.end),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn moments(exchange: &Exchange<'_>, clock: &Clock) -> Vec<Moment> {
+    let near = exchange.near();
+    let moment = |stamp: Option<Stamp>, label: &str| {
+        stamp.map(|stamp| Moment {
+            at: clock.relative(stamp.at),
+            label: label.to_owned(),
+        })
+    };
+    let head = moment(near.and_then(|near| near.reply_head), "reply-head");
+    let events = exchange
+        .events
+        .iter()
+        .filter_map(|event| moment(event.passed.or(event.read), label(event)));
+    let end = moment(exchange.ended(), "reply-end");
+    head.into_iter().chain(events).chain(end).collect()
+}
+
+fn label<'a>(event: &StreamEvent<'a>) -> &'a str {
+    let Some(message) = event.messages.last() else {
+        return event.event.unwrap_or("priming");
+    };
+    match message.kind {
+        MessageKind::Result => "result",
+        MessageKind::Error => "error",
+        MessageKind::Request | MessageKind::Notification => {
+            message.method.as_deref().unwrap_or("message")
+        }
+    }
+}
