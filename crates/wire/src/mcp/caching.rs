@@ -1,0 +1,13 @@
+//! How long a result may be kept (2026-07-28, server/utilities/caching).
+
+use serde::{Deserialize, Serialize};
+
+/// Who may share a cached result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CacheScope {
+    /// Anybody.
+    Public,
+    /// Only whoever asked with the same authorization.
+    Private,
+}
