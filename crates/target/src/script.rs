@@ -125,3 +125,35 @@ impl Body for Script {
         self.length.map_or_else(SizeHint::new, SizeHint::with_exact)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    fn poll(script: &mut Script) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        Pin::new(script).poll_frame(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn a_flush_is_one_pause_between_two_writes() {
+        let write = |bytes: &'static [u8]| Step::Write(Bytes::from_static(bytes));
+        let mut script = Script::chunked([write(b"a"), Step::Flush, write(b"b")]);
+        assert!(matches!(poll(&mut script), Poll::Ready(Some(Ok(_)))));
+        assert!(poll(&mut script).is_pending());
+        assert!(matches!(poll(&mut script), Poll::Ready(Some(Ok(_)))));
+        assert!(matches!(poll(&mut script), Poll::Ready(None)));
+    }
+
+    #[test]
+    fn an_abort_is_an_error_and_a_length_is_promised_whatever_comes() {
+        let mut script = Script::with_length(5, [Step::Abort]);
+        assert_eq!(script.size_hint().exact(), Some(5));
+        assert!(matches!(
+            poll(&mut script),
+            Poll::Ready(Some(Err(BrokenOff)))
+        ));
+        assert!(Script::empty().is_end_stream());
+    }
+}

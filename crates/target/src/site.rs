@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use http::header::{AUTHORIZATION, CACHE_CONTROL, CONNECTION, LOCATION, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, request};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -236,18 +236,22 @@ impl Site {
 
 /// The whole body, within limits of size and time.
 async fn read(body: Incoming) -> Result<Vec<u8>, Early> {
-    let collected = timeout(LONGEST_BODY, Limited::new(body, LARGEST_BODY).collect()).await;
-    match collected {
+    let too_large = || {
+        let limit = "the body is larger than 4 MiB";
+        Err(problem(StatusCode::PAYLOAD_TOO_LARGE, limit))
+    };
+    // A length that is announced need not be waited for.
+    if body.size_hint().lower() > LARGEST_BODY as u64 {
+        return too_large();
+    }
+    match timeout(LONGEST_BODY, Limited::new(body, LARGEST_BODY).collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes().into()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(problem(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "the body is larger than 4 MiB",
-        )),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => too_large(),
         Ok(Err(_)) => Err(problem(StatusCode::BAD_REQUEST, "the body broke off")),
-        Err(_) => Err(problem(
-            StatusCode::REQUEST_TIMEOUT,
-            "the body took longer than 30 s",
-        )),
+        Err(_) => {
+            let limit = "the body took longer than 30 s";
+            Err(problem(StatusCode::REQUEST_TIMEOUT, limit))
+        }
     }
 }
 
