@@ -55,6 +55,21 @@ impl Revision {
         }
     }
 
+    /// What a server answers to `initialize`: the revision asked for if it speaks it, otherwise its newest legacy one
+    /// (2025-11-25, basic/lifecycle, "Version Negotiation"). `None` if it speaks no legacy revision.
+    #[must_use]
+    pub fn negotiate(requested: &str, supported: &[Revision]) -> Option<Revision> {
+        let legacy = || {
+            supported
+                .iter()
+                .copied()
+                .filter(|revision| revision.is_legacy())
+        };
+        legacy()
+            .find(|revision| revision.as_str() == requested)
+            .or_else(|| legacy().max())
+    }
+
     /// Stateless, with metadata on each request; no `initialize`, no session.
     #[must_use]
     pub const fn is_modern(self) -> bool {

@@ -1,1 +1,36 @@
-//! HTTP rules.
+//! What MCP demands of HTTP, as data and pure functions.
+//!
+//! Constraint: no HTTP library. Headers come in as name and value, checks go out as a [`Rejection`] that knows its status,
+//! code and body; whoever has the socket does the rest.
+//!
+//! - [`RequestHeaders`]: the headers that matter, picked out in one pass. One that must be single and came twice is never
+//!   silently reduced to either value, since a proxy on the way might have picked the other.
+//! - [`Era::of`]: does a request belong to the stateless revisions or to the sessions of old?
+//! - [`check_modern`], [`check_legacy`], [`check_params`]: the server's checks, in the order that the protocol sets.
+//! - [`client_headers`]: what a client must send with a message.
+//! - [`encode_value`], [`ParamHeader`]: header values that mirror a request's body.
+//! - [`Challenge`][]: reads and writes `WWW-Authenticate`.
+//!
+//! Deliberately absent: which origins, hosts and tokens are good. That is policy.
+
+mod accept;
+mod challenge;
+mod check;
+mod client;
+mod era;
+mod headers;
+mod param;
+mod rejection;
+mod session;
+mod value;
+
+pub use accept::Accept;
+pub use challenge::{Challenge, ChallengeError};
+pub use check::{check_legacy, check_modern, check_params};
+pub use client::{Outgoing, client_headers};
+pub use era::Era;
+pub use headers::{Field, RequestHeaders, name};
+pub use param::{AnnotationError, ParamHeader, ParamKind};
+pub use rejection::Rejection;
+pub use session::{InvalidSessionId, SessionId};
+pub use value::{ValueError, decode_value, encode_value};
