@@ -16,7 +16,8 @@ import os
 import signal
 import sys
 import threading
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 UNSUPPORTED_EXIT = 127
 DEFAULT_LIMIT_S = 60.0

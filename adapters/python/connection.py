@@ -21,10 +21,9 @@ from time import monotonic_ns
 from typing import Any
 
 import anyio
+import authorization
 import mcp
 from mcp.client import streamable_http
-
-import authorization
 
 TEXT_LIMIT = 200
 NAMES_LIMIT = 200
@@ -187,9 +186,9 @@ async def configured_transport(
     """Newer releases take headers and authorization from an HTTP client of the caller's."""
     httpx = getattr(streamable_http, "httpx2", None) or streamable_http.httpx
     timeout = httpx.Timeout(HTTP_TIMEOUT_S, read=HTTP_READ_TIMEOUT_S)
-    async with httpx.AsyncClient(timeout=timeout, **given(headers=headers, auth=provider)) as client:
-        async with modern(url, http_client=client) as streams:
-            yield streams
+    client = httpx.AsyncClient(timeout=timeout, **given(headers=headers, auth=provider))
+    async with client, modern(url, http_client=client) as streams:
+        yield streams
 
 
 class Connection:
@@ -238,9 +237,7 @@ class Connection:
         await asyncio.wait({self._task}, timeout=limit_s)
         if not self._task.done():
             await self._cancel()
-            return Outcome(
-                asked_ns, monotonic_ns(), error=Failure("timeout", f"not disconnected after {limit_s:g} s")
-            )
+            return Outcome(asked_ns, monotonic_ns(), error=Failure("timeout", f"not disconnected after {limit_s:g} s"))
         error = await self._cancel()
         if error is not None:
             return failed(asked_ns, error)
@@ -359,5 +356,3 @@ def kind_of(error: BaseException) -> str:
 def given(**options: Any) -> dict[str, Any]:
     """Leaves out what is None, so that a release without that option is still called as it expects."""
     return {name: value for name, value in options.items() if value is not None}
-
-

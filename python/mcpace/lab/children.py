@@ -1,0 +1,92 @@
+"""Child processes that can't outlive us: a process group of their own, ended whole and within a limit."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+
+GRACE_S = 4.0
+"""From SIGTERM to SIGKILL: time for a client program to end the stdio server that it started."""
+LONGEST_PAUSE_S = 0.05
+
+Child = subprocess.Popen[str] | subprocess.Popen[bytes]
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    stdout: str
+    stderr: str
+    timed_out: bool = False
+
+
+def run_child(command: list[str], limit_s: float) -> Done:
+    """Runs a command to its end. On time-out, Ctrl-C or any other way out, its whole process group is ended.
+
+    A command that can't be started counts as one that failed with that reason.
+    """
+    try:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+    except OSError as error:
+        return Done(127, "", f"{command[0]}: {error.strerror}")
+    with child:
+        try:
+            stdout, stderr = child.communicate(timeout=limit_s)
+            return Done(child.returncode, stdout, stderr)
+        except subprocess.TimeoutExpired:
+            end_group(child)
+            return Done(-signal.SIGKILL, "", "", timed_out=True)
+        except BaseException:
+            end_group(child)
+            raise
+
+
+def end_group(child: Child, grace_s: float = GRACE_S) -> None:
+    """Ends a child that leads its own process group, and everything that it started. Harmless when it has gone.
+
+    The leader is reaped last: until then its id, which is the group's, can't be given to somebody else.
+    """
+    if child.returncode is not None:
+        return
+    try:
+        signal_group(child, signal.SIGTERM)
+        wait_exit(child, grace_s)
+    finally:
+        # Also after the leader has gone: its own children may have ignored SIGTERM.
+        signal_group(child, signal.SIGKILL)
+        child.wait()
+
+
+def wait_exit(child: Child, limit_s: float) -> bool:
+    """Waits for a child's exit without reaping it. Says whether it came."""
+    deadline = time.monotonic() + limit_s
+    pause_s = 0.001
+    while not has_exited(child):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+    return True
+
+
+def has_exited(child: Child) -> bool:
+    if child.returncode is not None:
+        return True
+    return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def signal_group(child: Child, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, number)

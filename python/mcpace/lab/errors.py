@@ -1,0 +1,105 @@
+"""What can go wrong in the lab, told apart by whose fault it is.
+
+Each class carries the exit code of the command line and a stable code; the message is one sentence that says
+what happened, to what, and what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import ClassVar
+
+EXIT_USAGE = 2
+EXIT_UNREACHABLE = 3
+
+
+class LabError(Exception):
+    """Anything that the lab reports in one sentence instead of a traceback."""
+
+    exit_code: ClassVar[int] = EXIT_UNREACHABLE
+    code: ClassVar[str] = "lab"
+
+
+class UsageProblem(LabError):
+    """The user asked for something that doesn't exist: a name, a version, a mode."""
+
+    exit_code = EXIT_USAGE
+    code = "usage"
+
+
+class UnknownName(UsageProblem):
+    """A name that isn't among the known ones; the message names the nearest."""
+
+    code = "unknown-name"
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        self.name = name
+        self.known = list(known)
+        self.nearest = nearest(name, self.known)
+        super().__init__(f"unknown {kind} {name!r}{suggestion(self.nearest, self.known)}")
+
+
+class Unreachable(LabError):
+    """The target doesn't answer, or isn't an MCP server."""
+
+    code = "unreachable"
+
+
+class AdapterProblem(LabError):
+    """An adapter's folder or its adapter.toml can't be used."""
+
+    code = "adapter"
+
+
+class ReleasesProblem(LabError):
+    """The package index couldn't be read and no earlier answer is kept."""
+
+    code = "releases"
+
+
+class EnvironmentProblem(LabError):
+    """A release couldn't be installed, or doesn't import once it is."""
+
+    code = "environment"
+
+
+class Unsupported(LabError):
+    """This version can't do what was asked. Shown as such, never as a failure."""
+
+    code = "unsupported"
+
+
+class ProgramProblem(LabError):
+    """An adapter's program broke the process contract."""
+
+    code = "program"
+
+
+class ProgramDied(ProgramProblem):
+    """It exited, or couldn't be started."""
+
+    code = "program-died"
+
+
+class ProgramHung(ProgramProblem):
+    """It didn't answer within the time limit, and was killed."""
+
+    code = "program-hung"
+
+
+class ProgramRubbish(ProgramProblem):
+    """It wrote something on stdout that is no answer, and was killed."""
+
+    code = "program-rubbish"
+
+
+def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
+    """The known names most like `name`, best first."""
+    return difflib.get_close_matches(name.lower(), list(known), n=count, cutoff=0.5)
+
+
+def suggestion(near: list[str], known: list[str]) -> str:
+    if near:
+        return f"; did you mean {' or '.join(near)}?"
+    return f"; known: {', '.join(known)}" if known else ""
