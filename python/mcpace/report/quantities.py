@@ -10,6 +10,9 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+NO_BREAK = "\N{NO-BREAK SPACE}"
+"""Between a figure and its unit. A terminal prints it as an ordinary space."""
+
 LONGEST = 400
 """Characters of a peer's text that are shown."""
 
@@ -46,13 +49,13 @@ def common_unit(durations: Iterable[float]) -> Unit:
     smallest = min((d for d in durations if d > 0), default=1.0)
     if smallest >= 0.1:
         return SECONDS
-    return MILLISECONDS if smallest >= 0.02e-3 else MICROSECONDS
+    return MILLISECONDS if smallest >= 0.1e-3 else MICROSECONDS
 
 
 def duration(seconds: float) -> str:
     """``3.01 s``, ``4.1 ms``, ``870 µs``."""
     unit = unit_of(seconds)
-    return f"{unit.figure(seconds)} {unit.name}"
+    return f"{unit.figure(seconds)}{NO_BREAK}{unit.name}"
 
 
 def figure(value: float) -> str:
@@ -62,7 +65,7 @@ def figure(value: float) -> str:
         return f"{value:,.0f}"
     if size >= 9.995:
         return f"{value:.1f}"
-    if size >= 0.0995 or size == 0:
+    if size >= 0.9995 or size == 0:
         return f"{value:.2f}"
     return f"{value:.3f}"
 
@@ -87,18 +90,18 @@ def share(part: float, whole: float) -> str:
     """``97 %``; ``<1 %`` rather than a zero that isn't one."""
     percent = 100 * part / whole if whole > 0 else 0.0
     if 0 < percent < 1:
-        return "<1 %"
+        return f"<1{NO_BREAK}%"
     if 99 < percent < 100:
-        return "99 %"
-    return f"{percent:.0f} %"
+        return f"99{NO_BREAK}%"
+    return f"{percent:.0f}{NO_BREAK}%"
 
 
 def size(bytes_: float) -> str:
     """``812 B``, ``1.4 kB``, ``2.0 MB``."""
     for limit, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if bytes_ >= limit:
-            return f"{bytes_ / limit:.1f} {unit}"
-    return f"{bytes_:.0f} B"
+            return f"{bytes_ / limit:.1f}{NO_BREAK}{unit}"
+    return f"{bytes_:.0f}{NO_BREAK}B"
 
 
 def count(number: float, one: str, many: str | None = None) -> str:

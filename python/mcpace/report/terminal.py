@@ -15,7 +15,7 @@ from rich.text import Text
 from mcpace.report import terminal_bisection, terminal_findings, terminal_ledger, terminal_trials
 from mcpace.report.groups import targets
 from mcpace.report.lines import blank, heading, wrapped
-from mcpace.report.quantities import clean
+from mcpace.report.quantities import NO_BREAK, clean
 from mcpace.report.run import Run
 from mcpace.report.verdict import verdict
 
@@ -29,9 +29,11 @@ def print_run(run: Run, console: Console) -> None:
     coloured = console.color_system is not None and not console.no_color
     encodes_all = console.encoding.lower().replace("-", "") in ("utf8", "utf16", "utf32", "cp65001")
     for line in lines(run, width, coloured=coloured):
+        line.truncate(width, overflow="ellipsis")
+        line.rstrip()
+        line.plain = line.plain.replace(NO_BREAK, " ")
         if not encodes_all:
             line.plain = line.plain.translate(ASCII).encode("ascii", "replace").decode()
-        line.rstrip()
         console.print(line, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from mcpace.report.groups import cases_at, operations, targets
 from mcpace.report.lines import blank, fitted, heading, indented, right_aligned
-from mcpace.report.quantities import clean, duration, share
+from mcpace.report.quantities import NO_BREAK, clean, duration, share
 from mcpace.report.run import Case, Ledger, Run
 
 # Colours of the 256 palette that stay apart on dark and light grounds, and characters that stay apart without any.
@@ -28,6 +28,7 @@ LOOKS: dict[str, tuple[str, str]] = {
 }
 BLOCK = "█"
 LONGEST_SUBJECT = 28
+OPERATION = 10
 
 
 def lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
@@ -40,19 +41,19 @@ def lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
     labels = [cell_len(clean(case.subject.label())) for case in run.cases if case.ledger_s]
     subject = min(max(labels), LONGEST_SUBJECT)
     for target in targets(run):
+        yield blank()
+        yield Text(clean(target, width), style="bold")
         for operation in operations(run, target):
             cases = [case for case in cases_at(run, target, operation) if case.ledger_s]
-            if cases:
-                yield blank()
-                yield Text(f"{clean(target, width - 14)} · {operation}", style="bold")
-                for case in cases:
-                    yield _row(case, subject, width, coloured)
+            for number, case in enumerate(cases):
+                yield _row(case, "" if number else operation, subject, width, coloured)
 
 
-def _row(case: Case, subject: int, width: int, coloured: bool) -> Text:
+def _row(case: Case, operation: str, subject: int, width: int, coloured: bool) -> Text:
     assert case.ledger_s is not None
     total = case.ledger_s.total()
-    line = Text("  " + fitted(clean(case.subject.label()), subject) + "  ")
+    line = Text("  " + fitted(operation, OPERATION))
+    line.append(fitted(clean(case.subject.label()), subject) + "  ")
     line.append(right_aligned(duration(total), 8) + "  ", style="bold")
     dominant = max(case.ledger_s.parts().items(), key=lambda part: part[1])
     words = f"  {dominant[0]} {share(dominant[1], total)}"
@@ -92,5 +93,5 @@ def _legend(coloured: bool) -> Text:
         mark = BLOCK if coloured else character
         # A no-break space keeps a mark and its name in one line.
         legend.append(mark, style=colour if coloured else "")
-        legend.append(f"\N{NO-BREAK SPACE}{name} ", style="dim")
+        legend.append(f"{NO_BREAK}{name} ", style="dim")
     return legend

@@ -48,8 +48,9 @@ def _of_cases(run: Run) -> list[str]:
     told = [_cause_alone(groups[0])] if groups else []
     compared = [case for case in measured if case.change]
     if compared:
-        rest = "" if told else " No cause of lost time was found."
-        return [f"No difference that matters was seen between {_extent(compared)}.{rest}", *told]
+        if told:
+            return [*told, "Where releases could be compared, no difference that matters was seen."]
+        return [f"No difference that matters was seen between {_extent(compared)}. No cause of lost time was found."]
     return told or [_plain(measured)]
 
 
@@ -111,7 +112,8 @@ def _mended(cases: list[Case], slow: list[Case]) -> list[str]:
 
 def _cause_alone(group: Group) -> str:
     sighting = group.sightings[0]
-    where = f"at {clean(sighting.case.target, LONGEST_NAME)} ({sighting.case.operation})"
+    place = group.places[0]
+    where = f"at {clean(place.target, LONGEST_NAME)} ({', '.join(place.operations)})"
     clause = words.clause_for(group.code)
     cost = f", which costs {duration(sighting.finding.cost_s)} a call" if sighting.finding.cost_s > 0 else ""
     who = _names([s.case.subject for s in group.sightings])
@@ -166,7 +168,7 @@ def _bisected_figures(run: Run, search: Bisection, neighbour: str) -> str:
     operation = max(sorted(shared), key=lambda name: bad[0].medians_s[name] / max(good[0].medians_s[name], 1e-9))
     slow, fast = duration(bad[0].medians_s[operation]), duration(good[0].medians_s[operation])
     now, before = (slow, fast) if run.first_bad else (fast, slow)
-    text = f": {clean(operation, LONGEST_NAME)} takes {now}, against {before} in {neighbour}"
+    text = f": a {clean(operation, LONGEST_NAME)} takes {now}, against {before} in {neighbour}"
     common = set.intersection(*(set(probe.findings) for probe in bad))
     cause = next((code for code in bad[0].findings if code in common and code not in good[0].findings), None)
     if cause is None:

@@ -1,0 +1,39 @@
+"""A case's ledger as one stacked bar: in seconds against the longest of its operation, or as shares of itself."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from mcpace.report import svg
+from mcpace.report.labels import part_words
+from mcpace.report.quantities import duration, share
+from mcpace.report.run import Ledger
+
+HEIGHT = 22
+LABELLED_FROM = 14.0
+"""Percent of the picture that a part needs to have its name written on it."""
+
+
+def bar(ledger: Ledger, whole_s: float) -> Markup:
+    """The parts one after another; the whole width stands for ``whole_s``."""
+    total = ledger.total()
+    parts, at = [], 0.0
+    for name, seconds in ledger.parts().items():
+        width = 100 * max(seconds, 0.0) / whole_s if whole_s > 0 else 0.0
+        if width > 0:
+            title = f"{name}: {duration(seconds)}, {share(seconds, total)} – {part_words(name)}"
+            parts.append(svg.rect(at, width, 2, HEIGHT - 4, f"part {part_class(name)}", title))
+        if width >= LABELLED_FROM:
+            parts.append(svg.text(at + 0.8, HEIGHT / 2 + 4, name, f"inside on-{part_class(name)}"))
+        at += width
+    return svg.picture(HEIGHT, ledger_words(ledger), parts, kind="ledger")
+
+
+def ledger_words(ledger: Ledger) -> str:
+    """All parts in words."""
+    return "; ".join(f"{name} {duration(seconds)}" for name, seconds in ledger.parts().items())
+
+
+def part_class(name: str) -> str:
+    """The class of a known part; parts are the model's own names, never a peer's."""
+    return name.replace(".", "-")
