@@ -3,18 +3,19 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
+use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, request};
+use mcpace_wire::http::{Rejection, SessionId};
 use mcpace_wire::jsonrpc::{Message, Payload, Request, code};
 
-use crate::dispatch::{Dispatched, Dispatcher, Failure};
+use crate::dispatch::{Dispatched, Dispatcher};
 use crate::era::{self, Era};
 use crate::faults::FaultKind;
 use crate::profile::ResponseMode;
-use crate::reply::{Opening, Results, bare, plain_json};
+use crate::reply::{Opening, Results, bare};
 use crate::script::Script;
-use crate::session::UnknownSession;
-use crate::site::{Early, Site, not_allowed, problem, redirect, text};
+use crate::session::{Sessions, UnknownSession};
+use crate::site::{Early, Site, problem, redirect, rejected};
 use crate::target::ENDPOINT;
 use crate::timing::{Inner, Layers};
 
@@ -29,30 +30,33 @@ impl Site {
         body: &[u8],
     ) -> Result<Response<Script>, Early> {
         let received = Instant::now();
-        if !is_json(&head.headers) {
-            return Err(problem(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "send application/json",
-            ));
-        }
-        let payload = Payload::parse(body).map_err(|error| {
-            let failure = Failure::new(error.code(), error.to_string());
-            rejection(StatusCode::BAD_REQUEST, &failure, None)
-        })?;
+        check_content_type(&head.headers)?;
+        let payload = Payload::parse(body).map_err(|error| rejected(&error.into(), None))?;
         let method = faulty_method(&payload);
         self.redirected(head, &method)?;
-        let era = era::of(&head.headers, &payload)
-            .map_err(|(status, failure, id)| rejection(status, &failure, id.as_ref()))?;
-        let begins_session = self.check_session(head, era, &payload)?;
-        let mode = self.response_mode(&head.headers)?;
+        let id = match &payload {
+            Payload::Single(message) => message.id(),
+            Payload::Batch(_) => None,
+        };
+        let refused = |rejection| rejected(&rejection, id);
+        let era = era::of_post(&head.headers, &payload).map_err(refused)?;
+        let begins_session = self.check_session(&era, &payload).map_err(refused)?;
+        let mode = self.response_mode(&head.headers).map_err(refused)?;
         self.check_retry(&payload, &method)?;
 
-        let dispatched = self.dispatch(&payload, era).await;
+        let dispatched = self.dispatch(&payload, &era).await;
         let delay = self.shaper.faults.delay(FaultKind::Headers, &method);
         self.shaper.timer.sleep(delay).await;
         let mut response = match dispatched.is_empty() {
             true => bare(StatusCode::ACCEPTED),
-            false => self.shaped(received, era, mode, &method, payload.is_batch(), dispatched),
+            false => self.shaped(
+                received,
+                &era,
+                mode,
+                &method,
+                payload.is_batch(),
+                dispatched,
+            ),
         };
         if let (true, Some(sessions)) = (begins_session, &self.sessions) {
             self.tally.add(|counters| counters.sessions_begun += 1);
@@ -84,18 +88,14 @@ impl Site {
             .sleep(self.shaper.faults.delay(FaultKind::GetHeaders, ""))
             .await;
         let sessions = self.sessions.as_ref().filter(|_| self.standalone_stream);
-        let (Some(sessions), false) = (sessions, era::header_is_modern(&head.headers)) else {
-            return Err(not_allowed());
-        };
-        if !accepts(&head.headers, "text/event-stream") {
-            return Err(problem(
-                StatusCode::NOT_ACCEPTABLE,
-                "accept text/event-stream",
-            ));
+        let (sessions, id) = session_of(sessions, &head.headers)?;
+        if era::picked(&head.headers)
+            .accept
+            .is_some_and(|accept| !accept.event_stream())
+        {
+            return Err(rejected(&Rejection::NotAcceptable, None));
         }
-        let session = sessions
-            .alive(session_id(&head.headers)?)
-            .map_err(no_such_session)?;
+        let session = sessions.alive(id.as_str()).map_err(unknown_session)?;
         self.tally.add(|counters| counters.standalone_streams += 1);
         Ok(self.shaper.standalone(session))
     }
@@ -103,12 +103,8 @@ impl Site {
     /// A DELETE: the end of a session, where there are sessions.
     pub(crate) fn end_session(&self, head: &request::Parts) -> Result<Response<Script>, Early> {
         self.redirected(head, "")?;
-        let (Some(sessions), false) = (&self.sessions, era::header_is_modern(&head.headers)) else {
-            return Err(not_allowed());
-        };
-        sessions
-            .end(session_id(&head.headers)?)
-            .map_err(no_such_session)?;
+        let (sessions, id) = session_of(self.sessions.as_ref(), &head.headers)?;
+        sessions.end(id.as_str()).map_err(unknown_session)?;
         self.tally.add(|counters| counters.sessions_ended += 1);
         Ok(bare(StatusCode::OK))
     }
@@ -125,45 +121,38 @@ impl Site {
     }
 
     /// Legacy sessions. Returns whether this request is to begin one.
-    fn check_session(
-        &self,
-        head: &request::Parts,
-        era: Era,
-        payload: &Payload<'_>,
-    ) -> Result<bool, Early> {
-        let (Some(sessions), Era::Legacy(_)) = (&self.sessions, era) else {
+    fn check_session(&self, era: &Era, payload: &Payload<'_>) -> Result<bool, Rejection> {
+        let (Some(sessions), Era::Legacy(_, id)) = (&self.sessions, era) else {
             return Ok(false);
         };
-        if let Payload::Single(Message::Request(request)) = payload
-            && request.method == "initialize"
-        {
+        if era::is_initialize(payload) {
             return Ok(true);
         }
-        let id = session_id(&head.headers)?;
-        let has_requests = requests(payload).next().is_some();
-        let known = match has_requests {
-            true => sessions.enter(id),
-            false => sessions.alive(id).map(drop),
+        let id = id.as_ref().ok_or(Rejection::SessionMissing)?.as_str();
+        let known = match requests(payload).next() {
+            Some(_) => sessions.enter(id),
+            None => sessions.alive(id).map(drop),
         };
-        known.map(|()| false).map_err(no_such_session)
+        known
+            .map(|()| false)
+            .map_err(|UnknownSession| Rejection::SessionNotFound)
     }
 
-    /// What the target would send, or the other kind where the client takes only that.
-    fn response_mode(&self, headers: &HeaderMap) -> Result<ResponseMode, Early> {
-        let other = match self.response {
-            ResponseMode::Json => ResponseMode::Sse,
-            ResponseMode::Sse => ResponseMode::Json,
+    /// What the target would send, or the other kind where the client takes only that. Without the
+    /// header everything is taken (RFC 9110 §12.5.1).
+    fn response_mode(&self, headers: &HeaderMap) -> Result<ResponseMode, Rejection> {
+        let Some(accept) = era::picked(headers).accept else {
+            return Ok(self.response);
         };
-        [self.response, other]
-            .into_iter()
-            .find(|mode| match mode {
-                ResponseMode::Json => accepts(headers, "application/json"),
-                ResponseMode::Sse => accepts(headers, "text/event-stream"),
-            })
-            .ok_or_else(|| {
-                let wanted = "accept application/json and text/event-stream";
-                problem(StatusCode::NOT_ACCEPTABLE, wanted)
-            })
+        match (self.response, accept.json(), accept.event_stream()) {
+            (ResponseMode::Json, true, _) | (ResponseMode::Sse, true, false) => {
+                Ok(ResponseMode::Json)
+            }
+            (ResponseMode::Sse, _, true) | (ResponseMode::Json, false, true) => {
+                Ok(ResponseMode::Sse)
+            }
+            (_, false, false) => Err(Rejection::NotAcceptable),
+        }
     }
 
     /// The retry-after fault: every other POST with a request in it is put off.
@@ -184,12 +173,12 @@ impl Site {
     }
 
     /// Serves every request in the payload, one after another, and counts the notifications.
-    async fn dispatch(&self, payload: &Payload<'_>, era: Era) -> Vec<Dispatched> {
+    async fn dispatch(&self, payload: &Payload<'_>, era: &Era) -> Vec<Dispatched> {
         let dispatcher = Dispatcher {
             faults: &self.shaper.faults,
             timer: &self.shaper.timer,
             tally: &self.tally,
-            is_modern: era == Era::Modern,
+            is_modern: *era == Era::Modern,
         };
         let mut dispatched = Vec::new();
         for message in payload.messages() {
@@ -208,7 +197,7 @@ impl Site {
     fn shaped(
         &self,
         received: Instant,
-        era: Era,
+        era: &Era,
         mode: ResponseMode,
         method: &str,
         is_batch: bool,
@@ -239,7 +228,7 @@ impl Site {
             }
         };
         let opening = match era {
-            Era::Legacy(revision) if revision.has_priming_events() => Opening::Priming,
+            Era::Legacy(revision, _) if revision.has_priming_events() => Opening::Priming,
             _ => Opening::Comment,
         };
         // A modern error has an HTTP status of its own, so it can't be inside an event stream.
@@ -258,15 +247,6 @@ impl Site {
         }
         response
     }
-}
-
-/// A JSON-RPC error with an HTTP status.
-fn rejection(
-    status: StatusCode,
-    failure: &Failure,
-    id: Option<&mcpace_wire::jsonrpc::Id<'_>>,
-) -> Early {
-    Early::new(plain_json(status, failure.encoded(id)))
 }
 
 fn requests<'p, 'a>(payload: &'p Payload<'a>) -> impl Iterator<Item = &'p Request<'a>> {
@@ -294,41 +274,28 @@ fn faulty_method(payload: &Payload<'_>) -> String {
     first_request.or_else(first_message).unwrap_or_default()
 }
 
-fn session_id(headers: &HeaderMap) -> Result<&str, Early> {
-    text(headers, &SESSION_ID).ok_or_else(|| {
-        problem(
-            StatusCode::BAD_REQUEST,
-            "the Mcp-Session-Id header is missing",
-        )
-    })
+/// The sessions, where the target has them, and the one that a GET or DELETE names.
+fn session_of<'s>(
+    sessions: Option<&'s Sessions>,
+    headers: &HeaderMap,
+) -> Result<(&'s Sessions, SessionId), Early> {
+    let refused = |rejection| rejected(&rejection, None);
+    let sessions = sessions.ok_or_else(|| refused(Rejection::MethodNotAllowed))?;
+    match era::of_bodiless(headers).map_err(refused)? {
+        Era::Legacy(_, Some(id)) => Ok((sessions, id)),
+        _ => Err(refused(Rejection::SessionMissing)),
+    }
 }
 
-fn no_such_session(_: UnknownSession) -> Early {
-    let failure = Failure::new(code::INVALID_REQUEST, "there is no such session (any more)");
-    rejection(StatusCode::NOT_FOUND, &failure, None)
+fn unknown_session(_: UnknownSession) -> Early {
+    rejected(&Rejection::SessionNotFound, None)
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
-    text(headers, &CONTENT_TYPE)
-        .and_then(|value| value.split(';').next())
-        .is_some_and(|media| media.trim().eq_ignore_ascii_case("application/json"))
-}
-
-/// Whether `Accept` takes a media type; without the header everything is taken (RFC 9110 §12.5.1).
-fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
-    let mut listed = headers
-        .get_all(ACCEPT)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|range| range.split(';').next())
-        .map(str::trim)
-        .peekable();
-    let any_of_type = wanted.split_once('/').map(|(kind, _)| format!("{kind}/*"));
-    listed.peek().is_none()
-        || listed.any(|range| {
-            range == "*/*"
-                || range.eq_ignore_ascii_case(wanted)
-                || any_of_type.as_deref() == Some(range)
-        })
+fn check_content_type(headers: &HeaderMap) -> Result<(), Early> {
+    let media = era::picked(headers).content_type.ascii();
+    let essence = media.and_then(|media| media.split(';').next());
+    match essence.map(str::trim) {
+        Some(essence) if essence.eq_ignore_ascii_case("application/json") => Ok(()),
+        _ => Err(rejected(&Rejection::UnsupportedMediaType, None)),
+    }
 }

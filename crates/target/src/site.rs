@@ -8,6 +8,8 @@ use http::header::{AUTHORIZATION, CACHE_CONTROL, CONNECTION, LOCATION, WWW_AUTHE
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, request};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
+use mcpace_wire::http::{Challenge, Rejection};
+use mcpace_wire::jsonrpc::Id;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -93,7 +95,7 @@ impl Site {
                 }
                 Method::GET => self.standalone(head).await,
                 Method::DELETE => self.end_session(head),
-                _ => Err(not_allowed()),
+                _ => Err(rejected(&Rejection::MethodNotAllowed, None)),
             };
         }
         match &self.guard {
@@ -117,10 +119,7 @@ impl Site {
         if local || origin.as_bytes() == self.origin.as_bytes() {
             return Ok(());
         }
-        Err(problem(
-            StatusCode::FORBIDDEN,
-            "this Origin may not use the target",
-        ))
+        Err(rejected(&Rejection::OriginForbidden, None))
     }
 
     fn check_token(&self, headers: &HeaderMap) -> Result<(), Early> {
@@ -145,25 +144,25 @@ impl Site {
 
     /// RFC 6750 §3 and, for OAuth, RFC 9728 §5.1.
     fn challenge(&self, refused: Option<TokenRefused>) -> String {
-        let mut parameters = Vec::new();
+        let mut challenge = Challenge::bearer();
         if let Some(refused) = refused {
             let description = match refused {
                 TokenRefused::Unknown => "this token was not given out for this server",
                 TokenRefused::Expired => "this token has expired",
                 TokenRefused::OtherAudience => "this token is for another resource",
             };
-            parameters.push(format!(
-                "error=\"invalid_token\", error_description=\"{description}\""
-            ));
+            challenge = challenge
+                .with("error", "invalid_token")
+                .with("error_description", description);
         }
-        if matches!(self.guard, Guard::OAuth(_)) {
-            let url = format!("{}{RESOURCE_METADATA}{ENDPOINT}", self.origin);
-            parameters.push(format!("resource_metadata=\"{url}\""));
+        match &self.guard {
+            Guard::OAuth(_) => {
+                let url = format!("{}{RESOURCE_METADATA}{ENDPOINT}", self.origin);
+                challenge.with("resource_metadata", &url)
+            }
+            Guard::Open | Guard::Bearer(_) => challenge.with("realm", "mcpace"),
         }
-        if parameters.is_empty() {
-            parameters.push("realm=\"mcpace\"".to_owned());
-        }
-        format!("Bearer {}", parameters.join(", "))
+        .to_string()
     }
 
     async fn authorization(
@@ -198,7 +197,7 @@ impl Site {
                 server.token(&form, authorization, Instant::now())
             }
             (_, "/authorize" | "/register" | "/token" | AUTHORIZATION_METADATA) => {
-                return Err(not_allowed());
+                return Err(rejected(&Rejection::MethodNotAllowed, None));
             }
             _ => return Err(Early::new(bare(StatusCode::NOT_FOUND))),
         };
@@ -237,8 +236,8 @@ impl Site {
 /// The whole body, within limits of size and time.
 async fn read(body: Incoming) -> Result<Vec<u8>, Early> {
     let too_large = || {
-        let limit = "the body is larger than 4 MiB";
-        Err(problem(StatusCode::PAYLOAD_TOO_LARGE, limit))
+        let limit = LARGEST_BODY;
+        Err(rejected(&Rejection::BodyTooLarge { limit }, None))
     };
     // A length that is announced need not be waited for.
     if body.size_hint().lower() > LARGEST_BODY as u64 {
@@ -261,7 +260,7 @@ fn bearer_token(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// A header's value as text, if it is there and is text.
-pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
@@ -270,11 +269,12 @@ pub(crate) fn problem(status: StatusCode, description: &str) -> Early {
     Early::new(json_reply(status, &json!({"error": description})))
 }
 
-pub(crate) fn not_allowed() -> Early {
-    problem(
-        StatusCode::METHOD_NOT_ALLOWED,
-        "this method is not served here",
-    )
+/// What the protocol's own checks refuse: its status and a JSON-RPC error.
+pub(crate) fn rejected(rejection: &Rejection, id: Option<&Id<'_>>) -> Early {
+    let mut body = Vec::new();
+    rejection.write_body(id, &mut body);
+    let status = StatusCode::from_u16(rejection.status()).unwrap_or(StatusCode::BAD_REQUEST);
+    Early::new(plain_json(status, body))
 }
 
 /// A redirect; a place that is no header value can only come from a hostile client.

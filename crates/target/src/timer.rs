@@ -5,11 +5,11 @@
 //! until the earliest deadline (the kernel's timer slack lowered to 1 ns) and then wakes the task
 //! that waits.
 //!
-//! **Precision.** Never early. Late by the kernel's wake-up plus tokio's: on an idle 2-core virtual
-//! machine 60 µs at the median and under 150 µs in 99 of 100 delays; a machine without a free core
-//! adds its scheduling latency, which no timer can avoid. `examples/timer.rs` prints the figures of
-//! the machine at hand. [`Timer::sleep`] therefore returns the delay as it really was, and that
-//! figure, not the wanted one, is what the target reports.
+//! **Precision.** Never early. Late by the kernel's wake-up plus tokio's: 70 µs at the median and
+//! 320 µs in the 99th of 100 delays of 1 ms, measured on a 2-core virtual machine that was compiling
+//! at the same time; a machine without a free core adds its scheduling latency, which no timer can
+//! avoid. `examples/timer.rs` prints the figures of the machine at hand. [`Timer::sleep`] therefore
+//! returns the delay as it really was, and the layers' clocks tell that, never the wanted one.
 //!
 //! Deliberately absent: spinning, which would be more precise and would take a core away from what
 //! is being measured.
