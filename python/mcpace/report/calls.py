@@ -25,7 +25,8 @@ def pairs(run: Run) -> list[Pair]:
     drawable = [case for case in run.cases if case.waterfall and case.waterfall.exchanges]
     most = max((_cost(case) for case in drawable), default=0.0)
     ordered = sorted(drawable, key=lambda case: _rank(case, most))
-    chosen, rows = [], 0
+    chosen: list[Pair] = []
+    rows = 0
     for case in ordered:
         pair = Pair(case, _better(run, case))
         rows += _rows(case) + (_rows(pair.better) if pair.better else 0)

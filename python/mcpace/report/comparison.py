@@ -44,7 +44,7 @@ def standing(change: Change | None) -> Standing:
 
 
 def change_words(change: Change | None, *, short: bool = False) -> str:
-    """``5.2× slower (4.9–5.6)``, or ``5.2× (4.9–5.6)`` where room is short; ``no difference seen``; empty where unknown."""
+    """``5.2× slower (4.9–5.6)``, in short ``5.2× (4.9–5.6)``; ``no difference seen``; empty where unknown."""
     now = standing(change)
     if change is None or now is Standing.UNKNOWN:
         return ""

@@ -27,23 +27,27 @@ TEMPLATES = "templates"
 def render(run: Run) -> str:
     """The page's text, UTF-8 to be. Everything from a peer is cleaned and escaped."""
     style, script = _asset("report.css"), _asset("report.js")
-    return _environment().get_template("report.html.j2").render(
-        policy=_policy(style, script),
-        style=Markup(style),
-        script=Markup(script),
-        run=run,
-        verdict=verdict(run),
-        subjects=[clean(label, 60) for label in subjects(run)],
-        overview=page.overview(run),
-        probes=page.probes(run.bisection) if run.bisection else None,
-        findings=page.findings(run),
-        panels=page.panels(run),
-        trials=page.trials(run),
-        ledgers=page.ledgers(run),
-        parts=[(name.replace(".", "-"), name, meaning) for name, meaning in PARTS.items()],
-        phases=PHASES,
-        options=[(clean(name, 60), clean(value, 200)) for name, value in run.options.items()],
-        memory=size(run.machine.memory_bytes),
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            policy=_policy(style, script),
+            style=Markup(style),
+            script=Markup(script),
+            run=run,
+            verdict=verdict(run),
+            subjects=[clean(label, 60) for label in subjects(run)],
+            overview=page.overview(run),
+            probes=page.probes(run.bisection) if run.bisection else None,
+            findings=page.findings(run),
+            panels=page.panels(run),
+            trials=page.trials(run),
+            ledgers=page.ledgers(run),
+            parts=[(name.replace(".", "-"), name, meaning) for name, meaning in PARTS.items()],
+            phases=PHASES,
+            options=[(clean(name, 60), clean(value, 200)) for name, value in run.options.items()],
+            memory=size(run.machine.memory_bytes),
+        )
     )
 
 

@@ -58,6 +58,19 @@ ROLES: dict[str, str] = {
 CONFIDENCES: dict[str, str] = {"high": "certain", "medium": "probable", "low": "possible"}
 """How sure a finding is."""
 
+REASONS: dict[str, str] = {
+    "identical-bytes-and-id": "the same bytes with the same id, after a success",
+    "identical-bytes-back-to-back": "the same bytes back to back, after a success",
+    "order-inside-call": "the order of requests inside the call shows it",
+    "repeated": "seen again and again",
+    "seen-once": "seen once, so chance is not excluded",
+    "return-follows-end": "the call returned when the reply or its connection ended",
+    "nothing-on-the-wire": "nothing on the wire says why",
+    "processor-time-unknown": "which layer used the time in the process was not recorded",
+    "recording-incomplete": "the recording is incomplete, and what is missing may explain it",
+}
+"""Why a finding is as sure as it is."""
+
 
 def part_words(part: str) -> str:
     """Where in a call a part of the ledger lies."""
@@ -74,6 +87,8 @@ def role_words(role: str) -> str:
     return ROLES.get(role, clean(role, 40).replace("-", " "))
 
 
-def confidence_words(confidence: str) -> str:
-    """How sure, as an adjective."""
-    return CONFIDENCES.get(confidence, clean(confidence, 40))
+def confidence_words(confidence: str, reason: str = "") -> str:
+    """How sure, and why where the run says it: ``certain: seen again and again``."""
+    sure = CONFIDENCES.get(confidence, clean(confidence, 40))
+    why = REASONS.get(reason, clean(reason, 60).replace("-", " "))
+    return f"{sure}: {why}" if why else sure

@@ -32,8 +32,7 @@ def heading(title: str, width: int, right: str = "") -> Text:
 def wrapped(text: str, width: int, *, indent: int = 0, hang: int | None = None, style: str = "") -> Iterator[Text]:
     """A paragraph over as many lines as it needs; ``hang`` indents the lines after the first."""
     rest = indent if hang is None else hang
-    for line in indented(Text(text, style=style), width, indent, rest):
-        yield line
+    yield from indented(Text(text, style=style), width, indent, rest)
 
 
 def indented(text: Text, width: int, indent: int, hang: int) -> Iterator[Text]:

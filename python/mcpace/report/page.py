@@ -166,7 +166,8 @@ def _trials(cases: list[Case], operation: str) -> Chart:
 def ledgers(run: Run) -> list[tuple[str, list[Chart]]]:
     """For each target a chart an operation that has ledgers."""
     charts = [
-        (clean(t, 120), [c for o in operations(run, t) if (c := _ledgers(cases_at(run, t, o), o))]) for t in targets(run)
+        (clean(t, 120), [c for o in operations(run, t) if (c := _ledgers(cases_at(run, t, o), o))])
+        for t in targets(run)
     ]
     return [(target, drawn) for target, drawn in charts if drawn]
 
@@ -196,7 +197,7 @@ def _told(group: Group) -> Told:
         title=words.title_for(group.code),
         code=clean(group.code, 60),
         severity=group.severity,
-        confidence=confidence_words(finding.confidence),
+        confidence=confidence_words(finding.confidence, finding.confidence_reason),
         explanation=words.explanation_for(finding),
         places=[
             (

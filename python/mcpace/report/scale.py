@@ -53,8 +53,8 @@ class Scale:
 
 
 def linear_ticks(high: float) -> list[float]:
-    """From zero in steps of 1, 2 or 5 × a power of ten, four or five of them."""
-    raw = high / 4
+    """From zero in steps of 1, 2 or 5 × a power of ten, at most six of them."""
+    raw = high / 5
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= raw * 0.999)
     return [step * number for number in range(int(high / step + 1e-9) + 1)]

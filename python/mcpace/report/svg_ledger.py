@@ -10,6 +10,9 @@ from mcpace.report.quantities import duration, share
 from mcpace.report.run import Ledger
 
 HEIGHT = 22
+SLIVER = 0.6
+"""Percent below which a whole bar is drawn as one mark: its parts would be thinner than the gaps between them."""
+
 LABELLED_FROM = 14.0
 """Percent of the picture that a part needs to have its name written on it."""
 
@@ -26,6 +29,9 @@ def bar(ledger: Ledger, whole_s: float) -> Markup:
         if width >= LABELLED_FROM:
             parts.append(svg.text(at + 0.8, HEIGHT / 2 + 4, name, f"inside on-{part_class(name)}"))
         at += width
+    if 0 < at < SLIVER:
+        title = f"all parts: {duration(total)}"
+        parts = [svg.rect(0, SLIVER, 2, HEIGHT - 4, "sliver", title)]
     return svg.picture(HEIGHT, ledger_words(ledger), parts, kind="ledger")
 
 

@@ -26,7 +26,7 @@ def strip(case: Case, scale: Scale, baseline_s: float | None, *, kind: str) -> M
         parts.append(
             svg.upright(scale.percent(median), 3, HEIGHT - 3, f"median {kind}", f"warm median {duration(median)}")
         )
-    for number, trial in enumerate(case.trials_s):
+    for number, trial in reversed(list(enumerate(case.trials_s))):  # the cold one on top
         cold = number == 0
         y = middle if cold else middle + SPREAD[(number - 1) % len(SPREAD)]
         title = f"trial {number + 1}{' (cold)' if cold else ''}: {duration(trial)}"

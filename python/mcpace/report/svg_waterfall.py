@@ -16,11 +16,16 @@ from mcpace.report.quantities import clean, duration
 from mcpace.report.run import Phase, Waterfall, WaterfallExchange
 from mcpace.report.scale import linear_ticks, tick_words
 
-HEIGHT = 26
+HEIGHT = 30
+MIDDLE = 19
+"""Where the bars lie; above them is room for a word."""
 BEYOND = 1.12
 """How far the axis goes, in lengths of the call."""
 
 SHOWN_EXCHANGES = 40
+NAMED_FROM = 25.0
+"""Percent that a bar needs to have its time written at it."""
+
 NARROWEST = 0.35
 """Percent: a shorter phase would not be seen."""
 
@@ -63,7 +68,11 @@ def same_scale(total_ms: float, other_ms: float) -> Markup:
 
 
 def _row(
-    exchange: WaterfallExchange, total_ms: float, end_ms: float, ticks: list[svg.Place], numbers: dict[int, int]
+    exchange: WaterfallExchange,
+    total_ms: float,
+    end_ms: float,
+    ticks: list[svg.Place],
+    numbers: dict[int, int],
 ) -> Row:
     parts = [svg.grid(ticks, HEIGHT)]
     for phase in exchange.phases:
@@ -73,8 +82,10 @@ def _row(
             title = f"{clean(mark.label, 60)} at {duration(mark.at_ms / 1000)}"
             at = _percent(mark.at_ms, end_ms)
             is_result = mark.label == "result"
-            parts.append(svg.dot(at, HEIGHT / 2, 4.5 if is_result else 2, "result" if is_result else "mark", title))
-    parts.append(svg.upright(_percent(total_ms, end_ms), 0, HEIGHT, "return", f"call returned at {duration(total_ms / 1000)}"))
+            parts.append(svg.dot(at, MIDDLE, 4.5 if is_result else 2, "result" if is_result else "mark", title))
+    parts.append(
+        svg.upright(_percent(total_ms, end_ms), 10, HEIGHT, "return", f"call returned at {duration(total_ms / 1000)}")
+    )
     repeated = exchange.duplicate_of is not None
     words = _words(exchange)
     return Row(
@@ -92,13 +103,20 @@ def _phase(phase: Phase, end_ms: float) -> list[Markup]:
     left = _percent(start, end_ms)
     width = max(_percent(stop, end_ms) - left, NARROWEST)
     known = phase.phase if phase.phase in PHASES else "other"
-    thin = known == "stream-open"
+    open_ = known == "stream-open"
     title = f"{phase_words(phase.phase)}: {duration((phase.to_ms - phase.from_ms) / 1000)}"
     title += f", from {duration(phase.from_ms / 1000)} to {duration(phase.to_ms / 1000)}"
-    y, height = (9, HEIGHT - 18) if thin else (5, HEIGHT - 10)
-    drawn = [svg.rect(left, width, y, height, f"phase {known}", title)]
+    height = 8 if open_ else 16
+    drawn = [svg.rect(left, width, MIDDLE - height / 2, height, f"phase {known}", title)]
     if phase.to_ms > end_ms * 1.001:
-        drawn.append(svg.text(99.6, HEIGHT / 2 + 4, f"to {duration(phase.to_ms / 1000)} →", "goes-on"))
+        drawn.append(svg.text(100, 9, f"open to {duration(phase.to_ms / 1000)} →", "said end"))
+    elif open_ and width >= NAMED_FROM:
+        words = f"{phase_words(phase.phase)}: {duration((phase.to_ms - phase.from_ms) / 1000)}"
+        drawn.append(svg.text(left + width / 2, 9, words, "said middle"))
+    elif known == "server" and width >= NAMED_FROM:
+        drawn.append(
+            svg.text(left + width / 2, MIDDLE + 4, f"server {duration((stop - start) / 1000)}", "inside middle")
+        )
     return drawn
 
 
@@ -109,7 +127,7 @@ def _percent(at_ms: float, end_ms: float) -> float:
 def _detail(exchange: WaterfallExchange, numbers: dict[int, int]) -> str:
     facts = []
     if exchange.duplicate_of is not None:
-        facts.append(f"sent again, same as row {numbers.get(exchange.duplicate_of, '?')}")
+        facts.append(f"sent again, as row {numbers.get(exchange.duplicate_of, '?')}")
     if exchange.status is not None:
         facts.append(str(exchange.status))
     if exchange.connection is not None:

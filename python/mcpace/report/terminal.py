@@ -20,7 +20,9 @@ from mcpace.report.run import Run
 from mcpace.report.verdict import verdict
 
 NARROWEST, WIDEST = 60, 120
-ASCII = str.maketrans({"×": "x", "·": "-", "│": "|", "–": "-", "…": "~", "µ": "u", "─": "-", "█": "#", "→": ">", "•": "-"})
+ASCII = str.maketrans(
+    {"×": "x", "·": "-", "│": "|", "–": "-", "…": "~", "µ": "u", "─": "-", "█": "#", "→": ">", "•": "-"}
+)
 
 
 def print_run(run: Run, console: Console) -> None:
@@ -52,7 +54,9 @@ def lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
 def _opening(run: Run, width: int) -> Iterator[Text]:
     if run.partial:
         yield from wrapped(
-            "Interrupted: this is what was measured until then; the rest is missing.", width, style="bold yellow"
+            "Interrupted: this is what was measured until then; the rest is missing.",
+            width,
+            style="bold yellow",
         )
         yield blank()
     yield from wrapped(verdict(run), width, style="bold")
@@ -60,7 +64,13 @@ def _opening(run: Run, width: int) -> Iterator[Text]:
 
 def _closing(run: Run, width: int) -> Iterator[Text]:
     machine = run.machine
-    facts = [f"mcpace {run.mcpace}", run.kind, run.started, f"{machine.cores} cores, {machine.cpu}", machine.system]
+    facts = [
+        f"mcpace {run.mcpace}",
+        run.kind,
+        run.started,
+        f"{machine.cores} cores, {machine.cpu}",
+        machine.system,
+    ]
     yield blank()
     yield heading("", width)
     yield from wrapped(" · ".join(clean(fact, 60) for fact in facts), width, style="dim")

@@ -23,7 +23,7 @@ def lines(run: Run, search: Bisection, width: int) -> Iterator[Text]:
     yield heading(f"Releases tried at {clean(search.target, 40)}", width, f"{clean(search.sdk, 20)} {good} .. {bad}")
     measured = [value for probe in search.probes for value in probe.medians_s.values()]
     unit = common_unit(measured)
-    operations = [name for name in in_order(o for probe in search.probes for o in probe.medians_s)]
+    operations = in_order(name for probe in search.probes for name in probe.medians_s)
     column = max([cell_len(f"{clean(name, 10)} {unit.name}") for name in operations] + [8])
     release = max([cell_len(clean(probe.version, 24)) for probe in search.probes] + [8])
     header = Text(fitted("  release", release + 4) + fitted("verdict", VERDICT), style="dim")
@@ -49,7 +49,9 @@ def _with_reason(line: Text, probe: Probe, release: int, width: int) -> Iterator
         indent = 4 + release + VERDICT + 2
         reason = list(wrapped(clean(probe.reason), width, indent=indent, style="yellow"))
         line.rstrip()
-        yield Text.assemble(line, " " * max(indent - cell_len(line.plain), 1)) + reason[0][indent:] if reason else line
+        yield (
+            Text.assemble(line, " " * max(indent - cell_len(line.plain), 1)) + reason[0][indent:] if reason else line
+        )
         yield from reason[1:]
         return
     if probe.findings:

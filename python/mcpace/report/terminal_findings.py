@@ -34,7 +34,10 @@ def lines(run: Run, width: int) -> Iterator[Text]:
 def _group(group: Group, width: int) -> Iterator[Text]:
     finding = group.example
     title = Text(words.title_for(group.code), style=STYLES[group.severity])
-    title.append(f"  {clean(group.code, 60)} · {group.severity} · {confidence_words(finding.confidence)}", style="not bold dim")
+    title.append(
+        f"  {clean(group.code, 60)} · {group.severity} · {confidence_words(finding.confidence, finding.confidence_reason)}",
+        style="not bold dim",
+    )
     yield from indented(title, width, 0, INDENT)
     yield from wrapped(words.explanation_for(finding), width, indent=INDENT)
     for place in group.places:

@@ -54,8 +54,7 @@ def _operation(cases: list[Case], operation: str, width: int, several: bool) -> 
     for case in cases:
         if case.trials_s:
             yield from _row(case, unit, columns)
-        for line in _state(case, width, columns):
-            yield line
+        yield from _state(case, width, columns)
 
 
 def _columns(cases: list[Case], unit: Unit, width: int, several: bool) -> _Columns:

@@ -34,7 +34,7 @@ def subject_words(subject: Subject) -> str:
     return f"{text} ({clean(subject.mode, LONGEST_NAME)})" if subject.mode else text
 
 
-# --- experiments over cases ------------------------------------------------------------------------------------------
+# --- experiments over cases ---
 
 
 def _of_cases(run: Run) -> list[str]:
@@ -100,7 +100,12 @@ def _mended(cases: list[Case], slow: list[Case]) -> list[str]:
     slow_operations = {case.operation for case in slow}
     fast: dict[str, set[str]] = {}
     for case in cases:
-        fine = standing(case.change) in (Standing.SAME, Standing.SLOWER, Standing.FASTER, Standing.MUCH_FASTER)
+        fine = standing(case.change) in (
+            Standing.SAME,
+            Standing.SLOWER,
+            Standing.FASTER,
+            Standing.MUCH_FASTER,
+        )
         if case.subject.sdk == sdk and case.subject.version and case.operation in slow_operations and fine:
             fast.setdefault(case.subject.version, set()).add(case.operation)
     if not bad:
@@ -140,7 +145,7 @@ def _shortfall(run: Run) -> list[str]:
     return [f"{len(failed)} of {count(len(run.cases), 'case')} failed or could not be measured."]
 
 
-# --- bisection -------------------------------------------------------------------------------------------------------
+# --- bisection ---
 
 
 def _of_bisection(run: Run, search: Bisection) -> list[str]:
@@ -154,7 +159,7 @@ def _of_bisection(run: Run, search: Bisection) -> list[str]:
     sentences = [f"{changed} at {target}{_bisected_figures(run, search, neighbour)}."]
     if run.untestable:
         releases = listed([clean(version, LONGEST_NAME) for version in run.untestable])
-        verb, them = ("was", "it") if len(run.untestable) == 1 else ("were", "them")
+        them = "it" if len(run.untestable) == 1 else "them"
         sentences.append(f"{releases} could not be tested, so the change may already be in {them}.")
     return sentences
 
@@ -176,7 +181,7 @@ def _bisected_figures(run: Run, search: Bisection, neighbour: str) -> str:
     return f"{text}; {words.clause_for(cause)}" if run.first_bad else f"{text}, where {words.clause_for(cause)}"
 
 
-# --- names -----------------------------------------------------------------------------------------------------------
+# --- names ---
 
 
 def _names(found: Sequence[Subject]) -> str:

@@ -67,7 +67,7 @@ def cost_of(finding: Finding) -> str:
     return " + ".join(costs) + " a call" if costs else "no time of its own"
 
 
-# --- what each code says ---------------------------------------------------------------------------------------------
+# --- what each code says ---
 
 
 def _duplicate_request(finding: Finding) -> str:
@@ -104,7 +104,7 @@ def _late_delivery(finding: Finding) -> str:
 
 def _late_delivery_advice(context: Context) -> str:
     if context.get("released_by") == "nothing-seen":
-        return "Profile the client between the result and the return: it was computing, or blocked on something of its own."
+        return "Profile the client between the result and the return: it computed, or waited for something of its own."
     return (
         "Have the client return as soon as the result's event is complete; where you own the server, "
         "end the reply right after the result."
@@ -141,7 +141,9 @@ def _connection_per_request(finding: Finding) -> str:
 def _connection_per_request_advice(context: Context) -> str:
     if context.get("closed_by") == "server":
         return "Leave keep-alive on at the server, and at every proxy before it."
-    return "Share one HTTP client over the session, and read each reply to its end so that its connection can be reused."
+    return (
+        "Share one HTTP client over the session, and read each reply to its end so that its connection can be reused."
+    )
 
 
 def _session_per_call(finding: Finding) -> str:
@@ -208,7 +210,10 @@ def _slow_start_advice(context: Context) -> str:
 
 _WORDS: dict[str, Words] = {
     "duplicate-request": Words(
-        "Every request is sent twice", "every request is sent twice", _duplicate_request, _duplicate_request_advice
+        "Every request is sent twice",
+        "every request is sent twice",
+        _duplicate_request,
+        _duplicate_request_advice,
     ),
     "late-delivery": Words(
         "The result is there, but the call doesn't return",
@@ -229,7 +234,10 @@ _WORDS: dict[str, Words] = {
         _connection_per_request_advice,
     ),
     "session-per-call": Words(
-        "A new session for each call", "each call opens a session of its own", _session_per_call, _session_per_call_advice
+        "A new session for each call",
+        "each call opens a session of its own",
+        _session_per_call,
+        _session_per_call_advice,
     ),
     "discovery-repeated": Words(
         "OAuth metadata is fetched again and again",
@@ -244,7 +252,10 @@ _WORDS: dict[str, Words] = {
         _waits_for_get_advice,
     ),
     "slow-start": Words(
-        "The server's process is slow to start", "the server's process is slow to start", _slow_start, _slow_start_advice
+        "The server's process is slow to start",
+        "the server's process is slow to start",
+        _slow_start,
+        _slow_start_advice,
     ),
 }
 
@@ -252,25 +263,25 @@ CODES: tuple[str, ...] = tuple(_WORDS)
 """Every code that has words; a test compares them with the causes that explain can name."""
 
 DISPROOFS: dict[str, str] = {
-    "count-executions-at-server": "Count executions in the server's own log: it is wrong if each request arrives once.",
-    "call-without-output-schema": "Call a tool without an output schema, or list first: it is wrong if the listing stays.",
-    "end-reply-with-result": "Let the server end its reply right after the result: it is wrong if the call stays as slow.",
-    "measure-client-processor-time": "Measure the client's processor time in the call: it is wrong if it was computing.",
-    "reuse-one-client": "Repeat with one client object for all requests: it is wrong if connections stay as many.",
-    "hold-one-session": "Repeat with one session held open: it is wrong if each call still begins its own.",
+    "count-executions-at-server": "Count executions in the server's own log: wrong if each request arrives once.",
+    "call-without-output-schema": "Call a tool without an output schema, or list first: wrong if the listing stays.",
+    "end-reply-with-result": "Let the server end its reply right after the result: wrong if the call stays as slow.",
+    "measure-client-processor-time": "Measure the client's processor time in the call: wrong if it was computing.",
+    "reuse-one-client": "Repeat with one client object for all requests: wrong if connections stay as many.",
+    "hold-one-session": "Repeat with one session held open: wrong if each call still begins its own.",
     "connect-twice-with-same-credentials": (
-        "Connect twice with the same credentials and a warm cache: it is wrong if the second asks nothing."
+        "Connect twice with the same credentials and a warm cache: wrong if the second asks nothing."
     ),
-    "refuse-standalone-stream": "Answer the GET with 405 at once: it is wrong if requests are still held.",
-    "repeat-without-authentication": "Repeat without authentication: it is wrong if requests are still held.",
+    "refuse-standalone-stream": "Answer the GET with 405 at once: wrong if requests are still held.",
+    "repeat-without-authentication": "Repeat without authentication: wrong if requests are still held.",
     "start-again-warm": (
-        "Start again from a warm package cache and read the process's processor time: it tells a download from imports."
+        "Start again from a warm package cache and read the process's processor time: tells a download from imports."
     ),
 }
 """For each experiment's code, what it does and what it would show."""
 
 
-# --- reading a context -----------------------------------------------------------------------------------------------
+# --- reading a context ---
 
 
 def _calls(finding: Finding, verb: str = "") -> str:
