@@ -4,11 +4,17 @@
 //! plain number; a switch stands alone. Deliberately absent: a delay in the TCP connect. The kernel
 //! completes that handshake by itself, so a peer could not see it; over TLS, `tls-handshake` can.
 
+mod kind;
+mod size;
+
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
 use crate::nearest::{nearest, shown};
+use size::Size;
+
+pub use kind::FaultKind;
 
 /// The methods that a fault may be limited to.
 pub(crate) const METHODS: [&str; 5] = [
@@ -18,130 +24,6 @@ pub(crate) const METHODS: [&str; 5] = [
     "tools/list",
     "tools/call",
 ];
-
-/// A way to misbehave. [`FaultKind::help`] says what each does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(
-    missing_docs,
-    reason = "`help` documents each kind once, for people and for rustdoc alike"
-)]
-pub enum FaultKind {
-    TlsHandshake,
-    Headers,
-    FirstByte,
-    BetweenEvents,
-    MidResult,
-    StreamEnd,
-    Dispatch,
-    Tool,
-    GetHeaders,
-    ConnectionClose,
-    CloseMidReply,
-    NoResult,
-    RetryAfter,
-    Redirect,
-    TwoWrites,
-    SessionLost,
-    WrongId,
-    OversizedReply,
-    ConsentRefused,
-}
-
-impl FaultKind {
-    /// Every kind.
-    pub const ALL: [Self; 19] = [
-        Self::TlsHandshake,
-        Self::Headers,
-        Self::FirstByte,
-        Self::BetweenEvents,
-        Self::MidResult,
-        Self::StreamEnd,
-        Self::Dispatch,
-        Self::Tool,
-        Self::GetHeaders,
-        Self::ConnectionClose,
-        Self::CloseMidReply,
-        Self::NoResult,
-        Self::RetryAfter,
-        Self::Redirect,
-        Self::TwoWrites,
-        Self::SessionLost,
-        Self::WrongId,
-        Self::OversizedReply,
-        Self::ConsentRefused,
-    ];
-
-    /// The name that users type.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.row().0
-    }
-
-    /// One sentence: what the target does, and to which requests.
-    #[must_use]
-    pub fn help(self) -> &'static str {
-        self.row().2
-    }
-
-    /// How the kind is written, for example `headers=10ms`.
-    #[must_use]
-    pub fn example(self) -> String {
-        match self.form() {
-            Form::Delay => format!("{self}=10ms"),
-            Form::Count => format!("{self}=3"),
-            Form::Bytes => format!("{self}=64KiB"),
-            Form::Switch => self.to_string(),
-        }
-    }
-
-    fn form(self) -> Form {
-        self.row().1
-    }
-
-    /// Whether the fault can be limited to one method.
-    fn is_per_request(self) -> bool {
-        !matches!(
-            self,
-            Self::TlsHandshake
-                | Self::GetHeaders
-                | Self::SessionLost
-                | Self::ConsentRefused
-                | Self::Dispatch
-                | Self::Tool
-        )
-    }
-
-    #[rustfmt::skip]
-    fn row(self) -> (&'static str, Form, &'static str) {
-        match self {
-            Self::TlsHandshake => ("tls-handshake", Form::Delay, "waits before answering the TLS handshake of each connection; needs TLS"),
-            Self::Headers => ("headers", Form::Delay, "waits before sending the head of each reply"),
-            Self::FirstByte => ("first-byte", Form::Delay, "waits between the head of each reply and the first byte of its body"),
-            Self::BetweenEvents => ("between-events", Form::Delay, "sends an opening event (or comment) in each SSE reply, then waits before each further event"),
-            Self::MidResult => ("mid-result", Form::Delay, "writes each result's bytes in two halves and waits between them"),
-            Self::StreamEnd => ("stream-end", Form::Delay, "waits between each result's last byte and the end of its body"),
-            Self::Dispatch => ("dispatch", Form::Delay, "waits in the dispatch of each tools/call"),
-            Self::Tool => ("tool", Form::Delay, "waits in the tool of each tools/call"),
-            Self::GetHeaders => ("get-headers", Form::Delay, "waits before sending the head of each reply to a GET on the endpoint"),
-            Self::ConnectionClose => ("connection-close", Form::Switch, "closes the connection after each reply and says so"),
-            Self::CloseMidReply => ("close-mid-reply", Form::Switch, "closes the connection after half of each result"),
-            Self::NoResult => ("no-result", Form::Switch, "ends each SSE reply without its result"),
-            Self::RetryAfter => ("retry-after", Form::Delay, "answers every other request with 429 and this Retry-After (whole seconds, rounded up)"),
-            Self::Redirect => ("redirect", Form::Switch, "answers each request to the endpoint with 307 to the same path with a slash, which serves"),
-            Self::TwoWrites => ("two-writes", Form::Switch, "sends each SSE reply in two small writes on a socket without TCP_NODELAY"),
-            Self::SessionLost => ("session-lost", Form::Count, "forgets each session after this many requests; needs sessions"),
-            Self::WrongId => ("wrong-id", Form::Switch, "answers each request under another JSON-RPC id"),
-            Self::OversizedReply => ("oversized-reply", Form::Bytes, "pads each result by this many bytes"),
-            Self::ConsentRefused => ("consent-refused", Form::Switch, "refuses consent at the authorization endpoint; needs OAuth"),
-        }
-    }
-}
-
-impl fmt::Display for FaultKind {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
-    }
-}
 
 /// One fault with its size, and the one method that it is limited to, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -356,84 +238,6 @@ impl Faults {
             .or_else(|| of_kind().find(|fault| fault.method.is_none()))
             .map(|fault| fault.size)
     }
-}
-
-/// A fault's size, as its form read it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Size {
-    Delay(Duration),
-    Count(u64),
-    Bytes(u64),
-    None,
-}
-
-/// What a kind's size looks like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Delay,
-    Count,
-    Bytes,
-    Switch,
-}
-
-/// No fault waits longer.
-const LONGEST_DELAY: Duration = Duration::from_secs(600);
-/// No fault adds more bytes to a reply.
-const MOST_BYTES: u64 = 64 << 20;
-
-impl Form {
-    fn read(self, size: Option<&str>) -> Option<Size> {
-        match (self, size) {
-            (Self::Switch, None) => Some(Size::None),
-            (Self::Delay, Some(size)) => delay(size).map(Size::Delay),
-            (Self::Count, Some(size)) => {
-                let count = size.parse().ok()?;
-                (count > 0).then_some(Size::Count(count))
-            }
-            (Self::Bytes, Some(size)) => bytes(size).map(Size::Bytes),
-            _ => None,
-        }
-    }
-
-    fn rule(self) -> &'static str {
-        match self {
-            Self::Delay => "a number and `us`, `ms`, `s` or `m`, more than nothing, at most 10m",
-            Self::Count => "a whole number from 1",
-            Self::Bytes => "a whole number and `B`, `KiB` or `MiB`, at most 64MiB",
-            Self::Switch => "it is on when named and has no size",
-        }
-    }
-}
-
-fn delay(text: &str) -> Option<Duration> {
-    let (number, unit) = number_and_unit(text)?;
-    let seconds_per_unit = match unit {
-        "us" | "µs" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" => 60.0,
-        _ => return None,
-    };
-    let number: f64 = number.parse().ok()?;
-    let delay = Duration::try_from_secs_f64(number * seconds_per_unit).ok()?;
-    (delay > Duration::ZERO && delay <= LONGEST_DELAY).then_some(delay)
-}
-
-fn bytes(text: &str) -> Option<u64> {
-    let (number, unit) = number_and_unit(text)?;
-    let bytes_per_unit: u64 = match unit {
-        "B" => 1,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        _ => return None,
-    };
-    let bytes = number.parse::<u64>().ok()?.checked_mul(bytes_per_unit)?;
-    (bytes > 0 && bytes <= MOST_BYTES).then_some(bytes)
-}
-
-fn number_and_unit(text: &str) -> Option<(&str, &str)> {
-    let end = text.find(|character: char| !character.is_ascii_digit() && character != '.')?;
-    Some(text.split_at(end))
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 //! time limit for each head, which also ends idle connections, and for each TLS handshake.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -98,10 +97,7 @@ pub(crate) async fn run(listening: Listening, site: Arc<Site>) {
 async fn accept(listener: &TcpListener) -> TcpStream {
     loop {
         match listener.accept().await {
-            Ok((stream, _peer)) => {
-                let _: SocketAddr = _peer;
-                return stream;
-            }
+            Ok((stream, _)) => return stream,
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
         }
     }

@@ -126,6 +126,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         (size > 0).then_some(chunk)
     }
 
+    /// Whether nothing has come beyond what was asked for.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.unread.is_empty()
+    }
+
     /// Everything until the peer closes.
     pub(crate) async fn until_closed(&mut self) -> String {
         while self.more().await {}

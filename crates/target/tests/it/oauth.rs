@@ -258,7 +258,11 @@ async fn every_reply_stays_open_after_its_result_until_the_hold_ends() {
         other.chunk().await.unwrap();
         others.push(other);
     }
-    // All are still open: their ends come only when the target stops, which ends every wait.
+    // A stream that doesn't stay open ends in the same write as its result. These end only when the
+    // target stops, which ends every wait.
+    for held in others.iter().chain([&connection]) {
+        assert!(held.is_drained());
+    }
     tokio::time::timeout(LIMIT, target.stop()).await.unwrap();
     for held in others.iter_mut().chain([&mut connection]) {
         assert_eq!(held.chunk().await, None);
