@@ -61,6 +61,8 @@ pub struct ReplyObserver {
     shape: Shape,
     digester: Digester,
     bytes: u64,
+    /// The body has begun on the back side, but not yet on the front side.
+    body_passes: bool,
     ended: bool,
 }
 
@@ -80,7 +82,7 @@ struct EventStream {
 }
 
 impl ReplyObserver {
-    /// `both_sides` in the recorder, where [`ReplyObserver::passed`] follows each read.
+    /// `both_sides` in the recorder, where [`ReplyObserver::passed_at`] follows each read.
     #[must_use]
     pub fn new(sink: Arc<Sink>, ex: ExchangeId, content_type: &str, both_sides: bool) -> Self {
         let shape = if is_event_stream(content_type) {
@@ -95,7 +97,7 @@ impl ReplyObserver {
             Shape::Whole(Vec::new())
         };
         let content_type = content_type.to_owned();
-        Self { sink, ex, both_sides, content_type, shape, digester: Digester::default(), bytes: 0, ended: false }
+        Self { sink, ex, both_sides, content_type, shape, digester: Digester::default(), bytes: 0, body_passes: false, ended: false }
     }
 
     /// A piece of the body was read at `at`. Returns the events that it completed, for whoever consumes the stream.
@@ -105,9 +107,7 @@ impl ReplyObserver {
         }
         if self.bytes == 0 {
             self.sink.note_at(at, EventKind::ReplyBodyStart { side: Side::Back, ex: self.ex });
-            if self.both_sides {
-                self.sink.note(EventKind::ReplyBodyStart { side: Side::Front, ex: self.ex });
-            }
+            self.body_passes = self.both_sides;
         }
         self.bytes += chunk.len() as u64;
         self.digester.update(chunk);
@@ -126,13 +126,12 @@ impl ReplyObserver {
         }
     }
 
-    /// What was read so far has been handed to the front side's socket.
-    pub fn passed(&mut self) {
-        let Shape::Events(stream) = &mut self.shape else { return };
-        if stream.waiting.is_empty() {
-            return;
+    /// What was read so far was handed to the front side's socket at `at`.
+    pub fn passed_at(&mut self, at: Nanos) {
+        if std::mem::take(&mut self.body_passes) {
+            self.sink.note_at(at, EventKind::ReplyBodyStart { side: Side::Front, ex: self.ex });
         }
-        let at = now();
+        let Shape::Events(stream) = &mut self.shape else { return };
         for (seq, bytes) in stream.waiting.drain(..) {
             let kind = EventKind::ReplyEvent {
                 side: Side::Front,
@@ -151,6 +150,11 @@ impl ReplyObserver {
 
     /// The reply ended at `at`. Later calls are ignored, so that a dropped body can't overrule an orderly end.
     pub fn end(&mut self, at: Nanos, ending: ReplyEnding) {
+        self.end_passed(at, now(), ending);
+    }
+
+    /// The reply ended at `at` on the back side, and at `passed` on the front side.
+    pub fn end_passed(&mut self, at: Nanos, passed: Nanos, ending: ReplyEnding) {
         if std::mem::replace(&mut self.ended, true) {
             return;
         }
@@ -166,7 +170,7 @@ impl ReplyObserver {
         self.sink.note_at(at, EventKind::ReplyEnd { side: Side::Back, ex, bytes, digest, ending, messages, body });
         if self.both_sides {
             let (side, messages, body) = (Side::Front, Vec::new(), None);
-            self.sink.note(EventKind::ReplyEnd { side, ex, bytes, digest, ending, messages, body });
+            self.sink.note_at(passed, EventKind::ReplyEnd { side, ex, bytes, digest, ending, messages, body });
         }
     }
 

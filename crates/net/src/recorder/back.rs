@@ -1,0 +1,117 @@
+//! One connection to a server, for one front connection.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use mcpace_record::{Closer, Side};
+use tokio::sync::oneshot;
+
+use super::link::Link;
+use super::request::{BackHead, Outgoing, RequestBody};
+use super::tap::{Meter, Tap};
+use super::worker::Shared;
+use crate::{NetError, Origin};
+
+/// How long an orderly close (a TLS goodbye) may take after the front side is gone.
+const GOODBYE: Duration = Duration::from_secs(1);
+
+/// A connection that requests can be sent on, one after another.
+pub(super) struct Back {
+    pub(super) origin: Origin,
+    pub(super) meter: Arc<Meter>,
+    sender: SendRequest<RequestBody>,
+    /// Whether a reply has come on it.
+    pub(super) used: bool,
+    /// Dropped with this: tells the driver that nobody will send any more.
+    _in_use: oneshot::Sender<()>,
+}
+
+/// Why no reply came.
+pub(super) enum Unanswered {
+    /// Nothing of the request went out: it can be sent on another connection.
+    Unsent(Box<Request<RequestBody>>),
+    /// The server closed or spoke no HTTP.
+    Failed(String),
+}
+
+impl Back {
+    /// Dials, and drives the connection on a task of its own until either side ends it.
+    pub(super) async fn open(shared: &Arc<Shared>, origin: &Origin, link: &Arc<Link>) -> Result<Self, NetError> {
+        let (stream, conn) = shared.dialer.dial(origin, Some(link.conn())).await?;
+        let meter = Meter::new(Arc::clone(&shared.sink), Side::Back, conn);
+        let tap = Tap::new(stream, Arc::clone(&meter), shared.options.quickack);
+        let handshake = http1::Builder::new().preserve_header_case(true).handshake(TokioIo::new(tap)).await;
+        let (sender, connection) =
+            handshake.map_err(|e| NetError::Connect { address: origin.authority(), reason: e.to_string() })?;
+        let (in_use, released) = oneshot::channel();
+        tokio::spawn(drive(connection, released, Arc::downgrade(link), Arc::clone(&meter)));
+        Ok(Self { origin: origin.clone(), meter, sender, used: false, _in_use: in_use })
+    }
+
+    /// Whether the server, or an error, has ended it.
+    pub(super) fn is_closed(&self) -> bool {
+        self.sender.is_closed()
+    }
+
+    /// Sends a request and waits for its reply's head.
+    pub(super) async fn send(
+        &mut self,
+        request: Request<RequestBody>,
+        outgoing: &Arc<Outgoing>,
+        head: BackHead,
+    ) -> Result<Response<Incoming>, Unanswered> {
+        if self.sender.ready().await.is_err() {
+            return Err(Unanswered::Unsent(Box::new(request)));
+        }
+        outgoing.leaves_on(head);
+        self.meter.expect(Arc::clone(outgoing) as _);
+        match self.sender.try_send_request(request).await {
+            Ok(reply) => {
+                self.used = true;
+                Ok(reply)
+            }
+            Err(mut failure) => match failure.take_message() {
+                Some(request) => Err(Unanswered::Unsent(Box::new(request))),
+                None => Err(Unanswered::Failed(reason_of(failure.error()))),
+            },
+        }
+    }
+
+    /// The server announced the close of this connection.
+    pub(super) fn server_will_close(&self) {
+        self.meter.declare_close(Closer::Server);
+    }
+}
+
+/// An error with its causes on one line.
+pub(super) fn reason_of(error: &dyn std::error::Error) -> String {
+    let mut reason = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        reason = format!("{reason}: {cause}");
+        source = cause.source();
+    }
+    reason.replace(['\r', '\n'], " ")
+}
+
+type Connection = http1::Connection<TokioIo<Tap<crate::Stream>>, RequestBody>;
+
+async fn drive(connection: Connection, released: oneshot::Receiver<()>, link: Weak<Link>, meter: Arc<Meter>) {
+    {
+        let mut connection = std::pin::pin!(connection);
+        // How it ended was noted by the tap.
+        tokio::select! {
+            _ = &mut connection => {}
+            _ = released => {
+                let _ = tokio::time::timeout(GOODBYE, &mut connection).await;
+            }
+        }
+    }
+    if let Some(link) = link.upgrade() {
+        link.back_ended(meter.conn());
+    }
+}

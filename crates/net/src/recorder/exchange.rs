@@ -1,0 +1,347 @@
+//! One request and its reply on their way through the recorder.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Version, request, response};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Incoming};
+use mcpace_record::{Closer, EventKind, ExchangeId, ReplyEnding, ServerTiming, Side};
+use serde_json::Value;
+
+use super::back::{Back, Unanswered, reason_of};
+use super::headers::{recorded, take_hop_by_hop, text};
+use super::known::Role;
+use super::link::Link;
+use super::reply::{Passing, ReplyBody};
+use super::request::{BackHead, Outgoing, RequestBody};
+use super::route::{self, Refusal, Route};
+use super::tap::Meter;
+use crate::{ReplyObserver, now};
+
+/// Forms and documents that are changed on their way are read whole up to this size; larger ones are none of OAuth's.
+const DOCUMENT_LIMIT: u64 = 256 * 1024;
+
+/// For the rest of a body whose request can't be passed on: it is read for the recording only.
+const LEFTOVER_LIMIT: Duration = Duration::from_secs(1);
+
+/// Passes one request on and answers with the server's reply.
+///
+/// # Errors
+/// Where the server closed a standing connection without an answer: the front connection has to end the same way.
+pub(super) async fn pass(link: Arc<Link>, request: Request<Incoming>) -> io::Result<Response<ReplyBody>> {
+    let began = link.front.first_read().unwrap_or_else(|| link.front.last_read());
+    link.open_since.store(began.0, Ordering::Relaxed);
+    let (mut head, body) = request.into_parts();
+    let ex = link.shared.sink.exchange();
+    let (method, target) = (head.method.as_str().to_owned(), head.uri.to_string());
+    let target = link.shared.sink.redactor().target(&target).into_owned();
+    let headers = recorded(&head.headers, &link.shared.sink);
+    let (side, conn) = (Side::Front, link.conn());
+    link.shared.sink.note_at(began, EventKind::RequestHead { side, conn, ex, method, target, headers });
+
+    let outgoing = Outgoing::new(&link.shared.sink, ex, text(&head.headers, CONTENT_TYPE));
+    let mut open = Open { link, ex, outgoing, answered: false };
+    let routed = Route::of(&head, &open.link.shared.upstream, open.link.shared.port, &open.link.shared.known);
+    let route = match routed {
+        Ok(route) => route,
+        Err(Refusal { status, text }) => return Ok(open.refuse(status, text.to_owned(), body).await),
+    };
+    if route.is_browser_to_consent(&head.headers) {
+        return Ok(open.send_browser_on(&route, body).await);
+    }
+    if body.size_hint().lower() > open.link.shared.options.body_limit {
+        let text = "mcpace recorder: the request's body is larger than its limit".to_owned();
+        return Ok(open.refuse(StatusCode::PAYLOAD_TOO_LARGE, text, body).await);
+    }
+    let close = take_hop_by_hop(&mut head.headers);
+    if close.close {
+        open.link.front.declare_close(Closer::Client);
+    }
+    close.pass_on(&mut head.headers);
+    route.change_request(&mut head.headers);
+    open.forward(&route, head, body).await
+}
+
+/// An exchange that has no reply yet. Dropped without one, its client has left.
+struct Open {
+    link: Arc<Link>,
+    ex: ExchangeId,
+    outgoing: Arc<Outgoing>,
+    answered: bool,
+}
+
+impl Open {
+    async fn forward(
+        &mut self,
+        route: &Route,
+        mut head: request::Parts,
+        body: Incoming,
+    ) -> io::Result<Response<ReplyBody>> {
+        let back = match self.link.back(&route.place.origin).await {
+            Ok(back) => back,
+            Err(error) => return Ok(self.unreachable(error.to_string(), body).await),
+        };
+        let body = match self.request_body(route, &mut head, body).await {
+            Ok(body) => body,
+            Err(error) => return Err(error),
+        };
+        let target = route.target();
+        let Some(uri) = route::uri(&target) else {
+            let text = "mcpace recorder: the request's target is no URL".to_owned();
+            return Ok(self.answer(StatusCode::BAD_REQUEST, text, None));
+        };
+        head.uri = uri;
+        head.version = Version::HTTP_11;
+        let method = head.method.clone();
+        let request = Request::from_parts(head, body);
+        match self.send(back, request, &target).await {
+            Ok((back, reply)) => self.reply(route, &method, back, reply).await,
+            Err(Unsent::Reset { by_reset }) => {
+                if by_reset {
+                    self.link.front.reset_at_close();
+                }
+                self.link.front.close_because("the server closed its connection without an answer");
+                self.broken(ReplyEnding::ServerBroke);
+                Err(io::Error::other("the server closed its connection without an answer"))
+            }
+            Err(Unsent::Unreachable(reason)) => Ok(self.answer(StatusCode::BAD_GATEWAY, bad_gateway(&reason), None)),
+        }
+    }
+
+    /// Sends on `back`, or on a new connection where the server had closed that one before anything was sent.
+    async fn send(
+        &self,
+        mut back: Back,
+        mut request: Request<RequestBody>,
+        target: &str,
+    ) -> Result<(Back, Response<Incoming>), Unsent> {
+        let target = self.link.shared.sink.redactor().target(target).into_owned();
+        loop {
+            let head = BackHead {
+                conn: back.meter.conn(),
+                method: request.method().as_str().to_owned(),
+                target: target.clone(),
+            };
+            match back.send(request, &self.outgoing, head).await {
+                Ok(reply) => return Ok((back, reply)),
+                Err(Unanswered::Unsent(unsent)) if back.used => {
+                    let fresh = self.link.fresh_back(&back.origin).await;
+                    back = fresh.map_err(|error| Unsent::Unreachable(error.to_string()))?;
+                    request = *unsent;
+                }
+                Err(Unanswered::Unsent(_)) => {
+                    return Err(Unsent::Unreachable("the server closed the connection at once".to_owned()));
+                }
+                Err(Unanswered::Failed(_)) if back.used => {
+                    return Err(Unsent::Reset { by_reset: back.meter.was_reset() });
+                }
+                Err(Unanswered::Failed(reason)) => return Err(Unsent::Unreachable(reason)),
+            }
+        }
+    }
+
+    /// The body as it goes on: streamed, but for a small form that may name the recorder as a resource.
+    async fn request_body(&self, route: &Route, head: &mut request::Parts, body: Incoming) -> io::Result<RequestBody> {
+        let (front, outgoing) = (Arc::clone(&self.link.front), Arc::clone(&self.outgoing));
+        let small = body.size_hint().upper().is_some_and(|size| size > 0 && size <= DOCUMENT_LIMIT);
+        if !small || !route::is_form(&head.headers) {
+            let limit = self.link.shared.options.body_limit;
+            return Ok(RequestBody::streamed(body, front, outgoing, limit));
+        }
+        let form = body.collect().await.map_err(io::Error::other)?.to_bytes();
+        self.outgoing.take(form.clone());
+        self.outgoing.end(front.last_read());
+        front.await_head();
+        let changed = std::str::from_utf8(&form).ok();
+        let changed = changed.and_then(|form| super::oauth::change_parameter(form, "resource", &|url| route.to_server(url)));
+        let form = changed.map_or(form, Bytes::from);
+        head.headers.insert(CONTENT_LENGTH, HeaderValue::from(form.len()));
+        Ok(RequestBody::whole(form, outgoing))
+    }
+
+    async fn reply(
+        &mut self,
+        route: &Route,
+        method: &Method,
+        back: Back,
+        reply: Response<Incoming>,
+    ) -> io::Result<Response<ReplyBody>> {
+        let (mut head, body) = reply.into_parts();
+        let shared = Arc::clone(&self.link.shared);
+        let passing = self.note_reply_head(&back.meter, &head);
+        let mut close = take_hop_by_hop(&mut head.headers);
+        // HTTP/1.0 closes unless it says otherwise (RFC 9112 §9.3); our front side speaks 1.1.
+        close.close |= head.version == Version::HTTP_10 && !close.keeps_alive();
+        if close.close {
+            back.server_will_close();
+        }
+        close.pass_on(&mut head.headers);
+        head.version = Version::HTTP_11;
+        route.change_reply(&mut head.headers, &shared.known);
+        let meter = Arc::clone(&back.meter);
+        self.link.keep(back);
+        self.answered = true;
+        self.link.front.expect(Arc::clone(&passing) as _);
+        let is_document = matches!(route.role, Some(Role::Metadata | Role::Registration))
+            && *method != Method::HEAD
+            && route::is_plain_json(&head.headers)
+            && body.size_hint().upper().is_none_or(|size| size <= DOCUMENT_LIMIT);
+        if is_document {
+            return self.document(route, head, body, &meter, passing).await;
+        }
+        let body = ReplyBody::streamed(body, meter, passing, shared.options.body_limit);
+        Ok(Response::from_parts(head, body))
+    }
+
+    fn note_reply_head(&self, back: &Meter, head: &response::Parts) -> Arc<Passing> {
+        let (sink, ex, at) = (&self.link.shared.sink, self.ex, back.last_read());
+        let (side, status) = (Side::Back, head.status.as_u16());
+        sink.note_at(at, EventKind::ReplyHead { side, ex, status, headers: recorded(&head.headers, sink) });
+        let timings = head.headers.get_all(HeaderName::from_static("server-timing"));
+        for timing in timings.iter().filter_map(|value| ServerTiming::from_header(value.to_str().ok()?)) {
+            sink.note_at(at, EventKind::ServerTiming { ex: Some(ex), id: None, timing });
+        }
+        self.passing(head.status, text(&head.headers, CONTENT_TYPE))
+    }
+
+    fn passing(&self, status: StatusCode, content_type: &str) -> Arc<Passing> {
+        let link = &self.link;
+        let (stopping, open_since) = (&link.shared.stopping, &link.open_since);
+        Passing::new(&link.shared.sink, self.ex, status.as_u16(), content_type, stopping, open_since)
+    }
+
+    /// A metadata document: read whole, learned from, changed, sent.
+    async fn document(
+        &mut self,
+        route: &Route,
+        mut head: response::Parts,
+        mut body: Incoming,
+        back: &Meter,
+        passing: Arc<Passing>,
+    ) -> io::Result<Response<ReplyBody>> {
+        let mut text = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            let broken = |reason: String| {
+                passing.end(now(), ReplyEnding::ServerBroke);
+                Err(io::Error::other(reason))
+            };
+            let chunk = match frame.map(|frame| frame.into_data()) {
+                Ok(Ok(chunk)) => chunk,
+                Ok(Err(_)) => continue,
+                Err(error) => return broken(reason_of(&error)),
+            };
+            passing.take(back.last_read(), chunk.clone());
+            text.extend_from_slice(&chunk);
+            if text.len() as u64 > DOCUMENT_LIMIT {
+                return broken("a metadata document is larger than the recorder's limit".to_owned());
+            }
+        }
+        passing.end(back.last_read(), ReplyEnding::Complete);
+        let text = self.changed_document(route, text.freeze());
+        head.headers.insert(CONTENT_LENGTH, HeaderValue::from(text.len()));
+        Ok(Response::from_parts(head, ReplyBody::whole(text, passing)))
+    }
+
+    fn changed_document(&self, route: &Route, text: Bytes) -> Bytes {
+        let shared = &self.link.shared;
+        let Ok(mut document) = serde_json::from_slice::<Value>(&text) else { return text };
+        for named in super::oauth::named(&document) {
+            route::learn(&shared.known, &shared.upstream, &named.url, named.role);
+        }
+        if super::oauth::map_document(&mut document, &|url| route.to_client(url, &shared.known)) {
+            Bytes::from(document.to_string())
+        } else {
+            text
+        }
+    }
+
+    async fn send_browser_on(&mut self, route: &Route, body: Incoming) -> Response<ReplyBody> {
+        let url = format!("{}{}", route.place.origin.url(), route.target());
+        self.read_leftover(body).await;
+        self.answer(StatusCode::FOUND, "mcpace recorder: the page is at its own server".to_owned(), Some(&url))
+    }
+
+    async fn refuse(&mut self, status: StatusCode, text: String, body: Incoming) -> Response<ReplyBody> {
+        self.read_leftover(body).await;
+        self.answer(status, text, None)
+    }
+
+    async fn unreachable(&mut self, reason: String, body: Incoming) -> Response<ReplyBody> {
+        self.refuse(StatusCode::BAD_GATEWAY, bad_gateway(&reason), body).await
+    }
+
+    /// Reads a small body that can't be passed on, so that the recording says what was asked.
+    async fn read_leftover(&self, mut body: Incoming) {
+        let read = async {
+            let mut size = 0;
+            while let Some(Ok(frame)) = body.frame().await {
+                let Ok(chunk) = frame.into_data() else { continue };
+                size += chunk.len() as u64;
+                self.outgoing.take(chunk);
+                if size > DOCUMENT_LIMIT {
+                    return;
+                }
+            }
+        };
+        // A slow body is not waited for: only the recording would gain from it.
+        let _ = tokio::time::timeout(LEFTOVER_LIMIT, read).await;
+        self.link.front.await_head();
+        self.outgoing.finish(self.link.front.last_read());
+    }
+
+    /// The recorder's own answer: one line of text.
+    fn answer(&mut self, status: StatusCode, text: String, location: Option<&str>) -> Response<ReplyBody> {
+        self.answered = true;
+        self.outgoing.finish(now());
+        let passing = self.passing(status, "text/plain");
+        passing.end(now(), ReplyEnding::NoReply);
+        self.link.front.expect(Arc::clone(&passing) as _);
+        let body = Bytes::from(format!("{text}\n"));
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+        if let Some(location) = location.and_then(|url| HeaderValue::from_str(url).ok()) {
+            headers.insert(LOCATION, location);
+        }
+        let mut response = Response::new(ReplyBody::whole(body, passing));
+        *response.status_mut() = status;
+        *response.headers_mut() = headers;
+        response
+    }
+
+    fn broken(&mut self, ending: ReplyEnding) {
+        self.answered = true;
+        self.link.open_since.store(0, Ordering::Relaxed);
+        self.outgoing.finish(now());
+        ReplyObserver::new(Arc::clone(&self.link.shared.sink), self.ex, "", true).end(now(), ending);
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if !self.answered {
+            let cut = self.link.shared.stopping.load(Ordering::Relaxed);
+            self.broken(if cut { ReplyEnding::Cut } else { ReplyEnding::ClientLeft });
+        }
+    }
+}
+
+/// Why a request has no reply.
+enum Unsent {
+    /// On a standing connection the server closed instead of answering.
+    Reset {
+        /// With a reset rather than an orderly close.
+        by_reset: bool,
+    },
+    /// No server, or none that speaks HTTP.
+    Unreachable(String),
+}
+
+fn bad_gateway(reason: &str) -> String {
+    format!("mcpace recorder: {reason}").replace(['\r', '\n'], " ")
+}

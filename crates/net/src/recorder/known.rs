@@ -1,0 +1,88 @@
+//! Which other servers may be reached through the recorder: those that the upstream's own metadata names, no others.
+
+use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock};
+
+use crate::Origin;
+
+/// More than any honest deployment has; past it nothing new is learned.
+const ORIGINS: usize = 16;
+const ENDPOINTS: usize = 64;
+
+/// What an endpoint is for, where that changes how it is passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// A metadata document at a path of its own (RFC 9728 §5.1).
+    Metadata,
+    /// Where a person's browser goes.
+    Authorization,
+    /// Answers with URLs of its own (RFC 7592 §3).
+    Registration,
+}
+
+/// What was learned so far.
+#[derive(Default)]
+pub(super) struct Known {
+    learned: RwLock<Learned>,
+}
+
+#[derive(Default)]
+struct Learned {
+    origins: Vec<Origin>,
+    endpoints: HashMap<(Origin, String), Role>,
+}
+
+impl Known {
+    /// A document of the upstream, or of a server that it named, names this one.
+    pub(super) fn learn_origin(&self, origin: Origin) {
+        let mut learned = self.learned.write().unwrap_or_else(PoisonError::into_inner);
+        if learned.origins.len() < ORIGINS && !learned.origins.contains(&origin) {
+            learned.origins.push(origin);
+        }
+    }
+
+    /// The role of one path at an origin.
+    pub(super) fn learn_endpoint(&self, origin: Origin, path: &str, role: Role) {
+        let mut learned = self.learned.write().unwrap_or_else(PoisonError::into_inner);
+        if learned.endpoints.len() < ENDPOINTS {
+            learned.endpoints.insert((origin, path.to_owned()), role);
+        }
+    }
+
+    /// Whether requests may go there.
+    pub(super) fn allows(&self, origin: &Origin) -> bool {
+        self.learned.read().unwrap_or_else(PoisonError::into_inner).origins.contains(origin)
+    }
+
+    /// What a path is for, as far as anybody said.
+    pub(super) fn role(&self, origin: &Origin, path: &str) -> Option<Role> {
+        let learned = self.learned.read().unwrap_or_else(PoisonError::into_inner);
+        if learned.endpoints.is_empty() {
+            return None;
+        }
+        learned.endpoints.get(&(origin.clone(), path.to_owned())).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_allowed_until_it_is_named_and_only_so_many() {
+        let known = Known::default();
+        let origin = |port| Origin { tls: false, host: "a".to_owned(), port };
+        assert!(!known.allows(&origin(1)));
+        (1..=100).for_each(|port| known.learn_origin(origin(port)));
+        assert!(known.allows(&origin(1)) && known.allows(&origin(16)) && !known.allows(&origin(17)));
+    }
+
+    #[test]
+    fn a_role_belongs_to_one_path_of_one_origin() {
+        let known = Known::default();
+        let origin = Origin { tls: false, host: "a".to_owned(), port: 1 };
+        known.learn_endpoint(origin.clone(), "/register", Role::Registration);
+        assert_eq!(known.role(&origin, "/register"), Some(Role::Registration));
+        assert_eq!(known.role(&origin, "/other"), None);
+    }
+}

@@ -1,0 +1,197 @@
+//! A reply on its way to the client: passed on chunk by chunk, looked at after it has been handed over.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use mcpace_record::{EventKind, ExchangeId, Nanos, ReplyEnding, Side};
+
+use super::tap::{Handover, Meter, lock};
+use crate::{ReplyObserver, Sink, now};
+
+/// What is known of one reply while it passes, shared by its body and the front connection that it is written to.
+pub(super) struct Passing {
+    sink: Arc<Sink>,
+    ex: ExchangeId,
+    /// Set when the whole recorder stops: what is open then is cut, not left by its client.
+    stopping: Arc<AtomicBool>,
+    /// Set to 0 at the end: the connection has no open exchange any more.
+    open_since: Arc<AtomicU64>,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// The status of a head that is not yet handed over.
+    head: Option<u16>,
+    observer: Option<ReplyObserver>,
+    waiting: Vec<(Nanos, Bytes)>,
+    ended: Option<(Nanos, ReplyEnding)>,
+}
+
+impl Passing {
+    pub(super) fn new(
+        sink: &Arc<Sink>,
+        ex: ExchangeId,
+        status: u16,
+        content_type: &str,
+        stopping: &Arc<AtomicBool>,
+        open_since: &Arc<AtomicU64>,
+    ) -> Arc<Self> {
+        let observer = ReplyObserver::new(Arc::clone(sink), ex, content_type, true);
+        let state = State { head: Some(status), observer: Some(observer), waiting: Vec::new(), ended: None };
+        let (sink, stopping, open_since) = (Arc::clone(sink), Arc::clone(stopping), Arc::clone(open_since));
+        Arc::new(Self { sink, ex, stopping, open_since, state: Mutex::new(state) })
+    }
+
+    /// A piece of the body was read from the server at `at`.
+    pub(super) fn take(&self, at: Nanos, chunk: Bytes) {
+        lock(&self.state).waiting.push((at, chunk));
+    }
+
+    /// The server's side of the reply ended at `at`.
+    pub(super) fn end(&self, at: Nanos, ending: ReplyEnding) {
+        lock(&self.state).ended.get_or_insert((at, ending));
+    }
+
+    /// Nothing more will be handed to the client.
+    fn break_off(&self) {
+        let mut state = lock(&self.state);
+        let cut = self.stopping.load(Ordering::Relaxed);
+        let left = if cut { ReplyEnding::Cut } else { ReplyEnding::ClientLeft };
+        let (at, ending) = match state.ended {
+            // The server had answered in full, but the client went before it got it.
+            Some((at, ReplyEnding::Complete)) => (at, left),
+            Some(ended) => ended,
+            None => (now(), left),
+        };
+        state.catch_up();
+        self.open_since.store(0, Ordering::Relaxed);
+        if let Some(mut observer) = state.observer.take() {
+            observer.end(at, ending);
+        }
+    }
+}
+
+impl State {
+    fn catch_up(&mut self) {
+        if let Some(observer) = &mut self.observer {
+            for (at, chunk) in self.waiting.drain(..) {
+                observer.read(at, &chunk);
+            }
+        }
+    }
+}
+
+impl Handover for Passing {
+    fn flushed(&self, first: Nanos, last: Nanos) -> bool {
+        let mut state = lock(&self.state);
+        if let Some(status) = state.head.take() {
+            let (side, ex, headers) = (Side::Front, self.ex, Vec::new());
+            self.sink.note_at(first, EventKind::ReplyHead { side, ex, status, headers });
+        }
+        state.catch_up();
+        let Some(observer) = &mut state.observer else { return true };
+        observer.passed_at(last);
+        let Some((at, ending)) = state.ended else { return false };
+        self.open_since.store(0, Ordering::Relaxed);
+        if let Some(mut observer) = state.observer.take() {
+            observer.end_passed(at, last, ending);
+        }
+        true
+    }
+
+    fn abandoned(&self) {
+        self.break_off();
+    }
+}
+
+/// A reply's body as the front connection sends it.
+pub(super) struct ReplyBody {
+    source: Source,
+    passing: Arc<Passing>,
+    room: u64,
+}
+
+enum Source {
+    Streamed { body: Incoming, back: Arc<Meter> },
+    Whole(Option<Bytes>),
+}
+
+impl ReplyBody {
+    /// The server's body, passed on as it comes, at most `limit` bytes of it.
+    pub(super) fn streamed(body: Incoming, back: Arc<Meter>, passing: Arc<Passing>, limit: u64) -> Self {
+        if body.is_end_stream() {
+            passing.end(back.last_read(), ReplyEnding::Complete);
+        }
+        Self { source: Source::Streamed { body, back }, passing, room: limit }
+    }
+
+    /// A body that was read, or made, before; its end was told to `passing`.
+    pub(super) fn whole(bytes: Bytes, passing: Arc<Passing>) -> Self {
+        Self { source: Source::Whole((!bytes.is_empty()).then_some(bytes)), passing, room: 0 }
+    }
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        let this = self.get_mut();
+        let (body, back) = match &mut this.source {
+            Source::Streamed { body, back } => (body, back),
+            Source::Whole(bytes) => return Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+        };
+        let frame = match ready!(Pin::new(&mut *body).poll_frame(cx)) {
+            Some(Ok(frame)) => frame,
+            Some(Err(error)) => {
+                this.passing.end(now(), ReplyEnding::ServerBroke);
+                return Poll::Ready(Some(Err(io::Error::other(error))));
+            }
+            None => {
+                this.passing.end(back.last_read(), ReplyEnding::Complete);
+                return Poll::Ready(None);
+            }
+        };
+        if let Some(chunk) = frame.data_ref() {
+            let Some(room) = this.room.checked_sub(chunk.len() as u64) else {
+                this.passing.end(now(), ReplyEnding::Cut);
+                return Poll::Ready(Some(Err(io::Error::other("the reply's body is larger than the recorder's limit"))));
+            };
+            this.room = room;
+            this.passing.take(back.last_read(), chunk.clone());
+        }
+        if body.is_end_stream() {
+            this.passing.end(back.last_read(), ReplyEnding::Complete);
+        }
+        Poll::Ready(Some(Ok(frame)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.source {
+            Source::Streamed { body, .. } => body.is_end_stream(),
+            Source::Whole(bytes) => bytes.is_none(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.source {
+            Source::Streamed { body, .. } => body.size_hint(),
+            Source::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
+        }
+    }
+}
+
+impl Drop for ReplyBody {
+    fn drop(&mut self) {
+        let ended = lock(&self.passing.state).ended.is_some();
+        if !ended {
+            self.passing.break_off();
+        }
+    }
+}

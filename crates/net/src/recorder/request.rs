@@ -1,0 +1,195 @@
+//! A request's body on its way to the server: passed on chunk by chunk, looked at after it has left.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use mcpace_record::{ConnectionId, EventKind, ExchangeId, Nanos, Side};
+
+use super::tap::{Handover, Meter, lock};
+use crate::{RequestObserver, Sink, now};
+
+/// What is known of one request while it passes, shared by its body and the back connection that it is written to.
+pub(super) struct Outgoing {
+    sink: Arc<Sink>,
+    ex: ExchangeId,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// What to note once the head is written to the back side.
+    head: Option<BackHead>,
+    observer: Option<RequestObserver>,
+    waiting: Vec<Bytes>,
+    /// When the last byte was read from the client.
+    ended: Option<Nanos>,
+}
+
+/// A request's head as it goes to the server.
+pub(super) struct BackHead {
+    pub(super) conn: ConnectionId,
+    pub(super) method: String,
+    pub(super) target: String,
+}
+
+impl Outgoing {
+    pub(super) fn new(sink: &Arc<Sink>, ex: ExchangeId, content_type: &str) -> Arc<Self> {
+        let observer = RequestObserver::new(Arc::clone(sink), ex, Side::Front, content_type);
+        let state = State { head: None, observer: Some(observer), waiting: Vec::new(), ended: None };
+        Arc::new(Self { sink: Arc::clone(sink), ex, state: Mutex::new(state) })
+    }
+
+    /// The request is about to be written to `head.conn`.
+    pub(super) fn leaves_on(&self, head: BackHead) {
+        lock(&self.state).head = Some(head);
+    }
+
+    /// The next piece was read from the client.
+    pub(super) fn take(&self, chunk: Bytes) {
+        lock(&self.state).waiting.push(chunk);
+    }
+
+    /// The client's last byte was read at `at`.
+    pub(super) fn end(&self, at: Nanos) {
+        lock(&self.state).ended.get_or_insert(at);
+    }
+
+    /// Nothing more will be passed on: notes what was read, where that was not done yet.
+    pub(super) fn finish(&self, at: Nanos) {
+        let mut state = lock(&self.state);
+        let at = state.ended.unwrap_or(at);
+        state.catch_up();
+        if let Some(observer) = state.observer.take() {
+            observer.end(at, None);
+        }
+    }
+}
+
+impl State {
+    fn catch_up(&mut self) {
+        if let Some(observer) = &mut self.observer {
+            self.waiting.drain(..).for_each(|chunk| observer.read(&chunk));
+        }
+    }
+}
+
+impl Handover for Outgoing {
+    fn flushed(&self, first: Nanos, last: Nanos) -> bool {
+        let mut state = lock(&self.state);
+        if let Some(BackHead { conn, method, target }) = state.head.take() {
+            let (side, ex, headers) = (Side::Back, self.ex, Vec::new());
+            self.sink.note_at(first, EventKind::RequestHead { side, conn, ex, method, target, headers });
+        }
+        state.catch_up();
+        let Some(ended) = state.ended else { return false };
+        if let Some(observer) = state.observer.take() {
+            observer.end(ended, Some(last));
+        }
+        true
+    }
+
+    fn abandoned(&self) {
+        // Where nothing was written yet, the exchange may still send it on another connection.
+        if lock(&self.state).head.is_none() {
+            self.finish(now());
+        }
+    }
+}
+
+/// A request's body as the back connection sends it.
+pub(super) struct RequestBody {
+    source: Source,
+    outgoing: Arc<Outgoing>,
+    /// Bytes that may still pass.
+    room: u64,
+}
+
+enum Source {
+    Streamed { body: Incoming, front: Arc<Meter> },
+    Whole(Option<Bytes>),
+}
+
+impl RequestBody {
+    /// The client's body, passed on as it comes, at most `limit` bytes of it.
+    pub(super) fn streamed(body: Incoming, front: Arc<Meter>, outgoing: Arc<Outgoing>, limit: u64) -> Self {
+        let empty = body.is_end_stream();
+        let body = Self { source: Source::Streamed { body, front }, outgoing, room: limit };
+        if empty {
+            body.end();
+        }
+        body
+    }
+
+    /// A body that was read before; its observer has seen it.
+    pub(super) fn whole(bytes: Bytes, outgoing: Arc<Outgoing>) -> Self {
+        let room = bytes.len() as u64;
+        Self { source: Source::Whole((!bytes.is_empty()).then_some(bytes)), outgoing, room }
+    }
+
+    fn end(&self) {
+        if let Source::Streamed { front, .. } = &self.source {
+            self.outgoing.end(front.last_read());
+            front.await_head();
+        }
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        let this = self.get_mut();
+        let body = match &mut this.source {
+            Source::Streamed { body, .. } => body,
+            Source::Whole(bytes) => return Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+        };
+        let frame = match ready!(Pin::new(&mut *body).poll_frame(cx)) {
+            Some(Ok(frame)) => frame,
+            Some(Err(error)) => return Poll::Ready(Some(Err(io::Error::other(error)))),
+            None => {
+                this.end();
+                return Poll::Ready(None);
+            }
+        };
+        let ended = body.is_end_stream();
+        if let Some(chunk) = frame.data_ref() {
+            let Some(room) = this.room.checked_sub(chunk.len() as u64) else {
+                return Poll::Ready(Some(Err(io::Error::other("the request's body is larger than the recorder's limit"))));
+            };
+            this.room = room;
+            this.outgoing.take(chunk.clone());
+        }
+        if ended {
+            this.end();
+        }
+        Poll::Ready(Some(Ok(frame)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.source {
+            Source::Streamed { body, .. } => body.is_end_stream(),
+            Source::Whole(bytes) => bytes.is_none(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.source {
+            Source::Streamed { body, .. } => body.size_hint(),
+            Source::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
+        }
+    }
+}
+
+impl Drop for RequestBody {
+    fn drop(&mut self) {
+        let ended = lock(&self.outgoing.state).ended.is_some();
+        if !ended {
+            self.outgoing.finish(now());
+        }
+    }
+}

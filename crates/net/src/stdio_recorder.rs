@@ -1,0 +1,282 @@
+//! The recorder for stdio: it sits between a client and a server process that it starts itself.
+//!
+//! Design constraints: bytes pass at once and unchanged, lines are only made out afterwards, for the recording. The
+//! server runs in a process group of its own and never outlives the recorder. No shell: the command is a list of words.
+
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpace_record::{EventKind, LineFrom, MessageNote, Nanos, Side, digest};
+use mcpace_wire::lines;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::process::{Child, Command};
+use tokio::task::JoinSet;
+
+use crate::{NetError, Sink, now};
+
+/// Lines past this size pass, but are recorded as lost.
+const LINE_LIMIT: usize = 16 * 1024 * 1024;
+
+const CHUNK: usize = 64 * 1024;
+
+/// For what a process has left in its pipes when it is gone, and for a killed one to be reaped.
+const LEFTOVER_LIMIT: Duration = Duration::from_secs(1);
+
+/// Which server to start, and the limits at its end.
+#[derive(Clone, Debug)]
+pub struct StdioOptions {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// From the close of the server's stdin to SIGTERM.
+    pub exit_limit: Duration,
+    /// From SIGTERM to SIGKILL.
+    pub terminate_limit: Duration,
+    /// Bytes of stderr that are recorded; all of it is passed on.
+    pub stderr_limit: usize,
+}
+
+impl StdioOptions {
+    /// The usual limits, for `command`.
+    #[must_use]
+    pub fn new(command: Vec<String>) -> Self {
+        let (exit_limit, terminate_limit) = (Duration::from_secs(5), Duration::from_secs(2));
+        Self { command, exit_limit, terminate_limit, stderr_limit: 1024 * 1024 }
+    }
+}
+
+/// How the server process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessEnd {
+    /// Exit code, where it exited.
+    pub code: Option<i32>,
+    /// Signal number, where one ended it.
+    pub signal: Option<i32>,
+}
+
+impl ProcessEnd {
+    /// The exit code to pass on, as a shell would: 128 + the signal where one ended it.
+    #[must_use]
+    pub fn exit_code(self) -> i32 {
+        self.code.unwrap_or(128 + self.signal.unwrap_or(0))
+    }
+}
+
+/// Records between this process's own stdin and stdout and the server, until either ends. Blocks.
+///
+/// # Errors
+/// As [`record_stdio`]; [`NetError::Io`] where the system refuses a runtime.
+pub fn record_own_stdio(options: &StdioOptions, sink: &Arc<Sink>) -> Result<ProcessEnd, NetError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|reason| NetError::Io { what: "could not start the recorder's runtime", reason })?;
+    let (input, output, errors) = (tokio::io::stdin(), tokio::io::stdout(), tokio::io::stderr());
+    let end = runtime.block_on(record_stdio(options, Arc::clone(sink), input, output, errors));
+    // A thread may still hang in a read of our stdin, which no limit can end.
+    runtime.shutdown_background();
+    end
+}
+
+/// Starts the server and passes `input` to it, its stdout to `output` and its stderr to `errors`, until the server ends.
+///
+/// The end of `input`, or an `output` that takes no more, closes the server's stdin; then SIGTERM, then SIGKILL follow
+/// when their limits run out. Dropping the future kills the server and what it started.
+///
+/// # Errors
+/// [`NetError::Io`] where the server can't be started or waited for.
+pub async fn record_stdio(
+    options: &StdioOptions,
+    sink: Arc<Sink>,
+    input: impl AsyncRead + Unpin + Send + 'static,
+    output: impl AsyncWrite + Unpin + Send + 'static,
+    errors: impl AsyncWrite + Unpin + Send + 'static,
+) -> Result<ProcessEnd, NetError> {
+    let mut server = Server::start(options, &sink)?;
+    let mut pumps = JoinSet::new();
+    let missing = || NetError::Io { what: "the server process has no pipes", reason: io::ErrorKind::NotFound.into() };
+    let (Some(stdin), Some(stdout), Some(stderr)) =
+        (server.child.stdin.take(), server.child.stdout.take(), server.child.stderr.take())
+    else {
+        return Err(missing());
+    };
+    let client = pumps.spawn(pump(input, stdin, Lines::new(&sink, LineFrom::Client, usize::MAX)));
+    pumps.spawn(pump(stdout, output, Lines::new(&sink, LineFrom::Server, usize::MAX)));
+    pumps.spawn(pump(stderr, errors, Lines::new(&sink, LineFrom::ServerStderr, options.stderr_limit)));
+    let mut status = None;
+    while status.is_none() {
+        tokio::select! {
+            ended = server.child.wait() => status = Some(ended),
+            Some(pumped) = pumps.join_next() => match pumped {
+                // The client is done, or takes no more.
+                Ok((LineFrom::Client, Pumped::SourceEnded) | (LineFrom::Server, Pumped::TargetEnded)) => break,
+                _ => {}
+            },
+            else => break,
+        }
+    }
+    client.abort();
+    let status = match status {
+        Some(status) => status,
+        None => server.end(options).await,
+    };
+    let end = server.note_end(status.map_err(|reason| NetError::Io { what: "could not wait for the server", reason })?);
+    // A grandchild may hold the pipes open for ever.
+    let rest = async { while pumps.join_next().await.is_some() {} };
+    let _ = tokio::time::timeout(LEFTOVER_LIMIT, rest).await;
+    Ok(end)
+}
+
+struct Server {
+    child: Child,
+    pid: u32,
+    sink: Arc<Sink>,
+}
+
+impl Server {
+    fn start(options: &StdioOptions, sink: &Arc<Sink>) -> Result<Self, NetError> {
+        let failed = |reason| NetError::Io { what: "could not start the server process", reason };
+        let [program, arguments @ ..] = options.command.as_slice() else {
+            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "the command is empty")));
+        };
+        let mut command = Command::new(program);
+        command.args(arguments).process_group(0).kill_on_drop(true);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().map_err(|error| failed(io::Error::new(error.kind(), format!("{program}: {error}"))))?;
+        // A child that was not waited for has an id.
+        let pid = child.id().unwrap_or_default();
+        sink.note(EventKind::ProcessStarted { pid, program: program.clone() });
+        Ok(Self { child, pid, sink: Arc::clone(sink) })
+    }
+
+    /// Its stdin is closed: wait, SIGTERM, SIGKILL.
+    async fn end(&mut self, options: &StdioOptions) -> io::Result<ExitStatus> {
+        let steps =
+            [(options.exit_limit, Signal::TERM), (options.terminate_limit, Signal::KILL), (LEFTOVER_LIMIT, Signal::KILL)];
+        for (limit, signal) in steps {
+            match tokio::time::timeout(limit, self.child.wait()).await {
+                Ok(status) => return status,
+                Err(_) => self.signal(signal),
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::TimedOut, "it did not end even when killed"))
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) {
+            // Nobody left in the group is what we want.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+
+    fn note_end(&self, status: ExitStatus) -> ProcessEnd {
+        use std::os::unix::process::ExitStatusExt;
+        let (code, signal) = (status.code(), status.signal());
+        self.sink.note(EventKind::ProcessExited { pid: self.pid, code, signal });
+        ProcessEnd { code, signal }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // What the server started and left behind goes with it.
+        self.signal(Signal::KILL);
+    }
+}
+
+enum Pumped {
+    SourceEnded,
+    TargetEnded,
+}
+
+/// Passes bytes as they come; drops `target` at the end, which closes it.
+async fn pump(
+    mut source: impl AsyncRead + Unpin,
+    mut target: impl AsyncWrite + Unpin,
+    mut lines: Lines,
+) -> (LineFrom, Pumped) {
+    let from = lines.from;
+    let mut chunk = vec![0; CHUNK];
+    let ended = loop {
+        let size = match source.read(&mut chunk).await {
+            Ok(0) | Err(_) => break Pumped::SourceEnded,
+            Ok(size) => size,
+        };
+        let read = now();
+        let written = target.write_all(&chunk[..size]).await.is_ok() && target.flush().await.is_ok();
+        lines.passed(read, &chunk[..size]);
+        if !written {
+            break Pumped::TargetEnded;
+        }
+    };
+    lines.end();
+    // The other end may be gone already.
+    let _ = target.shutdown().await;
+    (from, ended)
+}
+
+/// Makes lines out of what has passed, and events out of lines.
+struct Lines {
+    sink: Arc<Sink>,
+    from: LineFrom,
+    decoder: lines::Decoder,
+    /// When the first byte of the line in progress was there.
+    began: Option<Nanos>,
+    /// Bytes that may still be recorded.
+    room: usize,
+    lost: u64,
+}
+
+impl Lines {
+    fn new(sink: &Arc<Sink>, from: LineFrom, room: usize) -> Self {
+        let decoder = lines::Decoder::new(LINE_LIMIT);
+        Self { sink: Arc::clone(sink), from, decoder, began: None, room, lost: 0 }
+    }
+
+    fn passed(&mut self, read: Nanos, chunk: &[u8]) {
+        let passed = now();
+        self.decoder.feed(chunk);
+        loop {
+            match self.decoder.next_line() {
+                Ok(Some(line)) => self.note(read, passed, &line),
+                Ok(None) => break,
+                Err(_) => self.lost += 1,
+            }
+        }
+        self.began = self.decoder.is_mid_line().then(|| self.began.unwrap_or(read));
+    }
+
+    fn end(&mut self) {
+        if let Some(line) = self.decoder.finish() {
+            let at = now();
+            self.note(at, at, &line);
+        }
+        if self.lost > 0 {
+            self.sink.note(EventKind::EventsLost { count: self.lost });
+        }
+    }
+
+    fn note(&mut self, read: Nanos, passed: Nanos, line: &[u8]) {
+        let began = self.began.take().unwrap_or(read);
+        let Some(room) = self.room.checked_sub(line.len()) else {
+            self.lost += 1;
+            return;
+        };
+        self.room = room;
+        let (seen, other) = match self.from {
+            LineFrom::Client => (Side::Front, Side::Back),
+            LineFrom::Server | LineFrom::ServerStderr => (Side::Back, Side::Front),
+        };
+        let (from, bytes, digest) = (self.from, line.len() as u64, digest(line));
+        let is_text = from == LineFrom::ServerStderr;
+        let messages = if is_text { Vec::new() } else { MessageNote::of(line) };
+        let content_type = if is_text { "text/plain" } else { "application/json" };
+        let body = self.sink.redactor().body(content_type, line, self.sink.body_limit());
+        self.sink.note_at(read, EventKind::StdioLine { side: seen, from, began, bytes, digest, messages, body });
+        let (messages, body) = (Vec::new(), None);
+        let kind = EventKind::StdioLine { side: other, from, began: passed, bytes, digest, messages, body };
+        self.sink.note_at(passed, kind);
+    }
+}
