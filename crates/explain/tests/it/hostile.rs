@@ -1,0 +1,385 @@
+//! Any list of events at all: the parts add up, nothing panics, time stays about linear.
+
+use mcpace_explain::{exchanges, findings, ledgers, waterfall};
+use mcpace_record::{
+    CallId, CallOutcome, Closer, ConnectionId, Event, EventKind, ExchangeId, Header, Instrument,
+    LineFrom, MessageKind, MessageNote, Nanos, Recording, RecordingHead, ReplyEnding, ServerTiming,
+    Side, digest,
+};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+use crate::script::{Post, Reply, Script, call_tool, note, notification, request};
+
+fn check(recording: &Recording) -> Result<(), TestCaseError> {
+    let ledgers = ledgers(recording);
+    for ledger in &ledgers {
+        let whole = ledger.end.0 - ledger.start.0;
+        let parts = ledger.parts;
+        let parts = [
+            parts.client_send,
+            parts.connect,
+            parts.request,
+            parts.server,
+            parts.response,
+            parts.client_receive,
+            parts.unaccounted,
+        ];
+        // In u128: a part that had gone below zero would show as a huge one.
+        let sum: u128 = parts.iter().map(|part| u128::from(part.0)).sum();
+        prop_assert_eq!(sum, u128::from(whole));
+        let mut cursor = ledger.start;
+        for segment in &ledger.segments {
+            prop_assert_eq!(segment.from, cursor);
+            prop_assert!(segment.to > segment.from);
+            cursor = segment.to;
+        }
+        prop_assert_eq!(cursor, ledger.end);
+        prop_assert!(waterfall(recording, ledger.call).is_some());
+    }
+    let found = findings(recording, &ledgers);
+    for finding in &found {
+        for cost in &finding.calls {
+            let ledger = ledgers.iter().find(|ledger| ledger.call == cost.call);
+            let whole = ledger.map_or(0, |ledger| ledger.end.0 - ledger.start.0);
+            prop_assert!(
+                cost.time.0 <= whole,
+                "{:?} costs more than its call",
+                finding
+            );
+        }
+        for evidence in &finding.evidence {
+            prop_assert!(evidence.event < recording.events().len());
+        }
+    }
+    // A cause explains time once: no call is charged with more than it lasted.
+    for ledger in &ledgers {
+        let costs = found.iter().flat_map(|finding| &finding.calls);
+        let costs = costs.filter(|cost| cost.call == ledger.call);
+        let charged: u128 = costs.map(|cost| u128::from(cost.time.0)).sum();
+        prop_assert!(charged <= u128::from(ledger.end.0 - ledger.start.0));
+    }
+    serde_json::to_string(&found).map_err(|e| TestCaseError::fail(e.to_string()))?;
+    serde_json::to_string(&exchanges(recording)).map_err(|e| TestCaseError::fail(e.to_string()))?;
+    Ok(())
+}
+
+fn recording(instrument: Instrument, events: Vec<Event>) -> Recording {
+    let head = RecordingHead {
+        instrument,
+        started: String::new(),
+        mcpace: String::new(),
+        upstream: String::new(),
+    };
+    Recording::new(head, events)
+}
+
+fn side() -> impl Strategy<Value = Side> {
+    prop_oneof![Just(Side::Front), Just(Side::Back)]
+}
+
+fn conn() -> impl Strategy<Value = ConnectionId> {
+    (0..4_u64).prop_map(ConnectionId)
+}
+
+fn ex() -> impl Strategy<Value = ExchangeId> {
+    prop_oneof![9 => 0..6_u64, 1 => Just(u64::MAX)].prop_map(ExchangeId)
+}
+
+fn at() -> impl Strategy<Value = Nanos> {
+    prop_oneof![9 => 0..5_000_000_000_u64, 1 => any::<u64>()].prop_map(Nanos)
+}
+
+fn message() -> impl Strategy<Value = MessageNote> {
+    let kind = prop_oneof![
+        Just(MessageKind::Request),
+        Just(MessageKind::Notification),
+        Just(MessageKind::Result),
+        Just(MessageKind::Error),
+    ];
+    let method = prop_oneof![
+        Just("initialize"),
+        Just("tools/call"),
+        Just("tools/list"),
+        Just("notifications/initialized"),
+    ];
+    (kind, option::of(0..3_u64), option::of(method)).prop_map(|(kind, id, method)| MessageNote {
+        method: method.map(str::to_owned),
+        timing: id.map(|_| ServerTiming {
+            service: Nanos(u64::MAX),
+            ..ServerTiming::default()
+        }),
+        ..note(kind, id)
+    })
+}
+
+fn text(values: &'static [&'static str]) -> impl Strategy<Value = String> {
+    proptest::sample::select(values).prop_map(str::to_owned)
+}
+
+fn headers() -> impl Strategy<Value = Vec<Header>> {
+    let header = (
+        text(&[
+            "accept",
+            "authorization",
+            "mcp-session-id",
+            "content-type",
+            "connection",
+        ]),
+        text(&["text/event-stream", "a", "b", "close"]),
+    );
+    vec(header.prop_map(|(name, value)| Header(name, value)), 0..3)
+}
+
+fn closer() -> impl Strategy<Value = Closer> {
+    proptest::sample::select(&[Closer::Client, Closer::Server, Closer::Instrument][..])
+}
+
+fn ending() -> impl Strategy<Value = ReplyEnding> {
+    let endings = &[
+        ReplyEnding::Complete,
+        ReplyEnding::Complete,
+        ReplyEnding::ClientLeft,
+        ReplyEnding::ServerBroke,
+        ReplyEnding::NoReply,
+        ReplyEnding::Cut,
+    ];
+    proptest::sample::select(&endings[..])
+}
+
+fn connection_event() -> impl Strategy<Value = EventKind> {
+    prop_oneof![
+        conn().prop_map(|conn| EventKind::ConnectStart {
+            conn,
+            address: String::new()
+        }),
+        (side(), conn(), option::of(conn())).prop_map(|(side, conn, serves)| {
+            EventKind::ConnectionOpened {
+                side,
+                conn,
+                address: String::new(),
+                serves,
+            }
+        }),
+        conn().prop_map(|conn| EventKind::TlsReady {
+            conn,
+            protocol: String::new()
+        }),
+        conn().prop_map(|conn| EventKind::ConnectFailed {
+            conn,
+            address: String::new(),
+            reason: String::new()
+        }),
+        (side(), conn(), closer()).prop_map(|(side, conn, by)| EventKind::ConnectionClosed {
+            side,
+            conn,
+            by,
+            reason: None
+        }),
+    ]
+}
+
+fn request_event() -> impl Strategy<Value = EventKind> {
+    let target = text(&["/mcp", "/.well-known/oauth-protected-resource"]);
+    let method = text(&["POST", "POST", "GET", "DELETE"]);
+    prop_oneof![
+        (side(), conn(), ex(), method, target, headers()).prop_map(
+            |(side, conn, ex, method, target, headers)| EventKind::RequestHead {
+                side,
+                conn,
+                ex,
+                method,
+                target,
+                headers
+            }
+        ),
+        (side(), ex(), any::<u64>(), 0..2_u8, vec(message(), 0..3)).prop_map(
+            |(side, ex, bytes, body, messages)| EventKind::RequestEnd {
+                side,
+                ex,
+                bytes,
+                digest: digest(&[body]),
+                messages,
+                body: None
+            }
+        ),
+    ]
+}
+
+fn reply_event() -> impl Strategy<Value = EventKind> {
+    let status = proptest::sample::select(&[200_u16, 200, 202, 401, 404, 500][..]);
+    prop_oneof![
+        (side(), ex(), status, headers()).prop_map(|(side, ex, status, headers)| {
+            EventKind::ReplyHead {
+                side,
+                ex,
+                status,
+                headers,
+            }
+        }),
+        (side(), ex()).prop_map(|(side, ex)| EventKind::ReplyBodyStart { side, ex }),
+        (side(), ex(), 0..3_u32, at(), vec(message(), 0..3)).prop_map(
+            |(side, ex, seq, began, messages)| EventKind::ReplyEvent {
+                side,
+                ex,
+                seq,
+                began,
+                bytes: 1,
+                event: None,
+                id: None,
+                messages,
+                body: None
+            }
+        ),
+        (side(), ex(), any::<u64>(), ending(), vec(message(), 0..3)).prop_map(
+            |(side, ex, bytes, ending, messages)| EventKind::ReplyEnd {
+                side,
+                ex,
+                bytes,
+                digest: digest(b""),
+                ending,
+                messages,
+                body: None
+            }
+        ),
+    ]
+}
+
+fn other_event() -> impl Strategy<Value = EventKind> {
+    let from = [LineFrom::Client, LineFrom::Server, LineFrom::ServerStderr];
+    let from = proptest::sample::select(from.to_vec());
+    let call = || (0..4_u64).prop_map(CallId);
+    let operation = text(&["connect", "list", "call", "disconnect"]);
+    prop_oneof![
+        (side(), from, at(), 0..3_u8, vec(message(), 0..3)).prop_map(
+            |(side, from, began, line, messages)| EventKind::StdioLine {
+                side,
+                from,
+                began,
+                bytes: 1,
+                digest: digest(&[line]),
+                messages,
+                body: None
+            }
+        ),
+        (0..3_u32).prop_map(|pid| EventKind::ProcessStarted {
+            pid,
+            program: "npx".to_owned()
+        }),
+        (0..3_u32).prop_map(|pid| EventKind::ProcessExited {
+            pid,
+            code: None,
+            signal: None
+        }),
+        (call(), operation).prop_map(|(call, operation)| EventKind::CallStart {
+            call,
+            operation,
+            tool: None
+        }),
+        call().prop_map(|call| EventKind::CallEnd {
+            call,
+            outcome: CallOutcome::Ok
+        }),
+        (option::of(ex()), option::of(Just("1".to_owned()))).prop_map(|(ex, id)| {
+            EventKind::ServerTiming {
+                ex,
+                id,
+                timing: ServerTiming::default(),
+            }
+        }),
+        any::<u64>().prop_map(|count| EventKind::EventsLost { count }),
+    ]
+}
+
+fn soup() -> impl Strategy<Value = Vec<Event>> {
+    let kind = prop_oneof![
+        2 => connection_event(),
+        3 => request_event(),
+        4 => reply_event(),
+        3 => other_event(),
+    ];
+    vec(
+        (at(), kind).prop_map(|(at, kind)| Event { at, kind }),
+        0..120,
+    )
+}
+
+/// A dialogue as it could be: operations with requests one after the other, any reply, any gaps.
+fn dialogue() -> impl Strategy<Value = Recording> {
+    let step = (0..7_u8, 0.0..50.0, 0.0..400.0, 0.0..3000.0_f64, 1..4_u64);
+    (any::<bool>(), vec((0.0..30.0, vec(step, 0..5)), 1..6)).prop_map(|(own, operations)| {
+        let mut script = if own {
+            Script::client()
+        } else {
+            Script::recorder()
+        };
+        let mut at = 0.0;
+        for (pause, steps) in operations {
+            let start = at + pause;
+            at = start;
+            for (kind, gap, server, hold, conn) in steps {
+                let sent = at + gap;
+                let result = sent + 0.2 + server;
+                let json = Reply::Json(result, result + 1.0);
+                let sse = Reply::Sse(sent + 0.2, result, Some(result + hold));
+                let post = match kind {
+                    0 => request(sent, 0, "initialize", sse),
+                    1 => notification(sent, "notifications/initialized", result),
+                    2 => request(sent, 1, "tools/list", json),
+                    3 => call_tool(sent, 2, sse),
+                    4 => call_tool(sent, 2, json),
+                    5 => call_tool(sent, 2, Reply::Broken(sent + 0.2, result)),
+                    _ => call_tool(sent, 2, Reply::Silence),
+                };
+                script.post(Post { conn, ..post });
+                at = result + if kind == 3 { hold } else { 1.0 };
+            }
+            script.call("call", start, at + pause);
+            at += pause;
+        }
+        script.recording()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn parts_add_up_in_any_soup(events in soup(), own in any::<bool>()) {
+        let instrument = if own { Instrument::Client } else { Instrument::Recorder };
+        check(&recording(instrument, events))?;
+    }
+
+    #[test]
+    fn parts_add_up_in_any_dialogue(recording in dialogue()) {
+        check(&recording)?;
+    }
+}
+
+/// Steps grow with the events, not with their square: a quadratic walk over these would take minutes and trip the test
+/// run's own limit.
+#[test]
+fn large_recordings_are_walked_once() {
+    let mut script = Script::recorder();
+    for call in 0..20_000_u64 {
+        let at = call as f64;
+        // Calls that never return, streams that never end, one id for all.
+        let start = EventKind::CallStart {
+            call: CallId(call),
+            operation: format!("operation {call}"),
+            tool: None,
+        };
+        script.event(at, start);
+        script.get(call, at, Some(at + 0.5), None);
+        script.post(Post {
+            conn: call,
+            ..call_tool(at, 1, Reply::Sse(at + 0.3, at + 0.4, Some(at + 0.45)))
+        });
+        script.connect_fails(call + 50_000, at, at + 0.1);
+    }
+    let recording = script.recording();
+    let ledgers = ledgers(&recording);
+    assert_eq!(ledgers.len(), 20_000);
+    assert!(findings(&recording, &ledgers).len() < 1000);
+}

@@ -1,0 +1,49 @@
+//! Server processes that take long to answer first.
+
+use mcpace_record::{LineFrom, Recording};
+
+use crate::script::{Reply, Script, call_tool, request};
+use crate::{codes, found};
+
+/// A process that is spawned at 1 ms, asked at `asked`, answers at `first`, and answers later requests in `later`.
+fn process(asked: f64, first: f64, later: f64) -> Recording {
+    let mut script = Script::stdio();
+    script.call("connect", 0.0, first + 1.0);
+    script.spawn(1.0, 42, "/usr/bin/npx");
+    let initialize = || Some(request(0.0, 0, "initialize", Reply::Silence));
+    script.line(asked, LineFrom::Client, initialize());
+    script.line(first / 2.0, LineFrom::ServerStderr, None);
+    script.line(first, LineFrom::Server, initialize());
+    for id in 1..4 {
+        let at = first + 10_000.0 * id as f64;
+        script.call("call", at, at + later + 3.0);
+        let call = || Some(call_tool(0.0, id, Reply::Silence));
+        script.line(at + 1.0, LineFrom::Client, call());
+        script.line(at + 1.0 + later, LineFrom::Server, call());
+    }
+    script.recording()
+}
+
+pub(crate) fn slow() -> Recording {
+    process(2.0, 4_000.0, 5.0)
+}
+
+#[test]
+fn a_slow_first_answer_is_named_with_what_would_tell_its_reason() {
+    insta::assert_json_snapshot!(found(&slow()));
+}
+
+#[test]
+fn a_start_under_a_second_is_usual() {
+    assert_eq!(codes(&process(2.0, 900.0, 5.0)), [""; 0]);
+}
+
+#[test]
+fn a_client_that_asks_late_is_not_the_servers_start() {
+    assert_eq!(codes(&process(3_990.0, 4_000.0, 5.0)), [""; 0]);
+}
+
+#[test]
+fn a_server_that_is_always_slow_does_not_start_slowly() {
+    assert_eq!(codes(&process(2.0, 4_000.0, 2_000.0)), [""; 0]);
+}

@@ -1,0 +1,100 @@
+//! Connections that are opened without need.
+
+use mcpace_explain::{Cause, ReplyKind};
+use mcpace_record::{Closer, Recording, Side};
+
+use crate::script::{Post, Reply, Script, call_tool, request};
+use crate::{codes, found};
+
+/// Who closes a connection after its reply.
+#[derive(Clone, Copy)]
+enum Fate {
+    StaysOpen,
+    ClosedBy(Closer),
+}
+
+/// Six calls of one session, each on its own connection.
+fn calls(reply: fn(f64) -> Reply, fate: Fate) -> Recording {
+    let mut script = Script::recorder();
+    for id in 1..7 {
+        let at = id as f64 * 100.0;
+        script.call("call", at, at + 10.0);
+        script.accept(id, at + 0.9);
+        script.connect(id + 100, at + 1.2, at + 3.2, Some(id));
+        script.post(Post {
+            conn: id,
+            session: Some("s"),
+            ..call_tool(at + 1.0, id, reply(at))
+        });
+        if let Fate::ClosedBy(by) = fate {
+            script.close(Side::Front, id, at + 20.0, by);
+        }
+    }
+    script.recording()
+}
+
+fn json(at: f64) -> Reply {
+    Reply::Json(at + 8.0, at + 9.0)
+}
+
+fn sse(at: f64) -> Reply {
+    Reply::Sse(at + 8.0, at + 9.0, Some(at + 9.1))
+}
+
+pub(crate) fn connection_per_request() -> Recording {
+    calls(json, Fate::ClosedBy(Closer::Client))
+}
+
+#[test]
+fn a_connection_for_each_call_is_named_with_what_it_costs() {
+    insta::assert_json_snapshot!(found(&connection_per_request()));
+}
+
+#[test]
+fn connections_left_open_and_unused_are_named_with_the_kind_of_replies() {
+    let found = found(&calls(sse, Fate::StaysOpen));
+    let Some(Cause::ConnectionPerRequest(context)) = found.first().map(|f| &f.cause) else {
+        panic!("{found:?}")
+    };
+    assert_eq!((context.connections, context.needless), (6, 5));
+    assert_eq!((context.replies, context.closed_by), (ReplyKind::Sse, None));
+}
+
+#[test]
+fn a_server_that_closes_leaves_the_client_no_choice() {
+    for by in [Closer::Server, Closer::Instrument] {
+        assert_eq!(codes(&calls(json, Fate::ClosedBy(by))), [""; 0]);
+    }
+}
+
+#[test]
+fn a_connection_that_carries_an_open_stream_is_not_free() {
+    let held = |at: f64| Reply::Sse(at + 8.0, at + 9.0, Some(at + 5000.0));
+    assert_eq!(codes(&calls(held, Fate::StaysOpen)), [""; 0]);
+}
+
+#[test]
+fn one_more_connection_beside_the_servers_stream_is_healthy() {
+    let mut script = Script::recorder();
+    script.accept(1, 0.0);
+    script.accept(2, 10.0);
+    script.post(request(1.0, 0, "initialize", Reply::Json(2.0, 3.0)));
+    script.get(2, 10.1, Some(11.0), None);
+    for id in 1..6 {
+        let at = 100.0 * id as f64;
+        script.post(call_tool(at, id, Reply::Json(at + 1.0, at + 2.0)));
+    }
+    assert_eq!(codes(&script.recording()), [""; 0]);
+}
+
+#[test]
+fn a_few_requests_prove_nothing() {
+    let mut script = Script::recorder();
+    for id in 1..3 {
+        let at = 100.0 * id as f64;
+        script.accept(id, at - 1.0);
+        let call = call_tool(at, id, Reply::Json(at + 1.0, at + 2.0));
+        script.post(Post { conn: id, ..call });
+    }
+    assert_eq!(codes(&script.recording()), [""; 0]);
+}
