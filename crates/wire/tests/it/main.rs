@@ -1,0 +1,9 @@
+//! The wire core, tested from outside: what goes in and what comes out.
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+mod http;
+mod jsonrpc;
+mod lines;
+mod mcp;
+mod revision;
+mod sse;
