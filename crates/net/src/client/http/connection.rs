@@ -1,0 +1,275 @@
+//! One HTTP/1.1 connection: hyper's client over a [`Tap`], and one exchange on it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use mcpace_record::{Closer, ConnectionId, EventKind, ExchangeId, Header, Nanos, ReplyEnding, ServerTiming, Side};
+use mcpace_wire::sse;
+
+use super::super::task::Task;
+use super::tap::{Stamps, Tap};
+use crate::{Dialer, NetError, Origin, ReplyObserver, RequestObserver, Sink, now};
+
+/// A connection that may serve one exchange after another.
+pub(super) struct Connection {
+    conn: ConnectionId,
+    origin: Origin,
+    sender: SendRequest<Full<Bytes>>,
+    stamps: Stamps,
+    sink: Arc<Sink>,
+    /// Runs hyper's side of the connection; ends with it.
+    driver: Task,
+}
+
+/// Why an exchange did not get as far as a reply's head.
+#[derive(Debug)]
+pub(super) struct SendError {
+    /// In words.
+    pub(super) reason: String,
+    /// Whether the peer answered with something that is no HTTP.
+    pub(super) not_http: bool,
+    /// Whether nothing of the request reached the socket, so that it can be sent again without a risk.
+    pub(super) unsent: bool,
+}
+
+impl Connection {
+    pub(super) async fn open(dialer: &Dialer, sink: &Arc<Sink>, origin: &Origin) -> Result<Self, NetError> {
+        let (stream, conn) = dialer.dial(origin, None).await?;
+        let (tap, stamps) = Tap::new(stream, Arc::clone(sink), conn);
+        let refused = |error: hyper::Error| NetError::Connect { address: origin.authority(), reason: error.to_string() };
+        let (sender, connection) = http1::handshake(TokioIo::new(tap)).await.map_err(refused)?;
+        // Its outcome is seen by whoever uses the connection, and its end by the tap.
+        let driver = Task::spawn(async move { drop(connection.await) });
+        Ok(Self { conn, origin: origin.clone(), sender, stamps, sink: Arc::clone(sink), driver })
+    }
+
+    pub(super) fn reaches(&self, origin: &Origin) -> bool {
+        self.origin == *origin
+    }
+
+    /// Waits until the last exchange is over. `false` where the connection is at its end.
+    pub(super) async fn is_usable(&mut self) -> bool {
+        !self.driver.is_finished() && self.sender.ready().await.is_ok()
+    }
+
+    /// Ends the connection and waits until its end is noted.
+    pub(super) async fn close(self, by: Closer) {
+        self.stamps.closes(by);
+        drop(self.sender);
+        self.driver.end().await;
+    }
+
+    /// Sends a request and waits for the reply's head.
+    pub(super) async fn send(mut self, request: Request<Bytes>) -> Result<OpenReply, (SendError, Request<Bytes>)> {
+        let (parts, body) = request.into_parts();
+        let mut exchange = Exchange::new(&self, &parts, body.clone());
+        self.stamps.arm();
+        let again = Request::from_parts(parts.clone(), body.clone());
+        match self.sender.try_send_request(Request::from_parts(parts, Full::new(body))).await {
+            Ok(reply) => {
+                let (head, body) = reply.into_parts();
+                exchange.reply_began(&head.headers, head.status);
+                Ok(OpenReply { status: head.status, headers: head.headers, body, exchange, connection: Some(self) })
+            }
+            Err(mut error) => {
+                let unsent = error.take_message().is_some() && self.stamps.written().is_none();
+                exchange.no_reply(ReplyEnding::NoReply);
+                let error = error.into_error();
+                let (reason, not_http) = (words(&error), error.is_parse());
+                Err((SendError { reason, not_http, unsent }, again))
+            }
+        }
+    }
+}
+
+/// hyper's words with what lies beneath them.
+fn words(error: &hyper::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(inner) = source {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text = format!("{text}: {inner_text}");
+        }
+        source = inner.source();
+    }
+    text
+}
+
+/// A reply whose body is still to be read.
+pub(super) struct OpenReply {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    body: Incoming,
+    exchange: Exchange,
+    connection: Option<Connection>,
+}
+
+/// What one read of a reply's body brought.
+pub(super) enum Piece {
+    /// Events that are complete now; empty where the body is no event stream.
+    Events(Vec<sse::Event>),
+    /// The end.
+    End,
+}
+
+impl OpenReply {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    pub(super) fn content_type(&self) -> &str {
+        self.header("content-type").unwrap_or_default()
+    }
+
+    /// Bytes of the body so far.
+    pub(super) fn bytes(&self) -> usize {
+        self.exchange.bytes
+    }
+
+    /// Reads on. The error is how the server broke off.
+    pub(super) async fn next(&mut self) -> Result<Piece, String> {
+        loop {
+            match self.body.frame().await {
+                Some(Ok(frame)) => {
+                    if let Some(chunk) = frame.data_ref() {
+                        let at = self.exchange.stamps.last_read();
+                        return Ok(Piece::Events(self.exchange.read(at, chunk)));
+                    }
+                }
+                Some(Err(error)) => {
+                    self.exchange.end(ReplyEnding::ServerBroke);
+                    return Err(words(&error));
+                }
+                None => {
+                    self.exchange.end(ReplyEnding::Complete);
+                    return Ok(Piece::End);
+                }
+            }
+        }
+    }
+
+    /// The body so far, where it is no event stream.
+    pub(super) fn text(&self) -> &[u8] {
+        self.exchange.reply.as_ref().map(ReplyObserver::text).unwrap_or_default()
+    }
+
+    /// The retry time that the event stream named, in milliseconds.
+    pub(super) fn retry(&self) -> Option<u64> {
+        self.exchange.reply.as_ref().and_then(ReplyObserver::retry)
+    }
+
+    /// The connection, to be used again; only after the end was read.
+    pub(super) fn into_connection(mut self) -> Option<Connection> {
+        self.connection.take().filter(|_| self.exchange.ended)
+    }
+
+    /// Gives the rest of the reply up, which ends the connection.
+    pub(super) async fn abandon(mut self, by: Closer) {
+        let connection = self.connection.take();
+        drop(self);
+        if let Some(connection) = connection {
+            connection.close(by).await;
+        }
+    }
+}
+
+/// Notes the events of one exchange, whatever becomes of it.
+struct Exchange {
+    sink: Arc<Sink>,
+    stamps: Stamps,
+    conn: ConnectionId,
+    ex: ExchangeId,
+    request: Option<(String, String, Vec<Header>, String, Bytes)>,
+    reply: Option<ReplyObserver>,
+    bytes: usize,
+    ended: bool,
+}
+
+impl Exchange {
+    fn new(connection: &Connection, parts: &Parts, body: Bytes) -> Self {
+        let sink = &connection.sink;
+        let headers = redacted(sink, &parts.headers);
+        let content_type = parts.headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let target = sink.redactor().target(&parts.uri.to_string()).into_owned();
+        Self {
+            sink: Arc::clone(sink),
+            stamps: connection.stamps.clone(),
+            conn: connection.conn,
+            ex: sink.exchange(),
+            request: Some((parts.method.to_string(), target, headers, content_type.to_owned(), body)),
+            reply: None,
+            bytes: 0,
+            ended: false,
+        }
+    }
+
+    /// Notes the request, once, with the stamps of the socket. One that never reached it is not noted.
+    fn note_request(&mut self) -> bool {
+        let Some((method, target, headers, content_type, body)) = self.request.take() else { return true };
+        let Some(written) = self.stamps.written() else { return false };
+        let (side, conn, ex) = (Side::Back, self.conn, self.ex);
+        self.sink.note_at(written.began, EventKind::RequestHead { side, conn, ex, method, target, headers });
+        let mut observer = RequestObserver::new(Arc::clone(&self.sink), ex, side, &content_type);
+        observer.read(&body);
+        observer.end(written.ended, None);
+        true
+    }
+
+    fn reply_began(&mut self, headers: &HeaderMap, status: StatusCode) {
+        self.note_request();
+        let (side, ex, at) = (Side::Back, self.ex, self.stamps.head_end());
+        let recorded = redacted(&self.sink, headers);
+        self.sink.note_at(at, EventKind::ReplyHead { side, ex, status: status.as_u16(), headers: recorded });
+        let told = headers.get_all("server-timing").iter().filter_map(|value| value.to_str().ok());
+        if let Some(timing) = told.filter_map(ServerTiming::from_header).next() {
+            self.sink.note_at(at, EventKind::ServerTiming { ex: Some(ex), id: None, timing });
+        }
+        let content_type = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+        self.reply = Some(ReplyObserver::new(Arc::clone(&self.sink), ex, content_type, false));
+    }
+
+    fn read(&mut self, at: Nanos, chunk: &[u8]) -> Vec<sse::Event> {
+        self.bytes += chunk.len();
+        self.reply.as_mut().map(|reply| reply.read(at, chunk)).unwrap_or_default()
+    }
+
+    fn end(&mut self, ending: ReplyEnding) {
+        self.ended = true;
+        let at = self.stamps.last_read();
+        if let Some(reply) = &mut self.reply {
+            reply.end(at, ending);
+        }
+    }
+
+    fn no_reply(&mut self, ending: ReplyEnding) {
+        if std::mem::replace(&mut self.ended, true) || !self.note_request() {
+            return;
+        }
+        ReplyObserver::new(Arc::clone(&self.sink), self.ex, "", false).end(now(), ending);
+    }
+}
+
+impl Drop for Exchange {
+    /// Given up in the middle: by a time limit, or by the end of the client.
+    fn drop(&mut self) {
+        match &mut self.reply {
+            Some(reply) => reply.end(now(), ReplyEnding::ClientLeft),
+            None => self.no_reply(ReplyEnding::ClientLeft),
+        }
+    }
+}
+
+fn redacted(sink: &Sink, headers: &HeaderMap) -> Vec<Header> {
+    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let header = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
+        Header(name.to_string(), sink.redactor().header(name.as_str(), &text(value)).into_owned())
+    };
+    headers.iter().map(header).collect()
+}

@@ -1,0 +1,56 @@
+//! The standalone GET stream of the legacy revisions: what the server says outside of any reply.
+//!
+//! Opened once beside the calls. Deliberately absent: reconnecting when the server ends it; a measurement shows what the
+//! server did.
+
+use bytes::Bytes;
+use http::header::ACCEPT;
+use http::{Method, StatusCode};
+
+use super::connection::Piece;
+use super::reply::is_event_stream;
+use super::{Ask, EVENTS, Inner};
+use crate::client::ClientError;
+use crate::client::message::Received;
+
+/// Requests of the server that are answered on one stream.
+const ASKED_LIMIT: usize = 10_000;
+
+/// Reads the stream until it ends; a server without one answers 405, which ends it too.
+pub(super) async fn listen(inner: &Inner) {
+    // Nobody waits for this stream: how it fails stands in the recording.
+    drop(read(inner).await);
+}
+
+async fn read(inner: &Inner) -> Result<(), ClientError> {
+    let what = "the standalone stream";
+    let mut headers = inner.headers();
+    headers.insert(ACCEPT, EVENTS);
+    let ask = Ask {
+        method: Method::GET,
+        url: inner.endpoint(),
+        headers,
+        body: Bytes::new(),
+        what,
+        may_be_repeated: true,
+    };
+    let mut open = inner.send(ask).await?;
+    if open.status != StatusCode::OK || !is_event_stream(open.content_type()) {
+        inner.read_other(open, what).await?;
+        return Ok(());
+    }
+    let mut asked = 0;
+    while let Ok(Piece::Events(events)) = open.next().await {
+        for event in events.iter().filter(|event| event.kind() == "message") {
+            for reply in Received::of(event.data.as_bytes()).replies {
+                asked += 1;
+                if asked > ASKED_LIMIT {
+                    return Err(ClientError::TooLarge { what: "the number of the server's requests", limit: ASKED_LIMIT });
+                }
+                inner.tell(&reply, inner.endpoint()).await?;
+            }
+        }
+    }
+    inner.pool.keep(open);
+    Ok(())
+}

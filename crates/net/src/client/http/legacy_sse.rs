@@ -1,0 +1,123 @@
+//! HTTP+SSE of 2024-11-05: one GET stream brings everything, a second endpoint takes our messages.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::ACCEPT;
+use http::{Method, StatusCode};
+use url::Url;
+
+use super::connection::{OpenReply, Piece};
+use super::reply::{Reply, is_event_stream};
+use super::{Ask, EVENTS, Inner};
+use crate::client::ClientError;
+use crate::client::message::Outgoing;
+use crate::client::router::Router;
+use crate::client::task::Task;
+
+/// A session over HTTP+SSE.
+pub(crate) struct LegacySse {
+    inner: Arc<Inner>,
+    messages: Url,
+    router: Arc<Router>,
+    reader: Task,
+}
+
+const OPENING: &str = "the GET for HTTP+SSE";
+
+impl LegacySse {
+    /// Opens the stream and waits for its first event, which names the endpoint for messages.
+    pub(super) async fn open(inner: &Arc<Inner>) -> Result<Self, ClientError> {
+        let mut headers = inner.headers();
+        headers.insert(ACCEPT, EVENTS);
+        let url = inner.endpoint();
+        let ask = Ask {
+            method: Method::GET,
+            url: url.clone(),
+            headers,
+            body: Bytes::new(),
+            what: OPENING,
+            may_be_repeated: true,
+        };
+        let mut open = inner.send(ask).await?;
+        if open.status != StatusCode::OK || !is_event_stream(open.content_type()) {
+            let other = inner.read_other(open, OPENING).await?;
+            return Err(other.into_error(&inner.address(), true));
+        }
+        let router = Arc::new(Router::default());
+        let messages = endpoint(inner, &mut open, &url).await?;
+        let reader = Task::spawn(read(Arc::clone(inner), Arc::clone(&router), open, messages.clone()));
+        Ok(Self { inner: Arc::clone(inner), messages, router, reader })
+    }
+
+    pub(crate) async fn request(&self, message: &Outgoing) -> Result<Reply, ClientError> {
+        let broke_off = || {
+            let reason = self.router.closed().unwrap_or_else(|| "its stream ended".to_owned());
+            ClientError::BrokeOff { method: message.method.to_owned(), reason }
+        };
+        let Some(id) = &message.id else {
+            return Err(ClientError::NotConnected);
+        };
+        let answer = self.router.expect(id);
+        self.notify(message).await?;
+        let answer = answer.await.map_err(|_| broke_off())?;
+        Ok(Reply::Answer { status: 200, answer })
+    }
+
+    pub(crate) async fn notify(&self, message: &Outgoing) -> Result<(), ClientError> {
+        self.inner.tell(message, self.messages.clone()).await
+    }
+
+    pub(crate) async fn close(self) {
+        self.reader.end().await;
+    }
+}
+
+/// Reads up to the `endpoint` event. An endpoint elsewhere is refused: our messages may carry a token.
+async fn endpoint(inner: &Inner, open: &mut OpenReply, url: &Url) -> Result<Url, ClientError> {
+    let bad = |reason: &str| ClientError::BadReply { method: OPENING.to_owned(), reason: reason.to_owned() };
+    loop {
+        let events = match open.next().await {
+            Ok(Piece::Events(events)) => events,
+            Ok(Piece::End) => return Err(bad("its stream ended before the endpoint event")),
+            Err(reason) => return Err(ClientError::BrokeOff { method: OPENING.to_owned(), reason }),
+        };
+        if open.bytes() > inner.message_limit {
+            return Err(ClientError::TooLarge { what: "the stream before its endpoint event", limit: inner.message_limit });
+        }
+        let Some(event) = events.first() else { continue };
+        if event.kind() != "endpoint" {
+            return Err(bad("its first event is not the endpoint event of HTTP+SSE"));
+        }
+        let messages = url.join(event.data.trim()).map_err(|_| bad("its endpoint is no URL"))?;
+        if messages.origin() != url.origin() {
+            return Err(bad("its endpoint is another origin"));
+        }
+        return Ok(messages);
+    }
+}
+
+async fn read(inner: Arc<Inner>, router: Arc<Router>, mut open: OpenReply, messages: Url) {
+    let mut since_event = open.bytes();
+    let reason = loop {
+        match open.next().await {
+            Ok(Piece::Events(events)) if events.is_empty() => {
+                if open.bytes() - since_event > inner.message_limit {
+                    break format!("an event is larger than {} bytes", inner.message_limit);
+                }
+            }
+            Ok(Piece::Events(events)) => {
+                since_event = open.bytes();
+                for event in events.iter().filter(|event| event.kind() == "message") {
+                    for reply in router.deliver(event.data.as_bytes()) {
+                        // A server that doesn't take the answer to its own question has itself to blame.
+                        drop(inner.tell(&reply, messages.clone()).await);
+                    }
+                }
+            }
+            Ok(Piece::End) => break "the server ended the stream".to_owned(),
+            Err(reason) => break reason,
+        }
+    };
+    router.close(reason);
+}

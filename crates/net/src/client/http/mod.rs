@@ -1,0 +1,388 @@
+//! MCP over HTTP: Streamable HTTP of all revisions, and what the older HTTP+SSE shares with it.
+//!
+//! Design constraint: a call is over when its result's event is complete. What the server does with the stream after
+//! that (hold it open, for instance) goes on being read in the background and is recorded, but holds up nobody.
+
+mod connection;
+mod fetch;
+mod get_stream;
+mod legacy_sse;
+mod pool;
+mod redirect;
+mod reply;
+mod tap;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
+use mcpace_record::Closer;
+use mcpace_wire::http::name;
+use mcpace_wire::revision::Revision;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use url::Url;
+
+use self::connection::{OpenReply, Piece};
+use self::pool::{NoReply, Pool};
+use super::message::Outgoing;
+use super::oauth::{Authorizer, Refusal};
+use super::task::Task;
+use super::{ClientError, ClientOptions};
+use crate::{Dialer, Origin, Sink};
+
+pub(crate) use fetch::{Fetch, Fetched};
+pub(crate) use legacy_sse::LegacySse;
+pub(crate) use reply::{Other, Reply};
+
+/// How long a reply's stream may still be ending before the next operation opens another connection.
+const GRACE: Duration = Duration::from_millis(20);
+/// Reply streams that are read on in the background at most; the oldest is given up for a new one.
+const MOST_OPEN: usize = 8;
+/// Bytes that the rest of a reply may have, after its result.
+const REST_LIMIT: usize = 64 * 1024 * 1024;
+/// What a reply's text may have when it isn't a message: an error page, an OAuth document.
+const TEXT_LIMIT: usize = 1024 * 1024;
+
+const SESSION: HeaderName = HeaderName::from_static(name::SESSION_ID);
+const VERSION: HeaderName = HeaderName::from_static(name::PROTOCOL_VERSION);
+const METHOD: HeaderName = HeaderName::from_static(name::METHOD);
+const LAST_EVENT: HeaderName = HeaderName::from_static(name::LAST_EVENT_ID);
+const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+
+/// A server that is reached over HTTP. Lives as long as the client: tokens outlast a session.
+pub(crate) struct Http {
+    inner: Arc<Inner>,
+    background: Mutex<VecDeque<Task>>,
+    /// The reply stream that was last sent to the background: until when to wait for its end, and how to hear of it.
+    ending: Mutex<Option<(Instant, oneshot::Receiver<()>)>>,
+    drain_limit: Duration,
+}
+
+/// What background tasks share with the client.
+pub(crate) struct Inner {
+    pool: Pool,
+    authorizer: Authorizer,
+    configured: Url,
+    message_limit: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Where the endpoint has moved for good (308).
+    moved: Option<Url>,
+    session: Option<HeaderValue>,
+    revision: Option<Revision>,
+}
+
+/// One request as MCP sees it, before authorization and redirects.
+struct Ask<'a> {
+    method: Method,
+    url: Url,
+    headers: HeaderMap,
+    body: Bytes,
+    /// What it is for, in messages.
+    what: &'a str,
+    may_be_repeated: bool,
+}
+
+impl Http {
+    pub(crate) fn new(url: Url, options: &ClientOptions, sink: &Arc<Sink>) -> Result<Self, ClientError> {
+        Origin::of(&url)?;
+        let dialer = Dialer::new(Arc::clone(sink), options.connect_limit, options.extra_root.as_deref())?;
+        let inner = Inner {
+            pool: Pool::new(dialer, Arc::clone(sink)),
+            authorizer: Authorizer::new(options.auth.clone(), options.revision),
+            configured: url,
+            message_limit: options.message_limit,
+            state: Mutex::default(),
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+            background: Mutex::default(),
+            ending: Mutex::default(),
+            drain_limit: options.limit,
+        })
+    }
+
+    /// The URL as it may be shown.
+    pub(crate) fn address(&self) -> String {
+        self.inner.address()
+    }
+
+    /// The revision that later requests name.
+    pub(crate) fn speak(&self, revision: Option<Revision>) {
+        self.inner.state().revision = revision;
+    }
+
+    pub(crate) fn has_session(&self) -> bool {
+        self.inner.state().session.is_some()
+    }
+
+    /// Forgets the session without telling the server: it said itself that it is lost.
+    pub(crate) fn forget_session(&self) {
+        let mut state = self.inner.state();
+        state.session = None;
+        state.revision = None;
+    }
+
+    /// Sends a request and reads its reply up to the answer.
+    pub(crate) async fn request(&self, message: &Outgoing) -> Result<Reply, ClientError> {
+        let (reply, open) = self.inner.request(message).await?;
+        if let Some(open) = open {
+            self.drain(open);
+        }
+        Ok(reply)
+    }
+
+    /// Sends a notification.
+    pub(crate) async fn notify(&self, message: &Outgoing) -> Result<(), ClientError> {
+        self.inner.tell(message, self.inner.endpoint()).await
+    }
+
+    /// Waits a moment for the end of the last reply's stream, so that its connection can be used again. Most servers end
+    /// the stream right after the result, in a write of its own; a new connection for that would be the client's fault.
+    pub(crate) async fn settle(&self) {
+        let ending = lock(&self.ending).take();
+        if let Some((until, ended)) = ending {
+            drop(tokio::time::timeout_at(until, ended).await);
+        }
+    }
+
+    /// Opens the standalone GET stream in the background.
+    pub(crate) fn listen(&self) {
+        let inner = Arc::clone(&self.inner);
+        self.keep_task(Task::spawn(async move { get_stream::listen(&inner).await }));
+    }
+
+    /// Opens the GET stream of 2024-11-05.
+    pub(crate) async fn legacy(&self) -> Result<LegacySse, ClientError> {
+        LegacySse::open(&self.inner).await
+    }
+
+    /// Ends the session, where there is one. A server may not allow that (405).
+    pub(crate) async fn delete_session(&self) -> Result<(), ClientError> {
+        if !self.has_session() {
+            return Ok(());
+        }
+        let inner = &self.inner;
+        let headers = inner.headers();
+        let ask = Ask {
+            method: Method::DELETE,
+            url: inner.endpoint(),
+            headers,
+            body: Bytes::new(),
+            what: "the end of the session",
+            may_be_repeated: true,
+        };
+        let reply = inner.send(ask).await?;
+        inner.read_text(reply, "the end of the session").await?;
+        Ok(())
+    }
+
+    /// Ends everything: background streams, connections, the session on our side.
+    pub(crate) async fn close(&self) {
+        let tasks = std::mem::take(&mut *lock(&self.background));
+        for task in tasks {
+            task.end().await;
+        }
+        lock(&self.ending).take();
+        self.inner.pool.close().await;
+        self.forget_session();
+    }
+
+    /// Reads the rest of a reply in the background and keeps its connection when the rest ends in time.
+    fn drain(&self, mut open: OpenReply) {
+        let inner = Arc::clone(&self.inner);
+        let (ended, hears) = oneshot::channel();
+        *lock(&self.ending) = Some((Instant::now() + GRACE, hears));
+        let limit = self.drain_limit;
+        self.keep_task(Task::spawn(async move {
+            let most = open.bytes().saturating_add(REST_LIMIT);
+            let rest = async {
+                loop {
+                    match open.next().await {
+                        Ok(Piece::Events(_)) if open.bytes() <= most => {}
+                        Ok(Piece::Events(_)) => return false,
+                        Ok(Piece::End) | Err(_) => return true,
+                    }
+                }
+            };
+            match tokio::time::timeout(limit, rest).await {
+                Ok(true) => inner.pool.keep(open),
+                Ok(false) | Err(_) => open.abandon(Closer::Instrument).await,
+            }
+            // Whoever waits for the end of the stream may have stopped waiting.
+            let _ = ended.send(());
+        }));
+    }
+
+    fn keep_task(&self, task: Task) {
+        let mut background = lock(&self.background);
+        background.retain(|task| !task.is_finished());
+        if background.len() >= MOST_OPEN {
+            background.pop_front();
+        }
+        background.push_back(task);
+    }
+}
+
+impl Inner {
+    fn endpoint(&self) -> Url {
+        self.state().moved.clone().unwrap_or_else(|| self.configured.clone())
+    }
+
+    fn address(&self) -> String {
+        shown(&self.configured)
+    }
+
+    /// The headers that every request of a session has.
+    fn headers(&self) -> HeaderMap {
+        let state = self.state();
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, BOTH);
+        if let Some(session) = &state.session {
+            headers.insert(SESSION, session.clone());
+        }
+        if let Some(revision) = state.revision.filter(|revision| revision.has_version_header()) {
+            headers.insert(VERSION, HeaderValue::from_static(revision.as_str()));
+        }
+        headers
+    }
+
+    fn post<'a>(&self, message: &Outgoing, url: Url) -> Ask<'a> {
+        let mut headers = self.headers();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if self.state().revision.is_some_and(Revision::has_request_headers) {
+            headers.insert(METHOD, HeaderValue::from_static(message.method));
+            for (name, value) in &message.headers {
+                if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+                    headers.insert(name, value);
+                }
+            }
+        }
+        Ask {
+            method: Method::POST,
+            url,
+            headers,
+            body: message.body.clone(),
+            what: message.method,
+            may_be_repeated: message.may_be_repeated(),
+        }
+    }
+
+    /// Sends something that has no answer: a notification, or an answer of ours.
+    async fn tell(&self, message: &Outgoing, url: Url) -> Result<(), ClientError> {
+        let reply = self.send(self.post(message, url)).await?;
+        let status = reply.status;
+        if status.is_success() {
+            // Nothing is awaited in its body, so a stream there is not read.
+            if reply::is_event_stream(reply.content_type()) {
+                reply.abandon(Closer::Client).await;
+                return Ok(());
+            }
+            self.read_text(reply, message.method).await?;
+            return Ok(());
+        }
+        let other = self.read_other(reply, message.method).await?;
+        Err(other.into_error(&self.address(), false))
+    }
+
+    /// Sends a request with authorization, following redirects.
+    async fn send(&self, mut ask: Ask<'_>) -> Result<OpenReply, ClientError> {
+        let (mut refusals, mut redirects) = (0, 0);
+        loop {
+            let token = self.authorizer.token(self).await?;
+            let reply = self.send_once(&ask, token.as_ref().map(|token| token.reveal())).await?;
+            match reply.status.as_u16() {
+                401 | 403 => {
+                    let refusal = Refusal::new(reply.status.as_u16(), &reply.headers, &self.configured, token);
+                    let other = self.read_other(reply, ask.what).await?;
+                    refusals += 1;
+                    if refusals > 2 || !self.authorizer.authorize(&refusal, self).await? {
+                        return Err(refusal.into_error(&self.address(), other, self.authorizer.kind()));
+                    }
+                }
+                301 | 302 | 303 | 307 | 308 => {
+                    let location = reply.header("location").map(str::to_owned);
+                    let status = reply.status;
+                    ask.url = redirect::target(&ask.url, status, &ask.method, location.as_deref(), redirects)?;
+                    redirects += 1;
+                    if status.as_u16() == 308 {
+                        self.state().moved = Some(ask.url.clone());
+                    }
+                    self.read_text(reply, ask.what).await?;
+                }
+                _ => return Ok(reply),
+            }
+        }
+    }
+
+    async fn send_once(&self, ask: &Ask<'_>, token: Option<&str>) -> Result<OpenReply, ClientError> {
+        let mut headers = ask.headers.clone();
+        if let Some(token) = token {
+            let value = HeaderValue::try_from(format!("Bearer {token}"));
+            let mut value = value.map_err(|_| super::oauth::OAuthError::UnusableToken)?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        self.exchange(&ask.method, &ask.url, headers, ask.body.clone(), ask.what, ask.may_be_repeated).await
+    }
+
+    /// One exchange with any server.
+    async fn exchange(
+        &self,
+        method: &Method,
+        url: &Url,
+        mut headers: HeaderMap,
+        body: Bytes,
+        what: &str,
+        may_be_repeated: bool,
+    ) -> Result<OpenReply, ClientError> {
+        let origin = Origin::of(url)?;
+        let bad_url = |reason: String| crate::NetError::BadUrl { url: shown(url), reason };
+        let host = HeaderValue::try_from(origin.authority()).map_err(|e| bad_url(e.to_string()))?;
+        headers.insert(HOST, host);
+        headers.insert(USER_AGENT, HeaderValue::from_static(concat!("mcpace/", env!("CARGO_PKG_VERSION"))));
+        let target = match url.query() {
+            Some(query) => format!("{}?{query}", url.path()),
+            None => url.path().to_owned(),
+        };
+        let mut request = Request::new(body);
+        *request.method_mut() = method.clone();
+        *request.uri_mut() = target.parse().map_err(|e: http::uri::InvalidUri| bad_url(e.to_string()))?;
+        *request.headers_mut() = headers;
+        self.pool.send(&origin, request, may_be_repeated).await.map_err(|error| match error {
+            NoReply::Net(error) => ClientError::Net(error),
+            NoReply::Send(error) if error.not_http => {
+                ClientError::NotMcp { address: shown(url), answer: format!("no HTTP ({})", error.reason) }
+            }
+            NoReply::Send(error) => ClientError::BrokeOff { method: what.to_owned(), reason: error.reason },
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+}
+
+/// A URL as it may stand in messages: without credentials and query.
+fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_query(None);
+    url.set_fragment(None);
+    // Both fail only for URLs that can't have credentials.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.to_string()
+}
+
+/// Each change under these locks is one assignment, push or removal, so a poisoned one is sound.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

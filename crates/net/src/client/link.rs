@@ -1,0 +1,117 @@
+//! One connected transport of three, and the message ids on it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use mcpace_wire::jsonrpc::code;
+use serde_json::value::RawValue;
+
+use super::ClientError;
+use super::error::quoted;
+use super::http::{Http, LegacySse, Reply};
+use super::message::{Answer, Outgoing};
+use super::results::TransportKind;
+use super::stdio::Stdio;
+
+/// How the server is reached now.
+pub(super) enum Link {
+    Http(Arc<Http>),
+    Legacy(Arc<Http>, LegacySse),
+    Stdio(Stdio),
+}
+
+/// Hands out request ids; never the same twice, sessions notwithstanding.
+#[derive(Default)]
+pub(super) struct Ids(AtomicI64);
+
+impl Ids {
+    pub(super) fn next(&self) -> i64 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+impl Link {
+    pub(super) fn kind(&self) -> TransportKind {
+        match self {
+            Link::Http(_) => TransportKind::StreamableHttp,
+            Link::Legacy(..) => TransportKind::HttpSse,
+            Link::Stdio(_) => TransportKind::Stdio,
+        }
+    }
+
+    /// URL or program, for messages.
+    pub(super) fn address(&self) -> String {
+        match self {
+            Link::Http(http) | Link::Legacy(http, _) => http.address(),
+            Link::Stdio(process) => process.program().to_owned(),
+        }
+    }
+
+    pub(super) async fn request(&self, message: &Outgoing) -> Result<Reply, ClientError> {
+        match self {
+            Link::Http(http) => http.request(message).await,
+            Link::Legacy(_, stream) => stream.request(message).await,
+            Link::Stdio(process) => process.request(message).await.map(|answer| Reply::Answer { status: 200, answer }),
+        }
+    }
+
+    pub(super) async fn notify(&self, message: &Outgoing) -> Result<(), ClientError> {
+        match self {
+            Link::Http(http) => http.notify(message).await,
+            Link::Legacy(_, stream) => stream.notify(message).await,
+            Link::Stdio(process) => process.notify(message).await,
+        }
+    }
+
+    /// Waits for the end of the last reply's stream, if it is near.
+    pub(super) async fn settle(&self) {
+        if let Link::Http(http) | Link::Legacy(http, _) = self {
+            http.settle().await;
+        }
+    }
+
+    /// Takes leave of the server, then ends everything that is ours.
+    pub(super) async fn close(self, limit: Duration) {
+        match self {
+            Link::Http(http) => {
+                // A server that can't end sessions, or is gone, changes nothing for us.
+                drop(tokio::time::timeout(limit, http.delete_session()).await);
+                http.close().await;
+            }
+            Link::Legacy(http, stream) => {
+                stream.close().await;
+                http.close().await;
+            }
+            Link::Stdio(process) => process.shutdown(limit).await,
+        }
+    }
+}
+
+/// The result of a reply; everything else is an error.
+pub(super) fn result_of(
+    reply: Reply,
+    method: &str,
+    address: &str,
+    connecting: bool,
+) -> Result<Box<RawValue>, ClientError> {
+    match reply {
+        Reply::Answer { answer: Answer::Result(result), .. } => Ok(result),
+        Reply::Answer { answer: Answer::Error { code, message, data }, .. } => Err(ClientError::Rpc {
+            method: method.to_owned(),
+            code,
+            message,
+            data: data.map(|data| quoted(data.get())),
+        }),
+        Reply::Other(other) => Err(other.into_error(address, connecting)),
+    }
+}
+
+/// What a modern server says that refuses a request for what it says about itself (2026-07-28, "Error Codes").
+pub(super) fn is_modern_refusal(answer: &Answer) -> bool {
+    let Answer::Error { code, .. } = answer else { return false };
+    matches!(
+        *code,
+        code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION
+    )
+}

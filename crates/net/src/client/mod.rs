@@ -1,0 +1,375 @@
+//! The instrumented MCP client: connects, lists tools, calls them, and notes what it sees as it goes.
+//!
+//! It speaks every revision over Streamable HTTP, HTTP+SSE and stdio. It is one caller doing one thing after another; load
+//! has an engine of its own. Design constraint: an operation's stamps stand at its outermost edges, nothing that is ours
+//! to do before or after (waiting for the last reply's stream to end, above all) is between them, and each operation has
+//! a limit.
+//!
+//! Deliberately absent: resources, prompts, sampling, elicitation, tasks, caching. A measurement needs tools.
+
+mod error;
+mod http;
+mod link;
+mod message;
+mod negotiate;
+mod oauth;
+mod options;
+mod params;
+mod results;
+mod router;
+mod secret;
+mod stdio;
+mod task;
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpace_record::{CallId, CallOutcome, EventKind};
+use mcpace_wire::http::{ParamHeader, encode_value, name as header};
+use mcpace_wire::jsonrpc::code;
+use mcpace_wire::mcp::{ListToolsResult, Tool};
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+use self::http::{Http, Reply};
+use self::link::{Ids, Link, result_of};
+use self::message::{Answer, Outgoing};
+use self::negotiate::{Negotiation, Verdict};
+use self::params::Dialect;
+use crate::Sink;
+
+pub use error::ClientError;
+pub use oauth::OAuthError;
+pub use options::{Auth, BrowserConsent, ClientOptions, Consent, Endpoint, OAuthOptions, RegisteredClient};
+pub use results::{CallResult, ServerInfo, TransportKind};
+pub use secret::Secret;
+
+/// Pages of a listing that are read at most.
+const PAGE_LIMIT: usize = 100;
+/// Characters of an error that a recording keeps.
+const OUTCOME_LIMIT: usize = 500;
+/// How long telling the server that a request is given up may take.
+const CANCEL_LIMIT: Duration = Duration::from_millis(500);
+
+/// A client of one server. Tokens, and what was learnt of the server's era, outlast `disconnect`.
+pub struct Client {
+    endpoint: Endpoint,
+    options: ClientOptions,
+    sink: Arc<Sink>,
+    http: Option<Arc<Http>>,
+    ids: Ids,
+    verdict: Option<Verdict>,
+    session: Option<Session>,
+}
+
+/// What stands between `connect` and `disconnect`.
+struct Session {
+    link: Link,
+    info: ServerInfo,
+    /// Which arguments of which tool go into headers too; `None` until the tools were listed.
+    mirrored: Option<HashMap<String, Vec<ParamHeader>>>,
+    /// The request under way, to be cancelled when its time is up.
+    asking: Option<i64>,
+}
+
+impl Client {
+    /// Makes a client; nothing is sent yet.
+    ///
+    /// # Errors
+    /// The URL can't be used; `extra_root` is no certificate.
+    pub fn new(endpoint: Endpoint, options: ClientOptions, sink: Arc<Sink>) -> Result<Self, ClientError> {
+        let http = match &endpoint {
+            Endpoint::Http(url) => Some(Arc::new(Http::new(url.clone(), &options, &sink)?)),
+            Endpoint::Stdio { .. } => None,
+        };
+        Ok(Self { endpoint, options, sink, http, ids: Ids::default(), verdict: None, session: None })
+    }
+
+    /// Connects: opens the transport, authorizes where asked to, agrees on a revision. Ends an earlier session first.
+    ///
+    /// # Errors
+    /// Any [`ClientError`]; nothing of the attempt is left open.
+    pub async fn connect(&mut self) -> Result<ServerInfo, ClientError> {
+        if let Some(session) = self.session.take() {
+            session.link.close(self.options.shutdown_limit).await;
+        }
+        let operation = Operation::begin(&self.sink, "connect", None);
+        let outcome = operation.run(self.options.limit, negotiate(self)).await;
+        match operation.end(outcome, |_| CallOutcome::Ok) {
+            Ok((link, info, verdict)) => {
+                self.verdict = Some(verdict);
+                self.session = Some(Session { link, info: info.clone(), mirrored: None, asking: None });
+                Ok(info)
+            }
+            Err(error) => {
+                self.verdict = None;
+                if let Some(http) = &self.http {
+                    http.close().await;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Lists all tools, page by page; in 2026-07-28 without those whose header annotations are invalid.
+    ///
+    /// # Errors
+    /// Any [`ClientError`].
+    pub async fn list_tools(&mut self) -> Result<Vec<Tool>, ClientError> {
+        self.settle().await;
+        let operation = Operation::begin(&self.sink, "list", None);
+        let outcome = operation.run(self.options.limit, list(self)).await;
+        let outcome = operation.end(outcome, |_| CallOutcome::Ok);
+        self.cancel_if_timed_out(&outcome).await;
+        outcome
+    }
+
+    /// Calls a tool. `arguments` are sent to the letter. A tool's own failure is no error: see [`CallResult::is_error`].
+    ///
+    /// # Errors
+    /// Any [`ClientError`]; [`ClientError::BadArguments`] where `arguments` is no JSON object.
+    pub async fn call_tool(&mut self, tool: &str, arguments: &RawValue) -> Result<CallResult, ClientError> {
+        if !arguments.get().starts_with('{') {
+            return Err(ClientError::BadArguments { tool: tool.to_owned() });
+        }
+        self.settle().await;
+        let operation = Operation::begin(&self.sink, "call", Some(tool));
+        let outcome = operation.run(self.options.limit, call(self, tool, arguments)).await;
+        let told = |result: &CallResult| if result.is_error { CallOutcome::ToolError } else { CallOutcome::Ok };
+        let outcome = operation.end(outcome, told);
+        self.cancel_if_timed_out(&outcome).await;
+        outcome
+    }
+
+    /// [`Client::call_tool`] with arguments as a value.
+    ///
+    /// # Errors
+    /// As [`Client::call_tool`].
+    pub async fn call_tool_with(&mut self, tool: &str, arguments: &Value) -> Result<CallResult, ClientError> {
+        let raw = to_raw_value(arguments).map_err(|_| ClientError::BadArguments { tool: tool.to_owned() })?;
+        self.call_tool(tool, &raw).await
+    }
+
+    /// What the server told when it was connected to.
+    #[must_use]
+    pub fn server(&self) -> Option<&ServerInfo> {
+        self.session.as_ref().map(|session| &session.info)
+    }
+
+    /// Takes leave: ends the session or the process and closes every connection. Bounded by
+    /// [`ClientOptions::shutdown_limit`] for each step; never fails, since there is nothing that a caller could do.
+    pub async fn disconnect(&mut self) {
+        let Some(session) = self.session.take() else { return };
+        session.link.settle().await;
+        let operation = Operation::begin(&self.sink, "disconnect", None);
+        session.link.close(self.options.shutdown_limit).await;
+        // Nothing of it can fail.
+        drop(operation.end(Ok(()), |()| CallOutcome::Ok));
+    }
+
+    async fn settle(&self) {
+        if let Some(session) = &self.session {
+            session.link.settle().await;
+        }
+    }
+
+    /// Tells a legacy server that nobody waits any longer; a modern one over HTTP sees the stream closed.
+    async fn cancel_if_timed_out<T>(&mut self, outcome: &Result<T, ClientError>) {
+        let Some(session) = &mut self.session else { return };
+        let Some(id) = session.asking.take() else { return };
+        let silent = session.info.revision.is_modern() && session.info.transport != TransportKind::Stdio;
+        if silent || !matches!(outcome, Err(ClientError::TimeLimit { .. })) {
+            return;
+        }
+        let params = to_raw_value(&serde_json::json!({ "requestId": id, "reason": "time limit" })).ok();
+        let message = Outgoing::notification("notifications/cancelled", params.as_deref());
+        // A courtesy: a server that doesn't take it has been given up anyway.
+        drop(tokio::time::timeout(CANCEL_LIMIT, session.link.notify(&message)).await);
+    }
+}
+
+async fn negotiate(client: &Client) -> Result<(Link, ServerInfo, Verdict), ClientError> {
+    let negotiation = Negotiation {
+        endpoint: &client.endpoint,
+        http: client.http.as_ref(),
+        options: &client.options,
+        sink: &client.sink,
+        ids: &client.ids,
+        verdict: client.verdict,
+    };
+    negotiation.connect().await
+}
+
+async fn list(client: &mut Client) -> Result<Vec<Tool>, ClientError> {
+    let mut tools = Vec::new();
+    let mut cursor: Option<String> = None;
+    for _ in 0..PAGE_LIMIT {
+        let params = client.dialect()?.list(cursor.as_deref());
+        let result = ask(client, "tools/list", params.as_deref(), &[]).await?;
+        let page: ListToolsResult = results::read("tools/list", &result)?;
+        tools.extend(page.tools);
+        let next = page.next_cursor;
+        if next.is_none() {
+            return Ok(client.usable(tools));
+        }
+        if next == cursor {
+            let reason = "it names the page as the next one that it just gave".to_owned();
+            return Err(ClientError::BadReply { method: "tools/list".to_owned(), reason });
+        }
+        cursor = next;
+    }
+    Err(ClientError::TooLarge { what: "the number of pages of the tools' list", limit: PAGE_LIMIT })
+}
+
+async fn call(client: &mut Client, tool: &str, arguments: &RawValue) -> Result<CallResult, ClientError> {
+    let params = client.dialect()?.call(tool, arguments);
+    let headers = client.headers_of(tool, arguments);
+    let outcome = ask(client, "tools/call", params.as_deref(), &headers).await;
+    let unlisted = client.session.as_ref().is_some_and(|session| session.mirrored.is_none());
+    let result = match outcome {
+        // The tool may want arguments in headers, which only its listing tells.
+        Err(ClientError::Rpc { code: code::HEADER_MISMATCH, .. }) if unlisted => {
+            list(client).await?;
+            let headers = client.headers_of(tool, arguments);
+            ask(client, "tools/call", params.as_deref(), &headers).await?
+        }
+        outcome => outcome?,
+    };
+    CallResult::read(result)
+}
+
+/// Sends a request and reads its result. A lost session is begun anew, once.
+async fn ask(
+    client: &mut Client,
+    method: &'static str,
+    params: Option<&RawValue>,
+    headers: &[(String, String)],
+) -> Result<Box<RawValue>, ClientError> {
+    for again in [true, false] {
+        let id = client.ids.next();
+        let mut message = Outgoing::request(id, method, params);
+        message.headers = headers.to_vec();
+        let session = client.session.as_mut().ok_or(ClientError::NotConnected)?;
+        session.asking = Some(id);
+        let reply = session.link.request(&message).await?;
+        session.asking = None;
+        if !(again && is_lost_session(&session.link, &reply)) {
+            return result_of(reply, method, &session.link.address(), false);
+        }
+        client.verdict = Some(Verdict::Legacy);
+        let (link, info, _) = negotiate(client).await?;
+        if let Some(session) = &mut client.session {
+            session.link = link;
+            session.info = info;
+        }
+    }
+    Err(ClientError::NotConnected)
+}
+
+/// 404 for a request that named a session (2025-03-26 and later, "Session Management").
+fn is_lost_session(link: &Link, reply: &Reply) -> bool {
+    let Link::Http(http) = link else { return false };
+    let not_found = match reply {
+        Reply::Answer { status, answer } => *status == 404 && matches!(answer, Answer::Error { .. }),
+        Reply::Other(other) => other.status == 404,
+    };
+    not_found && http.has_session()
+}
+
+impl Client {
+    fn dialect(&self) -> Result<Dialect, ClientError> {
+        let session = self.session.as_ref().ok_or(ClientError::NotConnected)?;
+        Ok(Dialect { revision: session.info.revision, server_timing: self.options.server_timing })
+    }
+
+    /// Remembers what goes into headers and drops tools with invalid annotations, which is for HTTP only.
+    fn usable(&mut self, mut tools: Vec<Tool>) -> Vec<Tool> {
+        let Some(session) = &mut self.session else { return tools };
+        if !session.info.revision.has_request_headers() || session.info.transport == TransportKind::Stdio {
+            return tools;
+        }
+        let mut mirrored = HashMap::new();
+        tools.retain(|tool| match ParamHeader::of_schema(tool.input_schema.get()) {
+            Ok(annotations) => {
+                mirrored.insert(tool.name.clone(), annotations);
+                true
+            }
+            Err(_) => false,
+        });
+        session.mirrored = Some(mirrored);
+        tools
+    }
+
+    /// `Mcp-Name` and `Mcp-Param-*` of a call; sent only in revisions that have them.
+    fn headers_of(&self, tool: &str, arguments: &RawValue) -> Vec<(String, String)> {
+        let Some(session) = &self.session else { return Vec::new() };
+        if !session.info.revision.has_request_headers() {
+            return Vec::new();
+        }
+        let mut headers = vec![(header::NAME.to_owned(), encode_value(tool).into_owned())];
+        let annotations = session.mirrored.as_ref().and_then(|mirrored| mirrored.get(tool));
+        let Some(annotations) = annotations.filter(|annotations| !annotations.is_empty()) else { return headers };
+        let arguments: Value = serde_json::from_str(arguments.get()).unwrap_or_default();
+        for annotation in annotations {
+            if let Some(text) = annotation.text(&arguments) {
+                let name = format!("{}{}", header::PARAM_PREFIX, annotation.name.to_ascii_lowercase());
+                headers.push((name, encode_value(&text).into_owned()));
+            }
+        }
+        headers
+    }
+}
+
+/// The stamps around one operation. Dropped in the middle, it notes that the operation was given up.
+struct Operation {
+    sink: Arc<Sink>,
+    call: CallId,
+    name: &'static str,
+    ended: bool,
+}
+
+impl Operation {
+    fn begin(sink: &Arc<Sink>, name: &'static str, tool: Option<&str>) -> Self {
+        let call = sink.call();
+        let tool = tool.map(str::to_owned);
+        // The edge: nothing of the operation is before this stamp.
+        sink.note(EventKind::CallStart { call, operation: name.to_owned(), tool });
+        Self { sink: Arc::clone(sink), call, name, ended: false }
+    }
+
+    async fn run<T>(
+        &self,
+        limit: Duration,
+        work: impl Future<Output = Result<T, ClientError>>,
+    ) -> Result<T, ClientError> {
+        let expired = Err(ClientError::TimeLimit { operation: self.name, limit });
+        tokio::time::timeout(limit, work).await.unwrap_or(expired)
+    }
+
+    fn end<T>(
+        mut self,
+        outcome: Result<T, ClientError>,
+        told: impl FnOnce(&T) -> CallOutcome,
+    ) -> Result<T, ClientError> {
+        // The edge: stamped before the outcome is put into words.
+        let at = crate::now();
+        self.ended = true;
+        let noted = match &outcome {
+            Ok(value) => told(value),
+            Err(error) => CallOutcome::Failed(error.to_string().chars().take(OUTCOME_LIMIT).collect()),
+        };
+        self.sink.note_at(at, EventKind::CallEnd { call: self.call, outcome: noted });
+        outcome
+    }
+}
+
+impl Drop for Operation {
+    fn drop(&mut self) {
+        if !self.ended {
+            let outcome = CallOutcome::Failed("given up by the caller".to_owned());
+            self.sink.note(EventKind::CallEnd { call: self.call, outcome });
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What a 401 or 403 says: the bearer challenge of `WWW-Authenticate` (RFC 9110 §11.6.1, RFC 6750 §3, RFC 9728 §5.1).
+
+use http::HeaderMap;
+use http::header::WWW_AUTHENTICATE;
+use mcpace_wire::http as wire;
+use url::Url;
+
+use super::super::http::Other;
+use super::super::{ClientError, Secret};
+
+/// Which kind of authorization a client was given, for advice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    None,
+    Bearer,
+    OAuth,
+}
+
+/// A refused request.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(super) status: u16,
+    pub(super) server: Url,
+    pub(super) challenge: Challenge,
+    /// The token that was refused.
+    pub(super) token: Option<Secret>,
+}
+
+/// The parameters of a bearer challenge.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Challenge {
+    pub(super) resource_metadata: Option<Url>,
+    pub(super) scope: Option<String>,
+    pub(super) error: Option<String>,
+    description: Option<String>,
+}
+
+impl Refusal {
+    pub(crate) fn new(status: u16, headers: &HeaderMap, server: &Url, token: Option<Secret>) -> Self {
+        let values = headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
+        let challenge = values.filter_map(Challenge::of).next().unwrap_or_default();
+        Self { status, server: server.clone(), challenge, token }
+    }
+
+    /// As an error, when nothing could be done about it.
+    pub(crate) fn into_error(self, address: &str, other: Other, kind: Kind) -> ClientError {
+        let advice = match (self.status, kind) {
+            (401, Kind::None) => "give a bearer token, or let the client authorize by OAuth",
+            (401, Kind::Bearer) => "check that the token is right and has not expired",
+            (401, Kind::OAuth) => "it refuses the token that its authorization server has just given",
+            (_, Kind::None) => "it may want authorization, or refuse this machine's address",
+            _ => "the token does not allow this; ask for more scopes",
+        };
+        let text = (!other.text.is_empty() && !other.text.starts_with('<')).then_some(other.text);
+        let words = self.challenge.description.or(self.challenge.error);
+        let reason = words.map(|words| super::quoted(&words)).or(text);
+        ClientError::Refused { address: address.to_owned(), status: self.status, reason, advice }
+    }
+}
+
+impl Challenge {
+    /// The bearer challenge of one header. Other schemes are passed over, and so is a header that can't be read: the
+    /// well-known addresses are left to try.
+    fn of(value: &str) -> Option<Self> {
+        let challenges = wire::Challenge::parse_all(value).ok()?;
+        let bearer = challenges.iter().find(|challenge| challenge.is_bearer())?;
+        let scopes: Vec<&str> = bearer.scopes().collect();
+        Some(Self {
+            resource_metadata: bearer.resource_metadata().and_then(|url| Url::parse(url).ok()),
+            scope: (!scopes.is_empty()).then(|| scopes.join(" ")),
+            error: bearer.error().map(str::to_owned),
+            description: bearer.param("error_description").map(str::to_owned),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bearer_challenge_is_read_wherever_it_stands() {
+        let read = Challenge::of(
+            r#"Basic realm="a, Bearer x", Bearer error="invalid_token", error_description="say no", resource_metadata="https://h/meta?a=b,c", scope="a b""#,
+        )
+        .unwrap();
+        assert_eq!(read.error.as_deref(), Some("invalid_token"));
+        assert_eq!(read.description.as_deref(), Some("say no"));
+        assert_eq!(read.resource_metadata.unwrap().as_str(), "https://h/meta?a=b,c");
+        assert_eq!(read.scope.as_deref(), Some("a b"));
+    }
+
+    #[test]
+    fn what_is_no_bearer_challenge_or_no_url_is_passed_over() {
+        assert_eq!(Challenge::of("Basic realm=x"), None);
+        assert_eq!(Challenge::of("Bearer"), Some(Challenge::default()));
+        assert_eq!(Challenge::of("Bearer resource_metadata=nonsense"), Some(Challenge::default()));
+    }
+}

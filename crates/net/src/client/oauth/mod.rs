@@ -1,0 +1,393 @@
+//! The client's side of OAuth 2.1 as MCP asks for it (specification: basic/authorization of each revision).
+//!
+//! Split in two: what is sent, read and believed is pure ([`metadata`], [`request`], [`challenge`]); this file only walks
+//! through it: 401 → resource metadata → authorization server metadata → registration → consent → token → refresh.
+//!
+//! Tokens and registrations stay in memory and outlast a session; registrations are kept by issuer. Deliberately absent:
+//! storage on disk, client-id metadata documents (this client has no address on the web), device and client-credential
+//! grants.
+
+mod browser;
+mod challenge;
+mod error;
+mod metadata;
+mod request;
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method};
+use mcpace_wire::revision::Revision;
+use tokio::sync::{Mutex, MutexGuard};
+use url::Url;
+
+use self::browser::Callback;
+use self::metadata::{ResourceMetadata, ServerMetadata};
+use self::request::{Pending, Registration, TokenRequest, Tokens};
+use super::error::quoted;
+use super::http::{Fetch, Fetched, Inner};
+use super::{Auth, BrowserConsent, ClientError, Consent, OAuthOptions, Secret};
+use crate::now;
+
+pub(crate) use challenge::{Kind, Refusal};
+pub use error::OAuthError;
+
+/// Where the redirect goes when the client follows it itself: nothing listens there.
+const FOLLOWED_REDIRECT: &str = "http://localhost:33418/callback";
+/// Redirects between the authorization endpoint and our redirect URI.
+const MOST_REDIRECTS: usize = 5;
+
+/// Knows the token, and how to get one.
+pub(crate) struct Authorizer {
+    auth: Auth,
+    revision: Option<Revision>,
+    memory: Mutex<Memory>,
+}
+
+#[derive(Default)]
+struct Memory {
+    grant: Option<Grant>,
+    /// By issuer, with the redirect URI that each was registered for.
+    clients: HashMap<String, (Url, Registration)>,
+}
+
+/// A token and all that is needed to renew it.
+struct Grant {
+    tokens: Tokens,
+    metadata: ServerMetadata,
+    client: Registration,
+    resource: Option<String>,
+    scope: Option<String>,
+}
+
+/// What discovery found.
+struct Discovered {
+    metadata: ServerMetadata,
+    resource: Option<String>,
+    scopes: Option<String>,
+}
+
+impl Authorizer {
+    pub(crate) fn new(auth: Auth, revision: Option<Revision>) -> Self {
+        Self { auth, revision, memory: Mutex::default() }
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        match self.auth {
+            Auth::None => Kind::None,
+            Auth::Bearer(_) => Kind::Bearer,
+            Auth::OAuth(_) => Kind::OAuth,
+        }
+    }
+
+    /// The token to send, renewed where it has expired. `None` where there is none yet.
+    pub(crate) async fn token(&self, http: &Inner) -> Result<Option<Secret>, ClientError> {
+        match &self.auth {
+            Auth::None => Ok(None),
+            Auth::Bearer(token) => Ok(Some(token.clone())),
+            Auth::OAuth(_) => {
+                let mut memory = self.memory.lock().await;
+                if memory.grant.as_ref().is_some_and(|grant| grant.tokens.has_expired(now())) {
+                    self.renew(&mut memory, http).await?;
+                }
+                Ok(memory.grant.as_ref().map(|grant| grant.tokens.access.clone()))
+            }
+        }
+    }
+
+    /// Does what can be done about a refusal. `false` where that is nothing.
+    pub(crate) async fn authorize(&self, refusal: &Refusal, http: &Inner) -> Result<bool, ClientError> {
+        let Auth::OAuth(options) = &self.auth else { return Ok(false) };
+        let mut memory = self.memory.lock().await;
+        let had = memory.grant.as_ref();
+        if refusal.status == 403 {
+            let wanted = refusal.challenge.scope.as_deref();
+            let steps_up = refusal.challenge.error.as_deref() == Some("insufficient_scope");
+            let held = had.and_then(|grant| grant.scope.as_deref());
+            let Some(scope) = wanted.filter(|_| steps_up).and_then(|wanted| union(held, wanted)) else {
+                return Ok(false);
+            };
+            return self.grant(options, refusal, Some(scope), &mut memory, http).await.map(|()| true);
+        }
+        // Another exchange renewed it while this one was under way.
+        if had.is_some_and(|grant| refusal.token.as_ref() != Some(&grant.tokens.access)) {
+            return Ok(true);
+        }
+        if had.is_some() && self.renew(&mut memory, http).await? {
+            return Ok(true);
+        }
+        self.grant(options, refusal, None, &mut memory, http).await.map(|()| true)
+    }
+
+    /// Renews the token by its refresh token (RFC 6749 §6). Without success the grant is forgotten.
+    async fn renew(&self, memory: &mut MutexGuard<'_, Memory>, http: &Inner) -> Result<bool, ClientError> {
+        let Some(grant) = memory.grant.take() else { return Ok(false) };
+        let Some(refresh) = grant.tokens.refresh.clone() else { return Ok(false) };
+        let request = request::refresh_request(&grant.client, &refresh, grant.resource.as_deref());
+        match tokens(http, &grant.metadata, request, "the token's renewal", Some(refresh)).await {
+            Ok(tokens) => {
+                memory.grant = Some(Grant { tokens, ..grant });
+                Ok(true)
+            }
+            Err(ClientError::Authorization(OAuthError::Refused { .. })) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The whole way from a refusal to a token.
+    async fn grant(
+        &self,
+        options: &OAuthOptions,
+        refusal: &Refusal,
+        wider: Option<String>,
+        memory: &mut MutexGuard<'_, Memory>,
+        http: &Inner,
+    ) -> Result<(), ClientError> {
+        memory.grant = None;
+        let found = self.discover(refusal, http).await?;
+        let scope = wider.or_else(|| options.scope.clone()).or_else(|| refusal.challenge.scope.clone()).or(found.scopes);
+        let consent = Consenting::prepare(&options.consent).await?;
+        let redirect_uri = consent.redirect_uri()?;
+        let client = register(options, &found.metadata, &redirect_uri, scope.as_deref(), memory, http).await?;
+        let pending = Pending::new(redirect_uri);
+        let resource = found.resource;
+        let url =
+            request::authorization_url(&found.metadata, &client, &pending, resource.as_deref(), scope.as_deref());
+        let redirect = consent.obtain(&url, &pending, &found.metadata, http).await?;
+        let code = request::code_of(&redirect, &pending, &found.metadata)?;
+        let request = request::code_request(&client, &pending, &code, resource.as_deref());
+        let tokens = tokens(http, &found.metadata, request, "the token", None).await?;
+        memory.grant = Some(Grant { tokens, metadata: found.metadata, client, resource, scope });
+        Ok(())
+    }
+
+    async fn discover(&self, refusal: &Refusal, http: &Inner) -> Result<Discovered, ClientError> {
+        let server = &refusal.server;
+        let origin = server.origin().ascii_serialization();
+        let old = self.revision.is_some_and(|revision| revision <= Revision::V2025_03_26);
+        let named = refusal.challenge.resource_metadata.as_ref();
+        if named.is_some_and(|named| !metadata::is_safe(named, server.as_str())) {
+            let reason = "the server names an address for it that is neither https nor on this machine";
+            return Err(OAuthError::BadMetadata(reason.to_owned()).into());
+        }
+        let candidates = metadata::resource_candidates(server, named);
+        let resource: Option<ResourceMetadata> = document(http, &candidates, "the resource's metadata").await?;
+        if let Some(resource) = &resource {
+            metadata::check_resource(resource, server)?;
+        }
+        let issuer = resource.as_ref().and_then(|resource| resource.authorization_servers.first()).cloned();
+        let (issuer, guessed) = match issuer {
+            Some(issuer) => (issuer, false),
+            // Before 2025-06-18 the server is its own authorization server.
+            None => (origin.clone(), true),
+        };
+        let issuer_url = Url::parse(&issuer)
+            .map_err(|_| OAuthError::BadMetadata(format!("the authorization server is no URL: {}", quoted(&issuer))))?;
+        if !metadata::is_safe(&issuer_url, server.as_str()) {
+            let reason = "the authorization server is neither https nor on this machine";
+            return Err(OAuthError::BadMetadata(reason.to_owned()).into());
+        }
+        let candidates = metadata::server_candidates(&issuer_url);
+        let metadata = match document(http, &candidates, "the authorization server's metadata").await? {
+            Some(metadata) => {
+                metadata::check_server(&metadata, &issuer, self.revision)?;
+                metadata
+            }
+            None if guessed && old => metadata::without_metadata(server),
+            None => {
+                let what = "the authorization server's metadata";
+                return Err(OAuthError::NoMetadata { what, origin: issuer_url.origin().ascii_serialization() }.into());
+            }
+        };
+        // RFC 8707, since 2025-06-18; an older server that publishes RFC 9728 metadata understands it too.
+        let named = resource.as_ref().map(|resource| resource.resource.clone());
+        let canonical = || {
+            let mut url = server.clone();
+            url.set_fragment(None);
+            url.to_string()
+        };
+        let scopes = resource.and_then(|resource| resource.scopes_supported).filter(|scopes| !scopes.is_empty());
+        Ok(Discovered {
+            metadata,
+            resource: named.or_else(|| (!old).then(canonical)),
+            scopes: scopes.map(|scopes| scopes.join(" ")),
+        })
+    }
+}
+
+/// Consent under way: the redirect's address must stand before the client is registered.
+enum Consenting<'a> {
+    Followed,
+    Browser(&'a BrowserConsent, Callback),
+}
+
+impl<'a> Consenting<'a> {
+    async fn prepare(consent: &'a Consent) -> Result<Self, OAuthError> {
+        match consent {
+            Consent::Follow => Ok(Consenting::Followed),
+            Consent::Browser(browser) => Ok(Consenting::Browser(browser, Callback::listen(browser.port).await?)),
+        }
+    }
+
+    fn redirect_uri(&self) -> Result<Url, OAuthError> {
+        match self {
+            Consenting::Followed => {
+                Url::parse(FOLLOWED_REDIRECT).map_err(|error| OAuthError::Callback(error.to_string()))
+            }
+            Consenting::Browser(_, callback) => Ok(callback.redirect_uri.clone()),
+        }
+    }
+
+    /// The URL that the authorization server redirects to.
+    async fn obtain(
+        &self,
+        url: &Url,
+        pending: &Pending,
+        metadata: &ServerMetadata,
+        http: &Inner,
+    ) -> Result<Url, ClientError> {
+        match self {
+            Consenting::Followed => follow(url, pending, metadata, http).await,
+            Consenting::Browser(browser, callback) => {
+                (browser.open)(url);
+                Ok(callback.redirect(browser.limit).await?)
+            }
+        }
+    }
+}
+
+async fn follow(
+    url: &Url,
+    pending: &Pending,
+    metadata: &ServerMetadata,
+    http: &Inner,
+) -> Result<Url, ClientError> {
+    let mut url = url.clone();
+    for _ in 0..MOST_REDIRECTS {
+        let headers = HeaderMap::new();
+        let what = "the authorization";
+        let fetched = http.fetch(Fetch { method: Method::GET, url: &url, headers, body: Bytes::new(), what }).await?;
+        let next = fetched.location.as_deref().and_then(|location| url.join(location).ok());
+        let Some(next) = next.filter(|_| (300..400).contains(&fetched.status)) else {
+            return Err(match fetched.status {
+                200..400 => OAuthError::NeedsPerson(fetched.status),
+                status => OAuthError::Refused { what, status, reason: request::refusal_of(&fetched.text) },
+            }
+            .into());
+        };
+        let ours = &pending.redirect_uri;
+        if next.origin() == ours.origin() && next.path() == ours.path() {
+            return Ok(next);
+        }
+        if !metadata::is_safe(&next, &metadata.issuer) {
+            return Err(OAuthError::BadRedirect("it leads to an address that is neither https nor on this machine").into());
+        }
+        url = next;
+    }
+    Err(OAuthError::BadRedirect("it leads on and on").into())
+}
+
+async fn register(
+    options: &OAuthOptions,
+    metadata: &ServerMetadata,
+    redirect_uri: &Url,
+    scope: Option<&str>,
+    memory: &mut MutexGuard<'_, Memory>,
+    http: &Inner,
+) -> Result<Registration, ClientError> {
+    if let Some(client) = &options.registered {
+        return Ok(request::known(client, metadata));
+    }
+    if let Some((uri, client)) = memory.clients.get(&metadata.issuer) {
+        if uri == redirect_uri {
+            return Ok(client.clone());
+        }
+    }
+    let endpoint = metadata.registration_endpoint.as_ref().ok_or(OAuthError::NoRegistration)?;
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+    let body = Bytes::from(request::registration_body(metadata, redirect_uri, scope));
+    let what = "the registration";
+    let fetched = http.fetch(Fetch { method: Method::POST, url: endpoint, headers, body, what }).await?;
+    let text = accepted(fetched, what)?;
+    let client = request::registration(&text)?;
+    memory.clients.insert(metadata.issuer.clone(), (redirect_uri.clone(), client.clone()));
+    Ok(client)
+}
+
+async fn tokens(
+    http: &Inner,
+    metadata: &ServerMetadata,
+    request: TokenRequest,
+    what: &'static str,
+    refresh: Option<Secret>,
+) -> Result<Tokens, ClientError> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+    if let Some(authorization) = request.authorization {
+        let value = HeaderValue::try_from(authorization.reveal()).map_err(|_| OAuthError::UnusableToken)?;
+        headers.insert(AUTHORIZATION, value);
+    }
+    let url = &metadata.token_endpoint;
+    let body = Bytes::from(request.form);
+    let fetched = http.fetch(Fetch { method: Method::POST, url, headers, body, what }).await?;
+    Ok(Tokens::read(&accepted(fetched, what)?, now(), refresh)?)
+}
+
+fn accepted(fetched: Fetched, what: &'static str) -> Result<Vec<u8>, OAuthError> {
+    match fetched.status {
+        200..300 => Ok(fetched.text),
+        status => Err(OAuthError::Refused { what, status, reason: request::refusal_of(&fetched.text) }),
+    }
+}
+
+/// The first of the candidates that is there. One that is there and can't be read is an error: guessing on would let
+/// a broken document decide where credentials go.
+async fn document<T: serde::de::DeserializeOwned>(
+    http: &Inner,
+    candidates: &[Url],
+    what: &'static str,
+) -> Result<Option<T>, ClientError> {
+    for url in candidates {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        let fetched = http.fetch(Fetch { method: Method::GET, url, headers, body: Bytes::new(), what }).await?;
+        // Many sites answer every path with a page: that is no document.
+        let is_json = || serde_json::from_slice::<serde::de::IgnoredAny>(&fetched.text).is_ok();
+        if fetched.status == 200 && is_json() {
+            let parsed = serde_json::from_slice(&fetched.text);
+            let bad = |error: serde_json::Error| {
+                OAuthError::BadMetadata(format!("{what} at {} can't be read: {}", url.path(), quoted(&error.to_string())))
+            };
+            return Ok(Some(parsed.map_err(bad)?));
+        }
+    }
+    Ok(None)
+}
+
+/// All scopes of both, or `None` where `wanted` brings nothing new.
+fn union(held: Option<&str>, wanted: &str) -> Option<String> {
+    let mut scopes: Vec<&str> = held.unwrap_or_default().split_whitespace().collect();
+    let before = scopes.len();
+    for scope in wanted.split_whitespace() {
+        if !scopes.contains(&scope) {
+            scopes.push(scope);
+        }
+    }
+    (scopes.len() > before).then(|| scopes.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::union;
+
+    #[test]
+    fn a_step_up_asks_for_the_earlier_scopes_too() {
+        assert_eq!(union(Some("a b"), "b c").as_deref(), Some("a b c"));
+        assert_eq!(union(None, "c").as_deref(), Some("c"));
+        assert_eq!(union(Some("a b"), "b"), None);
+    }
+}
