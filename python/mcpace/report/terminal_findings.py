@@ -9,7 +9,7 @@ from rich.text import Text
 from mcpace.report import words
 from mcpace.report.groups import Group, Place, grouped
 from mcpace.report.labels import confidence_words
-from mcpace.report.lines import blank, heading, indented, wrapped
+from mcpace.report.lines import blank, heading, wrapped
 from mcpace.report.quantities import clean, duration, listed
 from mcpace.report.run import Run
 
@@ -33,12 +33,9 @@ def lines(run: Run, width: int) -> Iterator[Text]:
 
 def _group(group: Group, width: int) -> Iterator[Text]:
     finding = group.example
-    title = Text(words.title_for(group.code), style=STYLES[group.severity])
-    title.append(
-        f"  {clean(group.code, 60)} · {group.severity} · {confidence_words(finding.confidence, finding.confidence_reason)}",
-        style="not bold dim",
-    )
-    yield from indented(title, width, 0, INDENT)
+    yield from wrapped(words.title_for(group.code), width, style=STYLES[group.severity])
+    sure = confidence_words(finding.confidence, finding.confidence_reason)
+    yield from wrapped(f"{clean(group.code, 60)} · {group.severity} · {sure}", width, indent=INDENT, style="dim")
     yield from wrapped(words.explanation_for(finding), width, indent=INDENT)
     for place in group.places:
         yield from _told("where", place_words(place), width)
@@ -73,4 +70,4 @@ def _told(name: str, text: str, width: int) -> Iterator[Text]:
         if number:
             yield line
         else:
-            yield Text(" " * INDENT + name.ljust(MARGIN), style="dim") + line[INDENT + MARGIN :]
+            yield Text.assemble(" " * INDENT, (name.ljust(MARGIN), "dim"), line[INDENT + MARGIN :])

@@ -26,7 +26,8 @@ LOOKS: dict[str, tuple[str, str]] = {
     "client.receive": ("color(26)", "R"),
     "unaccounted": ("color(245)", "."),
 }
-BLOCK = "█"
+BLOCK = "▆"
+"""Lower than its line, so that rows stay apart."""
 LONGEST_SUBJECT = 28
 OPERATION = 10
 

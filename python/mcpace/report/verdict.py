@@ -75,7 +75,12 @@ def _difference(cases: list[Case], changed: list[Case], word: str) -> str:
     verb = "is" if len({case.subject.label() for case in changed}) == 1 else "are"
     place = f"at {clean(changed[0].target, LONGEST_NAME)} ({', '.join(operations)})"
     text = f"{who} {verb} {_ratio_range(ratios)} {word} than {against} {place}"
-    cause = _cause(changed if word == "slower" else [case for case in cases if case.change is None], changed)
+    if word == "slower":
+        cause = _cause(changed, changed)
+    else:
+        label = changed[0].change.against if changed[0].change else ""
+        cause = _cause([case for case in cases if case.subject.label() == label], changed)
+        cause = cause and f"with {against}, {cause}"
     return f"{text}: {cause}." if cause else f"{text}; no known cause was recognised."
 
 

@@ -1,0 +1,199 @@
+"""Every cause has words, whatever its context holds; verdicts say no more than the run proves."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from mcpace.report import words
+from mcpace.report.comparison import Standing, change_words, standing
+from mcpace.report.groups import grouped
+from mcpace.report.labels import PARTS, PHASES, REASONS, ROLES
+from mcpace.report.run import Case, Change, Evidence, Finding, Ledger, Run, Subject, Summary
+from mcpace.report.verdict import verdict
+
+ROOT = Path(__file__).parents[2]
+RUNS = ROOT / "tests" / "fixtures" / "runs"
+EXPLAIN = ROOT / "crates" / "explain" / "src"
+
+CONTEXTS = {
+    "duplicate-request": {"methods": ["tools/list"], "repeats": 5, "executions": 0, "after_reply_end": 5},
+    "late-delivery": {"calls": 5, "of_calls": 5, "released_by": "reply-end", "longest_ns": 2_000_000_000},
+    "hidden-listing": {"calls": 1, "of_calls": 5, "listings": 1},
+    "connection-per-request": {"requests": 12, "connections": 11, "needless": 9, "closed_by": "server"},
+    "session-per-call": {"tool_calls": 5, "sessions": 5, "processes": 5},
+    "discovery-repeated": {"targets": ["/.well-known/oauth-protected-resource"], "repeats": 4},
+    "waits-for-get": {"occurrences": 1, "gate": "authorization-lock", "longest_ns": 300_000_000},
+    "slow-start": {"program": "npx", "package_runner": True, "starts": 1, "longest_ns": 4_000_000_000},
+}
+
+
+def finding(code: str, context: dict[str, object], **more: object) -> Finding:
+    basis = {"severity": "high", "confidence": "high", "cost_s": 1.5, "calls": 5, "of_calls": 5}
+    return Finding.model_validate({"code": code, "context": context, **basis, **more})
+
+
+def rust_enum(path: Path, name: str) -> set[str]:
+    """The kebab-case names of a unit-like Rust enum, or of the causes."""
+    body = re.search(rf"pub enum {name} \{{(.*?)\n\}}", path.read_text(), re.S)
+    assert body
+    variants = re.findall(r"^    ([A-Z]\w+)(?:\(\w+\))?,$", body[1], re.M)
+    return {re.sub(r"(?<!^)(?=[A-Z])", "-", variant).lower() for variant in variants}
+
+
+@pytest.mark.parametrize(
+    ("file", "enum", "known"),
+    [
+        ("findings/cause.rs", "Cause", set(words.CODES)),
+        ("findings/mod.rs", "Disproof", set(words.DISPROOFS)),
+        ("findings/mod.rs", "Role", set(ROLES)),
+        ("findings/mod.rs", "Reason", set(REASONS)),
+        ("waterfall.rs", "Phase", set(PHASES)),
+    ],
+)
+def test_words_and_explain_know_the_same_names(file: str, enum: str, known: set[str]) -> None:
+    assert rust_enum(EXPLAIN / file, enum) == known
+
+
+def test_parts_are_the_ledgers() -> None:
+    parts = Ledger.model_validate(dict.fromkeys(PARTS, 0.0)).parts()
+    assert tuple(PARTS) == tuple(parts)
+
+
+@pytest.mark.parametrize("code", words.CODES)
+@pytest.mark.parametrize("context", ["whole", "empty", "hostile"])
+def test_every_code_has_words(code: str, context: str) -> None:
+    contexts = {"whole": CONTEXTS[code], "empty": {}, "hostile": dict.fromkeys(CONTEXTS[code], "\x1b[1m<b>")}
+    given = finding(code, contexts[context])
+    sentences = [words.title_for(code), words.explanation_for(given), words.advice_for(code, given.context)]
+    for sentence in sentences:
+        assert sentence
+        assert "\x1b" not in sentence
+        assert "None" not in sentence
+    assert sentences[1].endswith(".")
+    assert sentences[2].endswith(".")
+
+
+def test_an_unknown_code_is_shown_as_it_is() -> None:
+    assert words.title_for("gremlins") == "gremlins"
+    assert words.explanation_for(finding("gremlins", {}))
+    assert words.advice_for("gremlins", {}) == ""
+    assert words.disproof_for("gremlins") == ""
+
+
+def test_the_drained_time_is_read_from_the_evidence() -> None:
+    evidence = [Evidence(at_s=0.5, role="first-result", event=1), Evidence(at_s=2.6, role="first-reply-end", event=2)]
+    text = words.explanation_for(finding("duplicate-request", {"executions": 5}, evidence=evidence))
+    assert "(2.10\N{NO-BREAK SPACE}s)" in text
+    assert text.endswith("The tool ran twice.")
+
+
+def test_a_listing_that_ran_twice_is_no_tool() -> None:
+    text = words.explanation_for(finding("duplicate-request", CONTEXTS["duplicate-request"]))
+    assert text.endswith("The server answered tools/list twice.")
+
+
+def test_some_calls_only() -> None:
+    text = words.explanation_for(finding("duplicate-request", {}, calls=2))
+    assert text.startswith("2 of 5 calls were sent twice")
+
+
+def change(ratio: float, low: float, high: float, difference_s: float) -> Change:
+    return Change(against="python@1.11.0", ratio=ratio, low=low, high=high, difference_s=difference_s)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected", "said"),
+    [
+        (None, Standing.UNKNOWN, ""),
+        (change(5.2, 4.9, 5.6, 0.4), Standing.MUCH_SLOWER, "5.2× slower (4.9–5.6)"),
+        (change(1.02, 0.97, 1.06, 0.1), Standing.SAME, "no difference seen"),
+        (change(1.04, 1.01, 1.06, 0.1), Standing.SLOWER, "1.04× slower (1.01–1.06)"),
+        (change(3.0, 2.0, 4.0, 0.0003), Standing.SLOWER, "3.0× slower (2.0–4.0)"),
+        (change(0.2, 0.1, 0.25, -0.4), Standing.MUCH_FASTER, "5.0× faster (4.0–10)"),
+    ],
+)
+def test_a_change_in_words(given: Change | None, expected: Standing, said: str) -> None:
+    assert standing(given) is expected
+    assert change_words(given) == said
+
+
+def plain(run: Run) -> str:
+    return verdict(run).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def load(name: str) -> Run:
+    return Run.load(RUNS / f"{name}.json")
+
+
+def test_verdict_of_the_regression() -> None:
+    assert plain(load("clients")) == (
+        "python 1.12.1 and 1.13.0 are 20 to 472× slower than 1.11.0 at profile:notion (connect, list, call): "
+        "every request is sent twice. Mended in 1.14.0."
+    )
+
+
+def test_verdict_of_a_search() -> None:
+    assert plain(load("bisect")) == (
+        "python 1.12.1 is the first bad release at profile:notion: a call takes 2.01 s, against 4.10 ms in 1.11.0; "
+        "every request is sent twice. 1.12.0 could not be tested, so the change may already be in it."
+    )
+    assert plain(load("mended")) == (
+        "python 1.14.0 mended it at profile:notion: a call takes 4.10 ms, against 2.01 s in 1.13.1, "
+        "where every request is sent twice."
+    )
+
+
+def test_verdict_names_no_cause_that_costs_little() -> None:
+    run = load("clients")
+    for case in run.cases:
+        for found in case.findings:
+            found.cost_s = 0.001
+    assert "no known cause was recognised" in plain(run)
+    assert "sent twice" not in plain(run)
+
+
+def test_verdict_when_the_slow_release_comes_first() -> None:
+    run = Run.from_json(load("clients").to_json())
+    slow, fast = (
+        [case for case in run.cases if case.target == "profile:notion" and case.subject.version == version]
+        for version in ("1.12.1", "1.14.0")
+    )
+    for now, before in zip(fast, slow, strict=True):
+        now.change = Change(against="python@1.12.1", ratio=0.01, low=0.009, high=0.011, difference_s=-2.0)
+        before.change = None
+    run.cases = [*slow[1:], *fast[1:]]
+    assert plain(run) == (
+        "python 1.14.0 is 100× faster than 1.12.1 at profile:notion (connect, list, call): with 1.12.1, "
+        "every request is sent twice."
+    )
+
+
+def test_verdict_counts_what_failed() -> None:
+    case = Case(subject=Subject(sdk="python", version="9.9"), target="profile:simple", operation="call", error="no")
+    run = load("measure")
+    run.cases = [case]
+    assert plain(run) == "Nothing could be measured. 1 of 1 case failed or could not be measured."
+
+
+def test_nothing_wrong() -> None:
+    assert plain(load("measure")).endswith("No cause of lost time was found.")
+
+
+def test_findings_are_told_once_with_every_place() -> None:
+    groups = grouped(load("clients").cases)
+    assert [group.code for group in groups] == ["duplicate-request", "connection-per-request"]
+    (place,) = groups[0].places
+    assert place.operations == ("connect", "list", "call")
+    assert place.subjects == ("python@1.12.1", "python@1.13.0")
+
+
+def test_the_fixtures_say_that_they_are_made_up() -> None:
+    for path in RUNS.glob("*.json"):
+        assert Run.load(path).options["made_for_tests"] is True
+
+
+def test_a_summary_needs_no_second_trial() -> None:
+    assert Summary.of([2.0]).mean_s == 2.0
