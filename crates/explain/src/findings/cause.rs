@@ -117,6 +117,8 @@ pub struct ConnectionPerRequest {
     pub connections: u64,
     /// Of these, opened though an earlier one of the session was free.
     pub needless: u64,
+    /// Replies that the client broke off, which spoils their connections; it may have had to.
+    pub left_early: u64,
     /// What the replies were.
     pub replies: ReplyKind,
     /// Who closed the connections that could have been used again; `None` where they stayed open, unused.

@@ -2,7 +2,9 @@
 //! python-sdk #3281 for SSE).
 //!
 //! A new connection is needless where an earlier one of the same session carries nothing at that moment and the server had
-//! not closed it. One that carries an open stream is busy, so the usual second connection beside a GET is healthy.
+//! not closed it. One that carries an open stream is busy, so the usual second connection beside a GET is healthy. A client
+//! that leaves each reply once it has the result can't reuse its connection: needless if the server was about to end the
+//! reply, sensible if it would have held it open. The wire doesn't tell which, and the finding says so.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -42,6 +44,7 @@ pub(super) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         requests: 0,
         connections: 0,
         needless: 0,
+        left_early: 0,
         replies: ReplyKind::Json,
         closed_by: None,
     };
@@ -57,6 +60,7 @@ pub(super) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         context.requests += requests as u64;
         context.connections += connections.len() as u64;
         context.needless += needless.len() as u64;
+        context.left_early += posts().filter(|e| left_early(e)).count() as u64;
         shapes.extend(posts().map(|e| e.shape == ReplyShape::Events));
         named &= matches!(group, Group::Session(_));
         all.extend(needless);
@@ -72,8 +76,12 @@ pub(super) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         .into_iter()
         .map(|(operation, tally)| {
             let severity = tally.severity();
-            let level = if named { Level::High } else { Level::Medium };
-            let confidence = scene.confidence(level, Reason::Repeated);
+            let confidence = if context.left_early > 0 {
+                scene.confidence(Level::Low, Reason::EndNotSeen)
+            } else {
+                let level = if named { Level::High } else { Level::Medium };
+                scene.confidence(level, Reason::Repeated)
+            };
             let cause = Cause::ConnectionPerRequest(context.clone());
             let disproof = Disproof::ReuseOneClient;
             tally.finding(cause, operation, severity, confidence, disproof)
@@ -161,11 +169,9 @@ fn needless<'s, 'a>(view: &'s View<'a>, used: &Use<'s, 'a>) -> Vec<Needless<'s, 
                 let id = conn(exchange);
                 let carried = busy.entry(id).or_default();
                 *carried -= 1;
-                // Whoever leaves in mid-reply spoils a connection that the server would have kept.
-                let kept = matches!(
-                    exchange.ending,
-                    Some(ReplyEnding::Complete | ReplyEnding::ClientLeft)
-                );
+                // A client that leaves in mid-reply spoils a connection that the server may have kept.
+                let spoiled = left_early(exchange);
+                let kept = exchange.ending == Some(ReplyEnding::Complete) || spoiled;
                 if kept && !exchange.closes_connection && *carried == 0 {
                     free.push(id);
                 } else {
@@ -206,6 +212,11 @@ fn marks<'s, 'a>(view: &'s View<'a>, used: &Use<'s, 'a>) -> Vec<(usize, Mark<'s,
     }
     marks.sort_by_key(|(event, _)| *event);
     marks
+}
+
+/// Whether the client broke off a reply to a message: whether the server would have ended it soon is not seen.
+fn left_early(exchange: &Exchange<'_>) -> bool {
+    exchange.is_message() && exchange.ending == Some(ReplyEnding::ClientLeft)
 }
 
 /// The client's connection; marks are made only of exchanges that have one.

@@ -103,6 +103,8 @@ pub enum Reason {
     NothingOnTheWire,
     /// Which layer used the time inside the process was not recorded.
     ProcessorTimeUnknown,
+    /// The client left before the reply's end: whether the end was near is not seen.
+    EndNotSeen,
     /// The recording is incomplete: what is missing may explain it.
     RecordingIncomplete,
 }

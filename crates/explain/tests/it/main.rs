@@ -37,6 +37,7 @@ fn every_cause_reason_and_disproof_is_shown_by_a_case() {
         late_delivery::nothing_on_the_wire(),
         late_delivery::incomplete(),
         transport::connection_per_request(),
+        transport::replies_left_early(),
         sessions::session_per_call(),
         sessions::discovery_repeated(),
         waits_for_get::held(Some("Bearer t"), 1),
@@ -57,8 +58,8 @@ fn every_cause_reason_and_disproof_is_shown_by_a_case() {
     shown.extend(all.iter().map(|f| format!("{:?}", f.disproof)));
     shown.sort();
     shown.dedup();
-    // 9 reasons and 10 experiments.
-    assert_eq!(shown.len(), 19, "{shown:?}");
+    // 10 reasons and 10 experiments.
+    assert_eq!(shown.len(), 20, "{shown:?}");
     for finding in &all {
         let json = serde_json::to_value(finding).unwrap();
         assert_eq!(json["code"], finding.cause.code());

@@ -44,6 +44,8 @@ pub(crate) enum Reply {
     Json(f64, f64),
     /// Server-sent events: head, result complete, end of the stream where it ended.
     Sse(f64, f64, Option<f64>),
+    /// Server-sent events: head, result complete; then the client goes away.
+    Left(f64, f64, f64),
     /// No body: head and end.
     Empty(f64),
     /// A head, then the server breaks off.
@@ -352,6 +354,11 @@ impl Script {
                 if let Some(end) = end {
                     self.reply_end(ex, end, ReplyEnding::Complete, &body(post), Vec::new());
                 }
+            }
+            Reply::Left(head, result, left) => {
+                self.head(ex, head, post.status, Some("text/event-stream"));
+                self.stream_event(ex, 0, result, answers());
+                self.reply_end(ex, left, ReplyEnding::ClientLeft, "", Vec::new());
             }
             Reply::Empty(at) => {
                 self.head(ex, at, post.status, None);

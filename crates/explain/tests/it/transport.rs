@@ -1,6 +1,6 @@
 //! Connections that are opened without need.
 
-use mcpace_explain::{Cause, ReplyKind};
+use mcpace_explain::{Cause, Level, ReplyKind, Severity};
 use mcpace_record::{Closer, Recording, Side};
 
 use crate::script::{Post, Reply, Script, call_tool, request};
@@ -43,6 +43,20 @@ fn sse(at: f64) -> Reply {
 
 pub(crate) fn connection_per_request() -> Recording {
     calls(json, Fate::ClosedBy(Closer::Client))
+}
+
+/// The client leaves each stream once it has the result (python-sdk #3281).
+pub(crate) fn replies_left_early() -> Recording {
+    let left = |at: f64| Reply::Left(at + 8.0, at + 9.0, at + 9.1);
+    calls(left, Fate::ClosedBy(Closer::Client))
+}
+
+#[test]
+fn replies_left_early_are_named_as_what_they_may_be() {
+    let found = found(&replies_left_early());
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].confidence.level, Level::Low);
+    assert_eq!(found[0].severity, Severity::Low);
 }
 
 #[test]
