@@ -111,6 +111,9 @@ async fn drive(connection: Connection, released: oneshot::Receiver<()>, link: We
             }
         }
     }
+    // A last reply, which may have announced this close, is read by a task that is ready before this one again.
+    tokio::task::yield_now().await;
+    meter.settle();
     if let Some(link) = link.upgrade() {
         link.back_ended(meter.conn());
     }

@@ -41,6 +41,8 @@ pub(super) struct Meter {
 #[derive(Default)]
 struct Closing {
     noted: bool,
+    /// When our own end of the socket was closed, while it is still open whose doing that was.
+    unsettled: Option<Nanos>,
     reset_by_peer: bool,
     /// Who asked for the close in words (`Connection: close`), whoever then shuts the socket first.
     declared: Option<Closer>,
@@ -170,18 +172,35 @@ impl Meter {
         self.sink.note(EventKind::ConnectionClosed { side: self.side, conn: self.conn, by, reason });
     }
 
+    /// Notes the close of our own end, now that everybody has said what they know of it.
+    pub(super) fn settle(&self) {
+        let mut closing = lock(&self.closing);
+        let Some(at) = closing.unsettled.take() else { return };
+        let by = closing.declared.unwrap_or(Closer::Instrument);
+        let reason = closing.reason.take();
+        self.sink.note_at(at, EventKind::ConnectionClosed { side: self.side, conn: self.conn, by, reason });
+    }
+
     fn closed(&self) {
         {
             let mut closing = lock(&self.closing);
             if !std::mem::replace(&mut closing.noted, true) {
-                let by = closing.declared.unwrap_or(Closer::Instrument);
-                let reason = closing.reason.take();
-                self.sink.note(EventKind::ConnectionClosed { side: self.side, conn: self.conn, by, reason });
+                closing.unsettled = Some(now());
             }
+        }
+        // The reply that announces a close may still be on its way to the exchange: see `back::drive`.
+        if self.side == Side::Front {
+            self.settle();
         }
         if let Some(waiting) = lock(&self.handover).take() {
             waiting.abandoned();
         }
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        self.settle();
     }
 }
 
