@@ -1,4 +1,7 @@
-"""A run on a terminal, against checked-in text: set MCPACE_UPDATE_SNAPSHOTS=1 to write it anew, then read the difference."""
+"""A run on a terminal, against checked-in text.
+
+Set MCPACE_UPDATE_SNAPSHOTS=1 to write it anew, then read the difference.
+"""
 
 from __future__ import annotations
 

@@ -95,6 +95,11 @@ def test_a_listing_that_ran_twice_is_no_tool() -> None:
     assert text.endswith("The server answered tools/list twice.")
 
 
+def test_a_client_that_leaves_replies_is_told_so() -> None:
+    text = words.explanation_for(finding("connection-per-request", {"requests": 9, "connections": 8, "left_early": 3}))
+    assert text.startswith("8 connections for 9 requests: the client broke off 3 replies before the end")
+
+
 def test_some_calls_only() -> None:
     text = words.explanation_for(finding("duplicate-request", {}, calls=2))
     assert text.startswith("2 of 5 calls were sent twice")

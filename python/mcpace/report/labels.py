@@ -67,6 +67,7 @@ REASONS: dict[str, str] = {
     "return-follows-end": "the call returned when the reply or its connection ended",
     "nothing-on-the-wire": "nothing on the wire says why",
     "processor-time-unknown": "which layer used the time in the process was not recorded",
+    "end-not-seen": "the client left before the reply's end, so whether the end was near is not known",
     "recording-incomplete": "the recording is incomplete, and what is missing may explain it",
 }
 """Why a finding is as sure as it is."""

@@ -134,6 +134,12 @@ def _connection_per_request(finding: Finding) -> str:
     closer = {"client": "the client", "server": "the server", "instrument": "the recorder"}.get(
         str(finding.context.get("closed_by"))
     )
+    left = _number(finding.context, "left_early")
+    if left:
+        return (
+            f"{seen}: the client broke off {count(left, 'reply', 'replies')} before the end, after which a connection "
+            f"can't be used again. Setting up new ones took {duration(finding.cost_s)} a call."
+        )
     why = f"{closer} closed those that could have been used again" if closer else "open ones stayed unused"
     return f"{seen}, though {why}: {duration(finding.cost_s)} a call for setting them up again."
 
