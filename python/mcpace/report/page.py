@@ -105,17 +105,42 @@ class Probed:
     note: str
 
 
-def overview(run: Run) -> list[tuple[str, list[tuple[str, list[Cell]]]]]:
-    """For each target its operations, each with a cell for every subject."""
+@dataclass(frozen=True)
+class Overview:
+    """The summary table: a column for each subject, or for each figure where there is one subject only."""
+
+    columns: list[str]
+    targets: list[tuple[str, list[tuple[str, list[Cell]]]]]
+    """For each target its operations with their cells."""
+    compares: bool
+
+
+def overview(run: Run) -> Overview:
+    """Every case of the run, once."""
     labels = subjects(run)
+    compares = len(labels) > 1
     table = []
     for target in targets(run):
         rows = []
         for operation in operations(run, target):
             cases = {case.subject.label(): case for case in cases_at(run, target, operation)}
-            rows.append((operation, [_cell(cases.get(label)) for label in labels]))
+            found = [cases.get(label) for label in labels]
+            rows.append((operation, [_cell(case) for case in found] if compares else _figures(found[0])))
         table.append((clean(target, 120), rows))
-    return table
+    return Overview([clean(label, 60) for label in labels] if compares else list(FIGURES), table, compares)
+
+
+FIGURES = ("cold", "median", "mean", "fastest", "slowest")
+
+
+def _figures(case: Case | None) -> list[Cell]:
+    cell = _cell(case)
+    if case is None or case.summary is None:
+        return [cell] + [Cell("", "", "missing", "")] * (len(FIGURES) - 1)
+    summary = case.summary
+    others = (summary.mean_s, summary.min_s, summary.max_s)
+    cold = Cell(duration(summary.first_s), "", "unknown", "")
+    return [cold, cell] + [Cell(duration(seconds), "", "unknown", "") for seconds in others]
 
 
 def _cell(case: Case | None) -> Cell:
