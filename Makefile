@@ -65,5 +65,5 @@ $(VENV)/.tools: requirements.txt scripts/doctor.py
 	@touch $@
 
 $(VENV)/.built: $(VENV)/.tools pyproject.toml $(RUST_SOURCES)
-	VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --locked --quiet
+	VIRTUAL_ENV="$(CURDIR)/$(VENV)" PATH="$(CURDIR)/$(BIN):$(PATH)" $(BIN)/maturin develop --release --locked --quiet --uv
 	@touch $@

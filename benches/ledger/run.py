@@ -188,7 +188,7 @@ def medians(recorder: _core.Recorder, stamps: list[tuple[int, int]]) -> dict[str
         recording.add_call("call", "wait", start, end)
     ledgers = recording.ledgers()
     parts = {name: statistics.median(item["parts"][name] for item in ledgers) / 1e6 for name in ledgers[0]["parts"]}
-    parts["total"] = statistics.median(item["end"] - item["start"] for item in ledgers) / 1e6
+    parts["total"] = statistics.median(item["end_ns"] - item["start_ns"] for item in ledgers) / 1e6
     return parts
 
 

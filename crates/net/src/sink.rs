@@ -131,6 +131,12 @@ impl Sink {
         ExchangeId(self.exchanges.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// How many exchanges there have been so far.
+    #[must_use]
+    pub fn exchanges(&self) -> u64 {
+        self.exchanges.load(Ordering::Relaxed) - 1
+    }
+
     /// A fresh call id.
     pub fn call(&self) -> CallId {
         CallId(self.calls.fetch_add(1, Ordering::Relaxed))

@@ -4,7 +4,6 @@
 //! is decided here. Whatever waits does so without the interpreter's lock and can be interrupted by Ctrl-C. The types as
 //! Python sees them are in `python/mcpace/_core.pyi`.
 
-mod client;
 mod json;
 mod problem;
 mod recorder;
@@ -20,8 +19,6 @@ mod _core {
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 
     #[pymodule_export]
-    use super::client::Client;
-    #[pymodule_export]
     use super::problem::{ClientProblem, EnvironmentProblem, Problem, UsageProblem};
     #[pymodule_export]
     use super::recorder::{Recorder, record_stdio};
@@ -34,7 +31,7 @@ mod _core {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("PROFILES", mcpace_target::Profile::ALL.map(|profile| profile.as_str()))?;
         module.add("REVISIONS", mcpace_wire::revision::Revision::ALL.map(|revision| revision.as_str()))?;
-        module.add("FINDINGS", mcpace_explain::CODES)?;
+        module.add("FINDINGS", mcpace_explain::Cause::CODES)?;
         module.add("VERSION", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from packaging.version import Version
+
 from mcpace.lab import adapters, releases
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.experiment import Row, new_run, prepare
@@ -82,8 +84,10 @@ def run(sdk: str, good: str, bad: str, target: Target, settings: Settings, progr
     Raises :class:`LabError` where an end can't be measured or both behave alike.
     """
     adapter = adapters.find(sdk)
-    between = [release.version for release in releases.between(adapter, good, bad)]
-    mending = between[0] == bad
+    between = [release.version for release in releases.between(adapter, good, bad, progress.preparing)]
+    mending = Version(bad) < Version(good)
+    # As published: the user may have left out a trailing zero.
+    good, bad = (between[-1], between[0]) if mending else (between[0], between[-1])
     options = {"sdk": sdk, "good": good, "bad": bad, "target": target.name, **settings.as_options()}
     result = new_run("bisect", options)
     result.bisection = Bisection(

@@ -42,7 +42,7 @@ def run(plan: Plan, progress: Progress) -> Run:
     Raises :class:`LabError` for a plan that can't be carried out at all (unknown SDK, version or target).
     """
     result = new_run("clients", {"subjects": list(plan.subjects), **plan.settings.as_options()})
-    resolved = [adapters.resolve(text) for text in plan.subjects]
+    resolved = [adapters.resolve(text, progress.preparing) for text in plan.subjects]
     try:
         ready = [prepare(subject, progress) for subject in resolved]
         for item in ready:

@@ -132,12 +132,13 @@ def _findings(facts: Facts, timed: list[Trial], warm: list[Trial]) -> list[Findi
 def _finding(
     facts: Facts, finding: dict[str, Any], affected: list[dict[str, Any]], costed: list[dict[str, Any]], trials: int
 ) -> Finding:
-    starts = {ledger["call"]: ledger["start"] for ledger in facts.ledgers}
+    starts = {ledger["call"]: ledger["start_ns"] for ledger in facts.ledgers}
     start = starts.get(affected[0]["call"], 0)
     result = Finding(
         code=finding["code"],
         severity=finding["severity"],
-        confidence=finding["confidence"],
+        confidence=finding["confidence"]["level"],
+        confidence_reason=finding["confidence"]["reason"],
         cost_s=_mean(cost["time_ns"] for cost in costed),
         cost_requests=statistics.fmean(cost["requests"] for cost in costed),
         cost_bytes=statistics.fmean(cost["bytes"] for cost in costed),
@@ -161,7 +162,7 @@ def _waterfall(facts: Facts, timed: list[Trial]) -> Waterfall | None:
     shape = facts.waterfalls[slowest.call]
     return Waterfall(
         trial=timed.index(slowest),
-        total_ms=(shape["end"] - shape["start"]) / 1e6,
+        total_ms=(shape["end_ns"] - shape["start_ns"]) / 1e6,
         exchanges=[_exchange(exchange) for exchange in shape["exchanges"]],
     )
 

@@ -139,6 +139,9 @@ class Finding(Model):
     code: str
     severity: Literal["high", "medium", "low"]
     confidence: str
+    """``high``, ``medium`` or ``low``."""
+    confidence_reason: str = ""
+    """Code of why it is no more and no less sure."""
     cost_s: float
     """Seconds a call, mean over the affected warm calls of this case."""
     cost_requests: float = 0.0

@@ -1,0 +1,120 @@
+//! `Recorder`: the proxy between any client and an HTTP server; and its sibling for stdio.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use mcpace_net::recorder::RecorderOptions;
+use mcpace_net::stdio_recorder::{ProcessEnd, StdioOptions, record_own_stdio};
+use mcpace_net::{NetError, Sink, SinkOptions};
+use mcpace_record::{Instrument, RecordingHead, Redactor};
+use pyo3::prelude::*;
+use url::Url;
+
+use crate::problem::{OrRaise, UsageProblem};
+use crate::recording::Recording;
+use crate::runtime::wait;
+
+/// The proxy between any client and an HTTP server, on threads of its own.
+#[pyclass(module = "mcpace._core", frozen)]
+pub(crate) struct Recorder {
+    running: mcpace_net::recorder::Recorder,
+    sink: Arc<Sink>,
+}
+
+#[pymethods]
+impl Recorder {
+    #[new]
+    #[pyo3(signature = (upstream, *, file=None, keep=true, port=0, body_limit=65536, extra_root=None, quickack=false))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn new(
+        py: Python<'_>,
+        upstream: &str,
+        file: Option<PathBuf>,
+        keep: bool,
+        port: u16,
+        body_limit: usize,
+        extra_root: Option<String>,
+        quickack: bool,
+    ) -> PyResult<Self> {
+        let url = parse_url(upstream)?;
+        let mut options = RecorderOptions::new(url);
+        options.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        options.extra_root = extra_root;
+        options.quickack = quickack;
+        py.detach(|| {
+            let sink = Sink::new(head(Instrument::Recorder, upstream), SinkOptions { keep, file, body_limit })?;
+            let running = mcpace_net::recorder::Recorder::start(options, Arc::clone(&sink))?;
+            Ok::<_, NetError>(Self { running, sink })
+        })
+        .or_raise()
+    }
+
+    /// Where the client should be pointed.
+    #[getter]
+    fn url(&self) -> &str {
+        self.running.url()
+    }
+
+    /// Whether writing the file failed.
+    #[getter]
+    fn failed(&self) -> bool {
+        self.sink.has_failed()
+    }
+
+    /// Exchanges seen so far.
+    #[getter]
+    fn exchanges(&self) -> u64 {
+        self.sink.exchanges()
+    }
+
+    /// What was seen so far, where it is kept.
+    fn recording(&self, py: Python<'_>) -> Recording {
+        Recording::new(py.detach(|| self.sink.recording()))
+    }
+
+    /// Waits until a signal comes.
+    fn wait(&self, py: Python<'_>) -> PyResult<()> {
+        wait(py, std::future::pending())
+    }
+
+    /// Ends it, completes the file, and returns what was seen.
+    fn stop(&self, py: Python<'_>) -> PyResult<Recording> {
+        py.detach(|| {
+            self.running.stop()?;
+            // A failed file is told by `failed`: what is in memory is whole all the same.
+            let _ = self.sink.finish();
+            Ok::<_, NetError>(Recording::new(self.sink.recording()))
+        })
+        .or_raise()
+    }
+}
+
+/// Runs a server between this process's stdin and stdout, recording; returns its exit code.
+#[pyfunction]
+#[pyo3(signature = (command, file, body_limit=65536))]
+pub(crate) fn record_stdio(py: Python<'_>, command: Vec<String>, file: PathBuf, body_limit: usize) -> PyResult<i32> {
+    let program = command.first().cloned().ok_or_else(|| UsageProblem::new_err("there is no command to run"))?;
+    py.detach(|| {
+        let options = SinkOptions { keep: false, file: Some(file), body_limit };
+        let sink = Sink::new(head(Instrument::StdioRecorder, &program), options)?;
+        let end = record_own_stdio(&StdioOptions::new(command), &sink);
+        sink.finish()?;
+        end.map(ProcessEnd::exit_code)
+    })
+    .or_raise()
+}
+
+/// Reads a URL that must be http or https.
+pub(crate) fn parse_url(text: &str) -> PyResult<Url> {
+    Url::parse(text).map_err(|error| UsageProblem::new_err(format!("{text:?} is not a usable URL: {error}")))
+}
+
+/// The first line of a recording that starts now.
+pub(crate) fn head(instrument: Instrument, upstream: &str) -> RecordingHead {
+    let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    // What is masked in the head need not be recognised again, so its seed need not be secret.
+    let upstream = Redactor::new(0).target(upstream).into_owned();
+    RecordingHead { instrument, started, mcpace: env!("CARGO_PKG_VERSION").to_owned(), upstream }
+}
