@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mcpace.report.html import render
-from mcpace.report.run import Run
+from mcpace.report.run import Ledger, Run, Summary
 from mcpace.report.verdict import verdict
 
 RUNS = Path(__file__).parents[1] / "fixtures" / "runs"
@@ -160,6 +160,28 @@ def test_every_picture_says_in_words_what_it_shows() -> None:
         if tag == "svg" and attributes.get("aria-hidden") != "true":
             assert attributes["aria-label"]
             assert attributes["role"] == "img"
+
+
+def test_stays_small_with_very_many_trials() -> None:
+    run = load("clients")
+    for case in run.cases:
+        case.trials_s *= 400
+    text = render(run)
+    assert len(text.encode()) <= LARGEST
+    assert "one dot for every 50 trials" in text
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, 1e-12, 1e9])
+def test_odd_figures_are_drawn(value: float) -> None:
+    run = load("clients")
+    for case in run.cases:
+        case.trials_s = [value] * len(case.trials_s)
+        case.summary = Summary.of(case.trials_s)
+        if case.ledger_s:
+            case.ledger_s = Ledger.model_validate(dict.fromkeys(case.ledger_s.parts(), value))
+        if case.waterfall:
+            case.waterfall.total_ms = value
+    parsed(render(run))
 
 
 def test_an_empty_run_renders() -> None:

@@ -100,6 +100,14 @@ def test_many_trials_go_on_below() -> None:
     assert sum(line.count("12.3") for line in lines) >= 41
 
 
+def test_very_many_trials_are_not_all_printed() -> None:
+    run = load("measure")
+    run.cases[0].trials_s = [0.0123] * 5000
+    text = printed(run, 80)
+    assert "more in the run's file" in text
+    assert len(text.splitlines()) < 60
+
+
 def _without_colour(text: str) -> str:
     from rich.text import Text
 

@@ -184,8 +184,16 @@ def _trials(cases: list[Case], operation: str) -> Chart:
         title,
         chart_lines,
         svg.axis(scale.ticks()) if timed else None,
-        "logarithmic scale" if timed and scale.logarithmic else "",
+        ", ".join(_remarks(cases, scale)) if timed else "",
     )
+
+
+def _remarks(cases: list[Case], scale: Scale) -> Iterator[str]:
+    if scale.logarithmic:
+        yield "logarithmic scale"
+    step = max(svg_trials.stride(case) for case in cases)
+    if step > 1:
+        yield f"one dot for every {step} trials"
 
 
 def ledgers(run: Run) -> list[tuple[str, list[Chart]]]:

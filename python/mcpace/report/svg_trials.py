@@ -10,6 +10,12 @@ from mcpace.report.run import Case
 from mcpace.report.scale import Scale
 
 HEIGHT = 28
+SHOWN_TRIALS = 40
+"""Dots of one row; of more trials every so manieth is drawn."""
+
+SAID_TRIALS = 12
+"""Trials that are told one by one in words."""
+
 RADIUS = 4.5
 SPREAD = (-4.0, 4.0, -1.5, 1.5)
 """Equal trials would hide each other: neighbours in time are drawn a little apart."""
@@ -26,7 +32,8 @@ def strip(case: Case, scale: Scale, baseline_s: float | None, *, kind: str) -> M
         parts.append(
             svg.upright(scale.percent(median), 3, HEIGHT - 3, f"median {kind}", f"warm median {duration(median)}")
         )
-    for number, trial in reversed(list(enumerate(case.trials_s))):  # the cold one on top
+    step = stride(case)
+    for number, trial in reversed(list(enumerate(case.trials_s))[::step]):  # the cold one on top
         cold = number == 0
         y = middle if cold else middle + SPREAD[(number - 1) % len(SPREAD)]
         title = f"trial {number + 1}{' (cold)' if cold else ''}: {duration(trial)}"
@@ -34,9 +41,17 @@ def strip(case: Case, scale: Scale, baseline_s: float | None, *, kind: str) -> M
     return svg.picture(HEIGHT, strip_words(case), parts, kind="strip")
 
 
+def stride(case: Case) -> int:
+    """Every how manieth trial is drawn."""
+    return max(1, -(-len(case.trials_s) // SHOWN_TRIALS))
+
+
 def strip_words(case: Case) -> str:
     """All of a row's figures in words."""
     if not case.trials_s:
         return "no trials"
+    if len(case.trials_s) > SAID_TRIALS and case.summary:
+        low, high = duration(case.summary.min_s), duration(case.summary.max_s)
+        return f"cold {duration(case.trials_s[0])}; {len(case.trials_s) - 1} warm from {low} to {high}"
     warm = ", ".join(duration(trial) for trial in case.trials_s[1:])
     return f"cold {duration(case.trials_s[0])}" + (f"; warm {warm}" if warm else "")

@@ -20,6 +20,8 @@ from mcpace.report.run import Case, Run
 STYLES = {Standing.MUCH_SLOWER: "bold red", Standing.MUCH_FASTER: "bold green", Standing.SAME: "dim"}
 GAP = "  "
 LONGEST_SUBJECT = 28
+MOST_LINES = 10
+"""Lines of trials that one case may take."""
 
 
 def lines(run: Run, target: str, width: int) -> Iterator[Text]:
@@ -97,8 +99,12 @@ def _row(case: Case, unit: Unit, columns: _Columns) -> Iterator[Text]:
     now = standing(case.change)
     line.append(GAP + change_words(case.change, short=columns.short), style=STYLES.get(now, ""))
     yield line
-    for chunk in chunks[1:]:
-        yield Text(" " * (2 + columns.subject + len(GAP) + columns.cold) + " │ " + " ".join(chunk))
+    indent = " " * (2 + columns.subject + len(GAP) + columns.cold) + " │ "
+    for chunk in chunks[1:MOST_LINES]:
+        yield Text(indent + " ".join(chunk))
+    left_out = sum(len(chunk) for chunk in chunks[MOST_LINES:])
+    if left_out:
+        yield Text(f"{indent}and {left_out} more in the run's file", style="dim")
 
 
 def _state(case: Case, width: int, columns: _Columns) -> Iterator[Text]:
