@@ -1,0 +1,252 @@
+"""adapter.toml, the subjects that users type, and the Python client program against a real server."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mcpace.lab import adapters, environments
+from mcpace.lab.adapters import load, load_all, parse_subject
+from mcpace.lab.environments import Environment
+from mcpace.lab.errors import AdapterProblem, UnknownName, Unsupported, UsageProblem
+from mcpace.lab.program import ClientProgram
+from mcpace.lab.releases import Exact, Newest
+
+MINIMAL = """
+format = 1
+name = "toy"
+title = "toy"
+[install]
+kind = "pypi"
+package = "toy"
+[client]
+command = ["{python}", "{adapter}/client.py", "{}"]
+transports = ["http"]
+"""
+
+SERVER = """
+import sys
+from mcp.server.fastmcp import FastMCP
+server = FastMCP("shop", host="127.0.0.1", port=int(sys.argv[1]), log_level="ERROR")
+@server.tool()
+def echo(text: str) -> str:
+    return text
+@server.tool()
+def fail() -> str:
+    raise ValueError("on purpose")
+server.run("streamable-http" if sys.argv[1] != "0" else "stdio")
+"""
+
+LIMIT_S = 30.0
+
+
+def write(folder: Path, text: str) -> Path:
+    place = folder / "toy"
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "adapter.toml").write_text(text)
+    return place
+
+
+def test_our_own_adapters_load() -> None:
+    python = load_all()["python"]
+    assert python.install.package == "mcp"
+    assert python.modes() == ["2026-07-28", "auto", "legacy"]
+
+
+def test_command_keeps_foreign_braces(tmp_path: Path) -> None:
+    adapter = load(write(tmp_path, MINIMAL))
+    environment = Environment(tmp_path, tmp_path / "bin" / "python", {})
+    assert adapter.client_command(environment) == (
+        str(tmp_path / "bin" / "python"),
+        f"{adapter.folder}/client.py",
+        "{}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("format = 1", "format = 2", "another format"),
+        ('name = "toy"', 'name = "tool"', "isn't that of its folder"),
+        ('"pypi"', '"rpm"', "unknown kind 'rpm'; known: pypi"),
+        ('package = "toy"', "package = 5", "package must be a str, not 5"),
+        ('["http"]', '"http"', "transports must be a list of strings"),
+        ('package = "toy"', 'package = "toy"\npython = "three"', "is no range of versions"),
+        ('package = "toy"', 'package = "toy"\nmargin_hours = true', "margin_hours must be a number"),
+        ("[install]", "[install", "can't be read"),
+    ],
+)
+def test_bad_files_are_named_with_their_key(tmp_path: Path, old: str, new: str, says: str) -> None:
+    assert old in MINIMAL
+    with pytest.raises(AdapterProblem) as caught:
+        load(write(tmp_path, MINIMAL.replace(old, new, 1)))
+    assert says in str(caught.value)
+    assert "adapter.toml" in str(caught.value)
+
+
+def test_the_variable_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, MINIMAL)
+    monkeypatch.setenv(adapters.ADAPTERS_VARIABLE, str(tmp_path))
+    assert list(load_all()) == ["toy"]
+    monkeypatch.setenv(adapters.ADAPTERS_VARIABLE, str(tmp_path / "nowhere"))
+    with pytest.raises(AdapterProblem, match="MCPACE_ADAPTERS"):
+        load_all()
+
+
+def test_subjects() -> None:
+    known = load_all()
+    exact = parse_subject("python@1.12.1:legacy", known)
+    assert isinstance(exact.selection, Exact)
+    assert (str(exact), exact.mode) == ("python@1.12.1:legacy", "legacy")
+    assert parse_subject("python", known).selection == Newest()
+    assert parse_subject("python@latest", known).selection == Newest()
+    assert parse_subject("python@1.x", known).selection == Newest(1)
+
+
+@pytest.mark.parametrize("text", ["python@", "python@1.0:", "python@one", "python@latest-1", "python@1.12.x"])
+def test_bad_versions_say_how_to_write_one(text: str) -> None:
+    with pytest.raises(UsageProblem, match=r"write (SDK@VERSION|a number)"):
+        parse_subject(text, load_all())
+
+
+@pytest.mark.parametrize(
+    ("text", "near"), [("pyton@1.0", "python"), ("Python@1.0", "python"), ("python@1.0:legasy", "legacy")]
+)
+def test_unknown_names_come_with_the_nearest(text: str, near: str) -> None:
+    with pytest.raises(UnknownName, match=f"did you mean {near}") as caught:
+        parse_subject(text, load_all())
+    assert caught.value.exit_code == 2
+
+
+@pytest.fixture(scope="module")
+def server_python() -> Path:
+    return environments.ensure(load_all()["python"], "1.30.0").python
+
+
+@pytest.fixture(scope="module")
+def server_url(server_python: Path) -> Iterator[str]:
+    """The SDK's own echo server on a free port."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    script = SERVER.replace('server.run("', 'print("up", flush=True)\nserver.run("', 1)
+    with subprocess.Popen([server_python, "-c", script, str(port)], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline() == "up\n"
+        try:
+            wait_for_port(port, server)
+            yield f"http://127.0.0.1:{port}/mcp"
+        finally:
+            server.terminate()
+
+
+def wait_for_port(port: int, server: subprocess.Popen[str]) -> None:
+    """Each try ends by itself: refused, or connected. A server that died ends the waiting."""
+    for _ in range(3_000):
+        assert server.poll() is None, "the server died"
+        with socket.socket() as probe:
+            probe.settimeout(LIMIT_S)
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        try:
+            server.wait(0.01)
+        except subprocess.TimeoutExpired:
+            continue
+    raise AssertionError("the server never listened")
+
+
+def client(version: str) -> ClientProgram:
+    adapter = load_all()["python"]
+    environment = environments.ensure(adapter, version)
+    return ClientProgram.start(adapter.client_command(environment), environment=environment)
+
+
+@pytest.mark.network
+@pytest.mark.parametrize("version", ["1.8.0", "1.9.4", "1.12.1", "1.14.0", "1.30.0", "2.0.0", "2.3.0"])
+def test_python_client_connects_again_and_again(version: str, server_url: str) -> None:
+    with client(version) as program:
+        assert program.version == version
+        for auth in ({"kind": "none"}, {"kind": "bearer", "token": "t"}, {"kind": "none"}):
+            connected = program.command({"cmd": "connect", "url": server_url, "auth": auth}, LIMIT_S)
+            assert connected.ok, connected
+            assert connected.result["server_name"] == "shop"
+            assert connected.end_ns > connected.start_ns > 0
+            listed = program.command({"cmd": "list_tools"}, LIMIT_S)
+            assert listed.result == {"tools": 2, "names": ["echo", "fail"], "more": False}
+            assert listed.start_ns >= connected.end_ns
+            called = program.command({"cmd": "call_tool", "name": "echo", "arguments": {"text": "hi"}}, LIMIT_S)
+            assert called.result == {"is_error": False, "text": "hi"}
+            failed = program.command({"cmd": "call_tool", "name": "fail", "arguments": {}}, LIMIT_S)
+            assert failed.ok and failed.result["is_error"] and "on purpose" in failed.result["text"]
+            assert program.command({"cmd": "disconnect"}, LIMIT_S).ok
+
+
+@pytest.mark.network
+@pytest.mark.parametrize("version", ["1.12.1", "2.3.0"])
+def test_python_client_over_stdio(version: str, server_python: Path) -> None:
+    with client(version) as program:
+        for _ in range(2):
+            command = [str(server_python), "-c", SERVER, "0"]
+            assert program.command({"cmd": "connect", "command": command}, LIMIT_S).ok
+            called = program.command({"cmd": "call_tool", "name": "echo", "arguments": {"text": "hi"}}, LIMIT_S)
+            assert called.result["text"] == "hi"
+            assert program.command({"cmd": "disconnect"}, LIMIT_S).ok
+
+
+@pytest.mark.network
+@pytest.mark.parametrize("version", ["1.9.4", "1.30.0", "2.3.0"])
+def test_python_client_goes_on_after_failures(version: str, server_url: str) -> None:
+    with client(version) as program:
+        nobody = {"cmd": "connect", "url": "http://127.0.0.1:1/mcp", "timeout_s": 10}
+        refused = program.command(nobody, LIMIT_S)
+        assert refused.error_kind == "connection" and refused.error_message
+        assert program.command({"cmd": "list_tools"}, LIMIT_S).error_kind == "protocol"
+        assert program.command({"cmd": "dance"}, LIMIT_S).error_kind == "protocol"
+        assert program.command({"cmd": "connect", "url": server_url}, LIMIT_S).ok
+
+
+@pytest.mark.network
+def test_python_client_tells_a_silent_server(server_url: str) -> None:
+    """A server that accepts and says nothing: the time limit, then business as usual."""
+    with socket.socket() as silent, client("1.30.0") as program:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/mcp"
+        answer = program.command({"cmd": "connect", "url": url, "timeout_s": 0.3}, LIMIT_S)
+        assert (answer.ok, answer.error_kind) == (False, "timeout")
+        assert program.command({"cmd": "connect", "url": server_url}, LIMIT_S).ok
+
+
+@pytest.mark.network
+def test_python_client_says_what_a_release_cannot_do(server_url: str) -> None:
+    with client("1.8.0") as program:
+        provider = program.command({"cmd": "provider", "url": server_url, "auth": {"kind": "oauth"}}, LIMIT_S)
+        assert provider.error_kind == "unsupported"
+        assert (
+            program.command({"cmd": "connect", "url": server_url, "mode": "auto"}, LIMIT_S).error_kind == "unsupported"
+        )
+    with pytest.raises(Unsupported, match="streamable HTTP"):
+        client("1.7.1")
+
+
+@pytest.mark.network
+@pytest.mark.parametrize(("mode", "revision"), [("legacy", "2025-11-25"), ("auto", "2025-11-25"), (None, "2025-11-25")])
+def test_python_client_modes(mode: str | None, revision: str, server_url: str) -> None:
+    with client("2.3.0") as program:
+        answer = program.command({"cmd": "connect", "url": server_url, "mode": mode}, LIMIT_S)
+        assert answer.result["protocol_version"] == revision
+        assert program.command({"cmd": "disconnect"}, LIMIT_S).ok
+        assert not program.command({"cmd": "connect", "url": server_url, "mode": "1999-01-01"}, LIMIT_S).ok
+
+
+def test_the_program_runs_on_old_syntax() -> None:
+    """Releases run on Python 3.10: what the program needs at run time has to exist there."""
+    folder = load_all()["python"].folder
+    for source in folder.glob("*.py"):
+        compile_for_310 = "import ast, sys; ast.parse(open(sys.argv[1]).read(), feature_version=(3, 10))"
+        subprocess.run([sys.executable, "-c", compile_for_310, source], check=True, timeout=LIMIT_S)
