@@ -43,9 +43,24 @@ impl Passing {
         open_since: &Arc<AtomicU64>,
     ) -> Arc<Self> {
         let observer = ReplyObserver::new(Arc::clone(sink), ex, content_type, true);
-        let state = State { head: Some(status), observer: Some(observer), waiting: Vec::new(), ended: None };
-        let (sink, stopping, open_since) = (Arc::clone(sink), Arc::clone(stopping), Arc::clone(open_since));
-        Arc::new(Self { sink, ex, stopping, open_since, state: Mutex::new(state) })
+        let state = State {
+            head: Some(status),
+            observer: Some(observer),
+            waiting: Vec::new(),
+            ended: None,
+        };
+        let (sink, stopping, open_since) = (
+            Arc::clone(sink),
+            Arc::clone(stopping),
+            Arc::clone(open_since),
+        );
+        Arc::new(Self {
+            sink,
+            ex,
+            stopping,
+            open_since,
+            state: Mutex::new(state),
+        })
     }
 
     /// A piece of the body was read from the server at `at`.
@@ -62,7 +77,11 @@ impl Passing {
     fn break_off(&self) {
         let mut state = lock(&self.state);
         let cut = self.stopping.load(Ordering::Relaxed);
-        let left = if cut { ReplyEnding::Cut } else { ReplyEnding::ClientLeft };
+        let left = if cut {
+            ReplyEnding::Cut
+        } else {
+            ReplyEnding::ClientLeft
+        };
         let (at, ending) = match state.ended {
             // The server had answered in full, but the client went before it got it.
             Some((at, ReplyEnding::Complete)) => (at, left),
@@ -92,12 +111,24 @@ impl Handover for Passing {
         let mut state = lock(&self.state);
         if let Some(status) = state.head.take() {
             let (side, ex, headers) = (Side::Front, self.ex, Vec::new());
-            self.sink.note_at(first, EventKind::ReplyHead { side, ex, status, headers });
+            self.sink.note_at(
+                first,
+                EventKind::ReplyHead {
+                    side,
+                    ex,
+                    status,
+                    headers,
+                },
+            );
         }
         state.catch_up();
-        let Some(observer) = &mut state.observer else { return true };
+        let Some(observer) = &mut state.observer else {
+            return true;
+        };
         observer.passed_at(last);
-        let Some((at, ending)) = state.ended else { return false };
+        let Some((at, ending)) = state.ended else {
+            return false;
+        };
         self.open_since.store(0, Ordering::Relaxed);
         if let Some(mut observer) = state.observer.take() {
             observer.end_passed(at, last, ending);
@@ -124,16 +155,29 @@ enum Source {
 
 impl ReplyBody {
     /// The server's body, passed on as it comes, at most `limit` bytes of it.
-    pub(super) fn streamed(body: Incoming, back: Arc<Meter>, passing: Arc<Passing>, limit: u64) -> Self {
+    pub(super) fn streamed(
+        body: Incoming,
+        back: Arc<Meter>,
+        passing: Arc<Passing>,
+        limit: u64,
+    ) -> Self {
         if body.is_end_stream() {
             passing.end(back.last_read(), ReplyEnding::Complete);
         }
-        Self { source: Source::Streamed { body, back }, passing, room: limit }
+        Self {
+            source: Source::Streamed { body, back },
+            passing,
+            room: limit,
+        }
     }
 
     /// A body that was read, or made, before; its end was told to `passing`.
     pub(super) fn whole(bytes: Bytes, passing: Arc<Passing>) -> Self {
-        Self { source: Source::Whole((!bytes.is_empty()).then_some(bytes)), passing, room: 0 }
+        Self {
+            source: Source::Whole((!bytes.is_empty()).then_some(bytes)),
+            passing,
+            room: 0,
+        }
     }
 }
 
@@ -141,11 +185,16 @@ impl Body for ReplyBody {
     type Data = Bytes;
     type Error = io::Error;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         let this = self.get_mut();
         let (body, back) = match &mut this.source {
             Source::Streamed { body, back } => (body, back),
-            Source::Whole(bytes) => return Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Source::Whole(bytes) => {
+                return Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes))));
+            }
         };
         let frame = match ready!(Pin::new(&mut *body).poll_frame(cx)) {
             Some(Ok(frame)) => frame,
@@ -161,7 +210,9 @@ impl Body for ReplyBody {
         if let Some(chunk) = frame.data_ref() {
             let Some(room) = this.room.checked_sub(chunk.len() as u64) else {
                 this.passing.end(now(), ReplyEnding::Cut);
-                return Poll::Ready(Some(Err(io::Error::other("the reply's body is larger than the recorder's limit"))));
+                return Poll::Ready(Some(Err(io::Error::other(
+                    "the reply's body is larger than the recorder's limit",
+                ))));
             };
             this.room = room;
             this.passing.take(back.last_read(), chunk.clone());
@@ -182,7 +233,9 @@ impl Body for ReplyBody {
     fn size_hint(&self) -> SizeHint {
         match &self.source {
             Source::Streamed { body, .. } => body.size_hint(),
-            Source::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
+            Source::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64))
+            }
         }
     }
 }

@@ -39,8 +39,17 @@ pub(super) struct BackHead {
 impl Outgoing {
     pub(super) fn new(sink: &Arc<Sink>, ex: ExchangeId, content_type: &str) -> Arc<Self> {
         let observer = RequestObserver::new(Arc::clone(sink), ex, Side::Front, content_type);
-        let state = State { head: None, observer: Some(observer), waiting: Vec::new(), ended: None };
-        Arc::new(Self { sink: Arc::clone(sink), ex, state: Mutex::new(state) })
+        let state = State {
+            head: None,
+            observer: Some(observer),
+            waiting: Vec::new(),
+            ended: None,
+        };
+        Arc::new(Self {
+            sink: Arc::clone(sink),
+            ex,
+            state: Mutex::new(state),
+        })
     }
 
     /// The request is about to be written to `head.conn`.
@@ -72,7 +81,9 @@ impl Outgoing {
 impl State {
     fn catch_up(&mut self) {
         if let Some(observer) = &mut self.observer {
-            self.waiting.drain(..).for_each(|chunk| observer.read(&chunk));
+            self.waiting
+                .drain(..)
+                .for_each(|chunk| observer.read(&chunk));
         }
     }
 }
@@ -80,12 +91,29 @@ impl State {
 impl Handover for Outgoing {
     fn flushed(&self, first: Nanos, last: Nanos) -> bool {
         let mut state = lock(&self.state);
-        if let Some(BackHead { conn, method, target }) = state.head.take() {
+        if let Some(BackHead {
+            conn,
+            method,
+            target,
+        }) = state.head.take()
+        {
             let (side, ex, headers) = (Side::Back, self.ex, Vec::new());
-            self.sink.note_at(first, EventKind::RequestHead { side, conn, ex, method, target, headers });
+            self.sink.note_at(
+                first,
+                EventKind::RequestHead {
+                    side,
+                    conn,
+                    ex,
+                    method,
+                    target,
+                    headers,
+                },
+            );
         }
         state.catch_up();
-        let Some(ended) = state.ended else { return false };
+        let Some(ended) = state.ended else {
+            return false;
+        };
         if let Some(observer) = state.observer.take() {
             observer.end(ended, Some(last));
         }
@@ -115,9 +143,18 @@ enum Source {
 
 impl RequestBody {
     /// The client's body, passed on as it comes, at most `limit` bytes of it.
-    pub(super) fn streamed(body: Incoming, front: Arc<Meter>, outgoing: Arc<Outgoing>, limit: u64) -> Self {
+    pub(super) fn streamed(
+        body: Incoming,
+        front: Arc<Meter>,
+        outgoing: Arc<Outgoing>,
+        limit: u64,
+    ) -> Self {
         let empty = body.is_end_stream();
-        let body = Self { source: Source::Streamed { body, front }, outgoing, room: limit };
+        let body = Self {
+            source: Source::Streamed { body, front },
+            outgoing,
+            room: limit,
+        };
         if empty {
             body.end();
         }
@@ -127,7 +164,11 @@ impl RequestBody {
     /// A body that was read before; its observer has seen it.
     pub(super) fn whole(bytes: Bytes, outgoing: Arc<Outgoing>) -> Self {
         let room = bytes.len() as u64;
-        Self { source: Source::Whole((!bytes.is_empty()).then_some(bytes)), outgoing, room }
+        Self {
+            source: Source::Whole((!bytes.is_empty()).then_some(bytes)),
+            outgoing,
+            room,
+        }
     }
 
     fn end(&self) {
@@ -142,11 +183,16 @@ impl Body for RequestBody {
     type Data = Bytes;
     type Error = io::Error;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         let this = self.get_mut();
         let body = match &mut this.source {
             Source::Streamed { body, .. } => body,
-            Source::Whole(bytes) => return Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Source::Whole(bytes) => {
+                return Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes))));
+            }
         };
         let frame = match ready!(Pin::new(&mut *body).poll_frame(cx)) {
             Some(Ok(frame)) => frame,
@@ -159,7 +205,9 @@ impl Body for RequestBody {
         let ended = body.is_end_stream();
         if let Some(chunk) = frame.data_ref() {
             let Some(room) = this.room.checked_sub(chunk.len() as u64) else {
-                return Poll::Ready(Some(Err(io::Error::other("the request's body is larger than the recorder's limit"))));
+                return Poll::Ready(Some(Err(io::Error::other(
+                    "the request's body is larger than the recorder's limit",
+                ))));
             };
             this.room = room;
             this.outgoing.take(chunk.clone());
@@ -180,7 +228,9 @@ impl Body for RequestBody {
     fn size_hint(&self) -> SizeHint {
         match &self.source {
             Source::Streamed { body, .. } => body.size_hint(),
-            Source::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
+            Source::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64))
+            }
         }
     }
 }

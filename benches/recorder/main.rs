@@ -1,0 +1,221 @@
+//! What the recorder costs: added latency, exchanges a second, memory of open streams. See README.md.
+//!
+//! Direct and recorded exchanges alternate in one run, so that drift of the machine hits both alike. Nothing is asserted:
+//! a benchmark prints, people judge.
+
+mod peer;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mcpace_net::recorder::{Recorder, RecorderOptions};
+use mcpace_net::{Sink, SinkOptions};
+use mcpace_record::{Instrument, RecordingHead};
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+const ROUNDS: usize = 20_000;
+const WARM_UP: usize = 2_000;
+const THROUGHPUT_TIME: Duration = Duration::from_secs(3);
+
+fn main() -> Outcome<()> {
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench")
+        .collect();
+    match arguments
+        .iter()
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .as_slice()
+    {
+        [] => {
+            latency()?;
+            throughput()?;
+            streams(10_000)
+        }
+        ["latency"] => latency(),
+        ["throughput"] => throughput(),
+        ["streams", count] => streams(count.parse()?),
+        // The other side of `streams`, in a process of its own so that its memory isn't counted.
+        ["peer", count] => peer::hold_streams(count.parse()?),
+        _ => Err("usage: recorder [latency | throughput | streams COUNT]".into()),
+    }
+}
+
+/// The median of single exchanges on one kept-alive connection, direct and through the recorder by turns.
+fn latency() -> Outcome<()> {
+    let upstream = peer::null_server()?;
+    let folder = tempfile::tempdir()?;
+    let kinds = [
+        ("kept in memory", true, None),
+        (
+            "written to a file",
+            false,
+            Some(folder.path().join("recording")),
+        ),
+    ];
+    for (name, keep, file) in kinds {
+        let recorder = record(
+            &upstream,
+            SinkOptions {
+                keep,
+                file,
+                ..SinkOptions::default()
+            },
+        )?;
+        let mut direct = Caller::connect(&upstream)?;
+        let mut recorded = Caller::connect(recorder.url())?;
+        let (mut without, mut with) = (Vec::new(), Vec::new());
+        for round in 0..ROUNDS + WARM_UP {
+            let (one, other) = (direct.exchange()?, recorded.exchange()?);
+            if round >= WARM_UP {
+                without.push(one);
+                with.push(other);
+            }
+        }
+        let (without, with) = (median(&mut without), median(&mut with));
+        println!(
+            "latency, {name}: direct {:.1} µs, recorded {:.1} µs, added {:.1} µs ({:.2} x)",
+            micros(without),
+            micros(with),
+            micros(with) - micros(without),
+            micros(with) / micros(without),
+        );
+    }
+    Ok(())
+}
+
+/// Closed loop of 32 connections on one thread; generator, null server and recorder share the machine.
+fn throughput() -> Outcome<()> {
+    let upstream = peer::null_server()?;
+    let folder = tempfile::tempdir()?;
+    let kinds = [
+        ("recorded, discarded", false, None),
+        (
+            "recorded, written to a file",
+            false,
+            Some(folder.path().join("recording")),
+        ),
+    ];
+    for (name, keep, file) in kinds {
+        let direct = peer::closed_loop(&upstream, 32, THROUGHPUT_TIME)?;
+        let recorder = record(
+            &upstream,
+            SinkOptions {
+                keep,
+                file,
+                ..SinkOptions::default()
+            },
+        )?;
+        let recorded = peer::closed_loop(recorder.url(), 32, THROUGHPUT_TIME)?;
+        recorder.stop()?;
+        println!(
+            "throughput, {name}: direct {direct:.0}/s, recorded {recorded:.0}/s ({:.2} x)",
+            recorded / direct
+        );
+    }
+    Ok(())
+}
+
+/// The recorder's resident memory with `count` event streams open through it, each after its first event.
+fn streams(count: usize) -> Outcome<()> {
+    // Two sockets a stream here, and some files beside them.
+    let possible = usize::try_from(peer::raise_file_limit().saturating_sub(200) / 2)?;
+    if count > possible {
+        println!("streams: the limit of open files allows only {possible}");
+    }
+    let count = count.min(possible);
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(["peer", &count.to_string()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut told = BufReader::new(child.stdout.take().ok_or("the peer has no output")?);
+    let mut line = String::new();
+    told.read_line(&mut line)?;
+    let recorder = record(line.trim(), SinkOptions::default())?;
+    let before = resident_bytes()?;
+    writeln!(
+        child.stdin.as_mut().ok_or("the peer has no input")?,
+        "{}",
+        recorder.url()
+    )?;
+    line.clear();
+    told.read_line(&mut line)?;
+    let after = resident_bytes()?;
+    println!(
+        "streams: {} open, resident {:.0} MB before, {:.0} MB with them, {:.1} kB each",
+        line.trim(),
+        before / 1e6,
+        after / 1e6,
+        (after - before) / 1e3 / count as f64,
+    );
+    drop(child.stdin.take());
+    child.wait()?;
+    Ok(())
+}
+
+fn record(upstream: &str, options: SinkOptions) -> Outcome<Recorder> {
+    let head = RecordingHead {
+        instrument: Instrument::Recorder,
+        started: String::new(),
+        mcpace: env!("CARGO_PKG_VERSION").to_owned(),
+        upstream: upstream.to_owned(),
+    };
+    let sink: Arc<Sink> = Sink::new(head, options)?;
+    Ok(Recorder::start(
+        RecorderOptions::new(upstream.parse()?),
+        sink,
+    )?)
+}
+
+/// One kept-alive connection with blocking calls: the least that a client can cost.
+struct Caller {
+    stream: TcpStream,
+    request: Vec<u8>,
+    reply: Vec<u8>,
+}
+
+impl Caller {
+    fn connect(url: &str) -> Outcome<Self> {
+        let url: url::Url = url.parse()?;
+        let stream = TcpStream::connect(url.socket_addrs(|| None)?.as_slice())?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+        Ok(Self {
+            stream,
+            request: peer::request(&url),
+            reply: vec![0; peer::reply().len()],
+        })
+    }
+
+    fn exchange(&mut self) -> Outcome<Duration> {
+        let start = Instant::now();
+        self.stream.write_all(&self.request)?;
+        // The recorder changes no byte of this reply.
+        self.stream.read_exact(&mut self.reply)?;
+        Ok(start.elapsed())
+    }
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+fn resident_bytes() -> Outcome<f64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .ok_or("no VmRSS in /proc/self/status")?;
+    Ok(line.trim().trim_end_matches(" kB").parse::<f64>()? * 1024.0)
+}
