@@ -56,7 +56,7 @@ pub struct Finding {
 pub enum Severity {
     /// Waste that is hardly felt.
     Low,
-    /// At least 100 ms in a typical call, or needless requests.
+    /// At least 100 ms in a typical call, or a request that is sent twice.
     Medium,
     /// At least 1 s in a typical call, or wrong: a tool that runs twice.
     High,

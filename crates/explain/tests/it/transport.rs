@@ -88,6 +88,20 @@ fn a_connection_that_carries_an_open_stream_is_not_free() {
 }
 
 #[test]
+fn a_connection_that_was_free_and_is_busy_again_is_not_free() {
+    let mut script = Script::recorder();
+    (1..6).for_each(|conn| script.accept(conn, conn as f64 * 10.0 + 9.9));
+    script.post(call_tool(20.0, 1, Reply::Json(21.0, 22.0)));
+    for (id, conn) in (2..).zip([1, 2, 3, 4, 5]) {
+        let at = 10.0 * id as f64 + 5.0;
+        let held = Reply::Sse(at + 1.0, at + 2.0, Some(at + 5000.0));
+        let call = call_tool(at, id, held);
+        script.post(Post { conn, ..call });
+    }
+    assert_eq!(codes(&script.recording()), [""; 0]);
+}
+
+#[test]
 fn one_more_connection_beside_the_servers_stream_is_healthy() {
     let mut script = Script::recorder();
     script.accept(1, 0.0);
