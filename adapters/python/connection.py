@@ -326,7 +326,9 @@ def not_connected() -> Outcome:
 def failed(start_ns: int, error: BaseException, end_ns: int | None = None) -> Outcome:
     end_ns = monotonic_ns() if end_ns is None else end_ns
     cause = first_cause(error)
-    message = f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
+    # The first line: what follows it is a link to somebody's manual.
+    said = str(cause).strip().partition("\n")[0]
+    message = f"{type(cause).__name__}: {said}" if said else type(cause).__name__
     return Outcome(start_ns, end_ns, error=Failure(kind_of(cause), message))
 
 
