@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import select
 import sys
 import threading
 from pathlib import Path
@@ -27,11 +29,15 @@ def start(body: str, limit_s: float = AMPLE_S) -> ClientProgram:
 
 
 def gone(pid: int) -> bool:
-    """Whether a process has ended; a zombie that init has yet to reap counts."""
+    """Whether a process ends; what got SIGKILL may need a moment. A zombie that init has yet to reap counts."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
-    except (FileNotFoundError, ProcessLookupError):
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
         return True
+    try:
+        return bool(select.select([handle], [], [], AMPLE_S)[0])
+    finally:
+        os.close(handle)
 
 
 def child_pid(program: ClientProgram) -> int:
