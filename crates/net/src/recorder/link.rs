@@ -49,7 +49,8 @@ pub(super) async fn serve(stream: TcpStream, address: SocketAddr, shared: Arc<Sh
     let link = Link::new(shared, meter);
     let service = {
         let link = Arc::clone(&link);
-        service_fn(move |request| exchange::pass(Arc::clone(&link), request))
+        // Boxed, so that a long stream doesn't keep the room of the steps before it.
+        service_fn(move |request| Box::pin(exchange::pass(Arc::clone(&link), request)))
     };
     let mut http = http1::Builder::new();
     http.preserve_header_case(true).auto_date_header(false);

@@ -231,7 +231,8 @@ async fn it_is_no_open_proxy() {
 #[tokio::test]
 async fn limits_end_what_does_not_end_by_itself() {
     let short = Duration::from_millis(30);
-    let cases: [(&str, fn(&mut RecorderOptions, Duration)); 3] = [
+    type SetLimit = fn(&mut RecorderOptions, Duration);
+    let cases: [(&str, SetLimit); 3] = [
         ("GET /mcp HT", |o, d| o.head_limit = d),
         ("", |o, d| o.idle_limit = d),
         ("GET", |o, d| o.exchange_limit = d),
