@@ -81,6 +81,14 @@ impl Negotiation<'_> {
                 // What `initialize` came to says more than that there is no stream either.
                 self.http_sse(Revision::V2024_11_05).await.map_err(|_| error)
             }
+            // A slow starter: it answered the question for its era too late, and is modern.
+            Err(Refused::For(ClientError::Rpc { code: code::UNSUPPORTED_PROTOCOL_VERSION, .. }))
+                if self.options.revision.is_none() =>
+            {
+                let info = self.discover(&link, Revision::LATEST).await?;
+                let verdict = Verdict::Modern(info.revision);
+                Ok((link, info, verdict))
+            }
             Err(Refused::For(error)) => Err(error),
         }
     }

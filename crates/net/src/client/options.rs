@@ -39,6 +39,10 @@ pub struct ClientOptions {
     pub probe_limit: Duration,
     /// How long a stdio server may take to end after its stdin was closed, and again after SIGTERM.
     pub shutdown_limit: Duration,
+    /// How long an operation waits, before it begins, for the stream of the last reply to end, so that its connection
+    /// can be used again: most servers end it right after the result, in a write of its own. A stream that stays open
+    /// longer is left to the background, and a new connection is opened.
+    pub settle_limit: Duration,
     /// Ask the server to tell how long its layers took (`_meta` key `dev.mcpace/timing`).
     pub server_timing: bool,
     /// Hold the standalone GET stream of the legacy revisions open beside the calls.
@@ -56,8 +60,9 @@ impl Default for ClientOptions {
             auth: Auth::None,
             limit: Duration::from_secs(60),
             connect_limit: Duration::from_secs(10),
-            probe_limit: Duration::from_secs(5),
+            probe_limit: Duration::from_secs(10),
             shutdown_limit: Duration::from_secs(2),
+            settle_limit: Duration::from_millis(20),
             server_timing: false,
             standalone_get: false,
             extra_root: None,

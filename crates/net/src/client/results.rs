@@ -99,6 +99,10 @@ pub(super) fn read<T: DeserializeOwned>(method: &str, result: &RawValue) -> Resu
         method: method.to_owned(),
         reason: quoted(&error.to_string()),
     };
+    // serde would take an array for an object whose members all have defaults.
+    if !result.get().starts_with('{') {
+        return Err(ClientError::BadReply { method: method.to_owned(), reason: "its result is no object".to_owned() });
+    }
     let kind: Kind = serde_json::from_str(result.get()).map_err(bad)?;
     match kind.result_type.as_deref() {
         None | Some("complete") => serde_json::from_str(result.get()).map_err(bad),

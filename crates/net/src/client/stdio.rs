@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{ExitStatus, Stdio as Pipe};
 use std::os::unix::process::ExitStatusExt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use mcpace_record::{Body, EventKind, LineFrom, MessageNote, Nanos, Side, digest};
@@ -48,6 +48,8 @@ struct Shared {
     /// `None` once it is closed.
     stdin: AsyncMutex<Option<ChildStdin>>,
     stderr_end: Mutex<Vec<u8>>,
+    /// The limit, once a line was longer.
+    oversized: OnceLock<usize>,
     /// How many of stdout and stderr are still being read.
     open: watch::Sender<u8>,
 }
@@ -75,6 +77,7 @@ impl Stdio {
             router: Router::default(),
             stdin: AsyncMutex::new(stdin),
             stderr_end: Mutex::default(),
+            oversized: OnceLock::new(),
             open: watch::Sender::new(2),
         });
         let (tell, ended) = watch::channel(None);
@@ -133,6 +136,9 @@ impl Stdio {
 
     /// What its end looks like to a request that got no answer.
     async fn gone(&self, method: &str) -> ClientError {
+        if let Some(limit) = self.shared.oversized.get() {
+            return ClientError::TooLarge { what: "a line of the server", limit: *limit };
+        }
         let mut ended = self.ended.clone();
         let status = tokio::time::timeout(LAST_LINES, ended.wait_for(Option::is_some)).await;
         let status = status.ok().and_then(|status| status.ok().and_then(|status| *status));
@@ -190,7 +196,11 @@ async fn read_stdout(shared: &Shared, mut stdout: impl AsyncRead + Unpin, limit:
             match decoder.next_line() {
                 Ok(Some(line)) => shared.received(at, began.take().unwrap_or(at), &line).await,
                 Ok(None) => break,
-                Err(error) => return shared.router.close(error.to_string()),
+                Err(lines::LineError::TooLong { limit }) => {
+                    // Set before anybody hears of the end, so that they hear of the reason too.
+                    shared.oversized.get_or_init(|| limit);
+                    return shared.router.close("it wrote a line past the limit");
+                }
             }
         }
         began = decoder.is_mid_line().then(|| began.unwrap_or(at));

@@ -38,8 +38,6 @@ pub(crate) use fetch::{Fetch, Fetched};
 pub(crate) use legacy_sse::LegacySse;
 pub(crate) use reply::{Other, Reply};
 
-/// How long a reply's stream may still be ending before the next operation opens another connection.
-const GRACE: Duration = Duration::from_millis(20);
 /// Reply streams that are read on in the background at most; the oldest is given up for a new one.
 const MOST_OPEN: usize = 8;
 /// Bytes that the rest of a reply may have, after its result.
@@ -61,6 +59,7 @@ pub(crate) struct Http {
     /// The reply stream that was last sent to the background: until when to wait for its end, and how to hear of it.
     ending: Mutex<Option<(Instant, oneshot::Receiver<()>)>>,
     drain_limit: Duration,
+    settle_limit: Duration,
 }
 
 /// What background tasks share with the client.
@@ -107,6 +106,7 @@ impl Http {
             background: Mutex::default(),
             ending: Mutex::default(),
             drain_limit: options.limit,
+            settle_limit: options.settle_limit,
         })
     }
 
@@ -145,8 +145,7 @@ impl Http {
         self.inner.tell(message, self.inner.endpoint()).await
     }
 
-    /// Waits a moment for the end of the last reply's stream, so that its connection can be used again. Most servers end
-    /// the stream right after the result, in a write of its own; a new connection for that would be the client's fault.
+    /// Waits a moment for the end of the last reply's stream: see [`ClientOptions::settle_limit`].
     pub(crate) async fn settle(&self) {
         let ending = lock(&self.ending).take();
         if let Some((until, ended)) = ending {
@@ -200,7 +199,7 @@ impl Http {
     fn drain(&self, mut open: OpenReply) {
         let inner = Arc::clone(&self.inner);
         let (ended, hears) = oneshot::channel();
-        *lock(&self.ending) = Some((Instant::now() + GRACE, hears));
+        *lock(&self.ending) = Some((Instant::now() + self.settle_limit, hears));
         let limit = self.drain_limit;
         self.keep_task(Task::spawn(async move {
             let most = open.bytes().saturating_add(REST_LIMIT);

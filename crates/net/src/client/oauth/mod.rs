@@ -299,10 +299,9 @@ async fn register(
     if let Some(client) = &options.registered {
         return Ok(request::known(client, metadata));
     }
-    if let Some((uri, client)) = memory.clients.get(&metadata.issuer) {
-        if uri == redirect_uri {
-            return Ok(client.clone());
-        }
+    let kept = memory.clients.get(&metadata.issuer).filter(|(uri, _)| uri == redirect_uri);
+    if let Some((_, client)) = kept {
+        return Ok(client.clone());
     }
     let endpoint = metadata.registration_endpoint.as_ref().ok_or(OAuthError::NoRegistration)?;
     let mut headers = HeaderMap::new();

@@ -1,0 +1,109 @@
+//! The client against the scripted targets: bearer tokens, OAuth, sessions, TLS, the servers' own timing.
+
+use std::time::Duration;
+
+use mcpace_net::client::{Auth, ClientOptions, OAuthOptions, Secret};
+use mcpace_record::EventKind;
+use mcpace_target::{Faults, Options, Profile, Target};
+use mcpace_wire::Revision;
+use serde_json::json;
+
+use crate::client_support::*;
+
+async fn target(options: Options) -> Target {
+    Target::start(options).await.unwrap()
+}
+
+fn oauth() -> ClientOptions {
+    ClientOptions { auth: Auth::OAuth(OAuthOptions::default()), ..options() }
+}
+
+/// Connects, lists and calls; everything must go well.
+async fn goes_well(target: &Target, options: ClientOptions) -> std::sync::Arc<mcpace_net::Sink> {
+    let (mut client, sink) = client_with(target.url(), options);
+    client.connect().await.unwrap();
+    assert!(client.list_tools().await.unwrap().iter().any(|tool| tool.name == "greet"));
+    let result = client.call_tool_with("greet", &json!({ "name": "Ada" })).await.unwrap();
+    assert!(result.result.get().contains("Ada"), "{:?}", result.result);
+    client.disconnect().await;
+    sink
+}
+
+#[tokio::test]
+async fn every_revision_is_spoken_and_the_servers_timing_is_told() {
+    let target = target(Options::new(Profile::Simple)).await;
+    for revision in Revision::ALL {
+        let options = ClientOptions { revision: Some(revision), server_timing: true, ..options() };
+        let (mut client, _) = client_with(target.url(), options);
+        assert_eq!(client.connect().await.unwrap().revision, revision);
+        let result = client.call_tool_with("greet", &json!({ "name": "Ada" })).await.unwrap();
+        assert!(result.timing.is_some(), "{revision}");
+        client.disconnect().await;
+    }
+    let sink = goes_well(&target, options()).await;
+    assert_eq!(connections(&sink), 1);
+}
+
+#[tokio::test]
+async fn tls_is_spoken_with_a_certificate_that_the_caller_trusts() {
+    let target = target(Options { tls: true, ..Options::new(Profile::Simple) }).await;
+    let extra_root = target.certificate_pem().map(str::to_owned);
+    let sink = goes_well(&target, ClientOptions { extra_root, ..options() }).await;
+    assert_eq!(count(&sink, |kind| matches!(kind, EventKind::TlsReady { .. })), 1);
+    let (mut client, _) = client_with(target.url(), options());
+    assert_eq!(client.connect().await.unwrap_err().code(), "tls");
+}
+
+#[tokio::test]
+async fn a_bearer_token_is_sent_and_never_recorded() {
+    let token = Some(mcpace_target::Secret::new("TOPSECRET"));
+    let target = target(Options { bearer_token: token, ..Options::new(Profile::Github) }).await;
+    let auth = Auth::Bearer(Secret::new("TOPSECRET"));
+    let sink = goes_well(&target, ClientOptions { auth, ..options() }).await;
+    assert!(!serde_json::to_string(sink.recording().events()).unwrap().contains("TOPSECRET"));
+    for auth in [Auth::None, Auth::Bearer(Secret::new("wrong"))] {
+        let (mut client, _) = client_with(target.url(), ClientOptions { auth, ..options() });
+        let error = client.connect().await.unwrap_err();
+        assert_eq!(error.code(), "refused");
+        assert!(!error.to_string().contains("wrong"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn oauth_goes_from_a_401_to_a_token_once_and_keeps_it_over_sessions() {
+    let target = target(Options { hold: Duration::from_millis(50), ..Options::new(Profile::Notion) }).await;
+    let (mut client, sink) = client_with(target.url(), ClientOptions { standalone_get: true, ..oauth() });
+    for _ in 0..2 {
+        client.connect().await.unwrap();
+        client.list_tools().await.unwrap();
+        client.call_tool_with("greet", &json!({ "name": "Ada" })).await.unwrap();
+        client.disconnect().await;
+    }
+    let counters = target.counters();
+    assert_eq!((counters.registrations, counters.authorizations, counters.tokens_issued), (1, 1, 1));
+    assert_eq!(counters.unauthorized, 1);
+    assert_eq!(counters.tools.get("greet"), Some(&2));
+    let text = serde_json::to_string(sink.recording().events()).unwrap();
+    assert!(text.contains("code_challenge=") && text.contains("[redacted "));
+    assert!(text.contains("Bearer [redacted "));
+}
+
+#[tokio::test]
+async fn an_expired_token_is_renewed_without_asking_for_consent_again() {
+    let short = Options { hold: Duration::ZERO, token_lifetime: Duration::from_secs(1), ..Options::new(Profile::Notion) };
+    let target = target(short).await;
+    goes_well(&target, oauth()).await;
+    let counters = target.counters();
+    assert_eq!(counters.authorizations, 1);
+    assert!(counters.tokens_issued > 1, "{counters:?}");
+}
+
+#[tokio::test]
+async fn refused_consent_is_told_as_such() {
+    let faults = Faults::parse(["consent-refused"]).unwrap();
+    let target = target(Options { faults, ..Options::new(Profile::Notion) }).await;
+    let (mut client, _) = client_with(target.url(), oauth());
+    let error = client.connect().await.unwrap_err();
+    assert_eq!(error.code(), "oauth-denied");
+    assert!(error.to_string().contains("access_denied"), "{error}");
+}
