@@ -77,7 +77,7 @@ fn endpoint(target: &str) -> Result<Endpoint, Box<dyn Error>> {
         Some(command) => {
             let mut words = command.split_whitespace().map(Into::into);
             let program = words.next().ok_or("stdio: names no program")?;
-            Ok(Endpoint::Stdio { program, args: words.collect() })
+            Ok(Endpoint::Stdio { program, args: words.collect(), environment: Vec::new() })
         }
         None => Ok(Endpoint::Http(target.parse()?)),
     }

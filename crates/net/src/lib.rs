@@ -4,11 +4,14 @@
 //! Design constraint: no reply is held back and nothing is judged here. Stamps are taken where bytes are read from or
 //! handed to a socket; parsing, redaction and writing follow after the bytes have been passed on.
 
+pub mod client;
 mod clock;
 mod dial;
 mod error;
 mod observe;
+pub mod recorder;
 mod sink;
+pub mod stdio_recorder;
 
 pub use clock::now;
 pub use dial::{Dialer, Origin, Stream};

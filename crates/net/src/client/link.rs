@@ -110,8 +110,5 @@ pub(super) fn result_of(
 /// What a modern server says that refuses a request for what it says about itself (2026-07-28, "Error Codes").
 pub(super) fn is_modern_refusal(answer: &Answer) -> bool {
     let Answer::Error { code, .. } = answer else { return false };
-    matches!(
-        *code,
-        code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION
-    )
+    matches!(*code, code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION)
 }

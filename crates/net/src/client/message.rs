@@ -87,11 +87,9 @@ impl Received {
 fn answer_of(response: &Response<'_>) -> (Option<Id<'static>>, Answer) {
     let answer = match &response.outcome {
         Outcome::Result(result) => Answer::Result((*result).to_owned()),
-        Outcome::Error(error) => Answer::Error {
-            code: error.code,
-            message: quoted(&error.message),
-            data: error.data.map(ToOwned::to_owned),
-        },
+        Outcome::Error(error) => {
+            Answer::Error { code: error.code, message: quoted(&error.message), data: error.data.map(ToOwned::to_owned) }
+        }
     };
     (response.id.clone().map(Id::into_owned), answer)
 }

@@ -9,6 +9,7 @@ use mcpace_wire::jsonrpc::code;
 use mcpace_wire::revision::Revision;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::process::Command;
 
 use super::error::quoted;
 use super::http::{Http, Other, Reply};
@@ -16,9 +17,9 @@ use super::link::{Ids, Link, is_modern_refusal, result_of};
 use super::message::{Answer, Outgoing};
 use super::params::Dialect;
 use super::results::{self, ServerInfo};
+use super::stdio::Stdio;
 use super::{ClientError, ClientOptions, Endpoint};
 use crate::Sink;
-use super::stdio::Stdio;
 
 /// What is known of a server from an earlier connection: the protocol asks to keep it per origin or program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,8 +96,10 @@ impl Negotiation<'_> {
 
     fn open(&self) -> Result<Link, ClientError> {
         match (self.endpoint, self.http) {
-            (Endpoint::Stdio { program, args }, _) => {
-                Ok(Link::Stdio(Stdio::start(program, args, self.options.message_limit, self.sink)?))
+            (Endpoint::Stdio { program, args, environment }, _) => {
+                let mut command = Command::new(program);
+                command.args(args).envs(environment.iter().map(|(name, value)| (name, value)));
+                Ok(Link::Stdio(Stdio::start(command, self.options.message_limit, self.sink)?))
             }
             (Endpoint::Http(_), Some(http)) => {
                 http.forget_session();
@@ -168,7 +171,9 @@ impl Negotiation<'_> {
         let params = self.dialect(revision).discover();
         let message = Outgoing::request(self.ids.next(), "server/discover", params.as_deref());
         let reply = link.request(&message).await?;
-        if let Reply::Answer { answer: Answer::Error { code: code::UNSUPPORTED_PROTOCOL_VERSION, data, .. }, .. } = &reply {
+        if let Reply::Answer { answer: Answer::Error { code: code::UNSUPPORTED_PROTOCOL_VERSION, data, .. }, .. } =
+            &reply
+        {
             return Err(no_common(revision.as_str(), &supported(data.as_deref())));
         }
         let result = result_of(reply, "server/discover", &link.address(), true)?;
@@ -282,4 +287,3 @@ fn no_common(asked: &str, offered: &[String]) -> ClientError {
     let offered = if offered.is_empty() { "no version that it names".to_owned() } else { quoted(&offered.join(", ")) };
     ClientError::Revision { asked: asked.to_owned(), offered }
 }
-

@@ -21,6 +21,8 @@ pub enum Endpoint {
         program: OsString,
         /// Its arguments, as they are.
         args: Vec<OsString>,
+        /// Variables to set beside those of this process.
+        environment: Vec<(OsString, OsString)>,
     },
 }
 

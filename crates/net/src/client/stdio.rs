@@ -3,10 +3,9 @@
 //! The process gets a group of its own, so that what it starts ends with it. It never outlives its owner: shutdown is
 //! orderly (stdin closed, then SIGTERM, then SIGKILL, each with a limit), a drop is SIGKILL at once.
 
-use std::ffi::{OsStr, OsString};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio as Pipe};
-use std::os::unix::process::ExitStatusExt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -55,17 +54,12 @@ struct Shared {
 }
 
 impl Stdio {
-    /// Starts `program` with `args`, no shell between.
-    pub(crate) fn start(
-        program: &OsStr,
-        args: &[OsString],
-        message_limit: usize,
-        sink: &Arc<Sink>,
-    ) -> Result<Self, ClientError> {
+    /// Starts a program; its pipes, its group and its end are ours to see to.
+    pub(crate) fn start(mut command: Command, message_limit: usize, sink: &Arc<Sink>) -> Result<Self, ClientError> {
+        let program = command.as_std().get_program();
         let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
         let failed = |reason| ClientError::Start { program: name.clone(), reason };
-        let mut command = Command::new(program);
-        command.args(args).stdin(Pipe::piped()).stdout(Pipe::piped()).stderr(Pipe::piped());
+        command.stdin(Pipe::piped()).stdout(Pipe::piped()).stderr(Pipe::piped());
         let mut child = command.process_group(0).kill_on_drop(true).spawn().map_err(failed)?;
         let lost = || failed(std::io::Error::other("it was gone at once"));
         let raw = child.id().ok_or_else(lost)?;

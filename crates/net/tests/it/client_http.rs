@@ -87,7 +87,12 @@ async fn a_stream_held_open_after_the_result_does_not_hold_up_the_call() {
 async fn a_stream_that_ends_after_the_result_gives_its_connection_back() {
     let script = Script::serve(|seen| match seen.rpc().as_str() {
         "tools/call" => {
-            vec![stream_head(), event(&json!({ "jsonrpc": "2.0", "method": "notifications/x" })), event(&result(seen, &done())), stream_end()]
+            vec![
+                stream_head(),
+                event(&json!({ "jsonrpc": "2.0", "method": "notifications/x" })),
+                event(&result(seen, &done())),
+                stream_end(),
+            ]
         }
         _ => legacy(seen),
     })
@@ -147,10 +152,7 @@ async fn a_lost_session_is_begun_anew_once_and_the_call_goes_on() {
     client.connect().await.unwrap();
     client.call_tool_with("t", &json!({})).await.unwrap();
     client.disconnect().await;
-    assert_eq!(
-        script.story()[3..],
-        ["tools/call", "initialize", "notifications/initialized", "tools/call", "DELETE"]
-    );
+    assert_eq!(script.story()[3..], ["tools/call", "initialize", "notifications/initialized", "tools/call", "DELETE"]);
     assert_eq!(script.seen.lock().unwrap()[7].header("mcp-session-id"), Some("s1"));
 }
 
@@ -216,10 +218,14 @@ async fn every_way_to_fail_a_call_is_told_apart() {
     })
     .await;
     assert_eq!(half.code(), "broke-off");
-    let wrong_id = failure_of(options(), |_| json_reply(200, &json!({ "jsonrpc": "2.0", "id": 99, "result": {} }))).await;
+    let wrong_id =
+        failure_of(options(), |_| json_reply(200, &json!({ "jsonrpc": "2.0", "id": 99, "result": {} }))).await;
     assert_eq!(wrong_id.code(), "bad-reply");
     let error = |seen: &Seen| {
-        json_reply(200, &json!({ "jsonrpc": "2.0", "id": seen.json()["id"], "error": { "code": -32602, "message": "no" } }))
+        json_reply(
+            200,
+            &json!({ "jsonrpc": "2.0", "id": seen.json()["id"], "error": { "code": -32602, "message": "no" } }),
+        )
     };
     let refused = failure_of(options(), error).await;
     assert!(matches!(refused, ClientError::Rpc { code: -32602, .. }));
@@ -369,4 +375,23 @@ async fn http_plus_sse_is_found_when_initialize_is_refused() {
     let info = client.connect().await.unwrap();
     assert_eq!((info.revision, info.transport.as_str()), (Revision::V2024_11_05, "http+sse"));
     client.disconnect().await;
+}
+
+#[tokio::test]
+async fn a_server_that_keeps_no_connection_alive_gets_one_for_each_request() {
+    let script = Script::serve(|seen| {
+        let mut steps = legacy(seen);
+        if let Some(Step::Send(text)) = steps.first_mut() {
+            *text = text.replacen("\r\n", "\r\nConnection: close\r\n", 1);
+        }
+        steps.push(Step::Close);
+        steps
+    })
+    .await;
+    let (mut client, sink) = client_with(script.url.as_str(), options());
+    client.connect().await.unwrap();
+    client.call_tool_with("t", &json!({})).await.unwrap();
+    client.disconnect().await;
+    assert_eq!(connections(&sink), 4);
+    assert_eq!(count(&sink, |kind| matches!(kind, EventKind::ConnectionClosed { .. })), 4);
 }

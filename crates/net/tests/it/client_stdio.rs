@@ -27,7 +27,7 @@ done
 
 fn shell(script: &str, options: ClientOptions) -> (Client, Arc<Sink>) {
     let sink = client_sink();
-    let endpoint = Endpoint::Stdio { program: "sh".into(), args: vec!["-c".into(), script.into()] };
+    let endpoint = Endpoint::Stdio { program: "sh".into(), args: vec!["-c".into(), script.into()], environment: Vec::new() };
     (Client::new(endpoint, options, Arc::clone(&sink)).unwrap(), sink)
 }
 
@@ -51,7 +51,9 @@ async fn a_process_is_started_asked_and_ended_in_order() {
     assert_eq!(count(&sink, |kind| matches!(kind, EventKind::ProcessExited { code: Some(0), .. })), 1);
     // The pong, which the server wrote to its stderr.
     let pong = |kind: &EventKind| match kind {
-        EventKind::StdioLine { from: LineFrom::ServerStderr, body: Some(body), .. } => body.text.contains(r#""id":"p","result":{}"#),
+        EventKind::StdioLine { from: LineFrom::ServerStderr, body: Some(body), .. } => {
+            body.text.contains(r#""id":"p","result":{}"#)
+        }
         _ => false,
     };
     assert_eq!(count(&sink, pong), 1);
@@ -60,9 +62,12 @@ async fn a_process_is_started_asked_and_ended_in_order() {
 
 #[tokio::test]
 async fn a_server_that_ends_at_the_first_question_is_started_again_as_a_legacy_one() {
-    let picky = format!(r#"read -r line; case $line in *server/discover*) exit 3;; esac
+    let picky = format!(
+        r#"read -r line; case $line in *server/discover*) exit 3;; esac
         echo '{{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-06-18","capabilities":{{}},"serverInfo":{{"name":"sh","version":"1"}}}}}}'
-        {}"#, legacy_that(ANSWER));
+        {}"#,
+        legacy_that(ANSWER)
+    );
     let (mut client, sink) = shell(&picky, options());
     assert_eq!(client.connect().await.unwrap().revision, Revision::V2025_06_18);
     client.disconnect().await;
@@ -81,7 +86,7 @@ async fn a_server_that_ends_in_the_middle_is_told_with_the_end_of_its_stderr() {
 
 #[tokio::test]
 async fn a_program_that_is_not_there_is_named() {
-    let endpoint = Endpoint::Stdio { program: "/nowhere/server".into(), args: Vec::new() };
+    let endpoint = Endpoint::Stdio { program: "/nowhere/server".into(), args: Vec::new(), environment: Vec::new() };
     let mut client = Client::new(endpoint, options(), client_sink()).unwrap();
     let error = client.connect().await.unwrap_err();
     assert_eq!(error.code(), "start");
@@ -91,7 +96,8 @@ async fn a_program_that_is_not_there_is_named() {
 #[tokio::test]
 async fn a_process_that_ignores_everything_is_killed_with_what_it_started() {
     let stubborn = format!("trap '' TERM; sleep 1000 & {} \n while :; do sleep 1000; done", legacy_that(ANSWER));
-    let (mut client, sink) = shell(&stubborn, ClientOptions { shutdown_limit: Duration::from_millis(100), ..options() });
+    let (mut client, sink) =
+        shell(&stubborn, ClientOptions { shutdown_limit: Duration::from_millis(100), ..options() });
     client.connect().await.unwrap();
     client.disconnect().await;
     assert_eq!(count(&sink, |kind| matches!(kind, EventKind::ProcessExited { signal: Some(9), .. })), 1);

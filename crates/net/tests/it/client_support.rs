@@ -217,9 +217,10 @@ pub(crate) fn legacy(seen: &Seen) -> Vec<Step> {
             json_reply(200, &result(seen, &json!({ "tools": [{ "name": "t", "inputSchema": { "type": "object" } }] })))
         }
         "tools/call" => json_reply(200, &result(seen, &done())),
-        "server/discover" => {
-            json_reply(400, &json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32600, "message": "no session" } }))
-        }
+        "server/discover" => json_reply(
+            400,
+            &json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32600, "message": "no session" } }),
+        ),
         _ => reply(202, "", ""),
     }
 }

@@ -1,12 +1,16 @@
 //! The client against the scripted targets: bearer tokens, OAuth, sessions, TLS, the servers' own timing.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use mcpace_net::client::{Auth, ClientOptions, OAuthOptions, Secret};
+use mcpace_net::client::{Auth, BrowserConsent, ClientOptions, Consent, OAuthOptions, Secret};
 use mcpace_record::EventKind;
 use mcpace_target::{Faults, Options, Profile, Target};
 use mcpace_wire::Revision;
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use url::Url;
 
 use crate::client_support::*;
 
@@ -90,7 +94,8 @@ async fn oauth_goes_from_a_401_to_a_token_once_and_keeps_it_over_sessions() {
 
 #[tokio::test]
 async fn an_expired_token_is_renewed_without_asking_for_consent_again() {
-    let short = Options { hold: Duration::ZERO, token_lifetime: Duration::from_secs(1), ..Options::new(Profile::Notion) };
+    let short =
+        Options { hold: Duration::ZERO, token_lifetime: Duration::from_secs(1), ..Options::new(Profile::Notion) };
     let target = target(short).await;
     goes_well(&target, oauth()).await;
     let counters = target.counters();
@@ -106,4 +111,96 @@ async fn refused_consent_is_told_as_such() {
     let error = client.connect().await.unwrap_err();
     assert_eq!(error.code(), "oauth-denied");
     assert!(error.to_string().contains("access_denied"), "{error}");
+}
+
+/// Asks for a URL by hand and returns the reply's text.
+async fn visit(url: &Url) -> String {
+    let address = format!("127.0.0.1:{}", url.port().unwrap());
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let target = &url[url::Position::BeforePath..];
+    let request = format!("GET {target} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", url.authority());
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    text
+}
+
+#[tokio::test]
+async fn consent_in_a_browser_comes_back_to_the_callback_port() {
+    let target = target(Options { hold: Duration::ZERO, ..Options::new(Profile::Notion) }).await;
+    let open = |url: &Url| {
+        let url = url.clone();
+        tokio::spawn(async move {
+            let reply = visit(&url).await;
+            let location = reply.lines().find_map(|line| line.strip_prefix("location: ")).unwrap();
+            let callback: Url = location.parse().unwrap();
+            // A browser asks for an icon too, and it must not be taken for the redirect.
+            assert!(visit(&callback.join("/favicon.ico").unwrap()).await.contains("404"));
+            assert!(visit(&callback).await.contains("200 OK"));
+        });
+    };
+    let browser = BrowserConsent { open: Arc::new(open), limit: Duration::from_secs(20), port: 0 };
+    let consent = Consent::Browser(browser);
+    let auth = Auth::OAuth(OAuthOptions { consent, ..OAuthOptions::default() });
+    goes_well(&target, ClientOptions { auth, ..options() }).await;
+}
+
+#[tokio::test]
+async fn a_user_who_never_consents_ends_the_connect_at_the_browsers_limit() {
+    let target = target(Options::new(Profile::Notion)).await;
+    let browser = BrowserConsent { open: Arc::new(|_: &Url| {}), limit: Duration::from_millis(1), port: 0 };
+    let auth = Auth::OAuth(OAuthOptions { consent: Consent::Browser(browser), ..OAuthOptions::default() });
+    let (mut client, _) = client_with(target.url(), ClientOptions { auth, ..options() });
+    assert_eq!(client.connect().await.unwrap_err().code(), "oauth-time-limit");
+}
+
+/// A guarded server whose authorization server says this about itself.
+async fn guarded_by(metadata: impl Fn(&str) -> serde_json::Value + Send + Sync + 'static) -> Script {
+    Script::serve(move |seen| {
+        let origin = format!("http://{}", seen.header("host").unwrap());
+        match seen.target.as_str() {
+            "/.well-known/oauth-protected-resource/mcp" => {
+                json_reply(200, &json!({ "resource": format!("{origin}/mcp"), "authorization_servers": [origin] }))
+            }
+            "/.well-known/oauth-authorization-server" => json_reply(200, &metadata(&origin)),
+            "/mcp" => reply(401, "WWW-Authenticate: Bearer\r\n", ""),
+            _ => reply(404, "", ""),
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_authorization_server_that_can_not_be_trusted_gets_nothing_from_us() {
+    let good = |origin: &str| {
+        json!({ "issuer": origin, "authorization_endpoint": format!("{origin}/a"), "token_endpoint": format!("{origin}/t"),
+                "registration_endpoint": format!("{origin}/r"), "code_challenge_methods_supported": ["S256"] })
+    };
+    let code_of = async |change: fn(&mut serde_json::Value)| {
+        let script = guarded_by(move |origin| {
+            let mut metadata = good(origin);
+            change(&mut metadata);
+            metadata
+        })
+        .await;
+        let (mut client, _) = client_with(script.url.as_str(), oauth());
+        let code = client.connect().await.unwrap_err().code();
+        let posted = script.seen.lock().unwrap().iter().any(|seen| seen.target == "/r");
+        (code, posted)
+    };
+    assert_eq!(code_of(|metadata| metadata["issuer"] = "https://evil".into()).await, ("oauth-bad-metadata", false));
+    assert_eq!(
+        code_of(|metadata| drop(metadata["code_challenge_methods_supported"].take())).await,
+        ("oauth-no-pkce", false)
+    );
+    assert_eq!(
+        code_of(|metadata| metadata["token_endpoint"] = "http://elsewhere/t".into()).await,
+        ("oauth-bad-metadata", false)
+    );
+    assert_eq!(
+        code_of(|metadata| drop(metadata["registration_endpoint"].take())).await,
+        ("oauth-no-registration", false)
+    );
+    // The good one is believed, and refuses to register us.
+    assert_eq!(code_of(|_| {}).await, ("oauth-refused", true));
 }

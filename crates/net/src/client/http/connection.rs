@@ -42,7 +42,8 @@ impl Connection {
     pub(super) async fn open(dialer: &Dialer, sink: &Arc<Sink>, origin: &Origin) -> Result<Self, NetError> {
         let (stream, conn) = dialer.dial(origin, None).await?;
         let (tap, stamps) = Tap::new(stream, Arc::clone(sink), conn);
-        let refused = |error: hyper::Error| NetError::Connect { address: origin.authority(), reason: error.to_string() };
+        let refused =
+            |error: hyper::Error| NetError::Connect { address: origin.authority(), reason: error.to_string() };
         let (sender, connection) = http1::handshake(TokioIo::new(tap)).await.map_err(refused)?;
         // Its outcome is seen by whoever uses the connection, and its end by the tap.
         let driver = Task::spawn(async move { drop(connection.await) });

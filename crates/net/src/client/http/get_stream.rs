@@ -26,14 +26,8 @@ async fn read(inner: &Inner) -> Result<(), ClientError> {
     let what = "the standalone stream";
     let mut headers = inner.headers();
     headers.insert(ACCEPT, EVENTS);
-    let ask = Ask {
-        method: Method::GET,
-        url: inner.endpoint(),
-        headers,
-        body: Bytes::new(),
-        what,
-        may_be_repeated: true,
-    };
+    let ask =
+        Ask { method: Method::GET, url: inner.endpoint(), headers, body: Bytes::new(), what, may_be_repeated: true };
     let mut open = inner.send(ask).await?;
     if open.status != StatusCode::OK || !is_event_stream(open.content_type()) {
         inner.read_other(open, what).await?;
@@ -45,7 +39,10 @@ async fn read(inner: &Inner) -> Result<(), ClientError> {
             for reply in Received::of(event.data.as_bytes()).replies {
                 asked += 1;
                 if asked > ASKED_LIMIT {
-                    return Err(ClientError::TooLarge { what: "the number of the server's requests", limit: ASKED_LIMIT });
+                    return Err(ClientError::TooLarge {
+                        what: "the number of the server's requests",
+                        limit: ASKED_LIMIT,
+                    });
                 }
                 inner.tell(&reply, inner.endpoint()).await?;
             }

@@ -83,7 +83,10 @@ async fn endpoint(inner: &Inner, open: &mut OpenReply, url: &Url) -> Result<Url,
             Err(reason) => return Err(ClientError::BrokeOff { method: OPENING.to_owned(), reason }),
         };
         if open.bytes() > inner.message_limit {
-            return Err(ClientError::TooLarge { what: "the stream before its endpoint event", limit: inner.message_limit });
+            return Err(ClientError::TooLarge {
+                what: "the stream before its endpoint event",
+                limit: inner.message_limit,
+            });
         }
         let Some(event) = events.first() else { continue };
         if event.kind() != "endpoint" {

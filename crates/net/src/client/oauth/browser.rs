@@ -36,7 +36,8 @@ impl Callback {
     pub(super) async fn redirect(&self, limit: Duration) -> Result<Url, OAuthError> {
         let visited = async {
             loop {
-                let (stream, _) = self.listener.accept().await.map_err(|error| OAuthError::Callback(error.to_string()))?;
+                let (stream, _) =
+                    self.listener.accept().await.map_err(|error| OAuthError::Callback(error.to_string()))?;
                 if let Ok(Some(url)) = tokio::time::timeout(VISITOR_LIMIT, self.visit(stream)).await {
                     return Ok(url);
                 }

@@ -47,10 +47,8 @@ pub(super) fn resource_candidates(server: &Url, named: Option<&Url>) -> Vec<Url>
 /// Where an authorization server's metadata may be (2025-11-25, "Authorization Server Metadata Discovery").
 pub(super) fn server_candidates(issuer: &Url) -> Vec<Url> {
     let path = issuer.path().trim_end_matches('/');
-    let mut candidates = vec![
-        well_known(issuer, "oauth-authorization-server", path),
-        well_known(issuer, "openid-configuration", path),
-    ];
+    let mut candidates =
+        vec![well_known(issuer, "oauth-authorization-server", path), well_known(issuer, "openid-configuration", path)];
     if !path.is_empty() {
         let mut appended = bare(issuer);
         appended.set_path(&format!("{path}/.well-known/openid-configuration"));
@@ -104,9 +102,13 @@ pub(super) fn check_server(
     if !(exact || (alike && (revision.is_legacy() || is_root(issuer)))) {
         return Err(OAuthError::BadMetadata(format!("its issuer is {}", super::quoted(&metadata.issuer))));
     }
-    for endpoint in [Some(&metadata.authorization_endpoint), Some(&metadata.token_endpoint), metadata.registration_endpoint.as_ref()]
-        .into_iter()
-        .flatten()
+    for endpoint in [
+        Some(&metadata.authorization_endpoint),
+        Some(&metadata.token_endpoint),
+        metadata.registration_endpoint.as_ref(),
+    ]
+    .into_iter()
+    .flatten()
     {
         if !is_safe(endpoint, issuer) {
             return Err(OAuthError::BadMetadata("an endpoint is neither https nor on this machine".to_owned()));

@@ -146,14 +146,14 @@ impl Authorizer {
     ) -> Result<(), ClientError> {
         memory.grant = None;
         let found = self.discover(refusal, http).await?;
-        let scope = wider.or_else(|| options.scope.clone()).or_else(|| refusal.challenge.scope.clone()).or(found.scopes);
+        let scope =
+            wider.or_else(|| options.scope.clone()).or_else(|| refusal.challenge.scope.clone()).or(found.scopes);
         let consent = Consenting::prepare(&options.consent).await?;
         let redirect_uri = consent.redirect_uri()?;
         let client = register(options, &found.metadata, &redirect_uri, scope.as_deref(), memory, http).await?;
         let pending = Pending::new(redirect_uri);
         let resource = found.resource;
-        let url =
-            request::authorization_url(&found.metadata, &client, &pending, resource.as_deref(), scope.as_deref());
+        let url = request::authorization_url(&found.metadata, &client, &pending, resource.as_deref(), scope.as_deref());
         let redirect = consent.obtain(&url, &pending, &found.metadata, http).await?;
         let code = request::code_of(&redirect, &pending, &found.metadata)?;
         let request = request::code_request(&client, &pending, &code, resource.as_deref());
@@ -257,12 +257,7 @@ impl<'a> Consenting<'a> {
     }
 }
 
-async fn follow(
-    url: &Url,
-    pending: &Pending,
-    metadata: &ServerMetadata,
-    http: &Inner,
-) -> Result<Url, ClientError> {
+async fn follow(url: &Url, pending: &Pending, metadata: &ServerMetadata, http: &Inner) -> Result<Url, ClientError> {
     let mut url = url.clone();
     for _ in 0..MOST_REDIRECTS {
         let headers = HeaderMap::new();
@@ -281,7 +276,9 @@ async fn follow(
             return Ok(next);
         }
         if !metadata::is_safe(&next, &metadata.issuer) {
-            return Err(OAuthError::BadRedirect("it leads to an address that is neither https nor on this machine").into());
+            return Err(
+                OAuthError::BadRedirect("it leads to an address that is neither https nor on this machine").into()
+            );
         }
         url = next;
     }
@@ -359,7 +356,11 @@ async fn document<T: serde::de::DeserializeOwned>(
         if fetched.status == 200 && is_json() {
             let parsed = serde_json::from_slice(&fetched.text);
             let bad = |error: serde_json::Error| {
-                OAuthError::BadMetadata(format!("{what} at {} can't be read: {}", url.path(), quoted(&error.to_string())))
+                OAuthError::BadMetadata(format!(
+                    "{what} at {} can't be read: {}",
+                    url.path(),
+                    quoted(&error.to_string())
+                ))
             };
             return Ok(Some(parsed.map_err(bad)?));
         }

@@ -320,8 +320,15 @@ mod tests {
         assert_eq!(
             keys,
             [
-                "tenant", "response_type", "client_id", "redirect_uri", "state", "code_challenge",
-                "code_challenge_method", "resource", "scope"
+                "tenant",
+                "response_type",
+                "client_id",
+                "redirect_uri",
+                "state",
+                "code_challenge",
+                "code_challenge_method",
+                "resource",
+                "scope"
             ]
         );
         assert!(!url.as_str().contains(pending.verifier.reveal()));
