@@ -3,9 +3,12 @@
 //! Design constraints: bytes pass at once and unchanged, lines are only made out afterwards, for the recording. The
 //! server runs in a process group of its own and never outlives the recorder. No shell: the command is a list of words.
 
+use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
+use std::task::Context;
 use std::time::Duration;
 
 use mcpace_record::{EventKind, LineFrom, MessageNote, Nanos, Side, digest};
@@ -273,10 +276,9 @@ async fn pump(
             Ok(size) => size,
         };
         let read = now();
-        let written =
-            target.write_all(&chunk[..size]).await.is_ok() && target.flush().await.is_ok();
-        lines.passed(read, &chunk[..size]);
-        if !written {
+        let handed = hand_over(&mut target, &chunk[..size]).await;
+        lines.passed(read, *handed.as_ref().unwrap_or(&read), &chunk[..size]);
+        if handed.is_err() {
             break Pumped::TargetEnded;
         }
     };
@@ -284,6 +286,24 @@ async fn pump(
     // The other end may be gone already.
     let _ = target.shutdown().await;
     (from, ended)
+}
+
+/// Writes it all and returns when the last of it was handed to the pipe.
+async fn hand_over(target: &mut (impl AsyncWrite + Unpin), mut bytes: &[u8]) -> io::Result<Nanos> {
+    let mut at = now();
+    while !bytes.is_empty() {
+        let write = |cx: &mut Context<'_>| {
+            // Stamped before the call: the other process may already be running when it returns.
+            at = now();
+            Pin::new(&mut *target).poll_write(cx, bytes)
+        };
+        match poll_fn(write).await? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            size => bytes = &bytes[size..],
+        }
+    }
+    target.flush().await?;
+    Ok(at)
 }
 
 /// Makes lines out of what has passed, and events out of lines.
@@ -311,8 +331,7 @@ impl Lines {
         }
     }
 
-    fn passed(&mut self, read: Nanos, chunk: &[u8]) {
-        let passed = now();
+    fn passed(&mut self, read: Nanos, passed: Nanos, chunk: &[u8]) {
         self.decoder.feed(chunk);
         loop {
             match self.decoder.next_line() {
