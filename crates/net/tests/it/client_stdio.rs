@@ -105,7 +105,8 @@ async fn a_process_that_ignores_everything_is_killed_with_what_it_started() {
 
 #[tokio::test]
 async fn a_dropped_client_leaves_no_process() {
-    let (mut client, sink) = shell(&legacy_that(ANSWER), options());
+    // The end of its stdin alone does not end it.
+    let (mut client, sink) = shell(&format!("{}\nsleep 1000", legacy_that(ANSWER)), options());
     client.connect().await.unwrap();
     drop(client);
     let ended = async {
