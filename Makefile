@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.toml Cargo.lock
+RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
 .PHONY: help build demo test test-rust test-python lint format lock docs bench-ledger bench-recorder fuzz clean
@@ -19,10 +19,10 @@ demo: build ## The main job on embedded targets: real SDK releases, the cause of
 
 test: test-rust test-python ## Run all tests
 
-test-rust: $(VENV)/.tools
+test-rust: $(VENV)/.tools ## Run the Rust tests
 	cargo test --workspace --locked --quiet
 
-test-python: build
+test-python: build ## Run the Python tests; needs the package index
 	$(BIN)/pytest
 
 lint: build ## Check formatting, lints and types

@@ -1,4 +1,7 @@
-"""Names what is missing for building mcpace, with the command that installs it. Standard library only: it runs first."""
+"""Names what is missing for building mcpace, with the command that installs it.
+
+Standard library only: it runs first.
+"""
 
 from __future__ import annotations
 

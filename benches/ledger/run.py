@@ -139,7 +139,7 @@ class Client:
 
 
 def pause(seconds: float) -> None:
-    """Sleeps for `seconds`, to a few microseconds: the kernel's sleep for most of it, the rest by watching the clock."""
+    """Sleeps to a few microseconds: the kernel's sleep for most of it, the rest by watching the clock."""
     end = time.perf_counter() + seconds
     if seconds > 0.0005:
         time.sleep(seconds - 0.0003)
@@ -195,7 +195,9 @@ def medians(recorder: _core.Recorder, stamps: list[tuple[int, int]]) -> dict[str
 def main() -> int:
     """Prints the table; exits with 1 where a figure is missed."""
     print(f"{CALLS} calls each, medians, milliseconds; the tool itself works {BASE_MS} ms")
-    print(f"{'injected':<38}{'delay':>6}  {'lands in':<15}{'change':>9}{'error':>8}{'elsewhere':>11}{'unaccounted':>13}")
+    print(
+        f"{'injected':<38}{'delay':>6}  {'lands in':<15}{'change':>9}{'error':>8}{'elsewhere':>11}{'unaccounted':>13}"
+    )
     missed = 0
     for injection in INJECTIONS:
         for delay in DELAYS_MS:

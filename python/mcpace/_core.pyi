@@ -14,7 +14,6 @@ FINDINGS: list[str]
 """Codes of all findings."""
 VERSION: str
 """Version of the crates."""
-__file__: str
 
 class Problem(Exception):
     """Base of what can go wrong in the instruments."""
@@ -111,13 +110,13 @@ class Recording:
     def __len__(self) -> int: ...
 
 class Client:
-    """Our instrumented client. Each operation returns ``{"call", "seconds", "result", …}`` or raises ClientProblem."""
+    """Our instrumented client; it stamps each operation itself. Operations raise ClientProblem where they fail."""
 
     def __new__(
         cls,
         endpoint: str | list[str],
         *,
-        environment: dict[str, str] = ...,
+        environment: list[tuple[str, str]] = ...,
         revision: str | None = None,
         auth: str = "none",
         token: str | None = None,
@@ -127,13 +126,16 @@ class Client:
         standalone_get: bool = False,
         extra_root: str | None = None,
     ) -> Client: ...
-    def connect(self) -> dict[str, Any]: ...
-    def list_tools(self) -> dict[str, Any]: ...
-    def call_tool(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]: ...
-    def disconnect(self) -> None: ...
-    def recording(self) -> Recording: ...
-    def close(self) -> None:
-        """Ends the session and everything it opened."""
+    def connect(self) -> dict[str, Any]:
+        """``revision``, ``transport``, ``server``, ``version``."""
+    def list_tools(self) -> list[dict[str, Any]]:
+        """All tools, as the server describes them."""
+    def call_tool(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The whole result; a tool's own failure is in it (``isError``)."""
+    def disconnect(self) -> None:
+        """Ends the session. Does nothing where there is none."""
+    def recording(self) -> Recording:
+        """What was seen so far."""
 
 def record_stdio(command: list[str], file: str, body_limit: int = 65536) -> int:
     """Runs a server between this process's stdin and stdout, recording; returns its exit code."""

@@ -39,3 +39,8 @@ def test_the_readme_names_only_commands_that_exist() -> None:
     reference = (ROOT / "docs" / "cli.md").read_text()
     known = set(re.findall(r"^## mcpace ([a-z]+)$", reference, re.M))
     assert named <= known | {"is", "finds"}, named - known
+
+
+def test_every_finding_is_explained() -> None:
+    explained = re.findall(r"^## ([a-z-]+)$", (ROOT / "docs" / "findings.md").read_text(), re.M)
+    assert sorted(explained) == sorted(_core.FINDINGS)

@@ -4,6 +4,7 @@
 //! is decided here. Whatever waits does so without the interpreter's lock and can be interrupted by Ctrl-C. The types as
 //! Python sees them are in `python/mcpace/_core.pyi`.
 
+mod client;
 mod json;
 mod problem;
 mod recorder;
@@ -18,6 +19,8 @@ use pyo3::prelude::*;
 mod _core {
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 
+    #[pymodule_export]
+    use super::client::Client;
     #[pymodule_export]
     use super::problem::{ClientProblem, EnvironmentProblem, Problem, UsageProblem};
     #[pymodule_export]

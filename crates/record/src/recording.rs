@@ -71,6 +71,6 @@ impl Recording {
             EventKind::EventsLost { count } => count,
             _ => 0,
         };
-        self.events.iter().map(lost).sum()
+        self.events.iter().map(lost).fold(0, u64::saturating_add)
     }
 }

@@ -23,7 +23,9 @@ def bisect(
     sdk: Annotated[str, typer.Argument(help="The SDK, e.g. python.")],
     good: Annotated[str, typer.Option(help="A release that is well.")],
     bad: Annotated[str, typer.Option(help="A release that isn't. Older than --good: find the release that mended it.")],
-    target: Annotated[str, typer.Option(metavar="TARGET", help="URL, stdio:COMMAND, profile:NAME, or a name out of --config.")],
+    target: Annotated[
+        str, typer.Option(metavar="TARGET", help="URL, stdio:COMMAND, profile:NAME, or a name out of --config.")
+    ],
     trials: options.Trials = 3,
     hold: options.Hold = options.HOLD,
     fault: options.Fault = [],  # noqa: B006 - typer copies it

@@ -20,8 +20,17 @@ def register(app: typer.Typer) -> None:
 
 
 def clients(
-    subjects: Annotated[list[str], typer.Argument(metavar="SDK@VERSION[:MODE]...", help="Releases, e.g. python@1.12.1.")],
-    target: Annotated[list[str], typer.Option("--target", metavar="TARGET", help="URL, stdio:COMMAND, profile:NAME, or a name out of --config. Repeatable.")],
+    subjects: Annotated[
+        list[str], typer.Argument(metavar="SDK@VERSION[:MODE]...", help="Releases, e.g. python@1.12.1.")
+    ],
+    target: Annotated[
+        list[str],
+        typer.Option(
+            "--target",
+            metavar="TARGET",
+            help="URL, stdio:COMMAND, profile:NAME, or a name out of --config. Repeatable.",
+        ),
+    ],
     trials: options.Trials = options.TRIALS,
     hold: options.Hold = options.HOLD,
     fault: options.Fault = [],  # noqa: B006 - typer copies it

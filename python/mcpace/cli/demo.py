@@ -26,7 +26,7 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(out: options.Out = None, html: options.Html = Path("report.html"), as_json: options.Json = False) -> None:
-    """Measure four releases of the Python SDK against three scripted servers and name the cause of a known regression."""
+    """Measure four releases of the Python SDK against three scripted servers, and name a regression's cause."""
     places = tuple(targets.parse(text) for text in TARGETS)
     with shown() as progress:
         run = experiment.run(Plan(RELEASES, places, Settings(TRIALS, HOLD_S)), progress)

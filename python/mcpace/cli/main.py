@@ -58,7 +58,7 @@ def main() -> None:
         sys.exit(_complain("interrupted", INTERRUPTED))
     except BrokenPipeError:
         # Whoever read our output has seen enough; the interpreter must not complain about it at exit.
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
         sys.exit(0)
 
 

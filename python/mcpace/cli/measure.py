@@ -23,10 +23,14 @@ def register(app: typer.Typer) -> None:
 
 
 def measure(
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="URL, stdio:COMMAND, profile:NAME, or a name out of --config.")],
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="URL, stdio:COMMAND, profile:NAME, or a name out of --config.")
+    ],
     tool: options.ToolName = None,
     args: options.ToolArguments = None,
-    revision: Annotated[str | None, typer.Option(help="Protocol revision to speak, e.g. 2025-06-18; negotiated unless given.")] = None,
+    revision: Annotated[
+        str | None, typer.Option(help="Protocol revision to speak, e.g. 2025-06-18; negotiated unless given.")
+    ] = None,
     auth: options.Authentication = None,
     trials: options.Trials = options.TRIALS,
     hold: options.Hold = options.HOLD,

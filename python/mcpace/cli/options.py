@@ -30,17 +30,23 @@ def seconds(text: str) -> float:
     return value
 
 
-Trials = Annotated[int, typer.Option(help="Trials of each operation; the first is cold and shown apart.", min=1, max=1000)]
-Hold = Annotated[
-    float, typer.Option(parser=seconds, metavar="TIME", help="How long profile:notion keeps a stream open after the result.")
+Trials = Annotated[
+    int, typer.Option(help="Trials of each operation; the first is cold and shown apart.", min=1, max=1000)
 ]
-Fault = Annotated[list[str], typer.Option("--fault", metavar="KIND=SIZE", help="Inject a fault into profiles, e.g. tool=10ms.")]
+Hold = Annotated[
+    float,
+    typer.Option(parser=seconds, metavar="TIME", help="How long profile:notion keeps a stream open after the result."),
+]
+Fault = Annotated[
+    list[str], typer.Option("--fault", metavar="KIND=SIZE", help="Inject a fault into profiles, e.g. tool=10ms.")
+]
 TimeLimit = Annotated[float, typer.Option(parser=seconds, metavar="TIME", help="Limit of each operation.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the run as JSON on stdout, and nothing else.")]
 Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the run as JSON to FILE.")]
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the report as one offline HTML file.")]
 Recordings = Annotated[
-    Path | None, typer.Option("--recordings", metavar="FOLDER", help="Keep the recordings, one file for each subject and target.")
+    Path | None,
+    typer.Option("--recordings", metavar="FOLDER", help="Keep the recordings, one file for each subject and target."),
 ]
 Config = Annotated[Path | None, typer.Option(help="An mcp.json whose servers may be named as targets.")]
 ToolName = Annotated[str | None, typer.Option("--tool", help="The tool to call.")]
@@ -49,7 +55,8 @@ Authentication = Annotated[
     str | None, typer.Option("--auth", metavar="none|bearer|oauth", help="How to get in; bearer reads MCPACE_TOKEN.")
 ]
 FailOn = Annotated[
-    list[str], typer.Option("--fail-on", metavar="CODE", help="Exit with 1 where this finding shows; 'any' for every one.")
+    list[str],
+    typer.Option("--fail-on", metavar="CODE", help="Exit with 1 where this finding shows; 'any' for every one."),
 ]
 
 TRIALS = DEFAULT_TRIALS
@@ -72,7 +79,7 @@ def tool(name: str | None, arguments: str | None) -> Tool | None:
     except ValueError as error:
         raise UsageProblem(f"--args is not JSON: {error}") from error
     if not isinstance(value, dict):
-        raise UsageProblem(f"--args must be a JSON object, as in '{{\"text\": \"hi\"}}', not {type(value).__name__}")
+        raise UsageProblem(f'--args must be a JSON object, as in \'{{"text": "hi"}}\', not {type(value).__name__}')
     return Tool(name, value)
 
 

@@ -21,7 +21,9 @@ def register(app: typer.Typer) -> None:
 
 def record(
     upstream: Annotated[str, typer.Option(metavar="URL|stdio:COMMAND", help="The real server.")],
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="The recording; mcpace-TIME.jsonl.zst unless given.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="The recording; mcpace-TIME.jsonl.zst unless given.")
+    ] = None,
     port: Annotated[int, typer.Option(help="Port on loopback to listen on; 0 picks a free one.", min=0, max=65535)] = 0,
     body_limit: Annotated[int, typer.Option(help="Bytes of each body to record; 0 for none.", min=0)] = 65_536,
     cacert: Annotated[Path | None, typer.Option(help="PEM certificate to trust beside the system's.")] = None,
@@ -37,8 +39,12 @@ def record(
     if not upstream.startswith(("http://", "https://")):
         raise UsageProblem(f"--upstream takes a URL or stdio:COMMAND, not {upstream!r}")
     certificate = cacert.read_text() if cacert is not None else None
-    recorder = _core.Recorder(upstream, file=str(file), keep=False, port=port, body_limit=body_limit, extra_root=certificate)
-    print(f"mcpace: point your client at {recorder.url} (records {upstream} to {file}; Ctrl-C ends it)", file=sys.stderr)
+    recorder = _core.Recorder(
+        upstream, file=str(file), keep=False, port=port, body_limit=body_limit, extra_root=certificate
+    )
+    print(
+        f"mcpace: point your client at {recorder.url} (records {upstream} to {file}; Ctrl-C ends it)", file=sys.stderr
+    )
     try:
         recorder.wait()
     except KeyboardInterrupt:

@@ -26,12 +26,15 @@ def target(
     port: Annotated[int, typer.Option(help="Port on loopback; 0 picks a free one.", min=0, max=65535)] = 0,
     hold: options.Hold = options.HOLD,
     fault: options.Fault = [],  # noqa: B006 - typer copies it
-    response: Annotated[str | None, typer.Option(metavar="json|sse", help="How results are sent; the profile's own way unless given.")] = None,
+    response: Annotated[
+        str | None, typer.Option(metavar="json|sse", help="How results are sent; the profile's own way unless given.")
+    ] = None,
     tls: Annotated[bool, typer.Option(help="Serve HTTPS with a certificate of its own, printed on stdout.")] = False,
     server_timing: Annotated[bool, typer.Option(help="Tell the layers' times with each reply.")] = False,
 ) -> None:
     """Run a scripted MCP server until Ctrl-C. profile:github takes the token in MCPACE_GITHUB_TOKEN."""
-    name = targets.parse(f"profile:{profile.removeprefix('profile:')}").profile
+    name = profile.removeprefix("profile:")
+    targets.parse(f"profile:{name}")
     token = os.environ.get(targets.GITHUB_TOKEN_VARIABLE) or secrets.token_urlsafe(24)
     server = _core.Target(
         name, port=port, hold_s=hold, faults=fault, tls=tls, response=response, token=token, server_timing=server_timing

@@ -161,7 +161,7 @@ class _Prober:
 
 def _probe(version: str, cases: list[Case]) -> Probe:
     problem = next((case.error or case.unsupported for case in cases if case.error or case.unsupported), None)
-    medians = {case.operation: case.summary.median_s for case in cases if case.summary}
+    medians: dict[str, float] = {case.operation: case.summary.median_s for case in cases if case.summary}
     codes = sorted({finding.code for case in cases for finding in case.findings})
     if problem or not medians:
         return Probe(version=version, verdict="untestable", reason=problem or "nothing could be measured")

@@ -90,7 +90,12 @@ class Row:
             for index, item in enumerate(self._ready):
                 if item.environment is not None:
                     station = Station(
-                        item.subject, item.command, item.environment, self._target, self._settings, self._file(item.subject)
+                        item.subject,
+                        item.command,
+                        item.environment,
+                        self._target,
+                        self._settings,
+                        self._file(item.subject),
                     )
                     self._stations[index] = self._stack.enter_context(station)
         except BaseException:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -74,7 +75,7 @@ class _Session:
             certificate = _certificate(extra_root)
         self._client = _core.Client(
             endpoint,
-            environment=dict(target.environment),
+            environment=list(target.environment),
             revision=revision,
             auth=target.auth,
             token=target.token,
@@ -83,7 +84,7 @@ class _Session:
             server_timing=server_timing,
             extra_root=certificate,
         )
-        stack.callback(self._client.close)
+        stack.callback(self._client.disconnect)
         subject = Subject(sdk="mcpace-client", mode=revision)
         self.facts = Facts(subject, target.name, self.tool.name if self.tool else None)
 
@@ -111,6 +112,7 @@ class _Session:
             recording.save(str(keep / "measure.jsonl.zst"))
         self.facts.ledgers = recording.ledgers()
         self.facts.findings = recording.findings()
+        self._stamp()
         for operation in ("connect", "list", "call"):
             slowest = slowest_warm(t for t in self.facts.trials if t.operation == operation)
             if slowest is not None and slowest.call is not None:
@@ -121,7 +123,7 @@ class _Session:
         trial = Trial(operation)
         self.facts.trials.append(trial)
         try:
-            answer = act()
+            result = act()
         except _core.ClientProblem as error:
             trial.failure = f"{operation}: {error}"
             self.facts.error = trial.failure
@@ -130,12 +132,21 @@ class _Session:
         except KeyboardInterrupt:
             self.facts.trials.pop()
             raise
-        # Stamped by the client itself, so that no time of this interpreter is in it.
-        trial.call, trial.seconds = answer["call"], answer["seconds"]
-        if answer.get("is_error"):
-            trial.seconds = None
-            trial.failure = f"call: the tool answered with an error: {str(answer.get('text', ''))[:300]}"
-        return answer["result"]
+        if operation == "call" and result.get("isError"):
+            trial.failure = f"call: the tool answered with an error: {json.dumps(result.get('content'))[:300]}"
+        return result
+
+    def _stamp(self) -> None:
+        """Gives each trial its call in the recording. The client stamps every operation itself, in order, so that no
+        time of this interpreter is in it."""
+        for operation in ("connect", "list", "call"):
+            stamped = [ledger for ledger in self.facts.ledgers if ledger["operation"] == operation]
+            trials = [trial for trial in self.facts.trials if trial.operation == operation]
+            # An operation that was interrupted is stamped last and has no trial.
+            for trial, ledger in zip(trials, stamped, strict=False):
+                trial.call = ledger["call"]
+                if trial.failure is None:
+                    trial.seconds = (ledger["end_ns"] - ledger["start_ns"]) / 1e9
 
 
 def _endpoint(stack: ExitStack, target: Target, settings: Settings) -> tuple[str | list[str], str | None]:
@@ -164,7 +175,9 @@ def _read_only(tools: list[dict[str, Any]]) -> Tool | None:
         if (tool.get("annotations") or {}).get("readOnlyHint") is True:
             schema = tool.get("inputSchema") or {}
             properties = schema.get("properties") or {}
-            return Tool(tool["name"], {name: _sample(properties.get(name) or {}) for name in schema.get("required") or []})
+            return Tool(
+                tool["name"], {name: _sample(properties.get(name) or {}) for name in schema.get("required") or []}
+            )
     return None
 
 

@@ -1,4 +1,4 @@
-"""One subject at one target: a recorder between the subject's client program and the server, for as many trials as asked.
+"""One subject at one target: a recorder between the subject's client program and the server.
 
 The recorder, and the scripted target where there is one, live in this process but run on threads of their own, outside
 the interpreter's lock; the client program is a process of its own.
@@ -24,7 +24,10 @@ from mcpace.lab.targets import Target
 from mcpace.report.run import Operation, Subject
 
 GIVE_UP_AFTER = 2
-"""Rounds in a row whose connect failed; more would only cost time."""
+"""Rounds whose connect failed; more would only cost time. One that ran into its time limit counts as enough."""
+
+SHOWN_FAILURE = 300
+"""Characters of what a program said of a failure; a library's whole traceback belongs to its own log."""
 
 GRACE_S = 5.0
 """Past an operation's own limit, before the program counts as hung."""
@@ -71,6 +74,7 @@ class Station:
         self._stdio_files: list[Path] = []
         self._stamped: list[_Stamped] = []
         self._failed_connects = 0
+        self._hopeless = False
 
     def __enter__(self) -> Station:
         try:
@@ -86,7 +90,8 @@ class Station:
     @property
     def given_up(self) -> bool:
         """Whether further rounds would be pointless."""
-        return self._failed_connects >= GIVE_UP_AFTER or any(trial.unsupported for trial in self.facts.trials)
+        unsupported = any(trial.unsupported for trial in self.facts.trials)
+        return unsupported or self._hopeless or self._failed_connects >= GIVE_UP_AFTER
 
     def round(self, step: Callable[[Operation], None]) -> None:
         """One trial of each operation, in one session: connect, list, call, disconnect."""
@@ -155,11 +160,12 @@ class Station:
     def _settle(self, trial: Trial, answer: Answer) -> None:
         outcome, message = "ok", None
         if not answer.ok:
-            kind, message = answer.error_kind, answer.error_message
+            kind, message = answer.error_kind, shortened(answer.error_message or "no reason given")
             if kind == "unsupported":
                 trial.unsupported = message
             else:
                 trial.failure = f"{trial.operation}: {message}"
+                self._hopeless |= trial.operation == "connect" and kind == "timeout"
             outcome = "failed"
         elif answer.result.get("is_error"):
             outcome, message = "tool-error", str(answer.result.get("text", ""))[:500]
@@ -231,3 +237,8 @@ class Station:
         readable = [str(file) for file in self._stdio_files if file.exists()]
         return _core.Recording.merge(readable) if readable else None
 
+
+def shortened(text: str) -> str:
+    """One line of bounded length."""
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN_FAILURE else f"{line[: SHOWN_FAILURE - 1]}…"

@@ -1,4 +1,6 @@
-"""The Run: one experiment's result, schema ``mcpace.run/1``. A run is a self-contained file; a history is a folder of runs.
+"""The Run: one experiment's result, schema ``mcpace.run/1``.
+
+A run is a self-contained file; a history is a folder of runs.
 
 Design constraint: data only. Nothing here measures, and nothing here knows how a run will look; words for people are
 made in :mod:`mcpace.report.words`. Times are seconds in fields that end in ``_s`` and nanoseconds of the recording
@@ -24,7 +26,7 @@ Operation = Literal["provider", "connect", "list", "call", "disconnect"]
 class Model(BaseModel):
     """Base of every part of a run."""
 
-    model_config = ConfigDict(populate_by_name=True, extra="ignore", ser_json_inf_nan="null")
+    model_config = ConfigDict(populate_by_name=True, extra="ignore", allow_inf_nan=False)
 
 
 class Machine(Model):
@@ -247,7 +249,7 @@ class Probe(Model):
 
 
 class Bisection(Model):
-    """The search for the release that changed something; its answer is :attr:`Run.first_bad` or :attr:`Run.first_good`."""
+    """The search for the release that changed something; its answer is the Run's ``first_bad`` or ``first_good``."""
 
     sdk: str
     target: str
@@ -285,7 +287,7 @@ class Run(Model):
     first_bad: str | None = None
     """Of a bisection: earliest release that behaves like ``bad``."""
     first_good: str | None = None
-    """Of a bisection whose ``good`` is the newer end: earliest release after ``bad`` that behaves like ``good`` again."""
+    """Of a bisection whose ``good`` is the newer end: earliest release after ``bad`` that behaves like it."""
     untestable: list[str] = []
     """Of a bisection: releases beside the change that could not be tested; the change may be in one of them."""
     recordings: dict[str, str] = {}

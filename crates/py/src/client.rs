@@ -1,0 +1,158 @@
+//! `Client`: our instrumented MCP client.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpace_net::client::{
+    Auth, BrowserConsent, ClientError, ClientOptions, Consent, Endpoint, OAuthOptions, Secret,
+};
+use mcpace_net::{Sink, SinkOptions};
+use mcpace_record::Instrument;
+use mcpace_wire::revision::UnknownRevision;
+use pyo3::prelude::*;
+use serde_json::json;
+use tokio::sync::Mutex;
+use url::Url;
+
+use crate::json;
+use crate::problem::{ClientProblem, IntoPython, OrRaise, UsageProblem};
+use crate::recorder::{head, parse_url};
+use crate::recording::Recording;
+use crate::runtime::{runtime, wait};
+
+/// How long a person may take to consent in the browser; the operation's own limit applies too.
+const CONSENT_LIMIT: Duration = Duration::from_secs(300);
+
+/// Our instrumented client. One operation at a time; each is stamped by the client itself.
+#[pyclass(module = "mcpace._core", frozen)]
+pub(crate) struct Client {
+    inner: Mutex<mcpace_net::client::Client>,
+    sink: Arc<Sink>,
+}
+
+#[pymethods]
+impl Client {
+    #[new]
+    #[pyo3(signature = (endpoint, *, environment=Vec::new(), revision=None, auth="none", token=None, consent="browser",
+                        limit_s=60.0, server_timing=false, standalone_get=false, extra_root=None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn new(
+        endpoint: &Bound<'_, PyAny>,
+        environment: Vec<(String, String)>,
+        revision: Option<&str>,
+        auth: &str,
+        token: Option<String>,
+        consent: &str,
+        limit_s: f64,
+        server_timing: bool,
+        standalone_get: bool,
+        extra_root: Option<String>,
+    ) -> PyResult<Self> {
+        let limit = Duration::try_from_secs_f64(limit_s)
+            .map_err(|_| UsageProblem::new_err(format!("a time limit must be positive seconds, not {limit_s}")))?;
+        let (endpoint, upstream) = parse_endpoint(endpoint, environment)?;
+        let revision = revision.map(str::parse).transpose().map_err(|error: UnknownRevision| {
+            UsageProblem::new_err(format!("there is no revision {:?}", error.0))
+        })?;
+        let auth = parse_auth(auth, token, consent)?;
+        let options =
+            ClientOptions { revision, auth, limit, server_timing, standalone_get, extra_root, ..ClientOptions::default() };
+        // The client spawns tasks as it is made and used: both happen inside the runtime.
+        let _inside = runtime()?.enter();
+        let sink = Sink::new(head(Instrument::Client, &upstream), SinkOptions::default()).or_raise()?;
+        let client = mcpace_net::client::Client::new(endpoint, options, Arc::clone(&sink)).or_raise()?;
+        Ok(Self { inner: Mutex::new(client), sink })
+    }
+
+    /// Connects; tells the revision, the transport and the server's name.
+    fn connect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let info = wait(py, async { self.inner.lock().await.connect().await })?.or_raise()?;
+        let server = info.server.as_ref();
+        let told = json!({
+            "revision": info.revision.as_str(),
+            "transport": info.transport.as_str(),
+            "server": server.map(|server| &server.name),
+            "version": server.map(|server| &server.version),
+        });
+        json::to_python(py, &told)
+    }
+
+    /// All tools, as the server describes them.
+    fn list_tools<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let tools = wait(py, async { self.inner.lock().await.list_tools().await })?.or_raise()?;
+        json::to_python(py, &tools)
+    }
+
+    /// A call's whole result. A tool's own failure is in it (`isError`), not raised.
+    fn call_tool<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        arguments: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let text = json::from_python(arguments)?;
+        let arguments = serde_json::value::RawValue::from_string(text)
+            .map_err(|error| UsageProblem::new_err(format!("the arguments are no JSON: {error}")))?;
+        let result = wait(py, async { self.inner.lock().await.call_tool(name, &arguments).await })?.or_raise()?;
+        json::to_python(py, &result.result)
+    }
+
+    /// Ends the session; bounded in time. Does nothing where there is none.
+    fn disconnect(&self, py: Python<'_>) -> PyResult<()> {
+        wait(py, async { self.inner.lock().await.disconnect().await })
+    }
+
+    /// What was seen so far.
+    fn recording(&self, py: Python<'_>) -> Recording {
+        Recording::new(py.detach(|| self.sink.recording()))
+    }
+}
+
+fn parse_endpoint(endpoint: &Bound<'_, PyAny>, environment: Vec<(String, String)>) -> PyResult<(Endpoint, String)> {
+    if let Ok(url) = endpoint.extract::<String>() {
+        return Ok((Endpoint::Http(parse_url(&url)?), url));
+    }
+    let command: Vec<String> = endpoint.extract()?;
+    let mut words = command.into_iter();
+    let program = words.next().ok_or_else(|| UsageProblem::new_err("there is no command to run"))?;
+    let environment = environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+    let endpoint =
+        Endpoint::Stdio { program: program.clone().into(), args: words.map(Into::into).collect(), environment };
+    Ok((endpoint, program))
+}
+
+fn parse_auth(auth: &str, token: Option<String>, consent: &str) -> PyResult<Auth> {
+    match (auth, token) {
+        ("none", _) => Ok(Auth::None),
+        ("bearer", Some(token)) => Ok(Auth::Bearer(Secret::new(token))),
+        ("bearer", None) => Err(UsageProblem::new_err("bearer authentication needs a token")),
+        ("oauth", _) => {
+            let consent = match consent {
+                "follow" => Consent::Follow,
+                _ => Consent::Browser(BrowserConsent { open: Arc::new(open_browser), limit: CONSENT_LIMIT, port: 0 }),
+            };
+            Ok(Auth::OAuth(OAuthOptions { consent, ..OAuthOptions::default() }))
+        }
+        (other, _) => Err(UsageProblem::new_err(format!("no authentication is called {other:?}"))),
+    }
+}
+
+/// Opens the authorization page with Python's `webbrowser`, on a thread of its own: a browser may take its time to start.
+fn open_browser(url: &Url) {
+    let url = url.to_string();
+    eprintln!("mcpace: give your consent in the browser: {url}");
+    std::thread::spawn(move || {
+        // Without a browser the address is on stderr; there is nothing else to do.
+        let _ = Python::attach(|py| py.import("webbrowser")?.call_method1("open", (url,)).map(|_| ()));
+    });
+}
+
+impl IntoPython for ClientError {
+    fn into_python(self) -> PyErr {
+        match self {
+            ClientError::Net(error) if matches!(error, mcpace_net::NetError::BadUrl { .. }) => error.into_python(),
+            ClientError::BadArguments { .. } => UsageProblem::new_err(self.to_string()),
+            _ => ClientProblem::new_err(self.to_string()),
+        }
+    }
+}
