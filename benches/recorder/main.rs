@@ -22,16 +22,8 @@ const WARM_UP: usize = 2_000;
 const THROUGHPUT_TIME: Duration = Duration::from_secs(3);
 
 fn main() -> Outcome<()> {
-    let arguments: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|argument| argument != "--bench")
-        .collect();
-    match arguments
-        .iter()
-        .map(String::as_str)
-        .collect::<Vec<_>>()
-        .as_slice()
-    {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         [] => {
             latency()?;
             throughput()?;
@@ -50,23 +42,9 @@ fn main() -> Outcome<()> {
 fn latency() -> Outcome<()> {
     let upstream = peer::null_server()?;
     let folder = tempfile::tempdir()?;
-    let kinds = [
-        ("kept in memory", true, None),
-        (
-            "written to a file",
-            false,
-            Some(folder.path().join("recording")),
-        ),
-    ];
+    let kinds = [("kept in memory", true, None), ("written to a file", false, Some(folder.path().join("recording")))];
     for (name, keep, file) in kinds {
-        let recorder = record(
-            &upstream,
-            SinkOptions {
-                keep,
-                file,
-                ..SinkOptions::default()
-            },
-        )?;
+        let recorder = record(&upstream, SinkOptions { keep, file, ..SinkOptions::default() })?;
         let mut direct = Caller::connect(&upstream)?;
         let mut recorded = Caller::connect(recorder.url())?;
         let (mut without, mut with) = (Vec::new(), Vec::new());
@@ -95,28 +73,14 @@ fn throughput() -> Outcome<()> {
     let folder = tempfile::tempdir()?;
     let kinds = [
         ("recorded, discarded", false, None),
-        (
-            "recorded, written to a file",
-            false,
-            Some(folder.path().join("recording")),
-        ),
+        ("recorded, written to a file", false, Some(folder.path().join("recording"))),
     ];
     for (name, keep, file) in kinds {
         let direct = peer::closed_loop(&upstream, 32, THROUGHPUT_TIME)?;
-        let recorder = record(
-            &upstream,
-            SinkOptions {
-                keep,
-                file,
-                ..SinkOptions::default()
-            },
-        )?;
+        let recorder = record(&upstream, SinkOptions { keep, file, ..SinkOptions::default() })?;
         let recorded = peer::closed_loop(recorder.url(), 32, THROUGHPUT_TIME)?;
         recorder.stop()?;
-        println!(
-            "throughput, {name}: direct {direct:.0}/s, recorded {recorded:.0}/s ({:.2} x)",
-            recorded / direct
-        );
+        println!("throughput, {name}: direct {direct:.0}/s, recorded {recorded:.0}/s ({:.2} x)", recorded / direct);
     }
     Ok(())
 }
@@ -139,11 +103,7 @@ fn streams(count: usize) -> Outcome<()> {
     told.read_line(&mut line)?;
     let recorder = record(line.trim(), SinkOptions::default())?;
     let before = resident_bytes()?;
-    writeln!(
-        child.stdin.as_mut().ok_or("the peer has no input")?,
-        "{}",
-        recorder.url()
-    )?;
+    writeln!(child.stdin.as_mut().ok_or("the peer has no input")?, "{}", recorder.url())?;
     line.clear();
     told.read_line(&mut line)?;
     let after = resident_bytes()?;
@@ -167,10 +127,7 @@ fn record(upstream: &str, options: SinkOptions) -> Outcome<Recorder> {
         upstream: upstream.to_owned(),
     };
     let sink: Arc<Sink> = Sink::new(head, options)?;
-    Ok(Recorder::start(
-        RecorderOptions::new(upstream.parse()?),
-        sink,
-    )?)
+    Ok(Recorder::start(RecorderOptions::new(upstream.parse()?), sink)?)
 }
 
 /// One kept-alive connection with blocking calls: the least that a client can cost.
@@ -186,11 +143,7 @@ impl Caller {
         let stream = TcpStream::connect(url.socket_addrs(|| None)?.as_slice())?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-        Ok(Self {
-            stream,
-            request: peer::request(&url),
-            reply: vec![0; peer::reply().len()],
-        })
+        Ok(Self { stream, request: peer::request(&url), reply: vec![0; peer::reply().len()] })
     }
 
     fn exchange(&mut self) -> Outcome<Duration> {
@@ -213,9 +166,6 @@ fn micros(time: Duration) -> f64 {
 
 fn resident_bytes() -> Outcome<f64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .ok_or("no VmRSS in /proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS in /proc/self/status")?;
     Ok(line.trim().trim_end_matches(" kB").parse::<f64>()? * 1024.0)
 }

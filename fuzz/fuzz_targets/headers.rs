@@ -3,7 +3,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use mcpace_wire::Revision;
-use mcpace_wire::http::{Era, Outgoing, ParamHeader, RequestHeaders, check_legacy, check_modern, check_params, client_headers};
+use mcpace_wire::http::{
+    Era, Outgoing, ParamHeader, RequestHeaders, check_legacy, check_modern, check_params, client_headers,
+};
 use mcpace_wire::jsonrpc::Message;
 use mcpace_wire::mcp::ParamsOutline;
 
@@ -18,11 +20,11 @@ fuzz_target!(|input: &[u8]| {
     let Ok(outline) = ParamsOutline::parse(message.params()) else { return };
     let _ = Era::of(&hostile, &outline);
     let _ = check_modern(&hostile, &message, &outline, &Revision::ALL);
-    let annotations = std::str::from_utf8(schema).ok().and_then(|text| ParamHeader::of_schema(text).ok()).unwrap_or_default();
+    let annotations =
+        std::str::from_utf8(schema).ok().and_then(|text| ParamHeader::of_schema(text).ok()).unwrap_or_default();
     let _ = check_params(&hostile, &annotations, outline.arguments);
 
-    let outgoing =
-        Outgoing { message: &message, revision: Revision::LATEST, session: None, annotations: &annotations };
+    let outgoing = Outgoing { message: &message, revision: Revision::LATEST, session: None, annotations: &annotations };
     let Ok(sent) = client_headers(outgoing) else { return };
     let honest = RequestHeaders::of(sent.iter().map(|(name, value)| (name.as_ref(), value.as_bytes())));
     if outline.arguments.is_some() && honest.method.ascii().is_some() {

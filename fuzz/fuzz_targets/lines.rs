@@ -16,7 +16,10 @@ fuzz_target!(|input: &[u8]| {
     assert!(lines.len() <= 1 && rest.is_none(), "an encoded message is one line");
 });
 
-fn decode<'a>(chunks: impl Iterator<Item = &'a [u8]>, limit: usize) -> (Vec<Result<Vec<u8>, LineError>>, Option<Vec<u8>>) {
+fn decode<'a>(
+    chunks: impl Iterator<Item = &'a [u8]>,
+    limit: usize,
+) -> (Vec<Result<Vec<u8>, LineError>>, Option<Vec<u8>>) {
     let mut decoder = Decoder::new(limit);
     let mut lines = Vec::new();
     for chunk in chunks {

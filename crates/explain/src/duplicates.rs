@@ -68,13 +68,7 @@ pub(crate) fn duplicates(view: &View<'_>) -> Vec<Duplicate> {
         if let Some((basis, after_end)) = ties(first, exchange, consecutive) {
             let origin = original.get(&previous).copied().unwrap_or(previous);
             original.insert(repeat, origin);
-            found.push(Duplicate {
-                original: origin,
-                previous,
-                repeat,
-                basis,
-                after_end,
-            });
+            found.push(Duplicate { original: origin, previous, repeat, basis, after_end });
         }
     }
     found
@@ -115,16 +109,8 @@ fn ties(first: &Exchange<'_>, second: &Exchange<'_>, consecutive: bool) -> Optio
     let related = same_call || same_connection(first, second);
     let close = back_to_back(first, second);
     let names_itself = first.asks() && !first.requests("initialize");
-    let tied = if names_itself {
-        same_call || (related && close)
-    } else {
-        related && close && consecutive
-    };
-    let basis = if first.asks() {
-        Basis::BytesAndId
-    } else {
-        Basis::Bytes
-    };
+    let tied = if names_itself { same_call || (related && close) } else { related && close && consecutive };
+    let basis = if first.asks() { Basis::BytesAndId } else { Basis::Bytes };
     tied.then_some((basis, left_after_end(first, second)))
 }
 
@@ -140,14 +126,9 @@ fn same_connection(first: &Exchange<'_>, second: &Exchange<'_>) -> bool {
 }
 
 fn left_after_end(first: &Exchange<'_>, second: &Exchange<'_>) -> bool {
-    first
-        .ended()
-        .is_some_and(|end| second.sent().at + CROSSING >= end.at)
+    first.ended().is_some_and(|end| second.sent().at + CROSSING >= end.at)
 }
 
 fn back_to_back(first: &Exchange<'_>, second: &Exchange<'_>) -> bool {
-    left_after_end(first, second)
-        && first
-            .ended()
-            .is_some_and(|end| second.sent().at.since(end.at) <= BACK_TO_BACK)
+    left_after_end(first, second) && first.ended().is_some_and(|end| second.sent().at.since(end.at) <= BACK_TO_BACK)
 }

@@ -91,14 +91,11 @@ impl Act<'_, '_> {
 /// session's end is work of `disconnect` only.
 fn acts<'v, 'a>(view: &'v View<'a>, call: &Call<'a>) -> Vec<Act<'v, 'a>> {
     let working = |exchange: &&Exchange<'_>| {
-        !exchange.is_standalone_stream()
-            && (exchange.method != "DELETE" || call.operation == "disconnect")
+        !exchange.is_standalone_stream() && (exchange.method != "DELETE" || call.operation == "disconnect")
     };
     let exchanges = call.exchanges.iter().filter_map(|id| view.exchange(*id));
-    let mut acts: Vec<Act<'_, '_>> = exchanges
-        .filter(working)
-        .map(|exchange| Act::Exchange(exchange, first_act(view, call, exchange)))
-        .collect();
+    let mut acts: Vec<Act<'_, '_>> =
+        exchanges.filter(working).map(|exchange| Act::Exchange(exchange, first_act(view, call, exchange))).collect();
     let failed = call.failed_connects.iter();
     let failed = failed.filter_map(|id| view.connection(*id));
     acts.extend(failed.filter_map(|c| Some(Act::FailedConnect(c, c.begun()?.at))));
@@ -121,13 +118,11 @@ fn first_act(view: &View<'_>, call: &Call<'_>, exchange: &Exchange<'_>) -> Nanos
 
 fn told(view: &View<'_>, call: &Call<'_>) -> Option<ServerTiming> {
     let exchanges = call.exchanges.iter().filter_map(|id| view.exchange(*id));
-    exchanges
-        .filter_map(|exchange| exchange.told)
-        .reduce(|sum, timing| ServerTiming {
-            transport: sum.transport + timing.transport,
-            dispatch: sum.dispatch + timing.dispatch,
-            service: sum.service + timing.service,
-        })
+    exchanges.filter_map(|exchange| exchange.told).reduce(|sum, timing| ServerTiming {
+        transport: sum.transport + timing.transport,
+        dispatch: sum.dispatch + timing.dispatch,
+        service: sum.service + timing.service,
+    })
 }
 
 struct Sweep {
@@ -144,14 +139,7 @@ struct Sweep {
 impl Sweep {
     fn new(start: Nanos, end: Nanos) -> Self {
         let end = end.max(start);
-        Self {
-            cursor: start,
-            end,
-            limit: end,
-            segments: Vec::new(),
-            reading: None,
-            last: None,
-        }
+        Self { cursor: start, end, limit: end, segments: Vec::new(), reading: None, last: None }
     }
 
     fn act(&mut self, view: &View<'_>, act: &Act<'_, '_>, next: Option<Nanos>) {
@@ -222,11 +210,7 @@ impl Sweep {
             Transport::Http => connection.tried_from.max(exchange.start.at),
             Transport::Stdio => return,
         };
-        let from = if exchange.front.is_some() {
-            from
-        } else {
-            connection.begun().map_or(from, |begun| begun.at)
-        };
+        let from = if exchange.front.is_some() { from } else { connection.begun().map_or(from, |begun| begun.at) };
         if let Some(ready) = connection.ready().or(connection.failed) {
             self.fill(before, Some(from.min(ready.at)), id);
             self.fill(Part::Connect, Some(ready.at), id);
@@ -268,12 +252,7 @@ impl Sweep {
         let from = std::mem::replace(&mut self.cursor, until);
         match self.segments.last_mut() {
             Some(last) if last.part == part && last.exchange == exchange => last.to = until,
-            _ => self.segments.push(Segment {
-                part,
-                from,
-                to: until,
-                exchange,
-            }),
+            _ => self.segments.push(Segment { part, from, to: until, exchange }),
         }
     }
 }

@@ -49,14 +49,11 @@ mod view;
 mod waterfall;
 
 pub use findings::{
-    CallCost, Cause, Confidence, ConnectionPerRequest, Cost, DiscoveryRepeated, Disproof,
-    DuplicateRequest, Evidence, Finding, Gate, HiddenListing, LateDelivery, Level, Reason,
-    Released, ReplyKind, Role, SessionPerCall, Severity, SlowStart, WaitsForGet, findings,
+    CallCost, Cause, Confidence, ConnectionPerRequest, Cost, DiscoveryRepeated, Disproof, DuplicateRequest, Evidence,
+    Finding, Gate, HiddenListing, LateDelivery, Level, Reason, Released, ReplyKind, Role, SessionPerCall, Severity,
+    SlowStart, WaitsForGet, findings,
 };
 pub use ledger::{Ledger, ledgers};
 pub use parts::{Part, Parts, Segment};
-pub use view::{
-    Call, Connection, Exchange, Leg, Process, ReplyShape, Stamp, StreamEvent, Transport, View,
-    exchanges,
-};
+pub use view::{Call, Connection, Exchange, Leg, Process, ReplyShape, Stamp, StreamEvent, Transport, View, exchanges};
 pub use waterfall::{ConnectionRow, ExchangeRow, Moment, Phase, PhaseRow, Waterfall, waterfall};

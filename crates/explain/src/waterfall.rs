@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use mcpace_record::{
-    CallId, Closer, ConnectionId, ExchangeId, MessageKind, MessageNote, Nanos, Recording, Side,
-};
+use mcpace_record::{CallId, Closer, ConnectionId, ExchangeId, MessageKind, MessageNote, Nanos, Recording, Side};
 use serde::Serialize;
 
 use crate::duplicates::duplicates;
@@ -126,14 +124,9 @@ pub struct Moment {
 pub fn waterfall(recording: &Recording, call: CallId) -> Option<Waterfall> {
     let view = exchanges(recording);
     let found = view.call(call)?;
-    let clock = Clock {
-        start: found.start.at,
-        end: view.end,
-    };
-    let originals: HashMap<ExchangeId, ExchangeId> = duplicates(&view)
-        .iter()
-        .map(|d| (view.exchanges[d.repeat].id, view.exchanges[d.original].id))
-        .collect();
+    let clock = Clock { start: found.start.at, end: view.end };
+    let originals: HashMap<ExchangeId, ExchangeId> =
+        duplicates(&view).iter().map(|d| (view.exchanges[d.repeat].id, view.exchanges[d.original].id)).collect();
     let ids: Vec<ExchangeId> = [&found.in_flight[..], &found.exchanges[..]].concat();
     let rows = ids.iter().filter_map(|id| view.exchange(*id)).map(|e| {
         let mut row = exchange_row(&view, e, &clock);
@@ -180,8 +173,7 @@ fn connection_rows(view: &View<'_>, ids: &[ExchangeId], clock: &Clock) -> Vec<Co
     let legs = legs.flat_map(|e| [&e.front, &e.back]).flatten();
     let used: BTreeSet<ConnectionId> = legs.filter_map(|leg| leg.conn).collect();
     let rows = used.into_iter().filter_map(|id| view.connection(id));
-    rows.map(|connection| connection_row(connection, clock))
-        .collect()
+    rows.map(|connection| connection_row(connection, clock)).collect()
 }
 
 fn connection_row(connection: &Connection<'_>, clock: &Clock) -> ConnectionRow {
@@ -198,8 +190,7 @@ fn connection_row(connection: &Connection<'_>, clock: &Clock) -> ConnectionRow {
 
 fn exchange_row(view: &View<'_>, exchange: &Exchange<'_>, clock: &Clock) -> ExchangeRow {
     let first = exchange.messages.first();
-    let text =
-        |of: fn(&MessageNote) -> &Option<String>| first.and_then(|message| of(message).clone());
+    let text = |of: fn(&MessageNote) -> &Option<String>| first.and_then(|message| of(message).clone());
     ExchangeRow {
         ex: exchange.id,
         conn: exchange.near().and_then(|leg| leg.conn),
@@ -232,14 +223,9 @@ fn phases(view: &View<'_>, exchange: &Exchange<'_>, clock: &Clock) -> Vec<PhaseR
     });
     [
         connect,
-        clock.phase(
-            Phase::Request,
-            near.request_start,
-            near.request_end.or(near.request_start),
-        ),
+        clock.phase(Phase::Request, near.request_start, near.request_end.or(near.request_start)),
         clock.phase(Phase::Server, back.request_end, answered),
-        back.result_end
-            .and_then(|_| clock.phase(Phase::Response, back.result_start, back.result_end)),
+        back.result_end.and_then(|_| clock.phase(Phase::Response, back.result_start, back.result_end)),
         clock.phase(Phase::StreamOpen, open, near.end),
     ]
     .into_iter()
@@ -250,16 +236,10 @@ fn phases(view: &View<'_>, exchange: &Exchange<'_>, clock: &Clock) -> Vec<PhaseR
 fn moments(exchange: &Exchange<'_>, clock: &Clock) -> Vec<Moment> {
     let near = exchange.near();
     let moment = |stamp: Option<Stamp>, label: &str| {
-        stamp.map(|stamp| Moment {
-            at: clock.relative(stamp.at),
-            label: label.to_owned(),
-        })
+        stamp.map(|stamp| Moment { at: clock.relative(stamp.at), label: label.to_owned() })
     };
     let head = moment(near.and_then(|near| near.reply_head), "reply-head");
-    let events = exchange
-        .events
-        .iter()
-        .filter_map(|event| moment(event.passed.or(event.read), label(event)));
+    let events = exchange.events.iter().filter_map(|event| moment(event.passed.or(event.read), label(event)));
     let end = moment(exchange.ended(), "reply-end");
     head.into_iter().chain(events).chain(end).collect()
 }
@@ -271,8 +251,6 @@ fn label<'a>(event: &StreamEvent<'a>) -> &'a str {
     match message.kind {
         MessageKind::Result => "result",
         MessageKind::Error => "error",
-        MessageKind::Request | MessageKind::Notification => {
-            message.method.as_deref().unwrap_or("message")
-        }
+        MessageKind::Request | MessageKind::Notification => message.method.as_deref().unwrap_or("message"),
     }
 }

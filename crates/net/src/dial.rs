@@ -136,7 +136,11 @@ impl Dialer {
                 Ok(stream) => return self.ready(stream, origin, address, conn, serves).await.map(|s| (s, conn)),
                 Err(error) => {
                     let reason = error.to_string();
-                    self.sink.note(EventKind::ConnectFailed { conn, address: address.to_string(), reason: reason.clone() });
+                    self.sink.note(EventKind::ConnectFailed {
+                        conn,
+                        address: address.to_string(),
+                        reason: reason.clone(),
+                    });
                     last = refused(reason);
                 }
             }

@@ -27,15 +27,7 @@ impl RequestObserver {
     #[must_use]
     pub fn new(sink: Arc<Sink>, ex: ExchangeId, side: Side, content_type: &str) -> Self {
         let content_type = content_type.to_owned();
-        Self {
-            sink,
-            ex,
-            side,
-            content_type,
-            digester: Digester::default(),
-            bytes: 0,
-            text: Vec::new(),
-        }
+        Self { sink, ex, side, content_type, digester: Digester::default(), bytes: 0, text: Vec::new() }
     }
 
     /// The next piece of the body.
@@ -49,35 +41,13 @@ impl RequestObserver {
     pub fn end(self, at: Nanos, passed: Option<Nanos>) {
         let (sink, ex, bytes, digest) = (self.sink, self.ex, self.bytes, self.digester.finish());
         let messages = MessageNote::of(&self.text);
-        let mut body = sink
-            .redactor()
-            .body(&self.content_type, &self.text, sink.body_limit());
+        let mut body = sink.redactor().body(&self.content_type, &self.text, sink.body_limit());
         mark_cut(&mut body, self.text.len(), bytes);
-        sink.note_at(
-            at,
-            EventKind::RequestEnd {
-                side: self.side,
-                ex,
-                bytes,
-                digest,
-                messages,
-                body,
-            },
-        );
+        sink.note_at(at, EventKind::RequestEnd { side: self.side, ex, bytes, digest, messages, body });
         if let Some(passed) = passed {
             let messages = Vec::new();
             let body = None;
-            sink.note_at(
-                passed,
-                EventKind::RequestEnd {
-                    side: Side::Back,
-                    ex,
-                    bytes,
-                    digest,
-                    messages,
-                    body,
-                },
-            );
+            sink.note_at(passed, EventKind::RequestEnd { side: Side::Back, ex, bytes, digest, messages, body });
         }
     }
 }
@@ -147,13 +117,7 @@ impl ReplyObserver {
             return Vec::new();
         }
         if self.bytes == 0 {
-            self.sink.note_at(
-                at,
-                EventKind::ReplyBodyStart {
-                    side: Side::Back,
-                    ex: self.ex,
-                },
-            );
+            self.sink.note_at(at, EventKind::ReplyBodyStart { side: Side::Back, ex: self.ex });
             self.body_passes = self.both_sides;
         }
         self.bytes += chunk.len() as u64;
@@ -176,13 +140,7 @@ impl ReplyObserver {
     /// What was read so far was handed to the front side's socket at `at`.
     pub fn passed_at(&mut self, at: Nanos) {
         if std::mem::take(&mut self.body_passes) {
-            self.sink.note_at(
-                at,
-                EventKind::ReplyBodyStart {
-                    side: Side::Front,
-                    ex: self.ex,
-                },
-            );
+            self.sink.note_at(at, EventKind::ReplyBodyStart { side: Side::Front, ex: self.ex });
         }
         let Shape::Events(stream) = &mut self.shape else {
             return;
@@ -217,40 +175,15 @@ impl ReplyObserver {
         let (messages, body) = match &self.shape {
             Shape::Events(_) => (Vec::new(), None),
             Shape::Whole(text) => {
-                let mut body =
-                    self.sink
-                        .redactor()
-                        .body(&self.content_type, text, self.sink.body_limit());
+                let mut body = self.sink.redactor().body(&self.content_type, text, self.sink.body_limit());
                 mark_cut(&mut body, text.len(), bytes);
                 (MessageNote::of(text), body)
             }
         };
-        self.sink.note_at(
-            at,
-            EventKind::ReplyEnd {
-                side: Side::Back,
-                ex,
-                bytes,
-                digest,
-                ending,
-                messages,
-                body,
-            },
-        );
+        self.sink.note_at(at, EventKind::ReplyEnd { side: Side::Back, ex, bytes, digest, ending, messages, body });
         if self.both_sides {
             let (side, messages, body) = (Side::Front, Vec::new(), None);
-            self.sink.note_at(
-                passed,
-                EventKind::ReplyEnd {
-                    side,
-                    ex,
-                    bytes,
-                    digest,
-                    ending,
-                    messages,
-                    body,
-                },
-            );
+            self.sink.note_at(passed, EventKind::ReplyEnd { side, ex, bytes, digest, ending, messages, body });
         }
     }
 
@@ -295,10 +228,7 @@ impl EventStream {
                 }
             }
         }
-        self.began = self
-            .decoder
-            .is_mid_event()
-            .then(|| self.began.unwrap_or(at));
+        self.began = self.decoder.is_mid_event().then(|| self.began.unwrap_or(at));
         complete
     }
 
@@ -316,11 +246,7 @@ impl EventStream {
             event: event.event.clone(),
             id: event.id.clone(),
             messages: MessageNote::of(event.data.as_bytes()),
-            body: sink.redactor().body(
-                "application/json",
-                event.data.as_bytes(),
-                sink.body_limit(),
-            ),
+            body: sink.redactor().body("application/json", event.data.as_bytes(), sink.body_limit()),
         };
         sink.note_at(at, kind);
     }

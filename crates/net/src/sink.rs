@@ -185,10 +185,9 @@ impl Sink {
         match writer.map(JoinHandle::join) {
             None | Some(Ok(Ok(()))) => Ok(()),
             Some(Ok(Err(error))) => Err(error.into()),
-            Some(Err(_)) => Err(NetError::Io {
-                what: "the recording's thread died",
-                reason: std::io::Error::other("it panicked"),
-            }),
+            Some(Err(_)) => {
+                Err(NetError::Io { what: "the recording's thread died", reason: std::io::Error::other("it panicked") })
+            }
         }
     }
 }

@@ -46,12 +46,7 @@ impl StdioOptions {
     #[must_use]
     pub fn new(command: Vec<String>) -> Self {
         let (exit_limit, terminate_limit) = (Duration::from_secs(5), Duration::from_secs(2));
-        Self {
-            command,
-            exit_limit,
-            terminate_limit,
-            stderr_limit: 1024 * 1024,
-        }
+        Self { command, exit_limit, terminate_limit, stderr_limit: 1024 * 1024 }
     }
 }
 
@@ -80,18 +75,9 @@ pub fn record_own_stdio(options: &StdioOptions, sink: &Arc<Sink>) -> Result<Proc
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|reason| NetError::Io {
-            what: "could not start the recorder's runtime",
-            reason,
-        })?;
+        .map_err(|reason| NetError::Io { what: "could not start the recorder's runtime", reason })?;
     let (input, output, errors) = (tokio::io::stdin(), tokio::io::stdout(), tokio::io::stderr());
-    let end = runtime.block_on(record_stdio(
-        options,
-        Arc::clone(sink),
-        input,
-        output,
-        errors,
-    ));
+    let end = runtime.block_on(record_stdio(options, Arc::clone(sink), input, output, errors));
     // A thread may still hang in a read of our stdin, which no limit can end.
     runtime.shutdown_background();
     end
@@ -113,32 +99,15 @@ pub async fn record_stdio(
 ) -> Result<ProcessEnd, NetError> {
     let mut server = Server::start(options, &sink)?;
     let mut pumps = JoinSet::new();
-    let missing = || NetError::Io {
-        what: "the server process has no pipes",
-        reason: io::ErrorKind::NotFound.into(),
-    };
-    let (Some(stdin), Some(stdout), Some(stderr)) = (
-        server.child.stdin.take(),
-        server.child.stdout.take(),
-        server.child.stderr.take(),
-    ) else {
+    let missing = || NetError::Io { what: "the server process has no pipes", reason: io::ErrorKind::NotFound.into() };
+    let (Some(stdin), Some(stdout), Some(stderr)) =
+        (server.child.stdin.take(), server.child.stdout.take(), server.child.stderr.take())
+    else {
         return Err(missing());
     };
-    let client = pumps.spawn(pump(
-        input,
-        stdin,
-        Lines::new(&sink, LineFrom::Client, usize::MAX),
-    ));
-    pumps.spawn(pump(
-        stdout,
-        output,
-        Lines::new(&sink, LineFrom::Server, usize::MAX),
-    ));
-    pumps.spawn(pump(
-        stderr,
-        errors,
-        Lines::new(&sink, LineFrom::ServerStderr, options.stderr_limit),
-    ));
+    let client = pumps.spawn(pump(input, stdin, Lines::new(&sink, LineFrom::Client, usize::MAX)));
+    pumps.spawn(pump(stdout, output, Lines::new(&sink, LineFrom::Server, usize::MAX)));
+    pumps.spawn(pump(stderr, errors, Lines::new(&sink, LineFrom::ServerStderr, options.stderr_limit)));
     let mut status = None;
     while status.is_none() {
         tokio::select! {
@@ -154,10 +123,7 @@ pub async fn record_stdio(
         Some(status) => status,
         None => server.end(options).await,
     };
-    let end = server.note_end(status.map_err(|reason| NetError::Io {
-        what: "could not wait for the server",
-        reason,
-    })?);
+    let end = server.note_end(status.map_err(|reason| NetError::Io { what: "could not wait for the server", reason })?);
     // A grandchild may hold the pipes open for ever.
     let rest = async { while pumps.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(LEFTOVER_LIMIT, rest).await;
@@ -172,36 +138,19 @@ struct Server {
 
 impl Server {
     fn start(options: &StdioOptions, sink: &Arc<Sink>) -> Result<Self, NetError> {
-        let failed = |reason| NetError::Io {
-            what: "could not start the server process",
-            reason,
-        };
+        let failed = |reason| NetError::Io { what: "could not start the server process", reason };
         let [program, arguments @ ..] = options.command.as_slice() else {
-            return Err(failed(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "the command is empty",
-            )));
+            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "the command is empty")));
         };
         let mut command = Command::new(program);
         command.args(arguments).process_group(0).kill_on_drop(true);
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let child = command
-            .spawn()
-            .map_err(|error| failed(io::Error::new(error.kind(), format!("{program}: {error}"))))?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child =
+            command.spawn().map_err(|error| failed(io::Error::new(error.kind(), format!("{program}: {error}"))))?;
         // A child that was not waited for has an id.
         let pid = child.id().unwrap_or_default();
-        sink.note(EventKind::ProcessStarted {
-            pid,
-            program: program.clone(),
-        });
-        Ok(Self {
-            child,
-            pid,
-            sink: Arc::clone(sink),
-        })
+        sink.note(EventKind::ProcessStarted { pid, program: program.clone() });
+        Ok(Self { child, pid, sink: Arc::clone(sink) })
     }
 
     /// Its stdin is closed: wait, SIGTERM, SIGKILL.
@@ -217,10 +166,7 @@ impl Server {
                 Err(_) => self.signal(signal),
             }
         }
-        Err(io::Error::new(
-            io::ErrorKind::TimedOut,
-            "it did not end even when killed",
-        ))
+        Err(io::Error::new(io::ErrorKind::TimedOut, "it did not end even when killed"))
     }
 
     fn signal(&self, signal: Signal) {
@@ -233,11 +179,7 @@ impl Server {
     fn note_end(&self, status: ExitStatus) -> ProcessEnd {
         use std::os::unix::process::ExitStatusExt;
         let (code, signal) = (status.code(), status.signal());
-        self.sink.note(EventKind::ProcessExited {
-            pid: self.pid,
-            code,
-            signal,
-        });
+        self.sink.note(EventKind::ProcessExited { pid: self.pid, code, signal });
         ProcessEnd { code, signal }
     }
 }
@@ -251,10 +193,7 @@ impl Drop for Server {
 
 /// Whether the client is done, or takes no more.
 fn is_clients_end(pumped: &Result<(LineFrom, Pumped), tokio::task::JoinError>) -> bool {
-    matches!(
-        pumped,
-        Ok((LineFrom::Client, Pumped::SourceEnded) | (LineFrom::Server, Pumped::TargetEnded))
-    )
+    matches!(pumped, Ok((LineFrom::Client, Pumped::SourceEnded) | (LineFrom::Server, Pumped::TargetEnded)))
 }
 
 enum Pumped {
@@ -321,14 +260,7 @@ struct Lines {
 impl Lines {
     fn new(sink: &Arc<Sink>, from: LineFrom, room: usize) -> Self {
         let decoder = lines::Decoder::new(LINE_LIMIT);
-        Self {
-            sink: Arc::clone(sink),
-            from,
-            decoder,
-            began: None,
-            room,
-            lost: 0,
-        }
+        Self { sink: Arc::clone(sink), from, decoder, began: None, room, lost: 0 }
     }
 
     fn passed(&mut self, read: Nanos, passed: Nanos, chunk: &[u8]) {
@@ -340,10 +272,7 @@ impl Lines {
                 Err(_) => self.lost += 1,
             }
         }
-        self.began = self
-            .decoder
-            .is_mid_line()
-            .then(|| self.began.unwrap_or(read));
+        self.began = self.decoder.is_mid_line().then(|| self.began.unwrap_or(read));
     }
 
     fn end(&mut self) {
@@ -369,42 +298,12 @@ impl Lines {
         };
         let (from, bytes, digest) = (self.from, line.len() as u64, digest(line));
         let is_text = from == LineFrom::ServerStderr;
-        let messages = if is_text {
-            Vec::new()
-        } else {
-            MessageNote::of(line)
-        };
-        let content_type = if is_text {
-            "text/plain"
-        } else {
-            "application/json"
-        };
-        let body = self
-            .sink
-            .redactor()
-            .body(content_type, line, self.sink.body_limit());
-        self.sink.note_at(
-            read,
-            EventKind::StdioLine {
-                side: seen,
-                from,
-                began,
-                bytes,
-                digest,
-                messages,
-                body,
-            },
-        );
+        let messages = if is_text { Vec::new() } else { MessageNote::of(line) };
+        let content_type = if is_text { "text/plain" } else { "application/json" };
+        let body = self.sink.redactor().body(content_type, line, self.sink.body_limit());
+        self.sink.note_at(read, EventKind::StdioLine { side: seen, from, began, bytes, digest, messages, body });
         let (messages, body) = (Vec::new(), None);
-        let kind = EventKind::StdioLine {
-            side: other,
-            from,
-            began: passed,
-            bytes,
-            digest,
-            messages,
-            body,
-        };
+        let kind = EventKind::StdioLine { side: other, from, began: passed, bytes, digest, messages, body };
         self.sink.note_at(passed, kind);
     }
 }

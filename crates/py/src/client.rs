@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpace_net::client::{
-    Auth, BrowserConsent, ClientError, ClientOptions, Consent, Endpoint, OAuthOptions, Secret,
-};
+use mcpace_net::client::{Auth, BrowserConsent, ClientError, ClientOptions, Consent, Endpoint, OAuthOptions, Secret};
 use mcpace_net::{Sink, SinkOptions};
 use mcpace_record::Instrument;
 use mcpace_wire::revision::UnknownRevision;
@@ -51,12 +49,20 @@ impl Client {
         let limit = Duration::try_from_secs_f64(limit_s)
             .map_err(|_| UsageProblem::new_err(format!("a time limit must be positive seconds, not {limit_s}")))?;
         let (endpoint, upstream) = parse_endpoint(endpoint, environment)?;
-        let revision = revision.map(str::parse).transpose().map_err(|error: UnknownRevision| {
-            UsageProblem::new_err(format!("there is no revision {:?}", error.0))
-        })?;
+        let revision = revision
+            .map(str::parse)
+            .transpose()
+            .map_err(|error: UnknownRevision| UsageProblem::new_err(format!("there is no revision {:?}", error.0)))?;
         let auth = parse_auth(auth, token, consent)?;
-        let options =
-            ClientOptions { revision, auth, limit, server_timing, standalone_get, extra_root, ..ClientOptions::default() };
+        let options = ClientOptions {
+            revision,
+            auth,
+            limit,
+            server_timing,
+            standalone_get,
+            extra_root,
+            ..ClientOptions::default()
+        };
         // The client spawns tasks as it is made and used: both happen inside the runtime.
         let _inside = runtime()?.enter();
         let sink = Sink::new(head(Instrument::Client, &upstream), SinkOptions::default()).or_raise()?;

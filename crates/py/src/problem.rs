@@ -14,7 +14,12 @@ pyo3::create_exception!(
     Problem,
     "The environment's fault: a port, a file, a server that can't be reached."
 );
-pyo3::create_exception!(_core, ClientProblem, Problem, "An operation of our own client failed; the server's or the way's fault.");
+pyo3::create_exception!(
+    _core,
+    ClientProblem,
+    Problem,
+    "An operation of our own client failed; the server's or the way's fault."
+);
 
 /// Turns an error of one of our crates into Python's.
 pub(crate) trait IntoPython {

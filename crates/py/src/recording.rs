@@ -84,7 +84,8 @@ impl Recording {
     /// Writes it to a file.
     fn save(&self, py: Python<'_>, path: &str) -> PyResult<()> {
         py.detach(|| {
-            let cannot = |error: &dyn std::fmt::Display| EnvironmentProblem::new_err(format!("cannot write {path}: {error}"));
+            let cannot =
+                |error: &dyn std::fmt::Display| EnvironmentProblem::new_err(format!("cannot write {path}: {error}"));
             let recording = self.lock();
             let file = File::create(path).map_err(|error| cannot(&error))?;
             let mut writer = Writer::new(file, &recording.head).map_err(|error| cannot(&error))?;

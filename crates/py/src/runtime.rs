@@ -35,7 +35,8 @@ where
     let runtime = runtime()?;
     let mut future = pin!(future);
     loop {
-        let waited = py.detach(|| runtime.block_on(async { tokio::time::timeout(SIGNAL_PERIOD, future.as_mut()).await }));
+        let waited =
+            py.detach(|| runtime.block_on(async { tokio::time::timeout(SIGNAL_PERIOD, future.as_mut()).await }));
         match waited {
             Ok(output) => return Ok(output),
             Err(_) => py.check_signals()?,

@@ -36,9 +36,9 @@ impl Target {
         token: Option<String>,
         server_timing: bool,
     ) -> PyResult<Self> {
-        let profile: Profile = profile.parse().map_err(|e: mcpace_target::UnknownProfile| {
-            mcpace_target::TargetError::from(e).into_python()
-        })?;
+        let profile: Profile = profile
+            .parse()
+            .map_err(|e: mcpace_target::UnknownProfile| mcpace_target::TargetError::from(e).into_python())?;
         let mut options = Options::new(profile);
         options.host = IpAddr::V4(Ipv4Addr::LOCALHOST);
         options.port = port;

@@ -12,9 +12,7 @@ pub enum RecordError {
     #[error("not a recording: {0}")]
     NotARecording(String),
     /// The input's fault: written by a later release.
-    #[error(
-        "this recording has format {found}; this mcpace reads {supported}: update mcpace to read it"
-    )]
+    #[error("this recording has format {found}; this mcpace reads {supported}: update mcpace to read it")]
     NewerFormat {
         /// The format that the file claims.
         found: String,

@@ -41,14 +41,8 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// [`RecordError::Io`] from `sink`.
     pub fn new(sink: W, head: &RecordingHead) -> Result<Self, RecordError> {
-        let mut writer = Self {
-            stream: zstd::Encoder::new(sink, LEVEL)?,
-            line: Vec::with_capacity(1024),
-        };
-        writer.json_line(&HeadLine {
-            format: FORMAT,
-            head,
-        })?;
+        let mut writer = Self { stream: zstd::Encoder::new(sink, LEVEL)?, line: Vec::with_capacity(1024) };
+        writer.json_line(&HeadLine { format: FORMAT, head })?;
         writer.flush()?;
         Ok(writer)
     }
@@ -113,9 +107,7 @@ fn read_lines(mut lines: impl BufRead) -> Result<Recording, RecordError> {
     let (head, mut ended) = match next_line(&mut lines, &mut text)? {
         Next::Line | Next::CutLine if !text.trim().is_empty() => (parse_head(&text)?, false),
         _ => {
-            return Err(RecordError::NotARecording(
-                "it is empty or starts with something else".to_owned(),
-            ));
+            return Err(RecordError::NotARecording("it is empty or starts with something else".to_owned()));
         }
     };
     let (mut events, mut partial, mut number) = (Vec::new(), false, 1);
@@ -130,10 +122,7 @@ fn read_lines(mut lines: impl BufRead) -> Result<Recording, RecordError> {
                 Err(_) => (partial, ended) = (true, true),
             },
             Next::Line => {
-                let bad = |error: serde_json::Error| RecordError::BadLine {
-                    line: number,
-                    reason: error.to_string(),
-                };
+                let bad = |error: serde_json::Error| RecordError::BadLine { line: number, reason: error.to_string() };
                 events.push(serde_json::from_str(&text).map_err(bad)?);
             }
         }
@@ -148,26 +137,13 @@ fn parse_head(line: &str) -> Result<RecordingHead, RecordError> {
     struct Format {
         format: String,
     }
-    let stranger = |error: serde_json::Error| {
-        RecordError::NotARecording(format!("its first line is no head ({error})"))
-    };
-    let found = serde_json::from_str::<Format>(line)
-        .map_err(stranger)?
-        .format;
-    match found
-        .strip_prefix(NAME)
-        .and_then(|version| version.parse::<u32>().ok())
-    {
-        Some(version) if version <= VERSION && version > 0 => {
-            serde_json::from_str(line).map_err(stranger)
-        }
-        Some(_) => Err(RecordError::NewerFormat {
-            found,
-            supported: FORMAT,
-        }),
-        None => Err(RecordError::NotARecording(format!(
-            "its format is {found:?}"
-        ))),
+    let stranger =
+        |error: serde_json::Error| RecordError::NotARecording(format!("its first line is no head ({error})"));
+    let found = serde_json::from_str::<Format>(line).map_err(stranger)?.format;
+    match found.strip_prefix(NAME).and_then(|version| version.parse::<u32>().ok()) {
+        Some(version) if version <= VERSION && version > 0 => serde_json::from_str(line).map_err(stranger),
+        Some(_) => Err(RecordError::NewerFormat { found, supported: FORMAT }),
+        None => Err(RecordError::NotARecording(format!("its format is {found:?}"))),
     }
 }
 
@@ -187,12 +163,7 @@ fn next_line(lines: &mut impl BufRead, text: &mut String) -> Result<Next, Record
         Ok(_) if text.ends_with('\n') => Ok(Next::Line),
         Ok(_) => Ok(Next::CutLine),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Next::CutStream),
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::InvalidData | io::ErrorKind::Other
-            ) =>
-        {
+        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::Other) => {
             Err(RecordError::NotARecording(error.to_string()))
         }
         Err(error) => Err(error.into()),
@@ -227,13 +198,8 @@ mod tests {
     }
 
     fn events(count: u64) -> Vec<Event> {
-        let event = |at| Event {
-            at: Nanos(at),
-            kind: EventKind::CallEnd {
-                call: CallId(at),
-                outcome: CallOutcome::Ok,
-            },
-        };
+        let event =
+            |at| Event { at: Nanos(at), kind: EventKind::CallEnd { call: CallId(at), outcome: CallOutcome::Ok } };
         (0..count).map(event).collect()
     }
 
@@ -271,18 +237,8 @@ mod tests {
     fn a_newer_format_and_a_stranger_are_told_apart() {
         let newer = Reader::read(br#"{"format":"mcpace.recording/2"}"#.as_slice()).unwrap_err();
         assert_eq!(newer.code(), "newer-format");
-        for stranger in [
-            b"hello".as_slice(),
-            b"",
-            b"{}",
-            br#"{"format":"x/1"}"#,
-            &[0x28, 0xb5, 0x2f, 0xfd, 1, 2, 3],
-        ] {
-            assert_eq!(
-                Reader::read(stranger).unwrap_err().code(),
-                "not-a-recording",
-                "{stranger:?}"
-            );
+        for stranger in [b"hello".as_slice(), b"", b"{}", br#"{"format":"x/1"}"#, &[0x28, 0xb5, 0x2f, 0xfd, 1, 2, 3]] {
+            assert_eq!(Reader::read(stranger).unwrap_err().code(), "not-a-recording", "{stranger:?}");
         }
     }
 
@@ -290,19 +246,9 @@ mod tests {
     fn a_bad_line_in_the_middle_is_named() {
         let text = format!(
             "{}\nnonsense\n",
-            String::from_utf8(
-                serde_json::to_vec(&HeadLine {
-                    format: FORMAT,
-                    head: &head()
-                })
-                .unwrap()
-            )
-            .unwrap()
+            String::from_utf8(serde_json::to_vec(&HeadLine { format: FORMAT, head: &head() }).unwrap()).unwrap()
         );
         let error = Reader::read(text.as_bytes()).unwrap_err();
-        assert!(
-            matches!(error, RecordError::BadLine { line: 2, .. }),
-            "{error}"
-        );
+        assert!(matches!(error, RecordError::BadLine { line: 2, .. }), "{error}");
     }
 }

@@ -15,8 +15,7 @@ mod time;
 
 pub use error::RecordError;
 pub use event::{
-    Body, CallId, CallOutcome, Closer, ConnectionId, Event, EventKind, ExchangeId, Header,
-    LineFrom, ReplyEnding, Side,
+    Body, CallId, CallOutcome, Closer, ConnectionId, Event, EventKind, ExchangeId, Header, LineFrom, ReplyEnding, Side,
 };
 pub use file::{FORMAT, Reader, Writer};
 pub use message::{MessageKind, MessageNote, ServerTiming, TIMING_KEY};
@@ -60,8 +59,6 @@ impl serde::Serialize for Digest {
 impl<'de> serde::Deserialize<'de> for Digest {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        u64::from_str_radix(&text, 16)
-            .map(Digest)
-            .map_err(serde::de::Error::custom)
+        u64::from_str_radix(&text, 16).map(Digest).map_err(serde::de::Error::custom)
     }
 }

@@ -82,12 +82,7 @@ impl ServerTiming {
             };
             let millis = parts
                 .filter_map(|p| p.strip_prefix("dur="))
-                .find_map(|text| {
-                    text.trim_matches('"')
-                        .parse::<f64>()
-                        .ok()
-                        .filter(|ms| ms.is_finite() && *ms >= 0.0)
-                });
+                .find_map(|text| text.trim_matches('"').parse::<f64>().ok().filter(|ms| ms.is_finite() && *ms >= 0.0));
             if let Some(millis) = millis {
                 *layer = Nanos((millis * 1e6).round() as u64);
                 found = true;
@@ -102,11 +97,7 @@ impl MessageNote {
     #[must_use]
     pub fn of(json: &[u8]) -> Vec<MessageNote> {
         match Payload::parse(json) {
-            Ok(payload) => payload
-                .messages()
-                .iter()
-                .map(MessageNote::of_message)
-                .collect(),
+            Ok(payload) => payload.messages().iter().map(MessageNote::of_message).collect(),
             Err(_) => Vec::new(),
         }
     }
@@ -140,9 +131,7 @@ impl MessageNote {
                 note.id = Some(request.id.to_string());
                 note.asked(&request.method, request.params);
             }
-            Message::Notification(notification) => {
-                note.asked(&notification.method, notification.params)
-            }
+            Message::Notification(notification) => note.asked(&notification.method, notification.params),
             Message::Response(response) => {
                 note.id = response.id.as_ref().map(ToString::to_string);
                 match &response.outcome {
@@ -232,16 +221,10 @@ mod tests {
 
     #[test]
     fn the_server_timing_header_is_read_by_layer_and_strangers_are_passed_over() {
-        let timing = ServerTiming::from_header(
-            "cache;desc=\"x\", transport;dur=0.5, service;desc=tool;dur=2",
-        )
-        .unwrap();
+        let timing = ServerTiming::from_header("cache;desc=\"x\", transport;dur=0.5, service;desc=tool;dur=2").unwrap();
         assert_eq!(timing.transport, Nanos::from_micros(500));
         assert_eq!(timing.service, Nanos::from_millis(2));
         assert_eq!(ServerTiming::from_header("db;dur=3"), None);
-        assert_eq!(
-            ServerTiming::from_header("service;dur=-1, service;dur=nan"),
-            None
-        );
+        assert_eq!(ServerTiming::from_header("service;dur=-1, service;dur=nan"), None);
     }
 }

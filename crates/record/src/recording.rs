@@ -45,11 +45,7 @@ impl Recording {
     pub fn new(head: RecordingHead, mut events: Vec<Event>) -> Self {
         // Two threads may append a few microseconds out of order, and a client program's stamps arrive after the fact.
         events.sort_by_key(|event| event.at);
-        Self {
-            head,
-            events,
-            partial: false,
-        }
+        Self { head, events, partial: false }
     }
 
     /// Adds events that were stamped elsewhere on the same clock, such as a client program's own.

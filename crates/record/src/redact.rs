@@ -63,10 +63,7 @@ impl Redactor {
         if name.eq_ignore_ascii_case("location") || name.eq_ignore_ascii_case("referer") {
             return self.target(value);
         }
-        if !SECRET_HEADERS
-            .iter()
-            .any(|secret| name.eq_ignore_ascii_case(secret))
-        {
+        if !SECRET_HEADERS.iter().any(|secret| name.eq_ignore_ascii_case(secret)) {
             return Cow::Borrowed(value);
         }
         match value.split_once(' ') {
@@ -130,9 +127,7 @@ impl Redactor {
                 }
             }
             Value::Array(items) => items.iter_mut().for_each(|item| self.mask_members(item)),
-            Value::String(text) if text.starts_with(['{', '[']) && mentions_a_secret(text) => {
-                *text = self.json(text)
-            }
+            Value::String(text) if text.starts_with(['{', '[']) && mentions_a_secret(text) => *text = self.json(text),
             _ => {}
         }
     }
@@ -153,11 +148,7 @@ impl Redactor {
         };
         let authority_end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         match rest[..authority_end].rfind('@') {
-            Some(at) => Cow::Owned(format!(
-                "{scheme}://{}{}",
-                self.mask(&rest[..at]),
-                &rest[at..]
-            )),
+            Some(at) => Cow::Owned(format!("{scheme}://{}{}", self.mask(&rest[..at]), &rest[at..])),
             None => Cow::Borrowed(target),
         }
     }
@@ -169,15 +160,11 @@ impl Redactor {
 }
 
 fn is_secret_name(name: &str) -> bool {
-    SECRET_NAMES
-        .iter()
-        .any(|secret| name.eq_ignore_ascii_case(secret))
+    SECRET_NAMES.iter().any(|secret| name.eq_ignore_ascii_case(secret))
 }
 
 fn mentions_a_secret(text: &str) -> bool {
-    SECRET_NAMES
-        .iter()
-        .any(|name| contains_ignoring_case(text.as_bytes(), name.as_bytes()))
+    SECRET_NAMES.iter().any(|name| contains_ignoring_case(text.as_bytes(), name.as_bytes()))
 }
 
 fn contains_ignoring_case(haystack: &[u8], needle: &[u8]) -> bool {
@@ -198,19 +185,10 @@ fn contains_ignoring_case(haystack: &[u8], needle: &[u8]) -> bool {
 
 fn cut(text: &str, limit: usize) -> Body {
     if text.len() <= limit {
-        return Body {
-            text: text.to_owned(),
-            cut: false,
-        };
+        return Body { text: text.to_owned(), cut: false };
     }
-    let end = (0..=limit)
-        .rev()
-        .find(|at| text.is_char_boundary(*at))
-        .unwrap_or(0);
-    Body {
-        text: text[..end].to_owned(),
-        cut: true,
-    }
+    let end = (0..=limit).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    Body { text: text[..end].to_owned(), cut: true }
 }
 
 #[cfg(test)]
@@ -220,76 +198,44 @@ mod tests {
     const REDACTOR: Redactor = Redactor::new(42);
 
     fn body(content_type: &str, text: &str) -> String {
-        REDACTOR
-            .body(content_type, text.as_bytes(), 10_000)
-            .unwrap()
-            .text
+        REDACTOR.body(content_type, text.as_bytes(), 10_000).unwrap().text
     }
 
     #[test]
     fn secret_headers_lose_their_value_and_keep_their_scheme() {
         let masked = REDACTOR.header("Authorization", "Bearer abc.def");
         assert!(masked.starts_with("Bearer [redacted ") && !masked.contains("abc"));
-        assert!(
-            !REDACTOR
-                .header("Set-Cookie", "sid=abc; Path=/")
-                .contains("abc")
-        );
+        assert!(!REDACTOR.header("Set-Cookie", "sid=abc; Path=/").contains("abc"));
         assert!(!REDACTOR.header("mcp-session-id", "abc").contains("abc"));
         assert_eq!(REDACTOR.header("accept", "text/html"), "text/html");
     }
 
     #[test]
     fn one_secret_is_recognised_again_and_two_differ() {
-        assert_eq!(
-            REDACTOR.header("cookie", "a"),
-            REDACTOR.header("cookie", "a")
-        );
-        assert_ne!(
-            REDACTOR.header("cookie", "a"),
-            REDACTOR.header("cookie", "b")
-        );
-        assert_ne!(
-            REDACTOR.header("cookie", "a"),
-            Redactor::new(43).header("cookie", "a")
-        );
+        assert_eq!(REDACTOR.header("cookie", "a"), REDACTOR.header("cookie", "a"));
+        assert_ne!(REDACTOR.header("cookie", "a"), REDACTOR.header("cookie", "b"));
+        assert_ne!(REDACTOR.header("cookie", "a"), Redactor::new(43).header("cookie", "a"));
     }
 
     #[test]
     fn queries_and_forms_lose_oauth_parameters() {
         let masked = REDACTOR.target("/callback?code=SECRET1&state=SECRET2&scope=read");
         assert!(!masked.contains("SECRET") && masked.ends_with("scope=read"));
-        let form = body(
-            "application/x-www-form-urlencoded",
-            "grant_type=refresh_token&refresh_token=SECRET",
-        );
+        let form = body("application/x-www-form-urlencoded", "grant_type=refresh_token&refresh_token=SECRET");
         assert!(form.starts_with("grant_type=refresh_token&refresh_token=[redacted"));
-        assert!(
-            !REDACTOR
-                .header("location", "http://u:SECRET@h/cb?code=SECRET")
-                .contains("SECRET")
-        );
+        assert!(!REDACTOR.header("location", "http://u:SECRET@h/cb?code=SECRET").contains("SECRET"));
     }
 
     #[test]
     fn json_loses_secret_members_at_any_depth_even_inside_text() {
         let text = r#"{"a":[{"Access_Token":"SECRET"}],"b":"{\"client_secret\":\"SECRET\"}","password":12345}"#;
         let masked = body("application/json", text);
-        assert!(
-            !masked.contains("SECRET") && !masked.contains("12345"),
-            "{masked}"
-        );
+        assert!(!masked.contains("SECRET") && !masked.contains("12345"), "{masked}");
     }
 
     #[test]
     fn a_tools_argument_called_code_stays() {
-        assert!(
-            body(
-                "application/json",
-                r#"{"params":{"arguments":{"code":"print(1)"}}}"#
-            )
-            .contains("print(1)")
-        );
+        assert!(body("application/json", r#"{"params":{"arguments":{"code":"print(1)"}}}"#).contains("print(1)"));
     }
 
     #[test]

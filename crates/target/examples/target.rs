@@ -9,14 +9,9 @@ use mcpace_target::{Faults, Options, Profile, ResponseMode, Secret, Target};
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let profile: Profile = arguments
-        .next()
-        .unwrap_or_else(|| "simple".to_owned())
-        .parse()?;
-    let mut options = Options {
-        bearer_token: std::env::var("MCPACE_TARGET_TOKEN").ok().map(Secret::new),
-        ..Options::new(profile)
-    };
+    let profile: Profile = arguments.next().unwrap_or_else(|| "simple".to_owned()).parse()?;
+    let mut options =
+        Options { bearer_token: std::env::var("MCPACE_TARGET_TOKEN").ok().map(Secret::new), ..Options::new(profile) };
     let mut faults = Vec::new();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {

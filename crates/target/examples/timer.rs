@@ -27,8 +27,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let authority = uri.authority().ok_or("a target's URL has an authority")?;
     let stream = tokio::net::TcpStream::connect(authority.as_str()).await?;
     stream.set_nodelay(true)?;
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     tokio::spawn(connection);
 
     let (mut told, mut seen) = (Vec::new(), Vec::new());
@@ -38,13 +37,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             .header("content-type", "application/json")
             .body(Full::new(Bytes::from_static(CALL.as_bytes())))?;
         let begun = Instant::now();
-        let reply = sender
-            .send_request(request)
-            .await?
-            .into_body()
-            .collect()
-            .await?
-            .to_bytes();
+        let reply = sender.send_request(request).await?.into_body().collect().await?.to_bytes();
         seen.push(begun.elapsed().saturating_sub(DELAY));
         let reply: serde_json::Value = serde_json::from_slice(&reply)?;
         let service = reply["result"]["_meta"]["dev.mcpace/timing"]["service_ns"].as_u64();
@@ -60,10 +53,5 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn print(what: &str, times: &mut [Duration]) {
     times.sort();
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
-    println!(
-        "{what}: p50 {:?}, p99 {:?}, max {:?}",
-        at(0.5),
-        at(0.99),
-        at(1.0)
-    );
+    println!("{what}: p50 {:?}, p99 {:?}, max {:?}", at(0.5), at(0.99), at(1.0));
 }

@@ -16,11 +16,7 @@ pub(crate) struct Bounded<K, V> {
 
 impl<K: Clone + Eq + Hash, V> Bounded<K, V> {
     pub(crate) fn new(capacity: usize) -> Self {
-        Self {
-            capacity,
-            entries: HashMap::new(),
-            order: VecDeque::new(),
-        }
+        Self { capacity, entries: HashMap::new(), order: VecDeque::new() }
     }
 
     pub(crate) fn insert(&mut self, key: K, value: V) {

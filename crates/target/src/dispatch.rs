@@ -49,11 +49,7 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(code: i64, message: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-            data: None,
-        }
+        Self { code, message: message.into(), data: None }
     }
 
     /// The error as a JSON-RPC response.
@@ -101,26 +97,15 @@ impl Dispatcher<'_> {
         }
     }
 
-    async fn method(
-        &self,
-        method: &str,
-        params: &Params<'_>,
-        service: &mut Duration,
-    ) -> Result<Value, Failure> {
+    async fn method(&self, method: &str, params: &Params<'_>, service: &mut Duration) -> Result<Value, Failure> {
         let known = matches!(
             (method, self.is_modern),
-            ("initialize" | "ping", false)
-                | ("server/discover", true)
-                | ("tools/list" | "tools/call", _)
+            ("initialize" | "ping", false) | ("server/discover", true) | ("tools/list" | "tools/call", _)
         );
         let counted = if known { method } else { "other" };
-        self.tally
-            .add(|counters| count(&mut counters.requests, counted));
+        self.tally.add(|counters| count(&mut counters.requests, counted));
         if !known {
-            return Err(Failure::new(
-                code::METHOD_NOT_FOUND,
-                "this method is not served here",
-            ));
+            return Err(Failure::new(code::METHOD_NOT_FOUND, "this method is not served here"));
         }
         match method {
             "initialize" => Ok(initialize(params.protocol_version.as_deref())),
@@ -132,23 +117,14 @@ impl Dispatcher<'_> {
     }
 
     async fn call(&self, params: &Params<'_>, service: &mut Duration) -> Result<Value, Failure> {
-        self.timer
-            .sleep(self.faults.delay(FaultKind::Dispatch, "tools/call"))
-            .await;
-        let tool = params
-            .name
-            .as_deref()
-            .and_then(Tool::from_name)
-            .ok_or_else(|| {
-                let all = Tool::ALL.map(Tool::name).join(", ");
-                Failure::new(code::INVALID_PARAMS, format!("unknown tool (tools: {all})"))
-            })?;
-        self.tally
-            .add(|counters| count(&mut counters.tools, tool.name()));
+        self.timer.sleep(self.faults.delay(FaultKind::Dispatch, "tools/call")).await;
+        let tool = params.name.as_deref().and_then(Tool::from_name).ok_or_else(|| {
+            let all = Tool::ALL.map(Tool::name).join(", ");
+            Failure::new(code::INVALID_PARAMS, format!("unknown tool (tools: {all})"))
+        })?;
+        self.tally.add(|counters| count(&mut counters.tools, tool.name()));
         let begun = Instant::now();
-        self.timer
-            .sleep(self.faults.delay(FaultKind::Tool, "tools/call"))
-            .await;
+        self.timer.sleep(self.faults.delay(FaultKind::Tool, "tools/call")).await;
         let result = tool.call(params.arguments, self.timer).await;
         *service = begun.elapsed();
         let is_error = result.is_err();
@@ -226,10 +202,7 @@ fn initialize(asked: Option<&str>) -> Value {
 }
 
 fn discover() -> Value {
-    let versions: Vec<Revision> = Revision::ALL
-        .into_iter()
-        .filter(|revision| revision.is_modern())
-        .collect();
+    let versions: Vec<Revision> = Revision::ALL.into_iter().filter(|revision| revision.is_modern()).collect();
     json!({
         "supportedVersions": versions,
         "capabilities": capabilities(),

@@ -24,11 +24,7 @@ const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 impl Site {
     /// Messages from the client.
-    pub(crate) async fn post(
-        &self,
-        head: &request::Parts,
-        body: &[u8],
-    ) -> Result<Response<Script>, Early> {
+    pub(crate) async fn post(&self, head: &request::Parts, body: &[u8]) -> Result<Response<Script>, Early> {
         let received = Instant::now();
         check_content_type(&head.headers)?;
         let payload = Payload::parse(body).map_err(|error| rejected(&error.into(), None))?;
@@ -49,14 +45,7 @@ impl Site {
         self.shaper.timer.sleep(delay).await;
         let mut response = match dispatched.is_empty() {
             true => bare(StatusCode::ACCEPTED),
-            false => self.shaped(
-                received,
-                &era,
-                mode,
-                &method,
-                payload.is_batch(),
-                dispatched,
-            ),
+            false => self.shaped(received, &era, mode, &method, payload.is_batch(), dispatched),
         };
         if let (true, Some(sessions)) = (begins_session, &self.sessions) {
             self.tally.add(|counters| counters.sessions_begun += 1);
@@ -64,35 +53,20 @@ impl Site {
                 response.headers_mut().insert(SESSION_ID, id);
             }
         }
-        if self
-            .shaper
-            .faults
-            .is_on(FaultKind::ConnectionClose, &method)
-        {
+        if self.shaper.faults.is_on(FaultKind::ConnectionClose, &method) {
             let close = HeaderValue::from_static("close");
-            response
-                .headers_mut()
-                .insert(http::header::CONNECTION, close);
+            response.headers_mut().insert(http::header::CONNECTION, close);
         }
         Ok(response)
     }
 
     /// A GET: the standalone stream of a session, where the profile has one.
-    pub(crate) async fn standalone(
-        &self,
-        head: &request::Parts,
-    ) -> Result<Response<Script>, Early> {
+    pub(crate) async fn standalone(&self, head: &request::Parts) -> Result<Response<Script>, Early> {
         self.redirected(head, "")?;
-        self.shaper
-            .timer
-            .sleep(self.shaper.faults.delay(FaultKind::GetHeaders, ""))
-            .await;
+        self.shaper.timer.sleep(self.shaper.faults.delay(FaultKind::GetHeaders, "")).await;
         let sessions = self.sessions.as_ref().filter(|_| self.standalone_stream);
         let (sessions, id) = session_of(sessions, &head.headers)?;
-        if era::picked(&head.headers)
-            .accept
-            .is_some_and(|accept| !accept.event_stream())
-        {
+        if era::picked(&head.headers).accept.is_some_and(|accept| !accept.event_stream()) {
             return Err(rejected(&Rejection::NotAcceptable, None));
         }
         let session = sessions.alive(id.as_str()).map_err(unknown_session)?;
@@ -133,9 +107,7 @@ impl Site {
             Some(_) => sessions.enter(id),
             None => sessions.alive(id).map(drop),
         };
-        known
-            .map(|()| false)
-            .map_err(|UnknownSession| Rejection::SessionNotFound)
+        known.map(|()| false).map_err(|UnknownSession| Rejection::SessionNotFound)
     }
 
     /// What the target would send, or the other kind where the client takes only that. Without the
@@ -145,12 +117,8 @@ impl Site {
             return Ok(self.response);
         };
         match (self.response, accept.json(), accept.event_stream()) {
-            (ResponseMode::Json, true, _) | (ResponseMode::Sse, true, false) => {
-                Ok(ResponseMode::Json)
-            }
-            (ResponseMode::Sse, _, true) | (ResponseMode::Json, false, true) => {
-                Ok(ResponseMode::Sse)
-            }
+            (ResponseMode::Json, true, _) | (ResponseMode::Sse, true, false) => Ok(ResponseMode::Json),
+            (ResponseMode::Sse, _, true) | (ResponseMode::Json, false, true) => Ok(ResponseMode::Sse),
             (_, false, false) => Err(Rejection::NotAcceptable),
         }
     }
@@ -206,9 +174,7 @@ impl Site {
         let inner: Vec<Inner> = dispatched.iter().map(|one| one.inner).collect();
         let replying = Instant::now();
         let mut header = None;
-        let failed = dispatched
-            .iter()
-            .find_map(|one| one.failure().map(|failure| failure.code));
+        let failed = dispatched.iter().find_map(|one| one.failure().map(|failure| failure.code));
         let mut encoded: Vec<Vec<u8>> = dispatched
             .into_iter()
             .map(|one| {
@@ -250,35 +216,21 @@ impl Site {
 }
 
 fn requests<'p, 'a>(payload: &'p Payload<'a>) -> impl Iterator<Item = &'p Request<'a>> {
-    payload
-        .messages()
-        .iter()
-        .filter_map(|message| match message {
-            Message::Request(request) => Some(request),
-            _ => None,
-        })
+    payload.messages().iter().filter_map(|message| match message {
+        Message::Request(request) => Some(request),
+        _ => None,
+    })
 }
 
 /// The method that decides which faults apply: that of the first request, else of the first message.
 fn faulty_method(payload: &Payload<'_>) -> String {
-    let first_request = requests(payload)
-        .next()
-        .map(|request| request.method.to_string());
-    let first_message = || {
-        payload
-            .messages()
-            .first()
-            .and_then(Message::method)
-            .map(str::to_owned)
-    };
+    let first_request = requests(payload).next().map(|request| request.method.to_string());
+    let first_message = || payload.messages().first().and_then(Message::method).map(str::to_owned);
     first_request.or_else(first_message).unwrap_or_default()
 }
 
 /// The sessions, where the target has them, and the one that a GET or DELETE names.
-fn session_of<'s>(
-    sessions: Option<&'s Sessions>,
-    headers: &HeaderMap,
-) -> Result<(&'s Sessions, SessionId), Early> {
+fn session_of<'s>(sessions: Option<&'s Sessions>, headers: &HeaderMap) -> Result<(&'s Sessions, SessionId), Early> {
     let refused = |rejection| rejected(&rejection, None);
     let sessions = sessions.ok_or_else(|| refused(Rejection::MethodNotAllowed))?;
     match era::of_bodiless(headers).map_err(refused)? {

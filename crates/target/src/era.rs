@@ -8,12 +8,8 @@ use mcpace_wire::jsonrpc::{Message, Payload};
 use mcpace_wire::mcp::ParamsOutline;
 
 /// The revisions with `initialize`. 2024-11-05 has another transport, but its clients come here, too.
-const LEGACY: [Revision; 4] = [
-    Revision::V2024_11_05,
-    Revision::V2025_03_26,
-    Revision::V2025_06_18,
-    Revision::V2025_11_25,
-];
+const LEGACY: [Revision; 4] =
+    [Revision::V2024_11_05, Revision::V2025_03_26, Revision::V2025_06_18, Revision::V2025_11_25];
 /// The stateless revisions.
 const MODERN: [Revision; 1] = [Revision::V2026_07_28];
 
@@ -34,9 +30,7 @@ pub(crate) fn of_post(headers: &HeaderMap, payload: &Payload<'_>) -> Result<Era,
             // Parameters of a wrong shape are dispatch's to refuse; here they only say nothing.
             let outline = ParamsOutline::parse(message.params()).unwrap_or_default();
             match rules::Era::of(&headers, &outline) {
-                rules::Era::Modern => {
-                    rules::check_modern(&headers, message, &outline, &MODERN).map(|_| Era::Modern)
-                }
+                rules::Era::Modern => rules::check_modern(&headers, message, &outline, &MODERN).map(|_| Era::Modern),
                 rules::Era::Legacy => legacy(&headers),
             }
         }
@@ -44,10 +38,7 @@ pub(crate) fn of_post(headers: &HeaderMap, payload: &Payload<'_>) -> Result<Era,
             Era::Legacy(revision, _) if !revision.has_batches() => {
                 Err(Rejection::NotAllowed("this revision has no batches"))
             }
-            _ if messages
-                .iter()
-                .any(|message| message.method() == Some(INITIALIZE)) =>
-            {
+            _ if messages.iter().any(|message| message.method() == Some(INITIALIZE)) => {
                 Err(Rejection::NotAllowed("initialize is not part of a batch"))
             }
             era => Ok(era),
@@ -71,11 +62,7 @@ pub(crate) fn is_initialize(payload: &Payload<'_>) -> bool {
 
 /// The headers that MCP looks at.
 pub(crate) fn picked(headers: &HeaderMap) -> RequestHeaders<'_> {
-    RequestHeaders::of(
-        headers
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_bytes())),
-    )
+    RequestHeaders::of(headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())))
 }
 
 const INITIALIZE: &str = "initialize";

@@ -96,10 +96,7 @@ impl TargetError {
             | Self::FaultNeedsTls { .. }
             | Self::FaultNeedsSessions { .. }
             | Self::FaultNeedsOAuth { .. } => Blame::Caller,
-            Self::PortInUse { .. }
-            | Self::Listen { .. }
-            | Self::Certificate(_)
-            | Self::Timer(_) => Blame::Environment,
+            Self::PortInUse { .. } | Self::Listen { .. } | Self::Certificate(_) | Self::Timer(_) => Blame::Environment,
         }
     }
 }

@@ -17,13 +17,7 @@ use size::Size;
 pub use kind::FaultKind;
 
 /// The methods that a fault may be limited to.
-pub(crate) const METHODS: [&str; 5] = [
-    "initialize",
-    "ping",
-    "server/discover",
-    "tools/list",
-    "tools/call",
-];
+pub(crate) const METHODS: [&str; 5] = ["initialize", "ping", "server/discover", "tools/list", "tools/call"];
 
 /// One fault with its size, and the one method that it is limited to, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,10 +49,7 @@ impl FromStr for Fault {
         };
         let kind = kind_of(name)?;
         let method = method.map(|method| method_of(kind, method)).transpose()?;
-        let size = kind.form().read(size).ok_or_else(|| FaultError::Size {
-            kind,
-            given: shown(text),
-        })?;
+        let size = kind.form().read(size).ok_or_else(|| FaultError::Size { kind, given: shown(text) })?;
         Ok(Self { kind, size, method })
     }
 }
@@ -79,31 +70,22 @@ impl fmt::Display for Fault {
 }
 
 fn kind_of(name: &str) -> Result<FaultKind, FaultError> {
-    FaultKind::ALL
-        .into_iter()
-        .find(|kind| kind.as_str() == name)
-        .ok_or_else(|| FaultError::UnknownKind {
-            name: shown(name),
-            nearest: nearest(name, FaultKind::ALL.map(FaultKind::as_str)).and_then(|name| {
-                FaultKind::ALL
-                    .into_iter()
-                    .find(|kind| kind.as_str() == name)
-            }),
-        })
+    FaultKind::ALL.into_iter().find(|kind| kind.as_str() == name).ok_or_else(|| FaultError::UnknownKind {
+        name: shown(name),
+        nearest: nearest(name, FaultKind::ALL.map(FaultKind::as_str))
+            .and_then(|name| FaultKind::ALL.into_iter().find(|kind| kind.as_str() == name)),
+    })
 }
 
 fn method_of(kind: FaultKind, name: &str) -> Result<&'static str, FaultError> {
     if !kind.is_per_request() {
         return Err(FaultError::NotPerMethod { kind });
     }
-    METHODS
-        .into_iter()
-        .find(|method| *method == name)
-        .ok_or_else(|| FaultError::UnknownMethod {
-            kind,
-            name: shown(name),
-            nearest: nearest(name, METHODS),
-        })
+    METHODS.into_iter().find(|method| *method == name).ok_or_else(|| FaultError::UnknownMethod {
+        kind,
+        name: shown(name),
+        nearest: nearest(name, METHODS),
+    })
 }
 
 /// Why a text is no fault.
@@ -161,10 +143,7 @@ pub enum FaultError {
 fn unknown_kind_hint(nearest: Option<FaultKind>) -> String {
     match nearest {
         Some(kind) => format!("; did you mean `{}`?", kind.example()),
-        None => format!(
-            " (faults: {})",
-            FaultKind::ALL.map(FaultKind::as_str).join(", ")
-        ),
+        None => format!(" (faults: {})", FaultKind::ALL.map(FaultKind::as_str).join(", ")),
     }
 }
 
@@ -188,8 +167,7 @@ impl Faults {
         let mut faults = Self::none();
         for text in texts {
             let fault: Fault = text.as_ref().parse()?;
-            let repeated =
-                |earlier: &Fault| (earlier.kind, earlier.method) == (fault.kind, fault.method);
+            let repeated = |earlier: &Fault| (earlier.kind, earlier.method) == (fault.kind, fault.method);
             if faults.0.iter().any(repeated) {
                 return Err(FaultError::Repeated { kind: fault.kind });
             }
@@ -255,21 +233,9 @@ mod tests {
 
     #[test]
     fn sizes_mean_what_they_say() {
-        let faults = Faults::parse([
-            "headers=1.5s",
-            "tool=250us",
-            "oversized-reply=2KiB",
-            "session-lost=4",
-        ])
-        .unwrap();
-        assert_eq!(
-            faults.delay(FaultKind::Headers, "ping"),
-            Duration::from_millis(1500)
-        );
-        assert_eq!(
-            faults.delay(FaultKind::Tool, "tools/call"),
-            Duration::from_micros(250)
-        );
+        let faults = Faults::parse(["headers=1.5s", "tool=250us", "oversized-reply=2KiB", "session-lost=4"]).unwrap();
+        assert_eq!(faults.delay(FaultKind::Headers, "ping"), Duration::from_millis(1500));
+        assert_eq!(faults.delay(FaultKind::Tool, "tools/call"), Duration::from_micros(250));
         assert_eq!(faults.amount(FaultKind::OversizedReply, "ping"), Some(2048));
         assert_eq!(faults.amount(FaultKind::SessionLost, "ping"), Some(4));
         assert_eq!(faults.delay(FaultKind::Dispatch, "ping"), Duration::ZERO);
@@ -277,16 +243,9 @@ mod tests {
 
     #[test]
     fn a_fault_for_one_method_spares_the_others_and_wins_over_the_general_one() {
-        let faults =
-            Faults::parse(["headers=1ms", "headers@tools/call=9ms", "wrong-id@ping"]).unwrap();
-        assert_eq!(
-            faults.delay(FaultKind::Headers, "tools/list"),
-            Duration::from_millis(1)
-        );
-        assert_eq!(
-            faults.delay(FaultKind::Headers, "tools/call"),
-            Duration::from_millis(9)
-        );
+        let faults = Faults::parse(["headers=1ms", "headers@tools/call=9ms", "wrong-id@ping"]).unwrap();
+        assert_eq!(faults.delay(FaultKind::Headers, "tools/list"), Duration::from_millis(1));
+        assert_eq!(faults.delay(FaultKind::Headers, "tools/call"), Duration::from_millis(9));
         assert!(faults.is_on(FaultKind::WrongId, "ping"));
         assert!(!faults.is_on(FaultKind::WrongId, "tools/call"));
     }
@@ -294,10 +253,7 @@ mod tests {
     #[test]
     fn malformed_faults_name_the_form_and_the_nearest_kind() {
         let message = |text: &str| Faults::parse([text]).unwrap_err().to_string();
-        assert_eq!(
-            message("haeders=10ms"),
-            "unknown fault `haeders`; did you mean `headers=10ms`?"
-        );
+        assert_eq!(message("haeders=10ms"), "unknown fault `haeders`; did you mean `headers=10ms`?");
         assert_eq!(
             message("headers=10"),
             "fault `headers=10` is not of the form `headers=10ms`: a number and `us`, `ms`, `s` or `m`, more than nothing, at most 10m"
@@ -311,10 +267,7 @@ mod tests {
             "fault `headers` is limited to an unknown method `tools/cal`; did you mean `tools/call`? \
              (methods: initialize, ping, server/discover, tools/list, tools/call)"
         );
-        assert_eq!(
-            message("tool@ping=1ms"),
-            "fault `tool` cannot be limited to a method; write `tool=10ms`"
-        );
+        assert_eq!(message("tool@ping=1ms"), "fault `tool` cannot be limited to a method; write `tool=10ms`");
         assert!(message("quantum-entanglement").contains("(faults: tls-handshake, headers,"));
         for text in [
             "headers",
@@ -330,16 +283,11 @@ mod tests {
             "oversized-reply=18446744073709551615MiB",
             "tool=1e3ms",
         ] {
-            assert!(
-                matches!(Faults::parse([text]), Err(FaultError::Size { .. })),
-                "{text}"
-            );
+            assert!(matches!(Faults::parse([text]), Err(FaultError::Size { .. })), "{text}");
         }
         assert_eq!(
             Faults::parse(["headers=1ms", "headers=2ms"]),
-            Err(FaultError::Repeated {
-                kind: FaultKind::Headers
-            })
+            Err(FaultError::Repeated { kind: FaultKind::Headers })
         );
     }
 }

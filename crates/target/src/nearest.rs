@@ -1,10 +1,7 @@
 //! The nearest of a few known names, for messages about unknown ones.
 
 /// The candidate that differs least from `given`, if any is near enough to be what was meant.
-pub(crate) fn nearest<'a>(
-    given: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let given: Vec<char> = given.chars().take(LONGEST).collect();
     candidates
         .into_iter()
@@ -16,17 +13,7 @@ pub(crate) fn nearest<'a>(
 
 /// A text for a message: short, and without control characters that a terminal would obey.
 pub(crate) fn shown(given: &str) -> String {
-    given
-        .chars()
-        .take(LONGEST)
-        .map(|character| {
-            if character.is_control() {
-                '\u{fffd}'
-            } else {
-                character
-            }
-        })
-        .collect()
+    given.chars().take(LONGEST).map(|character| if character.is_control() { '\u{fffd}' } else { character }).collect()
 }
 
 const LONGEST: usize = 64;

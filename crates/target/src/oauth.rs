@@ -120,10 +120,7 @@ impl AuthorizationServer {
     /// Checks a bearer token of a request to the resource.
     pub(crate) fn check(&self, token: &str, now: Instant) -> Result<(), TokenRefused> {
         let state = self.state();
-        let token = state
-            .access_tokens
-            .find(token)
-            .ok_or(TokenRefused::Unknown)?;
+        let token = state.access_tokens.find(token).ok_or(TokenRefused::Unknown)?;
         if now >= token.expires {
             return Err(TokenRefused::Expired);
         }
@@ -153,10 +150,7 @@ impl AuthorizationServer {
         };
         let mut state = self.state();
         let Some(client) = state.clients.find(&request.client_id) else {
-            return Answer::Error(OAuthError::new(
-                "invalid_client",
-                "this client is not registered",
-            ));
+            return Answer::Error(OAuthError::new("invalid_client", "this client is not registered"));
         };
         if !client.may_redirect_to(&request.redirect_uri) {
             return Answer::Error(OAuthError::new(
@@ -165,24 +159,20 @@ impl AuthorizationServer {
             ));
         }
         // From here on the redirect is trusted, so errors go there too (RFC 6749 §4.1.2.1).
-        let refused = request
-            .refusal(&self.resource)
-            .or_else(|| self.policy.refuses_consent.then_some("access_denied"));
+        let refused =
+            request.refusal(&self.resource).or_else(|| self.policy.refuses_consent.then_some("access_denied"));
         if let Some(error) = refused {
             return Answer::Refusal(request.redirect("error", error, &self.origin));
         }
         let code = random_text();
         let location = request.redirect("code", &code, &self.origin);
-        state
-            .codes
-            .insert(code, Code::new(request, now + CODE_LIFETIME));
+        state.codes.insert(code, Code::new(request, now + CODE_LIFETIME));
         Answer::Consent(location)
     }
 
     /// `/token`, with the form as sent and the `Authorization` header, if any.
     pub(crate) fn token(&self, form: &[u8], authorization: Option<&str>, now: Instant) -> Answer {
-        let granted = grant::TokenRequest::parse(form, authorization)
-            .and_then(|request| self.grant(&request, now));
+        let granted = grant::TokenRequest::parse(form, authorization).and_then(|request| self.grant(&request, now));
         match granted {
             Ok(grant) => Answer::Tokens(self.issue(grant, now)),
             Err(error) => Answer::Error(error),
@@ -194,10 +184,7 @@ impl AuthorizationServer {
         let client = state
             .clients
             .find(&request.client_id)
-            .ok_or(OAuthError::new(
-                "invalid_client",
-                "this client is not registered",
-            ))?;
+            .ok_or(OAuthError::new("invalid_client", "this client is not registered"))?;
         client.authenticate(request.client_secret.as_deref())?;
         match &request.kind {
             grant::GrantKind::Code { code, .. } => {
@@ -206,16 +193,10 @@ impl AuthorizationServer {
                 code.redeem(request, &self.resource, now)
             }
             grant::GrantKind::Refresh { token } => {
-                let held = state
-                    .refresh_tokens
-                    .find(token)
-                    .ok_or(grant::UNKNOWN_REFRESH_TOKEN)?;
+                let held = state.refresh_tokens.find(token).ok_or(grant::UNKNOWN_REFRESH_TOKEN)?;
                 held.check_refresh(request, &self.resource)?;
                 // Rotation (OAuth 2.1 §4.3.1): the next one comes with the new access token.
-                state
-                    .refresh_tokens
-                    .remove(token)
-                    .ok_or(grant::UNKNOWN_REFRESH_TOKEN)
+                state.refresh_tokens.remove(token).ok_or(grant::UNKNOWN_REFRESH_TOKEN)
             }
         }
     }
@@ -225,10 +206,7 @@ impl AuthorizationServer {
         let mut state = self.state();
         state.access_tokens.insert(
             access.clone(),
-            AccessToken {
-                expires: now + self.policy.token_lifetime,
-                for_our_resource: grant.is_for(&self.resource),
-            },
+            AccessToken { expires: now + self.policy.token_lifetime, for_our_resource: grant.is_for(&self.resource) },
         );
         let mut tokens = serde_json::json!({
             "access_token": access,

@@ -77,10 +77,7 @@ impl FromStr for Profile {
         Self::ALL
             .into_iter()
             .find(|profile| profile.as_str() == name)
-            .ok_or_else(|| UnknownProfile {
-                name: shown(name),
-                nearest: nearest(name, Self::ALL.map(Self::as_str)),
-            })
+            .ok_or_else(|| UnknownProfile { name: shown(name), nearest: nearest(name, Self::ALL.map(Self::as_str)) })
     }
 }
 
@@ -152,9 +149,6 @@ mod tests {
             "unknown profile `notoin`; did you mean `notion`? (profiles: simple, notion, github)"
         );
         let error = "postgresql".parse::<Profile>().unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "unknown profile `postgresql` (profiles: simple, notion, github)"
-        );
+        assert_eq!(error.to_string(), "unknown profile `postgresql` (profiles: simple, notion, github)");
     }
 }

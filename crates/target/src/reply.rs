@@ -135,11 +135,7 @@ impl Opening {
         match self {
             Self::Priming => {
                 let id = Some(crate::secret::random_text());
-                Event {
-                    id,
-                    ..Event::default()
-                }
-                .encode(&mut bytes);
+                Event { id, ..Event::default() }.encode(&mut bytes);
             }
             Self::Comment => sse::encode_comment("open", &mut bytes),
         }
@@ -174,10 +170,7 @@ impl Results {
             Self::One(response) => vec![response],
             Self::Batch(responses) => responses,
         };
-        responses
-            .into_iter()
-            .map(|response| event(&response))
-            .collect()
+        responses.into_iter().map(|response| event(&response)).collect()
     }
 }
 
@@ -185,12 +178,7 @@ impl Results {
 fn event(response: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(response.len() + 32);
     let data = String::from_utf8_lossy(response).into_owned();
-    Event {
-        event: Some("message".to_owned()),
-        data,
-        ..Event::default()
-    }
-    .encode(&mut bytes);
+    Event { event: Some("message".to_owned()), data, ..Event::default() }.encode(&mut bytes);
     bytes
 }
 
@@ -211,18 +199,13 @@ pub(crate) fn bare(status: StatusCode) -> Response<Script> {
 fn event_stream(script: Script) -> Response<Script> {
     let mut reply = with_type(script, "text/event-stream");
     let headers = reply.headers_mut();
-    headers.insert(
-        CACHE_CONTROL,
-        HeaderValue::from_static("no-cache, no-transform"),
-    );
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     reply
 }
 
 fn with_type(script: Script, content_type: &'static str) -> Response<Script> {
     let mut reply = Response::new(script);
-    reply
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     reply
 }

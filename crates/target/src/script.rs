@@ -35,19 +35,12 @@ pub(crate) struct Script {
 impl Script {
     /// A body of unknown length.
     pub(crate) fn chunked(steps: impl IntoIterator<Item = Step>) -> Self {
-        Self {
-            steps: steps.into_iter().collect(),
-            length: None,
-            flushing: false,
-        }
+        Self { steps: steps.into_iter().collect(), length: None, flushing: false }
     }
 
     /// A body that promises `length` bytes, which its steps may fail to write.
     pub(crate) fn with_length(length: usize, steps: impl IntoIterator<Item = Step>) -> Self {
-        Self {
-            length: Some(length as u64),
-            ..Self::chunked(steps)
-        }
+        Self { length: Some(length as u64), ..Self::chunked(steps) }
     }
 
     /// A plain body.
@@ -150,10 +143,7 @@ mod tests {
     fn an_abort_is_an_error_and_a_length_is_promised_whatever_comes() {
         let mut script = Script::with_length(5, [Step::Abort]);
         assert_eq!(script.size_hint().exact(), Some(5));
-        assert!(matches!(
-            poll(&mut script),
-            Poll::Ready(Some(Err(BrokenOff)))
-        ));
+        assert!(matches!(poll(&mut script), Poll::Ready(Some(Err(BrokenOff)))));
         assert!(Script::empty().is_end_stream());
     }
 }

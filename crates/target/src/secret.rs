@@ -25,10 +25,7 @@ impl Secret {
     /// compared are digests of one length, whole.
     pub(crate) fn equals(&self, given: &str) -> bool {
         let (own, given) = (Sha256::digest(&self.0), Sha256::digest(given));
-        own.iter()
-            .zip(&given)
-            .fold(0, |different, (own, given)| different | (own ^ given))
-            == 0
+        own.iter().zip(&given).fold(0, |different, (own, given)| different | (own ^ given)) == 0
     }
 }
 

@@ -40,14 +40,7 @@ pub(crate) struct Listening {
 
 /// Serves until told to stop, then closes within [`GRACE`].
 pub(crate) async fn run(listening: Listening, site: Arc<Site>) {
-    let Listening {
-        listener,
-        acceptor,
-        nodelay,
-        handshake_delay,
-        timer,
-        mut stopping,
-    } = listening;
+    let Listening { listener, acceptor, nodelay, handshake_delay, timer, mut stopping } = listening;
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let mut connections = JoinSet::new();
     loop {

@@ -31,19 +31,13 @@ pub(crate) struct UnknownSession;
 
 impl Sessions {
     pub(crate) fn new(lost_after: Option<u64>) -> Self {
-        Self {
-            sessions: Mutex::new(Bounded::new(CAPACITY)),
-            lost_after,
-        }
+        Self { sessions: Mutex::new(Bounded::new(CAPACITY)), lost_after }
     }
 
     /// Begins a session and returns its id: visible ASCII, not to be guessed.
     pub(crate) fn begin(&self) -> String {
         let id = random_text();
-        let session = Session {
-            served: 0,
-            alive: watch::Sender::new(()),
-        };
+        let session = Session { served: 0, alive: watch::Sender::new(()) };
         self.sessions().insert(id.clone(), session);
         id
     }
@@ -62,10 +56,7 @@ impl Sessions {
 
     /// What stays pending for as long as the session lives.
     pub(crate) fn alive(&self, id: &str) -> Result<watch::Receiver<()>, UnknownSession> {
-        self.sessions()
-            .find(id)
-            .map(|session| session.alive.subscribe())
-            .ok_or(UnknownSession)
+        self.sessions().find(id).map(|session| session.alive.subscribe()).ok_or(UnknownSession)
     }
 
     /// Ends a session.

@@ -67,24 +67,17 @@ impl Site {
             Err(early) => *early,
         };
         if self.shaper.faults.is_on(FaultKind::ConnectionClose, "") {
-            response
-                .headers_mut()
-                .insert(CONNECTION, HeaderValue::from_static("close"));
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        self.tally
-            .add(|counters| count(&mut counters.statuses, response.status().as_u16()));
+        self.tally.add(|counters| count(&mut counters.statuses, response.status().as_u16()));
         response
     }
 
-    async fn route(
-        &self,
-        head: &request::Parts,
-        body: Incoming,
-    ) -> Result<Response<Script>, Early> {
+    async fn route(&self, head: &request::Parts, body: Incoming) -> Result<Response<Script>, Early> {
         let path = head.uri.path();
-        let serving_path = path.strip_prefix(ENDPOINT).is_some_and(|rest| {
-            rest.is_empty() || rest == "/" && self.shaper.faults.contains(FaultKind::Redirect)
-        });
+        let serving_path = path
+            .strip_prefix(ENDPOINT)
+            .is_some_and(|rest| rest.is_empty() || rest == "/" && self.shaper.faults.contains(FaultKind::Redirect));
         if serving_path {
             self.check_origin(&head.headers)?;
             self.check_token(&head.headers)?;
@@ -113,9 +106,7 @@ impl Site {
             .to_str()
             .ok()
             .and_then(|origin| origin.parse::<http::Uri>().ok())
-            .is_some_and(|origin| {
-                matches!(origin.host(), Some("localhost" | "127.0.0.1" | "[::1]"))
-            });
+            .is_some_and(|origin| matches!(origin.host(), Some("localhost" | "127.0.0.1" | "[::1]")));
         if local || origin.as_bytes() == self.origin.as_bytes() {
             return Ok(());
         }
@@ -151,9 +142,7 @@ impl Site {
                 TokenRefused::Expired => "this token has expired",
                 TokenRefused::OtherAudience => "this token is for another resource",
             };
-            challenge = challenge
-                .with("error", "invalid_token")
-                .with("error_description", description);
+            challenge = challenge.with("error", "invalid_token").with("error_description", description);
         }
         match &self.guard {
             Guard::OAuth(_) => {
@@ -172,23 +161,18 @@ impl Site {
         body: Incoming,
     ) -> Result<Response<Script>, Early> {
         let path = head.uri.path();
-        let is_resource_metadata = path
-            .strip_prefix(RESOURCE_METADATA)
-            .is_some_and(|rest| rest.is_empty() || rest == ENDPOINT);
+        let is_resource_metadata =
+            path.strip_prefix(RESOURCE_METADATA).is_some_and(|rest| rest.is_empty() || rest == ENDPOINT);
         let answer = match (&head.method, path) {
             (&Method::GET, _) if is_resource_metadata => {
-                self.tally
-                    .add(|counters| counters.resource_metadata_fetches += 1);
+                self.tally.add(|counters| counters.resource_metadata_fetches += 1);
                 Answer::Document(server.resource_metadata())
             }
             (&Method::GET, AUTHORIZATION_METADATA) => {
-                self.tally
-                    .add(|counters| counters.authorization_metadata_fetches += 1);
+                self.tally.add(|counters| counters.authorization_metadata_fetches += 1);
                 Answer::Document(server.authorization_metadata())
             }
-            (&Method::GET, "/authorize") => {
-                server.authorize(head.uri.query().unwrap_or_default(), Instant::now())
-            }
+            (&Method::GET, "/authorize") => server.authorize(head.uri.query().unwrap_or_default(), Instant::now()),
             (&Method::POST, "/register") => server.register(&read(body).await?),
             (&Method::POST, "/token") => {
                 self.tally.add(|counters| counters.token_requests += 1);
@@ -294,8 +278,6 @@ fn json_reply(status: StatusCode, body: &Value) -> Response<Script> {
 }
 
 fn unstored(mut response: Response<Script>) -> Response<Script> {
-    response
-        .headers_mut()
-        .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

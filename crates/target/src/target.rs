@@ -79,9 +79,7 @@ impl Options {
         let authorization = self.profile.behaviour().authorization;
         let token = self.bearer_token.as_ref().filter(|token| !token.is_empty());
         if authorization == Authorization::Bearer && token.is_none() {
-            return Err(TargetError::TokenMissing {
-                profile: self.profile,
-            });
+            return Err(TargetError::TokenMissing { profile: self.profile });
         }
         let needs = |kind| self.faults.contains(kind).then_some(kind);
         if let (Some(kind), false) = (needs(FaultKind::TlsHandshake), self.tls) {
@@ -92,10 +90,7 @@ impl Options {
         }
         match needs(FaultKind::ConsentRefused) {
             Some(kind) if authorization != Authorization::OAuth => {
-                Err(TargetError::FaultNeedsOAuth {
-                    kind,
-                    profile: self.profile,
-                })
+                Err(TargetError::FaultNeedsOAuth { kind, profile: self.profile })
             }
             _ => Ok(()),
         }
@@ -127,10 +122,7 @@ impl Target {
     /// a thread or a certificate.
     pub async fn start(options: Options) -> Result<Self, TargetError> {
         options.check()?;
-        let tls = options
-            .tls
-            .then(|| Tls::self_signed(options.host))
-            .transpose()?;
+        let tls = options.tls.then(|| Tls::self_signed(options.host)).transpose()?;
         let timer = Timer::start().map_err(TargetError::Timer)?;
         let (listener, address) = listen(SocketAddr::new(options.host, options.port)).await?;
         let scheme = if options.tls { "https" } else { "http" };
@@ -153,13 +145,7 @@ impl Target {
         let url = format!("{origin}{ENDPOINT}");
         let site = site(options, origin, timer, stopping, Arc::clone(&tally));
         let server = tokio::spawn(server::run(listening, Arc::new(site)));
-        Ok(Self {
-            url,
-            certificate_pem,
-            tally,
-            stop,
-            server: Some(server),
-        })
+        Ok(Self { url, certificate_pem, tally, stop, server: Some(server) })
     }
 
     /// The MCP endpoint, for example `http://127.0.0.1:4711/mcp`.
@@ -211,13 +197,7 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Target
     Ok((listener, bound))
 }
 
-fn site(
-    options: Options,
-    origin: String,
-    timer: Timer,
-    stopping: watch::Receiver<bool>,
-    tally: Arc<Tally>,
-) -> Site {
+fn site(options: Options, origin: String, timer: Timer, stopping: watch::Receiver<bool>, tally: Arc<Tally>) -> Site {
     let behaviour = options.profile.behaviour();
     let guard = match (behaviour.authorization, options.bearer_token) {
         (Authorization::OAuth, _) => Guard::OAuth(Box::new(AuthorizationServer::new(
@@ -243,11 +223,7 @@ fn site(
         server_timing: options.server_timing,
         shaper: Shaper {
             faults: options.faults,
-            hold: if behaviour.holds_replies_open {
-                options.hold
-            } else {
-                Duration::ZERO
-            },
+            hold: if behaviour.holds_replies_open { options.hold } else { Duration::ZERO },
             timer,
             stopping,
         },

@@ -33,9 +33,7 @@ impl Timer {
     pub(crate) fn start() -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let thread = Arc::clone(&shared);
-        thread::Builder::new()
-            .name("mcpace-timer".to_owned())
-            .spawn(move || run(&thread))?;
+        thread::Builder::new().name("mcpace-timer".to_owned()).spawn(move || run(&thread))?;
         Ok(Self(Arc::new(Handle(shared))))
     }
 
@@ -46,10 +44,7 @@ impl Timer {
         }
         let begun = Instant::now();
         let (wake, woken) = oneshot::channel();
-        self.0.0.add(Entry {
-            deadline: begun + delay,
-            wake,
-        });
+        self.0.0.add(Entry { deadline: begun + delay, wake });
         // The sender lives in the heap until its deadline; an error would mean that the thread is
         // gone, and then not waiting is better than waiting for ever.
         let _ = woken.await;
@@ -86,10 +81,7 @@ impl Shared {
             state.pending.retain(|entry| !entry.wake.is_closed());
             state.sweep_at = 2 * state.pending.len();
         }
-        let is_first = state
-            .pending
-            .peek()
-            .is_none_or(|first| entry.deadline < first.deadline);
+        let is_first = state.pending.peek().is_none_or(|first| entry.deadline < first.deadline);
         state.pending.push(entry);
         if is_first {
             self.changed.notify_one();
@@ -145,17 +137,10 @@ fn run(shared: &Shared) {
         let now = Instant::now();
         match state.pending.peek().map(|entry| entry.deadline) {
             None => {
-                state = shared
-                    .changed
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
+                state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
             Some(deadline) if deadline > now => {
-                state = shared
-                    .changed
-                    .wait_timeout(state, deadline - now)
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .0;
+                state = shared.changed.wait_timeout(state, deadline - now).unwrap_or_else(PoisonError::into_inner).0;
             }
             Some(_) => {
                 if let Some(due) = state.pending.pop() {

@@ -32,10 +32,7 @@ impl Layers {
     pub(crate) fn new(received: Instant, replying: Instant, inner: Inner, all: &[Inner]) -> Self {
         let further_in: Duration = all.iter().map(|one| one.dispatch + one.service).sum();
         let whole = replying.saturating_duration_since(received);
-        Self {
-            transport: whole.saturating_sub(further_in),
-            inner,
-        }
+        Self { transport: whole.saturating_sub(further_in), inner }
     }
 
     /// For `_meta`, in nanoseconds.
@@ -70,23 +67,9 @@ mod tests {
     #[test]
     fn the_layers_add_up_to_the_whole() {
         let received = Instant::now();
-        let inner = Inner {
-            dispatch: Duration::from_micros(20),
-            service: Duration::from_millis(3),
-        };
-        let layers = Layers::new(
-            received,
-            received + Duration::from_millis(10),
-            inner,
-            &[inner],
-        );
-        assert_eq!(
-            layers.meta(),
-            json!({"transport_ns": 6_980_000, "dispatch_ns": 20_000, "service_ns": 3_000_000})
-        );
-        assert_eq!(
-            layers.header(),
-            "transport;dur=6.980000, dispatch;dur=0.020000, service;dur=3.000000"
-        );
+        let inner = Inner { dispatch: Duration::from_micros(20), service: Duration::from_millis(3) };
+        let layers = Layers::new(received, received + Duration::from_millis(10), inner, &[inner]);
+        assert_eq!(layers.meta(), json!({"transport_ns": 6_980_000, "dispatch_ns": 20_000, "service_ns": 3_000_000}));
+        assert_eq!(layers.header(), "transport;dur=6.980000, dispatch;dur=0.020000, service;dur=3.000000");
     }
 }

@@ -25,13 +25,7 @@ pub(crate) enum Tool {
 }
 
 impl Tool {
-    pub(crate) const ALL: [Self; 5] = [
-        Self::Echo,
-        Self::Greet,
-        Self::Double,
-        Self::Wait,
-        Self::Payload,
-    ];
+    pub(crate) const ALL: [Self; 5] = [Self::Echo, Self::Greet, Self::Double, Self::Wait, Self::Payload];
 
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
@@ -76,11 +70,7 @@ impl Tool {
     }
 
     /// Runs the tool. The error is a sentence for the caller.
-    pub(crate) async fn call(
-        self,
-        arguments: Option<&RawValue>,
-        timer: &Timer,
-    ) -> Result<String, String> {
+    pub(crate) async fn call(self, arguments: Option<&RawValue>, timer: &Timer) -> Result<String, String> {
         match self {
             Self::Echo => read(arguments).map(|Text { text }| text),
             Self::Greet => read(arguments).map(|Name { name }| format!("Hello, {name}!")),
@@ -145,19 +135,13 @@ mod tests {
     async fn call(name: &str, arguments: &str) -> Result<String, String> {
         let timer = Timer::start().unwrap();
         let arguments = RawValue::from_string(arguments.to_owned()).unwrap();
-        Tool::from_name(name)
-            .unwrap()
-            .call(Some(&arguments), &timer)
-            .await
+        Tool::from_name(name).unwrap().call(Some(&arguments), &timer).await
     }
 
     #[tokio::test]
     async fn each_tool_does_what_its_name_says() {
         assert_eq!(call("echo", r#"{"text":"h\u00e9"}"#).await.unwrap(), "hé");
-        assert_eq!(
-            call("greet", r#"{"name":"World"}"#).await.unwrap(),
-            "Hello, World!"
-        );
+        assert_eq!(call("greet", r#"{"name":"World"}"#).await.unwrap(), "Hello, World!");
         assert_eq!(call("double", r#"{"n":-21}"#).await.unwrap(), "-42");
         assert_eq!(call("wait", r#"{"ms":1}"#).await.unwrap(), "waited 1 ms");
         assert_eq!(call("payload", r#"{"bytes":3}"#).await.unwrap(), "xxx");

@@ -30,12 +30,7 @@ impl Decoder {
     /// Takes lines of at most `limit` bytes, a carriage return before the newline included.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self {
-            limit,
-            complete: VecDeque::new(),
-            partial: Vec::new(),
-            skipping: false,
-        }
+        Self { limit, complete: VecDeque::new(), partial: Vec::new(), skipping: false }
     }
 
     /// The next bytes from the peer.
@@ -81,8 +76,7 @@ impl Decoder {
         if self.partial.len() + bytes.len() > self.limit {
             self.partial = Vec::new();
             self.skipping = true;
-            self.complete
-                .push_back(Err(LineError::TooLong { limit: self.limit }));
+            self.complete.push_back(Err(LineError::TooLong { limit: self.limit }));
             return;
         }
         self.partial.extend_from_slice(bytes);

@@ -59,15 +59,8 @@ impl Revision {
     /// (2025-11-25, basic/lifecycle, "Version Negotiation"). `None` if it speaks no legacy revision.
     #[must_use]
     pub fn negotiate(requested: &str, supported: &[Revision]) -> Option<Revision> {
-        let legacy = || {
-            supported
-                .iter()
-                .copied()
-                .filter(|revision| revision.is_legacy())
-        };
-        legacy()
-            .find(|revision| revision.as_str() == requested)
-            .or_else(|| legacy().max())
+        let legacy = || supported.iter().copied().filter(|revision| revision.is_legacy());
+        legacy().find(|revision| revision.as_str() == requested).or_else(|| legacy().max())
     }
 
     /// Stateless, with metadata on each request; no `initialize`, no session.
@@ -97,19 +90,13 @@ impl Revision {
     /// HTTP sessions (`Mcp-Session-Id`), a standalone GET stream and resumption by `Last-Event-ID`.
     #[must_use]
     pub const fn has_http_sessions(self) -> bool {
-        matches!(
-            self,
-            Revision::V2025_03_26 | Revision::V2025_06_18 | Revision::V2025_11_25
-        )
+        matches!(self, Revision::V2025_03_26 | Revision::V2025_06_18 | Revision::V2025_11_25)
     }
 
     /// Clients send `MCP-Protocol-Version` (in legacy revisions: after `initialize`).
     #[must_use]
     pub const fn has_version_header(self) -> bool {
-        matches!(
-            self,
-            Revision::V2025_06_18 | Revision::V2025_11_25 | Revision::V2026_07_28
-        )
+        matches!(self, Revision::V2025_06_18 | Revision::V2025_11_25 | Revision::V2026_07_28)
     }
 
     /// A server that offers resumption begins each stream with an event that has an id and empty data.

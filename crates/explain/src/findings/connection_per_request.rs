@@ -125,9 +125,7 @@ fn groups<'s, 'a>(view: &'s View<'a>) -> BTreeMap<Group<'a>, Use<'s, 'a>> {
             epoch += 1;
         }
         connect = connecting.or(connect);
-        let group = exchange
-            .session()
-            .map_or(Group::Epoch(epoch), Group::Session);
+        let group = exchange.session().map_or(Group::Epoch(epoch), Group::Session);
         groups.entry(group).or_default().exchanges.push(exchange);
     }
     groups
@@ -154,11 +152,7 @@ fn needless<'s, 'a>(view: &'s View<'a>, used: &Use<'s, 'a>) -> Vec<Needless<'s, 
                     let idle = busy.get(last) == Some(&0) && !lost.contains(last);
                     if idle && *last != connection.id {
                         let at = connection.opened.map_or(exchange.start.at, |o| o.at);
-                        found.push(Needless {
-                            exchange,
-                            opened: Stamp { at, event },
-                            free: *last,
-                        });
+                        found.push(Needless { exchange, opened: Stamp { at, event }, free: *last });
                         break;
                     }
                     free.pop();
@@ -191,11 +185,7 @@ fn needless<'s, 'a>(view: &'s View<'a>, used: &Use<'s, 'a>) -> Vec<Needless<'s, 
 fn marks<'s, 'a>(view: &'s View<'a>, used: &Use<'s, 'a>) -> Vec<(usize, Mark<'s, 'a>)> {
     let mut marks = Vec::new();
     for exchange in &used.exchanges {
-        let Some(connection) = exchange
-            .near()
-            .and_then(|near| near.conn)
-            .and_then(|conn| view.connection(conn))
-        else {
+        let Some(connection) = exchange.near().and_then(|near| near.conn).and_then(|conn| view.connection(conn)) else {
             continue;
         };
         if connection.first_exchange == Some(exchange.id) {

@@ -25,17 +25,11 @@ pub(super) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         let to = again.completed().map_or(from.at, |stamp| stamp.at);
         let time = scene.claim(again.call, from.at, to);
         fetches.tally.cost(again.call, time, 1, again.bytes());
-        fetches.tally.prove(&[
-            (Role::Discovery, Some(first.sent())),
-            (Role::RepeatedDiscovery, Some(from)),
-        ]);
+        fetches.tally.prove(&[(Role::Discovery, Some(first.sent())), (Role::RepeatedDiscovery, Some(from))]);
         fetches.targets.insert(again.target);
         fetches.repeats += 1;
     }
-    operations
-        .into_iter()
-        .map(|(operation, fetches)| conclude(scene, operation, fetches))
-        .collect()
+    operations.into_iter().map(|(operation, fetches)| conclude(scene, operation, fetches)).collect()
 }
 
 /// Each needless fetch with the one before it.
@@ -45,14 +39,12 @@ fn needless<'e, 'a>(exchanges: &'e [Exchange<'a>]) -> Vec<(&'e Exchange<'a>, &'e
     let (mut token, mut refused) = (None, 0);
     for (at, exchange) in exchanges.iter().enumerate() {
         if is_discovery(exchange) {
-            let earlier: Option<(usize, &Exchange<'_>)> =
-                fetched.insert(exchange.target, (at, exchange));
+            let earlier: Option<(usize, &Exchange<'_>)> = fetched.insert(exchange.target, (at, exchange));
             let same_token = token.is_some() && token == tokens_after[at];
             let unchanged = earlier.filter(|(before, first)| {
                 let same_call = first.call.is_some() && first.call == exchange.call;
                 let unrefused = refused <= *before;
-                first.reply_digest == exchange.reply_digest
-                    && (same_token || (same_call && unrefused))
+                first.reply_digest == exchange.reply_digest && (same_token || (same_call && unrefused))
             });
             found.extend(unchanged.map(|(_, first)| (first, exchange)));
         } else {
@@ -77,9 +69,7 @@ fn tokens_after<'a>(exchanges: &[Exchange<'a>]) -> Vec<Option<&'a str>> {
 }
 
 fn is_discovery(exchange: &Exchange<'_>) -> bool {
-    exchange.method == "GET"
-        && exchange.target.contains("/.well-known/")
-        && exchange.status == Some(200)
+    exchange.method == "GET" && exchange.target.contains("/.well-known/") && exchange.status == Some(200)
 }
 
 fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, fetches: Fetches<'_>) -> Finding {

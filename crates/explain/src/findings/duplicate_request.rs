@@ -37,10 +37,7 @@ pub(super) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
 
 fn charge<'a>(scene: &mut Scene<'_, 'a>, duplicate: &Duplicate, repeats: &mut Repeats<'a>) {
     let view = scene.view;
-    let (previous, repeat) = (
-        &view.exchanges[duplicate.previous],
-        &view.exchanges[duplicate.repeat],
-    );
+    let (previous, repeat) = (&view.exchanges[duplicate.previous], &view.exchanges[duplicate.repeat]);
     // From the first reply's result on, the client could have gone on; it did so with the second.
     let from = previous.completed().map_or(repeat.sent().at, |s| s.at);
     let to = repeat.completed().map_or(view.end, |stamp| stamp.at);
@@ -48,10 +45,7 @@ fn charge<'a>(scene: &mut Scene<'_, 'a>, duplicate: &Duplicate, repeats: &mut Re
     repeats.tally.cost(repeat.call, time, 1, repeat.bytes());
     repeats.tally.prove(&[
         (Role::FirstRequest, Some(previous.sent())),
-        (
-            Role::FirstResult,
-            previous.near().and_then(|n| n.result_end),
-        ),
+        (Role::FirstResult, previous.near().and_then(|n| n.result_end)),
         (Role::FirstReplyEnd, previous.ended()),
         (Role::RepeatedRequest, Some(repeat.sent())),
         (Role::RepeatedResult, repeat.completed()),
@@ -72,10 +66,7 @@ fn executions(repeat: &Exchange<'_>) -> u64 {
 }
 
 /// The standalone GET goes through the same code, so it is repeated as well where the server lets it end.
-fn charge_streams<'s, 'a>(
-    scene: &mut Scene<'s, 'a>,
-    operations: &mut ByOperation<'s, Repeats<'a>>,
-) {
+fn charge_streams<'s, 'a>(scene: &mut Scene<'s, 'a>, operations: &mut ByOperation<'s, Repeats<'a>>) {
     let view = scene.view;
     let mut last: HashMap<Option<&str>, &Exchange<'_>> = HashMap::new();
     for stream in view.exchanges.iter().filter(|e| e.is_standalone_stream()) {
@@ -95,11 +86,7 @@ fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, repeats: Repeats<'_>
     let mut context = repeats.context;
     context.methods = repeats.methods.into_iter().map(str::to_owned).collect();
     // A tool that runs twice is wrong at any speed.
-    let severity = if context.executions > 0 {
-        Severity::High
-    } else {
-        repeats.tally.severity().max(Severity::Medium)
-    };
+    let severity = if context.executions > 0 { Severity::High } else { repeats.tally.severity().max(Severity::Medium) };
     let confidence = match repeats.basis {
         Some(Basis::BytesAndId) => scene.confidence(Level::High, Reason::IdenticalBytesAndId),
         _ => scene.confidence(Level::Medium, Reason::IdenticalBytesBackToBack),

@@ -49,10 +49,8 @@ fn charge(
         e.requests("tools/list") && e.sent().at >= result.at && !scene.is_repeat(e)
     });
     let hidden: Vec<_> = hidden.collect();
-    let later_call = exchanges
-        .iter()
-        .rfind(|e| e.requests("tools/call") && !scene.is_repeat(e))
-        .map(|call| call.sent().at);
+    let later_call =
+        exchanges.iter().rfind(|e| e.requests("tools/call") && !scene.is_repeat(e)).map(|call| call.sent().at);
     let (mut from, mut charged) = (result.at, false);
     for listing in &hidden {
         // A program that lists and then calls again inside one operation asked for the listing.

@@ -57,9 +57,7 @@ pub(super) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     operations
         .into_iter()
         .filter(|(_, late)| late.calls > 0)
-        .filter(|(_, late)| {
-            late.longest >= SINGLE || (late.calls > 1 && late.calls * 2 >= late.of_calls)
-        })
+        .filter(|(_, late)| late.longest >= SINGLE || (late.calls > 1 && late.calls * 2 >= late.of_calls))
         .map(|(operation, late)| conclude(scene, operation, late))
         .collect()
 }
@@ -72,18 +70,10 @@ fn longest_stretch<'s>(scene: &Scene<'s, '_>, ledger: &'s Ledger) -> Option<Stre
     });
     let free = |segment: &Segment| scene.unclaimed(ledger.call, segment.from, segment.to);
     let (at, segment) = held.max_by_key(|(_, segment)| free(segment))?;
-    let idle = ledger
-        .segments
-        .get(at + 1)
-        .filter(|next| next.part == Part::ClientSend);
+    let idle = ledger.segments.get(at + 1).filter(|next| next.part == Part::ClientSend);
     let goes_on = idle.map_or(segment.to, |next| next.to);
     let (released_by, end) = released(scene, segment, goes_on);
-    Some(Stretch {
-        segment,
-        free: free(segment),
-        released_by,
-        end,
-    })
+    Some(Stretch { segment, free: free(segment), released_by, end })
 }
 
 /// What ended just before the client went on at `goes_on`.
@@ -93,8 +83,7 @@ fn released(scene: &Scene<'_, '_>, segment: &Segment, goes_on: Nanos) -> (Releas
         return (Released::NothingSeen, None);
     };
     let slack = RELEASE.max(Nanos(goes_on.since(segment.from).0 / 10));
-    let releases =
-        |end: &Stamp| end.at >= segment.from && end.at <= goes_on && goes_on.since(end.at) <= slack;
+    let releases = |end: &Stamp| end.at >= segment.from && end.at <= goes_on && goes_on.since(end.at) <= slack;
     if let Some(end) = exchange.ended().filter(releases) {
         return (Released::ReplyEnd, Some(end));
     }
@@ -145,27 +134,14 @@ fn charge(scene: &mut Scene<'_, '_>, ledger: &Ledger, stretch: &Stretch<'_>, lat
 fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, late: Late) -> Finding {
     let released_by = late.released_by.unwrap_or(Released::NothingSeen);
     let (confidence, disproof) = match released_by {
-        Released::NothingSeen => (
-            scene.confidence(Level::Low, Reason::NothingOnTheWire),
-            Disproof::MeasureClientProcessorTime,
-        ),
-        Released::ReplyEnd | Released::ConnectionClose => (
-            scene.confidence(Level::High, Reason::ReturnFollowsEnd),
-            Disproof::EndReplyWithResult,
-        ),
+        Released::NothingSeen => {
+            (scene.confidence(Level::Low, Reason::NothingOnTheWire), Disproof::MeasureClientProcessorTime)
+        }
+        Released::ReplyEnd | Released::ConnectionClose => {
+            (scene.confidence(Level::High, Reason::ReturnFollowsEnd), Disproof::EndReplyWithResult)
+        }
     };
     let severity = late.tally.severity();
-    let context = LateDelivery {
-        calls: late.calls,
-        of_calls: late.of_calls,
-        released_by,
-        longest: late.longest,
-    };
-    late.tally.finding(
-        Cause::LateDelivery(context),
-        operation,
-        severity,
-        confidence,
-        disproof,
-    )
+    let context = LateDelivery { calls: late.calls, of_calls: late.of_calls, released_by, longest: late.longest };
+    late.tally.finding(Cause::LateDelivery(context), operation, severity, confidence, disproof)
 }

@@ -23,8 +23,8 @@ use crate::Ledger;
 use crate::view::exchanges;
 
 pub use cause::{
-    Cause, ConnectionPerRequest, DiscoveryRepeated, DuplicateRequest, Gate, HiddenListing,
-    LateDelivery, Released, ReplyKind, SessionPerCall, SlowStart, WaitsForGet,
+    Cause, ConnectionPerRequest, DiscoveryRepeated, DuplicateRequest, Gate, HiddenListing, LateDelivery, Released,
+    ReplyKind, SessionPerCall, SlowStart, WaitsForGet,
 };
 use scene::Scene;
 

@@ -27,11 +27,7 @@ impl<'s, 'a> Scene<'s, 'a> {
             ledgers,
             repeats: repeats.collect(),
             duplicates,
-            by_call: ledgers
-                .iter()
-                .enumerate()
-                .map(|(at, ledger)| (ledger.call, at))
-                .collect(),
+            by_call: ledgers.iter().enumerate().map(|(at, ledger)| (ledger.call, at)).collect(),
             claims: HashMap::new(),
         }
     }
@@ -42,8 +38,7 @@ impl<'s, 'a> Scene<'s, 'a> {
 
     /// The operation of the call that `exchange` belongs to.
     pub(super) fn operation(&self, exchange: &Exchange<'a>) -> Option<&'s str> {
-        self.ledger(exchange.call?)
-            .map(|ledger| ledger.operation.as_str())
+        self.ledger(exchange.call?).map(|ledger| ledger.operation.as_str())
     }
 
     /// Whether `exchange` repeats another one that succeeded.
@@ -81,10 +76,7 @@ impl<'s, 'a> Scene<'s, 'a> {
     pub(super) fn confidence(&self, level: Level, reason: Reason) -> Confidence {
         if self.view.incomplete && level > Level::Low {
             let reason = Reason::RecordingIncomplete;
-            return Confidence {
-                level: Level::Medium,
-                reason,
-            };
+            return Confidence { level: Level::Medium, reason };
         }
         Confidence { level, reason }
     }
@@ -130,10 +122,7 @@ impl Claims {
         let before = self.0.range(..from).next_back();
         let before = before.filter(|(_, end)| **end > from);
         let inside = (from < to).then(|| self.0.range(from..to));
-        before
-            .into_iter()
-            .chain(inside.into_iter().flatten())
-            .map(|(from, to)| (*from, *to))
+        before.into_iter().chain(inside.into_iter().flatten()).map(|(from, to)| (*from, *to))
     }
 }
 

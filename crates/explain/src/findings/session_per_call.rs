@@ -47,21 +47,12 @@ fn nearly_each(context: &SessionPerCall) -> bool {
 }
 
 /// One operation: is there a session's beginning before its tool call?
-fn inside(
-    scene: &mut Scene<'_, '_>,
-    ledger: &Ledger,
-    spawning: &HashSet<ExchangeId>,
-    sessions: &mut Sessions,
-) {
+fn inside(scene: &mut Scene<'_, '_>, ledger: &Ledger, spawning: &HashSet<ExchangeId>, sessions: &mut Sessions) {
     let exchanges = scene.exchanges_of(ledger);
-    let call = exchanges
-        .iter()
-        .find(|e| e.requests("tools/call") && e.answer.is_some());
+    let call = exchanges.iter().find(|e| e.requests("tools/call") && e.answer.is_some());
     let Some(call) = call else { return };
     sessions.context.tool_calls += 1;
-    let begun = exchanges
-        .iter()
-        .find(|e| begins_session(e) && e.start.event < call.start.event);
+    let begun = exchanges.iter().find(|e| begins_session(e) && e.start.event < call.start.event);
     let Some(begun) = begun else { return };
     sessions.context.sessions += 1;
     sessions.context.processes += u64::from(spawning.contains(&begun.id));
@@ -69,16 +60,10 @@ fn inside(
     let time = scene.claim(Some(ledger.call), from.at, to.at);
     let needless = exchanges.iter().filter(|e| keeps_session(e));
     let needless: Vec<_> = needless.filter(|e| !scene.is_repeat(e)).collect();
-    let bytes = needless
-        .iter()
-        .map(|e| e.bytes())
-        .fold(0, u64::saturating_add);
+    let bytes = needless.iter().map(|e| e.bytes()).fold(0, u64::saturating_add);
     let tally = &mut sessions.tally;
     tally.cost(Some(ledger.call), time, needless.len() as u64, bytes);
-    tally.prove(&[
-        (Role::SessionBegun, Some(from)),
-        (Role::ToolCalled, Some(to)),
-    ]);
+    tally.prove(&[(Role::SessionBegun, Some(from)), (Role::ToolCalled, Some(to))]);
 }
 
 /// A recording without operations: sessions and tool calls take turns.
@@ -96,10 +81,9 @@ fn bare(scene: &mut Scene<'_, '_>, sessions: &mut Sessions) {
             sessions.context.sessions += 1;
             let time = exchange.sent().at.since(begun.sent().at);
             sessions.tally.cost(None, time, 1, begun.bytes());
-            sessions.tally.prove(&[
-                (Role::SessionBegun, Some(begun.sent())),
-                (Role::ToolCalled, Some(exchange.sent())),
-            ]);
+            sessions
+                .tally
+                .prove(&[(Role::SessionBegun, Some(begun.sent())), (Role::ToolCalled, Some(exchange.sent()))]);
         }
     }
     sessions.context.processes = scene.view.processes.len() as u64;
@@ -110,9 +94,8 @@ fn begins_session(exchange: &Exchange<'_>) -> bool {
 }
 
 fn keeps_session(exchange: &Exchange<'_>) -> bool {
-    let initialized = |message: &mcpace_record::MessageNote| {
-        message.method.as_deref() == Some("notifications/initialized")
-    };
+    let initialized =
+        |message: &mcpace_record::MessageNote| message.method.as_deref() == Some("notifications/initialized");
     begins_session(exchange)
         || exchange.messages.iter().any(initialized)
         || exchange.method == "DELETE"

@@ -17,9 +17,8 @@ const SHORTEST: Nanos = Nanos::from_millis(1_000);
 const TIMES_TYPICAL: u64 = 5;
 
 /// Programs that may fetch the server from the network before they run it.
-const PACKAGE_RUNNERS: [&str; 12] = [
-    "npx", "npm", "pnpm", "yarn", "bunx", "uvx", "uv", "pipx", "docker", "podman", "deno", "jbang",
-];
+const PACKAGE_RUNNERS: [&str; 12] =
+    ["npx", "npm", "pnpm", "yarn", "bunx", "uvx", "uv", "pipx", "docker", "podman", "deno", "jbang"];
 
 #[derive(Default)]
 struct Starts<'a> {
@@ -41,10 +40,7 @@ pub(super) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         };
         charge(scene, process, first, later, &mut operations);
     }
-    operations
-        .into_iter()
-        .map(|(operation, starts)| conclude(scene, operation, starts))
-        .collect()
+    operations.into_iter().map(|(operation, starts)| conclude(scene, operation, starts)).collect()
 }
 
 fn charge<'s, 'a>(

@@ -24,12 +24,7 @@ impl Tally {
         self.total.requests = self.total.requests.saturating_add(requests);
         self.total.bytes = self.total.bytes.saturating_add(bytes);
         let Some(call) = call else { return };
-        let cost = self.calls.entry(call).or_insert(CallCost {
-            call,
-            time: Nanos::ZERO,
-            requests: 0,
-            bytes: 0,
-        });
+        let cost = self.calls.entry(call).or_insert(CallCost { call, time: Nanos::ZERO, requests: 0, bytes: 0 });
         cost.time = cost.time + time;
         cost.requests = cost.requests.saturating_add(requests);
         cost.bytes = cost.bytes.saturating_add(bytes);
@@ -40,13 +35,9 @@ impl Tally {
         if self.evidence.len() + events.len() > EVIDENCE_LIMIT {
             return;
         }
-        let events = events.iter().filter_map(|(role, stamp)| {
-            stamp.map(|Stamp { at, event }| Evidence {
-                event,
-                at,
-                role: *role,
-            })
-        });
+        let events = events
+            .iter()
+            .filter_map(|(role, stamp)| stamp.map(|Stamp { at, event }| Evidence { event, at, role: *role }));
         self.evidence.extend(events);
     }
 
@@ -86,9 +77,7 @@ pub(super) struct ByOperation<'s, T> {
 
 impl<'s, T: Default> ByOperation<'s, T> {
     pub(super) fn new() -> Self {
-        Self {
-            entries: Vec::new(),
-        }
+        Self { entries: Vec::new() }
     }
 
     /// The value of `operation`.

@@ -52,10 +52,7 @@ pub(super) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         waits.authenticated |= held.stream.authorization.is_some();
         waits.longest = waits.longest.max(held.head.at.since(held.since));
     }
-    operations
-        .into_iter()
-        .map(|(operation, waits)| conclude(scene, operation, waits))
-        .collect()
+    operations.into_iter().map(|(operation, waits)| conclude(scene, operation, waits)).collect()
 }
 
 fn held_requests<'s, 'a>(scene: &Scene<'s, 'a>) -> Vec<Held<'s, 'a>> {
@@ -65,9 +62,7 @@ fn held_requests<'s, 'a>(scene: &Scene<'s, 'a>) -> Vec<Held<'s, 'a>> {
         posts.entry(exchange.session()).or_default().push(exchange);
     }
     let streams = exchanges.iter().filter(|e| e.is_standalone_stream());
-    streams
-        .filter_map(|stream| held_by(scene, stream, posts.get(&stream.session_sent)?))
-        .collect()
+    streams.filter_map(|stream| held_by(scene, stream, posts.get(&stream.session_sent)?)).collect()
 }
 
 fn held_by<'s, 'a>(
@@ -83,29 +78,19 @@ fn held_by<'s, 'a>(
     let waited = head.at.since(since);
     let delay = request.sent().at.since(head.at);
     let released = request.sent().at >= head.at && delay <= RELEASE && delay.0 <= waited.0 / 4;
-    (released && waited >= SHORTEST).then_some(Held {
-        stream,
-        head,
-        since,
-        request,
-    })
+    (released && waited >= SHORTEST).then_some(Held { stream, head, since, request })
 }
 
 /// Since when the client had reason to send `request`; `None` where nothing tells.
-fn wanted_since(
-    scene: &Scene<'_, '_>,
-    request: &Exchange<'_>,
-    before: Option<&Exchange<'_>>,
-) -> Option<Nanos> {
+fn wanted_since(scene: &Scene<'_, '_>, request: &Exchange<'_>, before: Option<&Exchange<'_>>) -> Option<Nanos> {
     let answered = before.and_then(|before| before.completed());
     let answered = answered.map_or(Nanos::ZERO, |stamp| stamp.at);
     if let Some(ledger) = request.call.and_then(|call| scene.ledger(call)) {
         return Some(answered.max(ledger.start));
     }
     // Without operations, only what the protocol sends by itself tells when it was due.
-    let initialized = |message: &mcpace_record::MessageNote| {
-        message.method.as_deref() == Some("notifications/initialized")
-    };
+    let initialized =
+        |message: &mcpace_record::MessageNote| message.method.as_deref() == Some("notifications/initialized");
     let due = request.messages.iter().any(initialized) && before?.requests("initialize");
     due.then_some(answered)
 }
@@ -117,23 +102,10 @@ fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, waits: Waits) -> Fin
         _ => scene.confidence(Level::High, Reason::Repeated),
     };
     let (gate, disproof) = if waits.authenticated {
-        (
-            Gate::AuthorizationLock,
-            Disproof::RepeatWithoutAuthentication,
-        )
+        (Gate::AuthorizationLock, Disproof::RepeatWithoutAuthentication)
     } else {
         (Gate::StreamFirst, Disproof::RefuseStandaloneStream)
     };
-    let context = WaitsForGet {
-        occurrences: waits.occurrences,
-        gate,
-        longest: waits.longest,
-    };
-    waits.tally.finding(
-        Cause::WaitsForGet(context),
-        operation,
-        severity,
-        confidence,
-        disproof,
-    )
+    let context = WaitsForGet { occurrences: waits.occurrences, gate, longest: waits.longest };
+    waits.tally.finding(Cause::WaitsForGet(context), operation, severity, confidence, disproof)
 }

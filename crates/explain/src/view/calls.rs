@@ -87,11 +87,7 @@ fn windows(recording: &Recording) -> Vec<Call<'_>> {
     for (event, seen) in recording.events().iter().enumerate() {
         let at = Stamp { at: seen.at, event };
         match &seen.kind {
-            EventKind::CallStart {
-                call,
-                operation,
-                tool,
-            } => {
+            EventKind::CallStart { call, operation, tool } => {
                 index.entry(*call).or_insert_with(|| {
                     calls.push(new_call(*call, operation, tool.as_deref(), at));
                     calls.len() - 1
@@ -124,11 +120,7 @@ fn new_call<'a>(id: CallId, operation: &'a str, tool: Option<&'a str>, start: St
 }
 
 /// All starts and ends in the order of their events.
-fn marks(
-    calls: &[Call<'_>],
-    exchanges: &[Exchange<'_>],
-    connections: &[Connection<'_>],
-) -> Vec<(usize, Mark)> {
+fn marks(calls: &[Call<'_>], exchanges: &[Exchange<'_>], connections: &[Connection<'_>]) -> Vec<(usize, Mark)> {
     let mut marks = Vec::new();
     for (at, call) in calls.iter().enumerate() {
         marks.push((call.start.event, Mark::Start(at)));

@@ -1,8 +1,7 @@
 //! One request with its reply, on the side of the client and on that of the server.
 
 use mcpace_record::{
-    CallId, ConnectionId, Digest, ExchangeId, MessageKind, MessageNote, Nanos, ReplyEnding,
-    ServerTiming,
+    CallId, ConnectionId, Digest, ExchangeId, MessageKind, MessageNote, Nanos, ReplyEnding, ServerTiming,
 };
 use serde::Serialize;
 
@@ -163,9 +162,7 @@ impl<'a> Exchange<'a> {
     /// The request's first byte at the client's side.
     #[must_use]
     pub fn sent(&self) -> Stamp {
-        self.near()
-            .and_then(|leg| leg.request_start)
-            .unwrap_or(self.start)
+        self.near().and_then(|leg| leg.request_start).unwrap_or(self.start)
     }
 
     /// When what the client waits for was complete at its side: the result, or the reply's end where none is due.

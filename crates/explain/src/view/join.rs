@@ -2,9 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use mcpace_record::{
-    ConnectionId, EventKind, ExchangeId, Header, MessageNote, ReplyEnding, ServerTiming, Side,
-};
+use mcpace_record::{ConnectionId, EventKind, ExchangeId, Header, MessageNote, ReplyEnding, ServerTiming, Side};
 
 use super::stdio::StdioJoin;
 use super::{Connection, Exchange, Leg, Process, ReplyShape, Stamp, StreamEvent, Transport};
@@ -41,11 +39,7 @@ impl<'a> Join<'a> {
             | EventKind::ReplyBodyStart { .. }
             | EventKind::ReplyEvent { .. }
             | EventKind::ReplyEnd { .. } => self.reply(at, kind),
-            EventKind::ServerTiming {
-                ex: Some(ex),
-                timing,
-                ..
-            } => self.told.push((*ex, *timing)),
+            EventKind::ServerTiming { ex: Some(ex), timing, .. } => self.told.push((*ex, *timing)),
             _ => self.stdio.event(at, kind),
         }
     }
@@ -65,11 +59,7 @@ impl<'a> Join<'a> {
         let mut exchanges = self.exchanges;
         exchanges.extend(lines);
         exchanges.sort_by_key(|exchange| exchange.start.event);
-        Joined {
-            connections: self.connections,
-            exchanges,
-            processes,
-        }
+        Joined { connections: self.connections, exchanges, processes }
     }
 
     fn connection_event(&mut self, at: Stamp, kind: &'a EventKind) {
@@ -78,12 +68,7 @@ impl<'a> Join<'a> {
                 let connection = self.connection(*conn, Side::Back, address, at);
                 connection.connecting.get_or_insert(at);
             }
-            EventKind::ConnectionOpened {
-                side,
-                conn,
-                address,
-                serves,
-            } => {
+            EventKind::ConnectionOpened { side, conn, address, serves } => {
                 let connection = self.connection(*conn, *side, address, at);
                 connection.opened.get_or_insert(at);
                 connection.serves = connection.serves.or(*serves);
@@ -109,14 +94,7 @@ impl<'a> Join<'a> {
 
     fn request(&mut self, at: Stamp, kind: &'a EventKind) {
         match kind {
-            EventKind::RequestHead {
-                side,
-                conn,
-                ex,
-                method,
-                target,
-                headers,
-            } => {
+            EventKind::RequestHead { side, conn, ex, method, target, headers } => {
                 let exchange = self.exchange(*ex, at);
                 if exchange.method.is_empty() {
                     (exchange.method, exchange.target) = (method, target);
@@ -126,14 +104,7 @@ impl<'a> Join<'a> {
                 leg.conn.get_or_insert(*conn);
                 leg.request_start.get_or_insert(at);
             }
-            EventKind::RequestEnd {
-                side,
-                ex,
-                bytes,
-                digest,
-                messages,
-                ..
-            } => {
+            EventKind::RequestEnd { side, ex, bytes, digest, messages, .. } => {
                 let exchange = self.exchange(*ex, at);
                 if exchange.digest.is_none() {
                     exchange.digest = Some(*digest);
@@ -150,32 +121,17 @@ impl<'a> Join<'a> {
 
     fn reply(&mut self, at: Stamp, kind: &'a EventKind) {
         match kind {
-            EventKind::ReplyHead {
-                side,
-                ex,
-                status,
-                headers,
-            } => {
+            EventKind::ReplyHead { side, ex, status, headers } => {
                 let exchange = self.exchange(*ex, at);
                 exchange.status.get_or_insert(*status);
                 read_reply_headers(exchange, headers);
                 leg(exchange, *side).reply_head.get_or_insert(at);
             }
             EventKind::ReplyBodyStart { side, ex } => {
-                leg(self.exchange(*ex, at), *side)
-                    .body_start
-                    .get_or_insert(at);
+                leg(self.exchange(*ex, at), *side).body_start.get_or_insert(at);
             }
             EventKind::ReplyEvent { .. } => self.stream_event(at, kind),
-            EventKind::ReplyEnd {
-                side,
-                ex,
-                bytes,
-                digest,
-                ending,
-                messages,
-                ..
-            } => {
+            EventKind::ReplyEnd { side, ex, bytes, digest, ending, messages, .. } => {
                 let exchange = self.exchange(*ex, at);
                 if exchange.reply_digest.is_none() {
                     exchange.reply_digest = Some(*digest);
@@ -195,17 +151,7 @@ impl<'a> Join<'a> {
     }
 
     fn stream_event(&mut self, at: Stamp, kind: &'a EventKind) {
-        let EventKind::ReplyEvent {
-            side,
-            ex,
-            seq,
-            began,
-            bytes,
-            event,
-            messages,
-            ..
-        } = kind
-        else {
+        let EventKind::ReplyEvent { side, ex, seq, began, bytes, event, messages, .. } = kind else {
             return;
         };
         self.exchange(*ex, at).shape = ReplyShape::Events;
@@ -235,13 +181,7 @@ impl<'a> Join<'a> {
         }
     }
 
-    fn connection(
-        &mut self,
-        id: ConnectionId,
-        side: Side,
-        address: &'a str,
-        at: Stamp,
-    ) -> &mut Connection<'a> {
+    fn connection(&mut self, id: ConnectionId, side: Side, address: &'a str, at: Stamp) -> &mut Connection<'a> {
         let connections = &mut self.connections;
         let index = *self.connection_index.entry(id).or_insert_with(|| {
             connections.push(Connection::new(id, side, address, at));
@@ -270,16 +210,13 @@ fn leg<'e>(exchange: &'e mut Exchange<'_>, side: Side) -> &'e mut Leg {
 fn read_request_headers<'a>(exchange: &mut Exchange<'a>, headers: &'a [Header]) {
     exchange.session_sent = header(headers, "mcp-session-id");
     exchange.authorization = header(headers, "authorization");
-    exchange.accepts_events =
-        header(headers, "accept").is_some_and(|value| value.contains("text/event-stream"));
+    exchange.accepts_events = header(headers, "accept").is_some_and(|value| value.contains("text/event-stream"));
 }
 
 fn read_reply_headers<'a>(exchange: &mut Exchange<'a>, headers: &'a [Header]) {
-    exchange.session_given = exchange
-        .session_given
-        .or_else(|| header(headers, "mcp-session-id"));
-    exchange.closes_connection |= header(headers, "connection")
-        .is_some_and(|value| value.trim().eq_ignore_ascii_case("close"));
+    exchange.session_given = exchange.session_given.or_else(|| header(headers, "mcp-session-id"));
+    exchange.closes_connection |=
+        header(headers, "connection").is_some_and(|value| value.trim().eq_ignore_ascii_case("close"));
     if header(headers, "content-type").is_some_and(|value| value.starts_with("text/event-stream")) {
         exchange.shape = ReplyShape::Events;
     }
@@ -298,10 +235,7 @@ fn find_result<'a>(exchange: &mut Exchange<'a>, whole: &'a [MessageNote]) {
         if exchange.reply_bytes > 0 && exchange.ending == Some(ReplyEnding::Complete) {
             exchange.shape = ReplyShape::Whole;
             exchange.answer = whole.iter().rev().find(|message| message.answers());
-            for leg in [&mut exchange.front, &mut exchange.back]
-                .into_iter()
-                .flatten()
-            {
+            for leg in [&mut exchange.front, &mut exchange.back].into_iter().flatten() {
                 leg.result_start = leg.body_start;
                 leg.result_end = leg.end;
             }

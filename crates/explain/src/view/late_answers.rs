@@ -47,19 +47,12 @@ fn only_request<'a>(exchange: &Exchange<'a>) -> Option<&'a str> {
 
 fn late_answers<'a>(exchanges: &[Exchange<'a>]) -> Vec<Late<'a>> {
     let mut late = Vec::new();
-    for event in exchanges
-        .iter()
-        .filter(|exchange| exchange.is_standalone_stream())
-        .flat_map(|exchange| &exchange.events)
+    for event in
+        exchanges.iter().filter(|exchange| exchange.is_standalone_stream()).flat_map(|exchange| &exchange.events)
     {
         let Some(read) = event.read else { continue };
         for answer in event.messages.iter().filter(|message| message.answers()) {
-            late.push(Late {
-                began: event.began,
-                read,
-                passed: event.passed,
-                answer,
-            });
+            late.push(Late { began: event.began, read, passed: event.passed, answer });
         }
     }
     late.sort_by_key(|late| late.read.event);
@@ -77,10 +70,7 @@ fn give<'a>(exchange: &mut Exchange<'a>, late: &Late<'a>) {
     }
     if let Some(back) = &mut exchange.back {
         let began = late.began;
-        back.result_start = Some(Stamp {
-            at: began,
-            ..late.read
-        });
+        back.result_start = Some(Stamp { at: began, ..late.read });
         back.result_end = Some(late.read);
     }
 }

@@ -83,9 +83,7 @@ impl<'a> View<'a> {
     /// The connection `id`.
     #[must_use]
     pub fn connection(&self, id: ConnectionId) -> Option<&Connection<'a>> {
-        self.connection_index
-            .get(&id)
-            .map(|at| &self.connections[*at])
+        self.connection_index.get(&id).map(|at| &self.connections[*at])
     }
 
     /// The exchange `id`.
@@ -112,9 +110,7 @@ impl<'a> View<'a> {
             for leg in [&exchange.front, &exchange.back].into_iter().flatten() {
                 let at = leg.conn.and_then(|conn| self.connection_index.get(&conn));
                 if let Some(at) = at {
-                    self.connections[*at]
-                        .first_exchange
-                        .get_or_insert(exchange.id);
+                    self.connections[*at].first_exchange.get_or_insert(exchange.id);
                 }
             }
         }

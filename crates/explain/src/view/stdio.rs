@@ -6,8 +6,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use mcpace_record::{
-    Digest, EventKind, ExchangeId, LineFrom, MessageKind, MessageNote, Nanos, ReplyEnding,
-    ServerTiming, Side,
+    Digest, EventKind, ExchangeId, LineFrom, MessageKind, MessageNote, Nanos, ReplyEnding, ServerTiming, Side,
 };
 
 use super::{Exchange, Leg, Process, ReplyShape, Stamp, Transport};
@@ -44,15 +43,7 @@ impl<'a> StdioJoin<'a> {
                     process.exited.get_or_insert(at);
                 }
             }
-            EventKind::StdioLine {
-                side,
-                from,
-                began,
-                bytes,
-                digest,
-                messages,
-                ..
-            } => self.line(&Line {
+            EventKind::StdioLine { side, from, began, bytes, digest, messages, .. } => self.line(&Line {
                 at,
                 side: *side,
                 from: *from,
@@ -61,20 +52,13 @@ impl<'a> StdioJoin<'a> {
                 digest: *digest,
                 messages,
             }),
-            EventKind::ServerTiming {
-                ex: None,
-                id: Some(id),
-                timing,
-            } => self.told(id, *timing),
+            EventKind::ServerTiming { ex: None, id: Some(id), timing } => self.told(id, *timing),
             _ => {}
         }
     }
 
     /// Numbers the exchanges past `taken`.
-    pub(super) fn finish(
-        mut self,
-        taken: &HashSet<ExchangeId>,
-    ) -> (Vec<Exchange<'a>>, Vec<Process<'a>>) {
+    pub(super) fn finish(mut self, taken: &HashSet<ExchangeId>) -> (Vec<Exchange<'a>>, Vec<Process<'a>>) {
         let mut number = 0;
         for exchange in &mut self.exchanges {
             number += 1;
@@ -134,10 +118,7 @@ impl<'a> StdioJoin<'a> {
         exchange.digest = Some(line.digest);
         exchange.request_bytes = line.bytes;
         let leg = Leg {
-            request_start: Some(Stamp {
-                at: line.began,
-                ..line.at
-            }),
+            request_start: Some(Stamp { at: line.began, ..line.at }),
             request_end: Some(line.at),
             end: (!exchange.asks()).then_some(line.at),
             ..Leg::default()
@@ -200,18 +181,14 @@ impl<'a> StdioJoin<'a> {
         exchange.reply_bytes = line.bytes;
         exchange.reply_digest = Some(line.digest);
         let back = exchange.back.get_or_insert_default();
-        back.result_start = Some(Stamp {
-            at: line.began,
-            ..line.at
-        });
+        back.result_start = Some(Stamp { at: line.began, ..line.at });
         back.result_end = Some(line.at);
         back.end = Some(line.at);
     }
 
     fn told(&mut self, id: &str, timing: ServerTiming) {
         let about = self.exchanges.iter_mut().rev().take(TOLD_REACH);
-        let mut about =
-            about.filter(|e| e.messages.iter().any(|m| m.id.as_deref() == Some(id)) && e.asks());
+        let mut about = about.filter(|e| e.messages.iter().any(|m| m.id.as_deref() == Some(id)) && e.asks());
         if let Some(exchange) = about.next() {
             exchange.told.get_or_insert(timing);
         }

@@ -11,18 +11,12 @@ const TOKEN: Option<&str> = Some("Bearer [redacted 1]");
 /// mcp 1.12.1 with OAuth against a server that holds each reply's stream open for 3 s (python-sdk #1274).
 pub(crate) fn python_1_12_with_oauth() -> Recording {
     let mut script = Script::recorder();
-    let with_token = |post: Post| Post {
-        token: TOKEN,
-        ..post
-    };
+    let with_token = |post: Post| Post { token: TOKEN, ..post };
     let initialize = |at, reply| with_token(request(at, 0, "initialize", reply));
     script.call("connect", 0.0, 3016.0);
     script.post(initialize(5.0, Reply::Sse(10.0, 11.0, Some(3011.0))));
     script.post(initialize(3011.5, Reply::Sse(3014.0, 3015.0, Some(6015.0))));
-    let initialized = |at, done| Post {
-        conn: 2,
-        ..with_token(notification(at, "notifications/initialized", done))
-    };
+    let initialized = |at, done| Post { conn: 2, ..with_token(notification(at, "notifications/initialized", done)) };
     script.post(initialized(3016.5, 3018.0));
     script.post(initialized(3018.5, 3020.0));
     let refused = |script: &mut Script, at: f64| {
@@ -110,10 +104,7 @@ fn a_resend_after_a_json_rpc_error_is_a_retry() {
     let mut script = Script::recorder();
     script.call("call", 0.0, 10.0);
     let first = call_tool(1.0, 1, Reply::Json(2.0, 3.0));
-    script.post(Post {
-        error: true,
-        ..first
-    });
+    script.post(Post { error: true, ..first });
     script.post(call_tool(4.0, 1, Reply::Json(5.0, 6.0)));
     assert_eq!(codes(&script.recording()), [""; 0]);
 }
@@ -134,17 +125,8 @@ fn fresh_clients_that_start_alike_repeat_nothing() {
     for trial in 0..5 {
         let at = f64::from(trial) * 100.0;
         script.call("connect", at, at + 10.0);
-        script.post(request(
-            at + 1.0,
-            0,
-            "initialize",
-            Reply::Json(at + 2.0, at + 3.0),
-        ));
-        script.post(notification(
-            at + 4.0,
-            "notifications/initialized",
-            at + 5.0,
-        ));
+        script.post(request(at + 1.0, 0, "initialize", Reply::Json(at + 2.0, at + 3.0)));
+        script.post(notification(at + 4.0, "notifications/initialized", at + 5.0));
         script.call("call", at + 20.0, at + 30.0);
         script.post(call_tool(at + 21.0, 1, Reply::Json(at + 22.0, at + 23.0)));
     }
@@ -163,9 +145,7 @@ fn a_stream_that_is_reopened_after_its_end_is_no_repeat_by_itself() {
 fn repeated_notifications_are_less_sure_and_repeated_streams_are_counted() {
     let finding = &found(&only_notifications())[0];
     assert_eq!(finding.confidence.level, Level::Medium);
-    let Cause::DuplicateRequest(context) = &finding.cause else {
-        panic!("{finding:?}")
-    };
+    let Cause::DuplicateRequest(context) = &finding.cause else { panic!("{finding:?}") };
     assert_eq!((context.executions, context.after_reply_end), (0, 1));
 
     let findings = found(&python_1_12_with_oauth());

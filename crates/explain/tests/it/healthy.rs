@@ -18,38 +18,19 @@ fn five_trials(hold: f64) -> Recording {
     script.recording()
 }
 
-fn one_trial(
-    script: &mut Script,
-    at: f64,
-    first: u64,
-    session: &'static str,
-    token: &'static str,
-    hold: f64,
-) {
+fn one_trial(script: &mut Script, at: f64, first: u64, session: &'static str, token: &'static str, hold: f64) {
     let sse = |result: f64| Reply::Sse(result - 1.0, result, Some(result + hold));
-    let with = |conn: u64, post: Post| Post {
-        conn,
-        session: Some(session),
-        token: Some(token),
-        ..post
-    };
+    let with = |conn: u64, post: Post| Post { conn, session: Some(session), token: Some(token), ..post };
     for conn in 0..6 {
         script.accept(first + conn, at + 0.5 + conn as f64 * 0.01);
     }
     script.call("connect", at, at + 60.0);
     let refused = request(at + 1.0, 0, "initialize", Reply::Json(at + 2.0, at + 2.0));
-    script.post(Post {
-        status: 401,
-        conn: first,
-        ..refused
-    });
+    script.post(Post { status: 401, conn: first, ..refused });
     let metadata = "/.well-known/oauth-protected-resource/mcp";
     script.fetch(first + 5, at + 5.0, metadata, at + 6.0, 200);
     let initialize = request(at + 20.0, 0, "initialize", sse(at + 25.0));
-    script.post(Post {
-        session: None,
-        ..with(first, initialize)
-    });
+    script.post(Post { session: None, ..with(first, initialize) });
     let initialized = notification(at + 26.0, "notifications/initialized", at + 28.0);
     script.post(with(first + 1, initialized));
     script.get(first + 2, at + 29.0, Some(at + 30.0), None);
@@ -88,11 +69,7 @@ fn nothing_is_found_in_our_own_client_over_one_connection() {
     for id in 1..20 {
         let at = id as f64 * 20.0;
         script.call("call", at, at + 6.0);
-        script.post(call_tool(
-            at + 0.1,
-            id,
-            Reply::Sse(at + 4.0, at + 5.0, Some(at + 5.1)),
-        ));
+        script.post(call_tool(at + 0.1, id, Reply::Sse(at + 4.0, at + 5.0, Some(at + 5.1))));
     }
     assert_eq!(codes(&script.recording()), [""; 0]);
 }

@@ -26,13 +26,8 @@ fn a_listing_after_the_result_is_named_with_its_share_of_the_call() {
 fn its_time_is_not_charged_to_late_delivery_as_well() {
     let found = found(&after_the_result());
     assert_eq!(found.len(), 1);
-    let Cause::HiddenListing(context) = &found[0].cause else {
-        panic!("{found:?}")
-    };
-    assert_eq!(
-        (context.calls, context.of_calls, context.listings),
-        (1, 2, 1)
-    );
+    let Cause::HiddenListing(context) = &found[0].cause else { panic!("{found:?}") };
+    assert_eq!((context.calls, context.of_calls, context.listings), (1, 2, 1));
     // From the tool's result at the client, 9.05 ms, to the listing's, 208.05 ms.
     assert_eq!(found[0].calls[0].time, ms(199.0));
 }

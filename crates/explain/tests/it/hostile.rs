@@ -2,9 +2,8 @@
 
 use mcpace_explain::{exchanges, findings, ledgers, waterfall};
 use mcpace_record::{
-    CallId, CallOutcome, Closer, ConnectionId, Event, EventKind, ExchangeId, Header, Instrument,
-    LineFrom, MessageKind, MessageNote, Nanos, Recording, RecordingHead, ReplyEnding, ServerTiming,
-    Side, digest,
+    CallId, CallOutcome, Closer, ConnectionId, Event, EventKind, ExchangeId, Header, Instrument, LineFrom, MessageKind,
+    MessageNote, Nanos, Recording, RecordingHead, ReplyEnding, ServerTiming, Side, digest,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -43,11 +42,7 @@ fn check(recording: &Recording) -> Result<(), TestCaseError> {
         for cost in &finding.calls {
             let ledger = ledgers.iter().find(|ledger| ledger.call == cost.call);
             let whole = ledger.map_or(0, |ledger| ledger.end.0 - ledger.start.0);
-            prop_assert!(
-                cost.time.0 <= whole,
-                "{:?} costs more than its call",
-                finding
-            );
+            prop_assert!(cost.time.0 <= whole, "{:?} costs more than its call", finding);
         }
         for evidence in &finding.evidence {
             prop_assert!(evidence.event < recording.events().len());
@@ -66,12 +61,7 @@ fn check(recording: &Recording) -> Result<(), TestCaseError> {
 }
 
 fn recording(instrument: Instrument, events: Vec<Event>) -> Recording {
-    let head = RecordingHead {
-        instrument,
-        started: String::new(),
-        mcpace: String::new(),
-        upstream: String::new(),
-    };
+    let head = RecordingHead { instrument, started: String::new(), mcpace: String::new(), upstream: String::new() };
     Recording::new(head, events)
 }
 
@@ -98,18 +88,11 @@ fn message() -> impl Strategy<Value = MessageNote> {
         Just(MessageKind::Result),
         Just(MessageKind::Error),
     ];
-    let method = prop_oneof![
-        Just("initialize"),
-        Just("tools/call"),
-        Just("tools/list"),
-        Just("notifications/initialized"),
-    ];
+    let method =
+        prop_oneof![Just("initialize"), Just("tools/call"), Just("tools/list"), Just("notifications/initialized"),];
     (kind, option::of(0..3_u64), option::of(method)).prop_map(|(kind, id, method)| MessageNote {
         method: method.map(str::to_owned),
-        timing: id.map(|_| ServerTiming {
-            service: Nanos(u64::MAX),
-            ..ServerTiming::default()
-        }),
+        timing: id.map(|_| ServerTiming { service: Nanos(u64::MAX), ..ServerTiming::default() }),
         ..note(kind, id)
     })
 }
@@ -120,13 +103,7 @@ fn text(values: &'static [&'static str]) -> impl Strategy<Value = String> {
 
 fn headers() -> impl Strategy<Value = Vec<Header>> {
     let header = (
-        text(&[
-            "accept",
-            "authorization",
-            "mcp-session-id",
-            "content-type",
-            "connection",
-        ]),
+        text(&["accept", "authorization", "mcp-session-id", "content-type", "connection"]),
         text(&["text/event-stream", "a", "b", "close"]),
     );
     vec(header.prop_map(|(name, value)| Header(name, value)), 0..3)
@@ -150,27 +127,12 @@ fn ending() -> impl Strategy<Value = ReplyEnding> {
 
 fn connection_event() -> impl Strategy<Value = EventKind> {
     prop_oneof![
-        conn().prop_map(|conn| EventKind::ConnectStart {
-            conn,
-            address: String::new()
-        }),
+        conn().prop_map(|conn| EventKind::ConnectStart { conn, address: String::new() }),
         (side(), conn(), option::of(conn())).prop_map(|(side, conn, serves)| {
-            EventKind::ConnectionOpened {
-                side,
-                conn,
-                address: String::new(),
-                serves,
-            }
+            EventKind::ConnectionOpened { side, conn, address: String::new(), serves }
         }),
-        conn().prop_map(|conn| EventKind::TlsReady {
-            conn,
-            protocol: String::new()
-        }),
-        conn().prop_map(|conn| EventKind::ConnectFailed {
-            conn,
-            address: String::new(),
-            reason: String::new()
-        }),
+        conn().prop_map(|conn| EventKind::TlsReady { conn, protocol: String::new() }),
+        conn().prop_map(|conn| EventKind::ConnectFailed { conn, address: String::new(), reason: String::new() }),
         (side(), conn(), closer()).prop_map(|(side, conn, by)| EventKind::ConnectionClosed {
             side,
             conn,
@@ -184,65 +146,27 @@ fn request_event() -> impl Strategy<Value = EventKind> {
     let target = text(&["/mcp", "/.well-known/oauth-protected-resource"]);
     let method = text(&["POST", "POST", "GET", "DELETE"]);
     prop_oneof![
-        (side(), conn(), ex(), method, target, headers()).prop_map(
-            |(side, conn, ex, method, target, headers)| EventKind::RequestHead {
-                side,
-                conn,
-                ex,
-                method,
-                target,
-                headers
-            }
-        ),
-        (side(), ex(), any::<u64>(), 0..2_u8, vec(message(), 0..3)).prop_map(
-            |(side, ex, bytes, body, messages)| EventKind::RequestEnd {
-                side,
-                ex,
-                bytes,
-                digest: digest(&[body]),
-                messages,
-                body: None
-            }
-        ),
+        (side(), conn(), ex(), method, target, headers()).prop_map(|(side, conn, ex, method, target, headers)| {
+            EventKind::RequestHead { side, conn, ex, method, target, headers }
+        }),
+        (side(), ex(), any::<u64>(), 0..2_u8, vec(message(), 0..3)).prop_map(|(side, ex, bytes, body, messages)| {
+            EventKind::RequestEnd { side, ex, bytes, digest: digest(&[body]), messages, body: None }
+        }),
     ]
 }
 
 fn reply_event() -> impl Strategy<Value = EventKind> {
     let status = proptest::sample::select(&[200_u16, 200, 202, 401, 404, 500][..]);
     prop_oneof![
-        (side(), ex(), status, headers()).prop_map(|(side, ex, status, headers)| {
-            EventKind::ReplyHead {
-                side,
-                ex,
-                status,
-                headers,
-            }
-        }),
+        (side(), ex(), status, headers())
+            .prop_map(|(side, ex, status, headers)| { EventKind::ReplyHead { side, ex, status, headers } }),
         (side(), ex()).prop_map(|(side, ex)| EventKind::ReplyBodyStart { side, ex }),
-        (side(), ex(), 0..3_u32, at(), vec(message(), 0..3)).prop_map(
-            |(side, ex, seq, began, messages)| EventKind::ReplyEvent {
-                side,
-                ex,
-                seq,
-                began,
-                bytes: 1,
-                event: None,
-                id: None,
-                messages,
-                body: None
-            }
-        ),
-        (side(), ex(), any::<u64>(), ending(), vec(message(), 0..3)).prop_map(
-            |(side, ex, bytes, ending, messages)| EventKind::ReplyEnd {
-                side,
-                ex,
-                bytes,
-                digest: digest(b""),
-                ending,
-                messages,
-                body: None
-            }
-        ),
+        (side(), ex(), 0..3_u32, at(), vec(message(), 0..3)).prop_map(|(side, ex, seq, began, messages)| {
+            EventKind::ReplyEvent { side, ex, seq, began, bytes: 1, event: None, id: None, messages, body: None }
+        }),
+        (side(), ex(), any::<u64>(), ending(), vec(message(), 0..3)).prop_map(|(side, ex, bytes, ending, messages)| {
+            EventKind::ReplyEnd { side, ex, bytes, digest: digest(b""), ending, messages, body: None }
+        }),
     ]
 }
 
@@ -252,42 +176,15 @@ fn other_event() -> impl Strategy<Value = EventKind> {
     let call = || (0..4_u64).prop_map(CallId);
     let operation = text(&["connect", "list", "call", "disconnect"]);
     prop_oneof![
-        (side(), from, at(), 0..3_u8, vec(message(), 0..3)).prop_map(
-            |(side, from, began, line, messages)| EventKind::StdioLine {
-                side,
-                from,
-                began,
-                bytes: 1,
-                digest: digest(&[line]),
-                messages,
-                body: None
-            }
-        ),
-        (0..3_u32).prop_map(|pid| EventKind::ProcessStarted {
-            pid,
-            program: "npx".to_owned()
+        (side(), from, at(), 0..3_u8, vec(message(), 0..3)).prop_map(|(side, from, began, line, messages)| {
+            EventKind::StdioLine { side, from, began, bytes: 1, digest: digest(&[line]), messages, body: None }
         }),
-        (0..3_u32).prop_map(|pid| EventKind::ProcessExited {
-            pid,
-            code: None,
-            signal: None
-        }),
-        (call(), operation).prop_map(|(call, operation)| EventKind::CallStart {
-            call,
-            operation,
-            tool: None
-        }),
-        call().prop_map(|call| EventKind::CallEnd {
-            call,
-            outcome: CallOutcome::Ok
-        }),
-        (option::of(ex()), option::of(Just("1".to_owned()))).prop_map(|(ex, id)| {
-            EventKind::ServerTiming {
-                ex,
-                id,
-                timing: ServerTiming::default(),
-            }
-        }),
+        (0..3_u32).prop_map(|pid| EventKind::ProcessStarted { pid, program: "npx".to_owned() }),
+        (0..3_u32).prop_map(|pid| EventKind::ProcessExited { pid, code: None, signal: None }),
+        (call(), operation).prop_map(|(call, operation)| EventKind::CallStart { call, operation, tool: None }),
+        call().prop_map(|call| EventKind::CallEnd { call, outcome: CallOutcome::Ok }),
+        (option::of(ex()), option::of(Just("1".to_owned())))
+            .prop_map(|(ex, id)| { EventKind::ServerTiming { ex, id, timing: ServerTiming::default() } }),
         any::<u64>().prop_map(|count| EventKind::EventsLost { count }),
     ]
 }
@@ -299,21 +196,14 @@ fn soup() -> impl Strategy<Value = Vec<Event>> {
         4 => reply_event(),
         3 => other_event(),
     ];
-    vec(
-        (at(), kind).prop_map(|(at, kind)| Event { at, kind }),
-        0..120,
-    )
+    vec((at(), kind).prop_map(|(at, kind)| Event { at, kind }), 0..120)
 }
 
 /// A dialogue as it could be: operations with requests one after the other, any reply, any gaps.
 fn dialogue() -> impl Strategy<Value = Recording> {
     let step = (0..7_u8, 0.0..50.0, 0.0..400.0, 0.0..3000.0_f64, 1..4_u64);
     (any::<bool>(), vec((0.0..30.0, vec(step, 0..5)), 1..6)).prop_map(|(own, operations)| {
-        let mut script = if own {
-            Script::client()
-        } else {
-            Script::recorder()
-        };
+        let mut script = if own { Script::client() } else { Script::recorder() };
         let mut at = 0.0;
         for (pause, steps) in operations {
             let start = at + pause;
@@ -365,17 +255,10 @@ fn large_recordings_are_walked_once() {
     for call in 0..20_000_u64 {
         let at = call as f64;
         // Calls that never return, streams that never end, one id for all.
-        let start = EventKind::CallStart {
-            call: CallId(call),
-            operation: format!("operation {call}"),
-            tool: None,
-        };
+        let start = EventKind::CallStart { call: CallId(call), operation: format!("operation {call}"), tool: None };
         script.event(at, start);
         script.get(call, at, Some(at + 0.5), None);
-        script.post(Post {
-            conn: call,
-            ..call_tool(at, 1, Reply::Sse(at + 0.3, at + 0.4, Some(at + 0.45)))
-        });
+        script.post(Post { conn: call, ..call_tool(at, 1, Reply::Sse(at + 0.3, at + 0.4, Some(at + 0.45))) });
         script.connect_fails(call + 50_000, at, at + 0.1);
     }
     let recording = script.recording();

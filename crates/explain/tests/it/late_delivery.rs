@@ -56,10 +56,7 @@ fn a_close_that_releases_the_result_is_told_apart() {
     let mut script = calls(1, 2001.0, None);
     script.accept(1, 0.5);
     script.close(Side::Front, 1, 2000.0, Closer::Client);
-    assert_eq!(
-        released_by(&only(&script.recording())),
-        Released::ConnectionClose
-    );
+    assert_eq!(released_by(&only(&script.recording())), Released::ConnectionClose);
 }
 
 #[test]
@@ -71,10 +68,7 @@ fn without_a_sign_on_the_wire_confidence_is_low() {
 
 #[test]
 fn an_incomplete_recording_makes_it_less_sure() {
-    assert_eq!(
-        only(&incomplete()).confidence.reason,
-        Reason::RecordingIncomplete
-    );
+    assert_eq!(only(&incomplete()).confidence.reason, Reason::RecordingIncomplete);
 }
 
 #[test]
@@ -103,11 +97,7 @@ fn a_slow_server_is_not_the_clients_fault() {
     for call in 0..3 {
         let at = call as f64 * 10_000.0;
         script.call("call", at, at + 3002.0);
-        script.post(call_tool(
-            at + 1.0,
-            call,
-            Reply::Json(at + 3000.0, at + 3001.0),
-        ));
+        script.post(call_tool(at + 1.0, call, Reply::Json(at + 3000.0, at + 3001.0)));
     }
     assert_eq!(codes(&script.recording()), [""; 0]);
 }

@@ -19,10 +19,7 @@ fn our_own_clients_call_is_split_at_each_stamp() {
     script.call("call", 0.0, 50.0);
     script.connect(1, 1.0, 3.0, None);
     let post = call_tool(4.0, 1, Reply::Json(20.0, 25.0));
-    script.post(Post {
-        sending: 2.0,
-        ..post
-    });
+    script.post(Post { sending: 2.0, ..post });
     let parts = Parts {
         // 0–1, and 3–4 between the connection and the request.
         client_send: ms(2.0),
@@ -43,10 +40,7 @@ fn behind_the_recorder_its_own_passing_is_unaccounted_and_its_connect_is_the_con
     script.accept(1, 1.0);
     script.connect(101, 4.5, 7.0, Some(1));
     let post = call_tool(4.0, 1, Reply::Json(20.0, 25.0));
-    script.post(Post {
-        sending: 0.4,
-        ..post
-    });
+    script.post(Post { sending: 0.4, ..post });
     let parts = Parts {
         client_send: ms(4.0),
         connect: ms(2.5),
@@ -74,12 +68,7 @@ fn heads_and_progress_before_the_result_are_the_servers_time() {
 fn between_two_exchanges_an_open_stream_is_read_and_a_closed_one_is_left() {
     let mut script = Script::client();
     script.call("connect", 0.0, 40.0);
-    script.post(request(
-        1.0,
-        0,
-        "initialize",
-        Reply::Sse(2.0, 5.0, Some(15.0)),
-    ));
+    script.post(request(1.0, 0, "initialize", Reply::Sse(2.0, 5.0, Some(15.0))));
     script.post(notification(20.0, "notifications/initialized", 30.0));
     let parts = only(script).parts;
     // 5–15 while the stream is open, 30–40 after the last reply.
@@ -111,18 +100,13 @@ fn overlapping_exchanges_share_the_time_without_counting_it_twice() {
 }
 
 #[test]
-fn a_call_that_sends_nothing_is_its_clients_own_and_one_that_never_returns_ends_with_the_recording()
-{
+fn a_call_that_sends_nothing_is_its_clients_own_and_one_that_never_returns_ends_with_the_recording() {
     let mut script = Script::recorder();
     script.call("provider", 0.0, 7.0);
     assert_eq!(only(script).parts.client_send, ms(7.0));
 
     let mut script = Script::recorder();
-    let start = mcpace_record::EventKind::CallStart {
-        call: CallId(1),
-        operation: "call".to_owned(),
-        tool: None,
-    };
+    let start = mcpace_record::EventKind::CallStart { call: CallId(1), operation: "call".to_owned(), tool: None };
     script.event(0.0, start);
     script.post(call_tool(1.0, 1, Reply::Silence));
     let ledger = only(script);
@@ -183,22 +167,11 @@ fn the_servers_own_stream_and_a_sessions_end_are_no_work_of_a_call() {
 fn what_the_server_told_is_kept_beside_the_split() {
     let mut script = Script::client();
     script.call("call", 0.0, 20.0);
-    let timing = ServerTiming {
-        transport: Nanos(1),
-        dispatch: Nanos(2),
-        service: Nanos(3),
-    };
+    let timing = ServerTiming { transport: Nanos(1), dispatch: Nanos(2), service: Nanos(3) };
     let post = call_tool(2.0, 1, Reply::Sse(9.0, 10.0, Some(11.0)));
-    let ex = script.post(Post {
-        timing: Some(timing),
-        ..post
-    });
+    let ex = script.post(Post { timing: Some(timing), ..post });
     // The same timing again, by header: not counted twice.
-    let told = mcpace_record::EventKind::ServerTiming {
-        ex: Some(ex),
-        id: None,
-        timing,
-    };
+    let told = mcpace_record::EventKind::ServerTiming { ex: Some(ex), id: None, timing };
     script.event(9.0, told);
     assert_eq!(only(script).told, Some(timing));
 }

@@ -46,15 +46,9 @@ fn every_cause_reason_and_disproof_is_shown_by_a_case() {
     ];
     let all: Vec<Finding> = cases.iter().flat_map(found).collect();
     for code in Cause::CODES {
-        assert!(
-            all.iter().any(|f| f.cause.code() == code),
-            "no case shows {code}"
-        );
+        assert!(all.iter().any(|f| f.cause.code() == code), "no case shows {code}");
     }
-    let mut shown: Vec<String> = all
-        .iter()
-        .map(|f| format!("{:?}", f.confidence.reason))
-        .collect();
+    let mut shown: Vec<String> = all.iter().map(|f| format!("{:?}", f.confidence.reason)).collect();
     shown.extend(all.iter().map(|f| format!("{:?}", f.disproof)));
     shown.sort();
     shown.dedup();

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 
 use mcpace_record::{
-    CallId, CallOutcome, Closer, ConnectionId, Event, EventKind, ExchangeId, Header, Instrument,
-    LineFrom, MessageKind, MessageNote, Nanos, Recording, RecordingHead, ReplyEnding, ServerTiming,
-    Side, digest,
+    CallId, CallOutcome, Closer, ConnectionId, Event, EventKind, ExchangeId, Header, Instrument, LineFrom, MessageKind,
+    MessageNote, Nanos, Recording, RecordingHead, ReplyEnding, ServerTiming, Side, digest,
 };
 
 /// The recorder needs this long to pass anything on.
@@ -55,10 +54,7 @@ pub(crate) enum Reply {
 }
 
 pub(crate) fn call_tool(at: f64, id: u64, reply: Reply) -> Post {
-    Post {
-        name: Some("greet"),
-        ..request(at, id, "tools/call", reply)
-    }
+    Post { name: Some("greet"), ..request(at, id, "tools/call", reply) }
 }
 
 pub(crate) fn request(at: f64, id: u64, method: &'static str, reply: Reply) -> Post {
@@ -79,11 +75,7 @@ pub(crate) fn request(at: f64, id: u64, method: &'static str, reply: Reply) -> P
 }
 
 pub(crate) fn notification(at: f64, method: &'static str, reply_at: f64) -> Post {
-    Post {
-        id: None,
-        status: 202,
-        ..request(at, 0, method, Reply::Empty(reply_at))
-    }
+    Post { id: None, status: 202, ..request(at, 0, method, Reply::Empty(reply_at)) }
 }
 
 pub(crate) struct Script {
@@ -112,13 +104,7 @@ impl Script {
     }
 
     fn new(instrument: Instrument) -> Self {
-        Self {
-            instrument,
-            events: Vec::new(),
-            exchanges: 0,
-            calls: 0,
-            ready: HashMap::new(),
-        }
+        Self { instrument, events: Vec::new(), exchanges: 0, calls: 0, ready: HashMap::new() }
     }
 
     pub(crate) fn recording(self) -> Recording {
@@ -141,11 +127,7 @@ impl Script {
         let call = CallId(self.calls);
         let operation = operation.to_owned();
         let tool = (operation == "call").then(|| "greet".to_owned());
-        let start = EventKind::CallStart {
-            call,
-            operation,
-            tool,
-        };
+        let start = EventKind::CallStart { call, operation, tool };
         self.event(from, start);
         let outcome = CallOutcome::Ok;
         self.event(to, EventKind::CallEnd { call, outcome });
@@ -167,16 +149,9 @@ impl Script {
     pub(crate) fn connect_fails(&mut self, conn: u64, from: f64, to: f64) {
         let (id, address) = (ConnectionId(conn), "[::1]:1".to_owned());
         let reason = "connection refused".to_owned();
-        let start = EventKind::ConnectStart {
-            conn: id,
-            address: address.clone(),
-        };
+        let start = EventKind::ConnectStart { conn: id, address: address.clone() };
         self.event(from, start);
-        let failed = EventKind::ConnectFailed {
-            conn: id,
-            address,
-            reason,
-        };
+        let failed = EventKind::ConnectFailed { conn: id, address, reason };
         self.event(to, failed);
     }
 
@@ -192,12 +167,7 @@ impl Script {
     }
 
     pub(crate) fn close(&mut self, side: Side, conn: u64, at: f64, by: Closer) {
-        let closed = EventKind::ConnectionClosed {
-            side,
-            conn: ConnectionId(conn),
-            by,
-            reason: None,
-        };
+        let closed = EventKind::ConnectionClosed { side, conn: ConnectionId(conn), by, reason: None };
         self.event(at, closed);
     }
 
@@ -208,31 +178,14 @@ impl Script {
             ("mcp-session-id", post.session),
             ("authorization", post.token),
         ]);
-        let sent = Sent {
-            ex,
-            conn: post.conn,
-            method: "POST",
-            target: "/mcp",
-        };
-        self.request(
-            &sent,
-            (post.at, post.at + post.sending),
-            headers,
-            vec![asked(&post)],
-            &body(&post),
-        );
+        let sent = Sent { ex, conn: post.conn, method: "POST", target: "/mcp" };
+        self.request(&sent, (post.at, post.at + post.sending), headers, vec![asked(&post)], &body(&post));
         self.reply(ex, &post);
         ex
     }
 
     /// The standalone GET: its head and its end, at the server's side.
-    pub(crate) fn get(
-        &mut self,
-        conn: u64,
-        at: f64,
-        head: Option<f64>,
-        end: Option<f64>,
-    ) -> ExchangeId {
+    pub(crate) fn get(&mut self, conn: u64, at: f64, head: Option<f64>, end: Option<f64>) -> ExchangeId {
         self.get_with(conn, at, head, end, None, 200)
     }
 
@@ -246,17 +199,9 @@ impl Script {
         status: u16,
     ) -> ExchangeId {
         let ex = self.exchange();
-        let accept = headers(&[
-            ("accept", Some("text/event-stream")),
-            ("authorization", token),
-        ]);
+        let accept = headers(&[("accept", Some("text/event-stream")), ("authorization", token)]);
         let (method, target) = ("GET", "/mcp");
-        let sent = Sent {
-            ex,
-            conn,
-            method,
-            target,
-        };
+        let sent = Sent { ex, conn, method, target };
         self.request(&sent, (at, at), accept, Vec::new(), "");
         if let Some(head) = head {
             self.head(ex, head, status, Some("text/event-stream"));
@@ -271,12 +216,7 @@ impl Script {
     pub(crate) fn fetch(&mut self, conn: u64, at: f64, target: &str, done: f64, status: u16) {
         let ex = self.exchange();
         let (method, accept) = ("GET", headers(&[("accept", Some("*/*"))]));
-        let sent = Sent {
-            ex,
-            conn,
-            method,
-            target,
-        };
+        let sent = Sent { ex, conn, method, target };
         self.request(&sent, (at, at), accept, Vec::new(), "");
         self.head(ex, done, status, Some("application/json"));
         self.both(done, |side| EventKind::ReplyBodyStart { side, ex });
@@ -372,13 +312,7 @@ impl Script {
         }
     }
 
-    pub(crate) fn stream_event(
-        &mut self,
-        ex: ExchangeId,
-        seq: u32,
-        at: f64,
-        messages: Vec<MessageNote>,
-    ) {
+    pub(crate) fn stream_event(&mut self, ex: ExchangeId, seq: u32, at: f64, messages: Vec<MessageNote>) {
         let mut messages = Some(messages);
         self.both(at, |side| EventKind::ReplyEvent {
             side,
@@ -395,22 +329,10 @@ impl Script {
 
     fn head(&mut self, ex: ExchangeId, at: f64, status: u16, content_type: Option<&str>) {
         let mut headers = headers(&[("content-type", content_type)]);
-        self.both(at, |side| EventKind::ReplyHead {
-            side,
-            ex,
-            status,
-            headers: std::mem::take(&mut headers),
-        });
+        self.both(at, |side| EventKind::ReplyHead { side, ex, status, headers: std::mem::take(&mut headers) });
     }
 
-    fn reply_end(
-        &mut self,
-        ex: ExchangeId,
-        at: f64,
-        ending: ReplyEnding,
-        body: &str,
-        messages: Vec<MessageNote>,
-    ) {
+    fn reply_end(&mut self, ex: ExchangeId, at: f64, ending: ReplyEnding, body: &str, messages: Vec<MessageNote>) {
         let mut messages = Some(messages);
         self.both(at, |side| EventKind::ReplyEnd {
             side,
@@ -468,14 +390,7 @@ impl Sent<'_> {
 }
 
 fn request_end(side: Side, ex: ExchangeId, body: &str, messages: Vec<MessageNote>) -> EventKind {
-    EventKind::RequestEnd {
-        side,
-        ex,
-        bytes: body.len() as u64,
-        digest: digest(body.as_bytes()),
-        messages,
-        body: None,
-    }
+    EventKind::RequestEnd { side, ex, bytes: body.len() as u64, digest: digest(body.as_bytes()), messages, body: None }
 }
 
 fn body(post: &Post) -> String {
@@ -487,23 +402,12 @@ pub(crate) fn asked(post: &Post) -> MessageNote {
         Some(_) => MessageKind::Request,
         None => MessageKind::Notification,
     };
-    MessageNote {
-        method: Some(post.method.to_owned()),
-        name: post.name.map(str::to_owned),
-        ..note(kind, post.id)
-    }
+    MessageNote { method: Some(post.method.to_owned()), name: post.name.map(str::to_owned), ..note(kind, post.id) }
 }
 
 pub(crate) fn answered(post: &Post) -> MessageNote {
-    let kind = if post.error {
-        MessageKind::Error
-    } else {
-        MessageKind::Result
-    };
-    MessageNote {
-        timing: post.timing,
-        ..note(kind, post.id)
-    }
+    let kind = if post.error { MessageKind::Error } else { MessageKind::Result };
+    MessageNote { timing: post.timing, ..note(kind, post.id) }
 }
 
 pub(crate) fn note(kind: MessageKind, id: Option<u64>) -> MessageNote {
@@ -520,12 +424,8 @@ pub(crate) fn note(kind: MessageKind, id: Option<u64>) -> MessageNote {
 }
 
 fn headers(named: &[(&str, Option<&str>)]) -> Vec<Header> {
-    let present = named
-        .iter()
-        .filter_map(|(name, value)| Some((name, (*value)?)));
-    present
-        .map(|(name, value)| Header((*name).to_owned(), value.to_owned()))
-        .collect()
+    let present = named.iter().filter_map(|(name, value)| Some((name, (*value)?)));
+    present.map(|(name, value)| Header((*name).to_owned(), value.to_owned())).collect()
 }
 
 fn address() -> String {

@@ -9,17 +9,8 @@ use crate::{codes, found};
 const METADATA: &str = "/.well-known/oauth-authorization-server";
 
 fn session(script: &mut Script, at: f64) {
-    script.post(request(
-        at,
-        0,
-        "initialize",
-        Reply::Json(at + 1.0, at + 2.0),
-    ));
-    script.post(notification(
-        at + 3.0,
-        "notifications/initialized",
-        at + 4.0,
-    ));
+    script.post(request(at, 0, "initialize", Reply::Json(at + 1.0, at + 2.0)));
+    script.post(notification(at + 3.0, "notifications/initialized", at + 4.0));
 }
 
 /// Each call connects for itself (langchain-mcp-adapters #207).
@@ -46,10 +37,7 @@ fn authorised_calls(tokens: [&'static str; 4]) -> Recording {
         script.call("call", at, at + 50.0);
         script.fetch(7, at + 1.0, METADATA, at + 40.0, 200);
         let post = call_tool(at + 41.0, call, Reply::Json(at + 42.0, at + 43.0));
-        script.post(Post {
-            token: Some(token),
-            ..post
-        });
+        script.post(Post { token: Some(token), ..post });
     }
     script.recording()
 }
@@ -95,11 +83,7 @@ fn a_bare_recording_shows_sessions_by_their_order() {
             if call < sessions {
                 session(&mut script, at);
             }
-            script.post(call_tool(
-                at + 6.0,
-                call as u64,
-                Reply::Json(at + 7.0, at + 8.0),
-            ));
+            script.post(call_tool(at + 6.0, call as u64, Reply::Json(at + 7.0, at + 8.0)));
         }
         codes(&script.recording())
     };
@@ -123,9 +107,7 @@ fn a_process_spawned_for_each_call_is_counted() {
         script.line(at + 99.0, LineFrom::Server, tool());
     }
     let found = found(&script.recording());
-    let Some(Cause::SessionPerCall(context)) = found.first().map(|f| &f.cause) else {
-        panic!("{found:?}")
-    };
+    let Some(Cause::SessionPerCall(context)) = found.first().map(|f| &f.cause) else { panic!("{found:?}") };
     assert_eq!((context.sessions, context.processes), (3, 3));
 }
 
@@ -147,10 +129,7 @@ fn one_connect_that_fetches_the_same_document_twice_is_named_unless_it_was_refus
         script.fetch(7, 1.0, METADATA, 10.0, 200);
         if refusal {
             let refused = request(11.0, 0, "initialize", Reply::Json(12.0, 13.0));
-            script.post(Post {
-                status: 403,
-                ..refused
-            });
+            script.post(Post { status: 403, ..refused });
         }
         script.fetch(7, 20.0, METADATA, 30.0, 200);
         script.post(request(40.0, 0, "initialize", Reply::Json(42.0, 43.0)));

@@ -21,11 +21,7 @@ fn calls(reply: fn(f64) -> Reply, fate: Fate) -> Recording {
         script.call("call", at, at + 10.0);
         script.accept(id, at + 0.9);
         script.connect(id + 100, at + 1.2, at + 3.2, Some(id));
-        script.post(Post {
-            conn: id,
-            session: Some("s"),
-            ..call_tool(at + 1.0, id, reply(at))
-        });
+        script.post(Post { conn: id, session: Some("s"), ..call_tool(at + 1.0, id, reply(at)) });
         if let Fate::ClosedBy(by) = fate {
             script.close(Side::Front, id, at + 20.0, by);
         }
@@ -67,9 +63,7 @@ fn a_connection_for_each_call_is_named_with_what_it_costs() {
 #[test]
 fn connections_left_open_and_unused_are_named_with_the_kind_of_replies() {
     let found = found(&calls(sse, Fate::StaysOpen));
-    let Some(Cause::ConnectionPerRequest(context)) = found.first().map(|f| &f.cause) else {
-        panic!("{found:?}")
-    };
+    let Some(Cause::ConnectionPerRequest(context)) = found.first().map(|f| &f.cause) else { panic!("{found:?}") };
     assert_eq!((context.connections, context.needless), (6, 5));
     assert_eq!((context.replies, context.closed_by), (ReplyKind::Sse, None));
 }

@@ -10,10 +10,7 @@ fn an_answer_on_the_servers_own_stream_finds_its_request() {
     let mut script = Script::recorder();
     let stream = script.get(2, 0.0, Some(1.0), None);
     let post = call_tool(2.0, 7, Reply::Empty(3.0));
-    let asked = script.post(Post {
-        status: 202,
-        ..post.clone()
-    });
+    let asked = script.post(Post { status: 202, ..post.clone() });
     script.stream_event(stream, 0, 9.0, vec![answered(&post)]);
     let recording = script.recording();
     let view = exchanges(&recording);
@@ -27,20 +24,12 @@ fn an_answer_to_another_id_is_no_answer() {
     let mut script = Script::client();
     let asked = script.post(call_tool(2.0, 7, Reply::Sse(3.0, 4.0, Some(5.0))));
     let stranger = script.post(call_tool(6.0, 8, Reply::Silence));
-    script.stream_event(
-        stranger,
-        0,
-        7.0,
-        vec![answered(&call_tool(0.0, 9, Reply::Silence))],
-    );
+    script.stream_event(stranger, 0, 7.0, vec![answered(&call_tool(0.0, 9, Reply::Silence))]);
     let recording = script.recording();
     let view = exchanges(&recording);
     assert!(view.exchange(asked).unwrap().succeeded());
     let stranger = view.exchange(stranger).unwrap();
-    assert_eq!(
-        (stranger.answer, stranger.shape),
-        (None, ReplyShape::Events)
-    );
+    assert_eq!((stranger.answer, stranger.shape), (None, ReplyShape::Events));
 }
 
 #[test]
@@ -56,14 +45,9 @@ fn lines_become_exchanges_and_a_new_process_owes_no_answer_to_old_requests() {
     let recording = script.recording();
     let view = exchanges(&recording);
     assert_eq!(view.exchanges.len(), 2);
-    let [old, new] = &view.exchanges[..] else {
-        panic!("{view:?}")
-    };
+    let [old, new] = &view.exchanges[..] else { panic!("{view:?}") };
     assert_eq!((old.transport, old.answer), (Transport::Stdio, None));
-    assert_eq!(
-        new.near().and_then(|near| near.end).map(|s| s.at),
-        Some(ms(8.05))
-    );
+    assert_eq!(new.near().and_then(|near| near.end).map(|s| s.at), Some(ms(8.05)));
     assert_eq!(view.processes[1].exchanges, [new.id]);
     assert_eq!(view.processes[0].first_output, None);
 }

@@ -16,18 +16,9 @@ fn connects(token: Option<&str>, times: u64, released: f64) -> Recording {
     for time in 0..times {
         let at = time as f64 * 10_000.0;
         script.call("connect", at, at + 600.0);
-        script.post(request(
-            at + 1.0,
-            0,
-            "initialize",
-            Reply::Json(at + 2.0, at + 3.0),
-        ));
+        script.post(request(at + 1.0, 0, "initialize", Reply::Json(at + 2.0, at + 3.0)));
         script.get_with(2, at + 4.0, Some(at + 500.0), None, token, 200);
-        script.post(notification(
-            at + released,
-            "notifications/initialized",
-            at + released + 2.0,
-        ));
+        script.post(notification(at + released, "notifications/initialized", at + released + 2.0));
     }
     script.recording()
 }

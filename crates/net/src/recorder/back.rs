@@ -40,36 +40,16 @@ pub(super) enum Unanswered {
 
 impl Back {
     /// Dials, and drives the connection on a task of its own until either side ends it.
-    pub(super) async fn open(
-        shared: &Arc<Shared>,
-        origin: &Origin,
-        link: &Arc<Link>,
-    ) -> Result<Self, NetError> {
+    pub(super) async fn open(shared: &Arc<Shared>, origin: &Origin, link: &Arc<Link>) -> Result<Self, NetError> {
         let (stream, conn) = shared.dialer.dial(origin, Some(link.conn())).await?;
         let meter = Meter::new(Arc::clone(&shared.sink), Side::Back, conn);
         let tap = Tap::new(stream, Arc::clone(&meter), shared.options.quickack);
-        let handshake = http1::Builder::new()
-            .preserve_header_case(true)
-            .handshake(TokioIo::new(tap))
-            .await;
-        let (sender, connection) = handshake.map_err(|e| NetError::Connect {
-            address: origin.authority(),
-            reason: e.to_string(),
-        })?;
+        let handshake = http1::Builder::new().preserve_header_case(true).handshake(TokioIo::new(tap)).await;
+        let (sender, connection) =
+            handshake.map_err(|e| NetError::Connect { address: origin.authority(), reason: e.to_string() })?;
         let (in_use, released) = oneshot::channel();
-        tokio::spawn(drive(
-            connection,
-            released,
-            Arc::downgrade(link),
-            Arc::clone(&meter),
-        ));
-        Ok(Self {
-            origin: origin.clone(),
-            meter,
-            sender,
-            used: false,
-            _in_use: in_use,
-        })
+        tokio::spawn(drive(connection, released, Arc::downgrade(link), Arc::clone(&meter)));
+        Ok(Self { origin: origin.clone(), meter, sender, used: false, _in_use: in_use })
     }
 
     /// Whether the server, or an error, has ended it.
@@ -120,12 +100,7 @@ pub(super) fn reason_of(error: &dyn std::error::Error) -> String {
 
 type Connection = http1::Connection<TokioIo<Tap<crate::Stream>>, RequestBody>;
 
-async fn drive(
-    connection: Connection,
-    released: oneshot::Receiver<()>,
-    link: Weak<Link>,
-    meter: Arc<Meter>,
-) {
+async fn drive(connection: Connection, released: oneshot::Receiver<()>, link: Weak<Link>, meter: Arc<Meter>) {
     {
         let mut connection = std::pin::pin!(connection);
         // How it ended was noted by the tap.

@@ -33,14 +33,8 @@ const LEFTOVER_LIMIT: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// Where the server closed a standing connection without an answer: the front connection has to end the same way.
-pub(super) async fn pass(
-    link: Arc<Link>,
-    request: Request<Incoming>,
-) -> io::Result<Response<ReplyBody>> {
-    let began = link
-        .front
-        .first_read()
-        .unwrap_or_else(|| link.front.last_read());
+pub(super) async fn pass(link: Arc<Link>, request: Request<Incoming>) -> io::Result<Response<ReplyBody>> {
+    let began = link.front.first_read().unwrap_or_else(|| link.front.last_read());
     link.open_since.store(began.0, Ordering::Relaxed);
     let (mut head, body) = request.into_parts();
     let ex = link.shared.sink.exchange();
@@ -48,31 +42,11 @@ pub(super) async fn pass(
     let target = link.shared.sink.redactor().target(&target).into_owned();
     let headers = recorded(&head.headers, &link.shared.sink);
     let (side, conn) = (Side::Front, link.conn());
-    link.shared.sink.note_at(
-        began,
-        EventKind::RequestHead {
-            side,
-            conn,
-            ex,
-            method,
-            target,
-            headers,
-        },
-    );
+    link.shared.sink.note_at(began, EventKind::RequestHead { side, conn, ex, method, target, headers });
 
     let outgoing = Outgoing::new(&link.shared.sink, ex, text(&head.headers, CONTENT_TYPE));
-    let mut open = Open {
-        link,
-        ex,
-        outgoing,
-        answered: false,
-    };
-    let routed = Route::of(
-        &head,
-        &open.link.shared.upstream,
-        open.link.shared.port,
-        &open.link.shared.known,
-    );
+    let mut open = Open { link, ex, outgoing, answered: false };
+    let routed = Route::of(&head, &open.link.shared.upstream, open.link.shared.port, &open.link.shared.known);
     let route = match routed {
         Ok(route) => route,
         Err(Refusal { status, text }) => {
@@ -133,17 +107,11 @@ impl Open {
                 if by_reset {
                     self.link.front.reset_at_close();
                 }
-                self.link
-                    .front
-                    .close_because("the server closed its connection without an answer");
+                self.link.front.close_because("the server closed its connection without an answer");
                 self.broken(ReplyEnding::ServerBroke);
-                Err(io::Error::other(
-                    "the server closed its connection without an answer",
-                ))
+                Err(io::Error::other("the server closed its connection without an answer"))
             }
-            Err(Unsent::Unreachable(reason)) => {
-                Ok(self.answer(StatusCode::BAD_GATEWAY, bad_gateway(&reason), None))
-            }
+            Err(Unsent::Unreachable(reason)) => Ok(self.answer(StatusCode::BAD_GATEWAY, bad_gateway(&reason), None)),
         }
     }
 
@@ -169,14 +137,10 @@ impl Open {
                     request = *unsent;
                 }
                 Err(Unanswered::Unsent(_)) => {
-                    return Err(Unsent::Unreachable(
-                        "the server closed the connection at once".to_owned(),
-                    ));
+                    return Err(Unsent::Unreachable("the server closed the connection at once".to_owned()));
                 }
                 Err(Unanswered::Failed(_)) if back.used => {
-                    return Err(Unsent::Reset {
-                        by_reset: back.meter.was_reset(),
-                    });
+                    return Err(Unsent::Reset { by_reset: back.meter.was_reset() });
                 }
                 Err(Unanswered::Failed(reason)) => return Err(Unsent::Unreachable(reason)),
             }
@@ -184,17 +148,9 @@ impl Open {
     }
 
     /// The body as it goes on: streamed, but for a small form that may name the recorder as a resource.
-    async fn request_body(
-        &self,
-        route: &Route,
-        head: &mut request::Parts,
-        body: Incoming,
-    ) -> io::Result<RequestBody> {
+    async fn request_body(&self, route: &Route, head: &mut request::Parts, body: Incoming) -> io::Result<RequestBody> {
         let (front, outgoing) = (Arc::clone(&self.link.front), Arc::clone(&self.outgoing));
-        let small = body
-            .size_hint()
-            .upper()
-            .is_some_and(|size| size > 0 && size <= DOCUMENT_LIMIT);
+        let small = body.size_hint().upper().is_some_and(|size| size > 0 && size <= DOCUMENT_LIMIT);
         if !small || !route::is_form(&head.headers) {
             let limit = self.link.shared.options.body_limit;
             return Ok(RequestBody::streamed(body, front, outgoing, limit));
@@ -204,12 +160,10 @@ impl Open {
         self.outgoing.end(front.last_read());
         front.await_head();
         let changed = std::str::from_utf8(&form).ok();
-        let changed = changed.and_then(|form| {
-            super::oauth::change_parameter(form, "resource", &|url| route.to_server(url))
-        });
+        let changed =
+            changed.and_then(|form| super::oauth::change_parameter(form, "resource", &|url| route.to_server(url)));
         let form = changed.map_or(form, Bytes::from);
-        head.headers
-            .insert(CONTENT_LENGTH, HeaderValue::from(form.len()));
+        head.headers.insert(CONTENT_LENGTH, HeaderValue::from(form.len()));
         Ok(RequestBody::whole(form, outgoing))
     }
 
@@ -239,10 +193,7 @@ impl Open {
         let is_document = matches!(route.role, Some(Role::Metadata | Role::Registration))
             && *method != Method::HEAD
             && route::is_plain_json(&head.headers)
-            && body
-                .size_hint()
-                .upper()
-                .is_none_or(|size| size <= DOCUMENT_LIMIT);
+            && body.size_hint().upper().is_none_or(|size| size <= DOCUMENT_LIMIT);
         if is_document {
             return self.document(route, head, body, &meter, passing).await;
         }
@@ -253,30 +204,10 @@ impl Open {
     fn note_reply_head(&self, back: &Meter, head: &response::Parts) -> Arc<Passing> {
         let (sink, ex, at) = (&self.link.shared.sink, self.ex, back.last_read());
         let (side, status) = (Side::Back, head.status.as_u16());
-        sink.note_at(
-            at,
-            EventKind::ReplyHead {
-                side,
-                ex,
-                status,
-                headers: recorded(&head.headers, sink),
-            },
-        );
-        let timings = head
-            .headers
-            .get_all(HeaderName::from_static("server-timing"));
-        for timing in timings
-            .iter()
-            .filter_map(|value| ServerTiming::from_header(value.to_str().ok()?))
-        {
-            sink.note_at(
-                at,
-                EventKind::ServerTiming {
-                    ex: Some(ex),
-                    id: None,
-                    timing,
-                },
-            );
+        sink.note_at(at, EventKind::ReplyHead { side, ex, status, headers: recorded(&head.headers, sink) });
+        let timings = head.headers.get_all(HeaderName::from_static("server-timing"));
+        for timing in timings.iter().filter_map(|value| ServerTiming::from_header(value.to_str().ok()?)) {
+            sink.note_at(at, EventKind::ServerTiming { ex: Some(ex), id: None, timing });
         }
         self.passing(head.status, text(&head.headers, CONTENT_TYPE))
     }
@@ -284,14 +215,7 @@ impl Open {
     fn passing(&self, status: StatusCode, content_type: &str) -> Arc<Passing> {
         let link = &self.link;
         let (stopping, open_since) = (&link.shared.stopping, &link.open_since);
-        Passing::new(
-            &link.shared.sink,
-            self.ex,
-            status.as_u16(),
-            content_type,
-            stopping,
-            open_since,
-        )
+        Passing::new(&link.shared.sink, self.ex, status.as_u16(), content_type, stopping, open_since)
     }
 
     /// A metadata document: read whole, learned from, changed, sent.
@@ -317,15 +241,12 @@ impl Open {
             passing.take(back.last_read(), chunk.clone());
             text.extend_from_slice(&chunk);
             if text.len() as u64 > DOCUMENT_LIMIT {
-                return broken(
-                    "a metadata document is larger than the recorder's limit".to_owned(),
-                );
+                return broken("a metadata document is larger than the recorder's limit".to_owned());
             }
         }
         passing.end(back.last_read(), ReplyEnding::Complete);
         let text = self.changed_document(route, text.freeze());
-        head.headers
-            .insert(CONTENT_LENGTH, HeaderValue::from(text.len()));
+        head.headers.insert(CONTENT_LENGTH, HeaderValue::from(text.len()));
         Ok(Response::from_parts(head, ReplyBody::whole(text, passing)))
     }
 
@@ -347,26 +268,16 @@ impl Open {
     async fn send_browser_on(&mut self, route: &Route, body: Incoming) -> Response<ReplyBody> {
         let url = format!("{}{}", route.place.origin.url(), route.target());
         self.read_leftover(body).await;
-        self.answer(
-            StatusCode::FOUND,
-            "mcpace recorder: the page is at its own server".to_owned(),
-            Some(&url),
-        )
+        self.answer(StatusCode::FOUND, "mcpace recorder: the page is at its own server".to_owned(), Some(&url))
     }
 
-    async fn refuse(
-        &mut self,
-        status: StatusCode,
-        text: String,
-        body: Incoming,
-    ) -> Response<ReplyBody> {
+    async fn refuse(&mut self, status: StatusCode, text: String, body: Incoming) -> Response<ReplyBody> {
         self.read_leftover(body).await;
         self.answer(status, text, None)
     }
 
     async fn unreachable(&mut self, reason: String, body: Incoming) -> Response<ReplyBody> {
-        self.refuse(StatusCode::BAD_GATEWAY, bad_gateway(&reason), body)
-            .await
+        self.refuse(StatusCode::BAD_GATEWAY, bad_gateway(&reason), body).await
     }
 
     /// Reads a small body that can't be passed on, so that the recording says what was asked.
@@ -391,12 +302,7 @@ impl Open {
     }
 
     /// The recorder's own answer: one line of text.
-    fn answer(
-        &mut self,
-        status: StatusCode,
-        text: String,
-        location: Option<&str>,
-    ) -> Response<ReplyBody> {
+    fn answer(&mut self, status: StatusCode, text: String, location: Option<&str>) -> Response<ReplyBody> {
         self.answered = true;
         self.outgoing.finish(now());
         let passing = self.passing(status, "text/plain");
@@ -404,10 +310,7 @@ impl Open {
         self.link.front.expect(Arc::clone(&passing) as _);
         let body = Bytes::from(format!("{text}\n"));
         let mut headers = HeaderMap::new();
-        headers.insert(
-            CONTENT_TYPE,
-            HeaderValue::from_static("text/plain; charset=utf-8"),
-        );
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
         headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
         if let Some(location) = location.and_then(|url| HeaderValue::from_str(url).ok()) {
             headers.insert(LOCATION, location);
@@ -422,8 +325,7 @@ impl Open {
         self.answered = true;
         self.link.open_since.store(0, Ordering::Relaxed);
         self.outgoing.finish(now());
-        ReplyObserver::new(Arc::clone(&self.link.shared.sink), self.ex, "", true)
-            .end(now(), ending);
+        ReplyObserver::new(Arc::clone(&self.link.shared.sink), self.ex, "", true).end(now(), ending);
     }
 }
 
@@ -431,11 +333,7 @@ impl Drop for Open {
     fn drop(&mut self) {
         if !self.answered {
             let cut = self.link.shared.stopping.load(Ordering::Relaxed);
-            self.broken(if cut {
-                ReplyEnding::Cut
-            } else {
-                ReplyEnding::ClientLeft
-            });
+            self.broken(if cut { ReplyEnding::Cut } else { ReplyEnding::ClientLeft });
         }
     }
 }

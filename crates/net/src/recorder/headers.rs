@@ -22,10 +22,7 @@ pub(super) struct Persistence {
 
 /// Takes out what belongs to one connection only: the fixed names, and those that `Connection` lists.
 pub(super) fn take_hop_by_hop(headers: &mut HeaderMap) -> Persistence {
-    let mut persistence = Persistence {
-        parameters: headers.get(KEEP_ALIVE).cloned(),
-        ..Persistence::default()
-    };
+    let mut persistence = Persistence { parameters: headers.get(KEEP_ALIVE).cloned(), ..Persistence::default() };
     let mut listed = Vec::new();
     for value in headers.get_all(CONNECTION) {
         for token in value.to_str().unwrap_or_default().split(',').map(str::trim) {
@@ -38,14 +35,7 @@ pub(super) fn take_hop_by_hop(headers: &mut HeaderMap) -> Persistence {
             }
         }
     }
-    for name in listed.iter().chain(&[
-        CONNECTION,
-        KEEP_ALIVE,
-        PROXY_CONNECTION,
-        TE,
-        TRANSFER_ENCODING,
-        UPGRADE,
-    ]) {
+    for name in listed.iter().chain(&[CONNECTION, KEEP_ALIVE, PROXY_CONNECTION, TE, TRANSFER_ENCODING, UPGRADE]) {
         headers.remove(name);
     }
     persistence
@@ -75,20 +65,14 @@ impl Persistence {
 pub(super) fn recorded(headers: &HeaderMap, sink: &Sink) -> Vec<Header> {
     let one = |(name, value): (&HeaderName, &HeaderValue)| {
         let value = String::from_utf8_lossy(value.as_bytes());
-        Header(
-            name.as_str().to_owned(),
-            sink.redactor().header(name.as_str(), &value).into_owned(),
-        )
+        Header(name.as_str().to_owned(), sink.redactor().header(name.as_str(), &value).into_owned())
     };
     headers.iter().map(one).collect()
 }
 
 /// A header as text; empty where it is missing or no text.
 pub(super) fn text(headers: &HeaderMap, name: HeaderName) -> &str {
-    headers
-        .get(name)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default()
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -97,22 +81,15 @@ mod tests {
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         let pair = |(name, value): &(&'static str, &'static str)| {
-            (
-                HeaderName::from_static(name),
-                HeaderValue::from_static(value),
-            )
+            (HeaderName::from_static(name), HeaderValue::from_static(value))
         };
         pairs.iter().map(pair).collect()
     }
 
     #[test]
     fn what_connection_lists_goes_with_it() {
-        let mut given = headers(&[
-            ("connection", "x-hop, close"),
-            ("x-hop", "1"),
-            ("te", "trailers"),
-            ("accept", "*/*"),
-        ]);
+        let mut given =
+            headers(&[("connection", "x-hop, close"), ("x-hop", "1"), ("te", "trailers"), ("accept", "*/*")]);
         let persistence = take_hop_by_hop(&mut given);
         assert!(persistence.close);
         assert_eq!(given, headers(&[("accept", "*/*")]));
@@ -120,17 +97,11 @@ mod tests {
 
     #[test]
     fn what_a_peer_says_of_its_connection_is_passed_on() {
-        let mut given = headers(&[
-            ("connection", "Keep-Alive"),
-            ("keep-alive", "timeout=5"),
-            ("transfer-encoding", "chunked"),
-        ]);
+        let mut given =
+            headers(&[("connection", "Keep-Alive"), ("keep-alive", "timeout=5"), ("transfer-encoding", "chunked")]);
         let persistence = take_hop_by_hop(&mut given);
         assert!(given.is_empty());
         persistence.pass_on(&mut given);
-        assert_eq!(
-            given,
-            headers(&[("connection", "keep-alive"), ("keep-alive", "timeout=5")])
-        );
+        assert_eq!(given, headers(&[("connection", "keep-alive"), ("keep-alive", "timeout=5")]));
     }
 }

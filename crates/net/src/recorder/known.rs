@@ -51,11 +51,7 @@ impl Known {
 
     /// Whether requests may go there.
     pub(super) fn allows(&self, origin: &Origin) -> bool {
-        self.learned
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .origins
-            .contains(origin)
+        self.learned.read().unwrap_or_else(PoisonError::into_inner).origins.contains(origin)
     }
 
     /// What a path is for, as far as anybody said.
@@ -64,10 +60,7 @@ impl Known {
         if learned.endpoints.is_empty() {
             return None;
         }
-        learned
-            .endpoints
-            .get(&(origin.clone(), path.to_owned()))
-            .copied()
+        learned.endpoints.get(&(origin.clone(), path.to_owned())).copied()
     }
 }
 
@@ -78,26 +71,16 @@ mod tests {
     #[test]
     fn nothing_is_allowed_until_it_is_named_and_only_so_many() {
         let known = Known::default();
-        let origin = |port| Origin {
-            tls: false,
-            host: "a".to_owned(),
-            port,
-        };
+        let origin = |port| Origin { tls: false, host: "a".to_owned(), port };
         assert!(!known.allows(&origin(1)));
         (1..=100).for_each(|port| known.learn_origin(origin(port)));
-        assert!(
-            known.allows(&origin(1)) && known.allows(&origin(16)) && !known.allows(&origin(17))
-        );
+        assert!(known.allows(&origin(1)) && known.allows(&origin(16)) && !known.allows(&origin(17)));
     }
 
     #[test]
     fn a_role_belongs_to_one_path_of_one_origin() {
         let known = Known::default();
-        let origin = Origin {
-            tls: false,
-            host: "a".to_owned(),
-            port: 1,
-        };
+        let origin = Origin { tls: false, host: "a".to_owned(), port: 1 };
         known.learn_endpoint(origin.clone(), "/register", Role::Registration);
         assert_eq!(known.role(&origin, "/register"), Some(Role::Registration));
         assert_eq!(known.role(&origin, "/other"), None);

@@ -37,12 +37,7 @@ pub(super) async fn serve(stream: TcpStream, address: SocketAddr, shared: Arc<Sh
     // Small replies must leave at once; failing here would only make a socket slower that is already broken.
     let _ = stream.set_nodelay(true);
     let conn = shared.sink.connection();
-    let opened = EventKind::ConnectionOpened {
-        side: Side::Front,
-        conn,
-        address: address.to_string(),
-        serves: None,
-    };
+    let opened = EventKind::ConnectionOpened { side: Side::Front, conn, address: address.to_string(), serves: None };
     shared.sink.note(opened);
     let meter = Meter::new(Arc::clone(&shared.sink), Side::Front, conn);
     let tap = Tap::new(stream, Arc::clone(&meter), false);
@@ -98,10 +93,7 @@ impl Link {
         let standing = {
             let mut backs = lock(&self.backs);
             backs.retain(|back| !back.is_closed());
-            backs
-                .iter()
-                .position(|back| back.origin == *origin)
-                .map(|at| backs.swap_remove(at))
+            backs.iter().position(|back| back.origin == *origin).map(|at| backs.swap_remove(at))
         };
         match standing {
             Some(back) => {
@@ -140,16 +132,10 @@ impl Link {
         if is_open && past(open_since, limits.exchange_limit) {
             return Some("the exchange took longer than the recorder's limit");
         }
-        if !is_open
-            && self
-                .front
-                .first_read()
-                .is_some_and(|since| past(since, limits.head_limit))
-        {
+        if !is_open && self.front.first_read().is_some_and(|since| past(since, limits.head_limit)) {
             return Some("a request's head took longer than the recorder's limit");
         }
-        past(self.last_activity(), limits.idle_limit)
-            .then_some("nothing moved for longer than the recorder's limit")
+        past(self.last_activity(), limits.idle_limit).then_some("nothing moved for longer than the recorder's limit")
     }
 
     /// When the next limit can run out at the earliest.
@@ -157,24 +143,14 @@ impl Link {
         let limits = &self.shared.options;
         let idle = Nanos::from(limits.idle_limit) - at.since(self.last_activity());
         let open_since = Nanos(self.open_since.load(Ordering::Relaxed));
-        let open_for = if open_since == Nanos::ZERO {
-            Nanos::ZERO
-        } else {
-            at.since(open_since)
-        };
+        let open_for = if open_since == Nanos::ZERO { Nanos::ZERO } else { at.since(open_since) };
         let exchange = Nanos::from(limits.exchange_limit) - open_for;
-        let wait = idle
-            .min(exchange)
-            .min(Nanos::from(limits.head_limit))
-            .max(Nanos::from_millis(1));
+        let wait = idle.min(exchange).min(Nanos::from(limits.head_limit)).max(Nanos::from_millis(1));
         Instant::now() + Duration::from_nanos(wait.0)
     }
 
     fn last_activity(&self) -> Nanos {
         let backs = lock(&self.backs);
-        backs
-            .iter()
-            .map(|back| back.meter.last_activity())
-            .fold(self.front.last_activity(), Nanos::max)
+        backs.iter().map(|back| back.meter.last_activity()).fold(self.front.last_activity(), Nanos::max)
     }
 }

@@ -103,15 +103,8 @@ impl Recorder {
     /// system refuses threads.
     pub fn start(options: RecorderOptions, sink: Arc<Sink>) -> Result<Self, NetError> {
         let upstream = Origin::of(&options.upstream)?;
-        let dialer = Dialer::new(
-            Arc::clone(&sink),
-            options.connect_limit,
-            options.extra_root.as_deref(),
-        )?;
-        let refused = |reason| NetError::Listen {
-            address: options.listen.to_string(),
-            reason,
-        };
+        let dialer = Dialer::new(Arc::clone(&sink), options.connect_limit, options.extra_root.as_deref())?;
+        let refused = |reason| NetError::Listen { address: options.listen.to_string(), reason };
         let listener = TcpListener::bind(options.listen).map_err(refused)?;
         listener.set_nonblocking(true).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
@@ -131,25 +124,11 @@ impl Recorder {
         let (stop, stopped) = watch::channel(false);
         let (ended, all_ended) = mpsc::channel();
         for _ in 0..threads {
-            let failed = |reason| NetError::Io {
-                what: "could not share the recorder's port",
-                reason,
-            };
+            let failed = |reason| NetError::Io { what: "could not share the recorder's port", reason };
             let listener = listener.try_clone().map_err(failed)?;
-            worker::start(
-                listener,
-                Arc::clone(&shared),
-                stopped.clone(),
-                ended.clone(),
-            )?;
+            worker::start(listener, Arc::clone(&shared), stopped.clone(), ended.clone())?;
         }
-        Ok(Self {
-            url,
-            sink,
-            stopping,
-            stop,
-            ended: Mutex::new(all_ended),
-        })
+        Ok(Self { url, sink, stopping, stop, ended: Mutex::new(all_ended) })
     }
 
     /// Where clients connect in the upstream's place: the recorder's address with the upstream's path and query.
@@ -174,10 +153,9 @@ impl Recorder {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         // Nothing is ever sent: the channel closes when the last thread has dropped its end.
         match ended.recv_timeout(STOP_LIMIT) {
-            Err(mpsc::RecvTimeoutError::Timeout) => Err(NetError::TimeLimit {
-                what: "stopping the recorder",
-                limit: STOP_LIMIT,
-            }),
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                Err(NetError::TimeLimit { what: "stopping the recorder", limit: STOP_LIMIT })
+            }
             _ => Ok(()),
         }
     }
@@ -197,9 +175,6 @@ fn front_url(address: SocketAddr, upstream: &Url) -> String {
     if host.ip().is_unspecified() {
         host.set_ip(Ipv4Addr::LOCALHOST.into());
     }
-    let query = upstream
-        .query()
-        .map(|query| format!("?{query}"))
-        .unwrap_or_default();
+    let query = upstream.query().map(|query| format!("?{query}")).unwrap_or_default();
     format!("http://{host}{}{query}", upstream.path())
 }

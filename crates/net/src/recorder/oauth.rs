@@ -28,19 +28,12 @@ pub(super) fn named(document: &Value) -> Vec<Named> {
     let mut found = Vec::new();
     let mut add = |value: &Value, role| {
         if let Some(url) = value.as_str() {
-            found.push(Named {
-                url: url.to_owned(),
-                role,
-            });
+            found.push(Named { url: url.to_owned(), role });
         }
     };
     for (name, value) in document.as_object().into_iter().flatten() {
         match name.as_str() {
-            "authorization_servers" => value
-                .as_array()
-                .into_iter()
-                .flatten()
-                .for_each(|url| add(url, None)),
+            "authorization_servers" => value.as_array().into_iter().flatten().for_each(|url| add(url, None)),
             "authorization_endpoint" => add(value, Some(Role::Authorization)),
             "registration_endpoint" => add(value, Some(Role::Registration)),
             name if name.ends_with("_endpoint") => add(value, None),
@@ -62,17 +55,9 @@ pub(super) fn map_document(document: &mut Value, map: &dyn Fn(&str) -> Option<St
     for (name, value) in document.as_object_mut().into_iter().flatten() {
         match name.as_str() {
             "resource" | "issuer" | "jwks_uri" | "registration_client_uri" => change(value),
-            "authorization_servers" => value
-                .as_array_mut()
-                .into_iter()
-                .flatten()
-                .for_each(&mut change),
+            "authorization_servers" => value.as_array_mut().into_iter().flatten().for_each(&mut change),
             "mtls_endpoint_aliases" => {
-                value
-                    .as_object_mut()
-                    .into_iter()
-                    .flatten()
-                    .for_each(|(_, value)| change(value));
+                value.as_object_mut().into_iter().flatten().for_each(|(_, value)| change(value));
             }
             name if name.ends_with("_endpoint") => change(value),
             _ => {}
@@ -84,23 +69,14 @@ pub(super) fn map_document(document: &mut Value, map: &dyn Fn(&str) -> Option<St
 /// The `resource_metadata` URL of a `WWW-Authenticate` value (RFC 9728 §5.1).
 pub(super) fn metadata_of_challenge(value: &str) -> Option<String> {
     let challenges = Challenge::parse_all(value).ok()?;
-    challenges
-        .iter()
-        .find_map(|challenge| challenge.resource_metadata().map(str::to_owned))
+    challenges.iter().find_map(|challenge| challenge.resource_metadata().map(str::to_owned))
 }
 
 /// A query or form whose parameter `name` is changed; `None` where nothing is.
-pub(super) fn change_parameter(
-    text: &str,
-    name: &str,
-    change: &dyn Fn(&str) -> Option<String>,
-) -> Option<String> {
+pub(super) fn change_parameter(text: &str, name: &str, change: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let mut changed = false;
     let pairs = text.split('&').map(|pair| {
-        let value = form_urlencoded::parse(pair.as_bytes())
-            .next()
-            .filter(|(n, _)| n == name)
-            .map(|(_, value)| value);
+        let value = form_urlencoded::parse(pair.as_bytes()).next().filter(|(n, _)| n == name).map(|(_, value)| value);
         match value.and_then(|value| change(&value)) {
             Some(value) => {
                 changed = true;
@@ -115,15 +91,9 @@ pub(super) fn change_parameter(
 }
 
 /// A request target or URL whose query parameter `name` is changed; `None` where nothing is.
-pub(super) fn change_query(
-    target: &str,
-    name: &str,
-    change: &dyn Fn(&str) -> Option<String>,
-) -> Option<String> {
+pub(super) fn change_query(target: &str, name: &str, change: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let (path, after) = target.split_once('?')?;
-    let (query, fragment) = after
-        .split_once('#')
-        .map_or((after, None), |(query, fragment)| (query, Some(fragment)));
+    let (query, fragment) = after.split_once('#').map_or((after, None), |(query, fragment)| (query, Some(fragment)));
     let query = change_parameter(query, name, change)?;
     let fragment = fragment.map(|text| format!("#{text}")).unwrap_or_default();
     Some(format!("{path}?{query}{fragment}"))
@@ -136,8 +106,7 @@ mod tests {
     use super::*;
 
     fn shout(text: &str) -> Option<String> {
-        text.starts_with("https://a")
-            .then(|| text.to_ascii_uppercase())
+        text.starts_with("https://a").then(|| text.to_ascii_uppercase())
     }
 
     #[test]
@@ -165,27 +134,14 @@ mod tests {
         let urls = named(&json!({
             "authorization_servers": ["https://a", 7], "registration_endpoint": "https://a/r", "logo_uri": "https://c",
         }));
-        let named = |url: &str, role| Named {
-            url: url.to_owned(),
-            role,
-        };
-        assert_eq!(
-            urls,
-            [
-                named("https://a", None),
-                named("https://a/r", Some(Role::Registration))
-            ]
-        );
+        let named = |url: &str, role| Named { url: url.to_owned(), role };
+        assert_eq!(urls, [named("https://a", None), named("https://a/r", Some(Role::Registration))]);
     }
 
     #[test]
     fn a_challenge_names_its_metadata_or_not() {
-        let named =
-            r#"Basic realm="x", Bearer error="e", resource_metadata="https://a/.well-known/x""#;
-        assert_eq!(
-            metadata_of_challenge(named).as_deref(),
-            Some("https://a/.well-known/x")
-        );
+        let named = r#"Basic realm="x", Bearer error="e", resource_metadata="https://a/.well-known/x""#;
+        assert_eq!(metadata_of_challenge(named).as_deref(), Some("https://a/.well-known/x"));
         assert_eq!(metadata_of_challenge("Bearer"), None);
     }
 
@@ -197,10 +153,7 @@ mod tests {
             Some("grant_type=x&resource=HTTPS%3A%2F%2FA%2FMCP&code=%2b+")
         );
         assert_eq!(change_parameter(form, "code", &shout), None);
-        assert_eq!(
-            change_query("/cb?iss=https://a#f", "iss", &shout).as_deref(),
-            Some("/cb?iss=HTTPS%3A%2F%2FA#f")
-        );
+        assert_eq!(change_query("/cb?iss=https://a#f", "iss", &shout).as_deref(), Some("/cb?iss=HTTPS%3A%2F%2FA#f"));
         assert_eq!(change_query("/cb", "iss", &shout), None);
     }
 }

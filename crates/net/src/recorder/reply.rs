@@ -43,24 +43,9 @@ impl Passing {
         open_since: &Arc<AtomicU64>,
     ) -> Arc<Self> {
         let observer = ReplyObserver::new(Arc::clone(sink), ex, content_type, true);
-        let state = State {
-            head: Some(status),
-            observer: Some(observer),
-            waiting: Vec::new(),
-            ended: None,
-        };
-        let (sink, stopping, open_since) = (
-            Arc::clone(sink),
-            Arc::clone(stopping),
-            Arc::clone(open_since),
-        );
-        Arc::new(Self {
-            sink,
-            ex,
-            stopping,
-            open_since,
-            state: Mutex::new(state),
-        })
+        let state = State { head: Some(status), observer: Some(observer), waiting: Vec::new(), ended: None };
+        let (sink, stopping, open_since) = (Arc::clone(sink), Arc::clone(stopping), Arc::clone(open_since));
+        Arc::new(Self { sink, ex, stopping, open_since, state: Mutex::new(state) })
     }
 
     /// A piece of the body was read from the server at `at`.
@@ -77,11 +62,7 @@ impl Passing {
     fn break_off(&self) {
         let mut state = lock(&self.state);
         let cut = self.stopping.load(Ordering::Relaxed);
-        let left = if cut {
-            ReplyEnding::Cut
-        } else {
-            ReplyEnding::ClientLeft
-        };
+        let left = if cut { ReplyEnding::Cut } else { ReplyEnding::ClientLeft };
         let (at, ending) = match state.ended {
             // The server had answered in full, but the client went before it got it.
             Some((at, ReplyEnding::Complete)) => (at, left),
@@ -111,15 +92,7 @@ impl Handover for Passing {
         let mut state = lock(&self.state);
         if let Some(status) = state.head.take() {
             let (side, ex, headers) = (Side::Front, self.ex, Vec::new());
-            self.sink.note_at(
-                first,
-                EventKind::ReplyHead {
-                    side,
-                    ex,
-                    status,
-                    headers,
-                },
-            );
+            self.sink.note_at(first, EventKind::ReplyHead { side, ex, status, headers });
         }
         state.catch_up();
         let Some(observer) = &mut state.observer else {
@@ -155,29 +128,16 @@ enum Source {
 
 impl ReplyBody {
     /// The server's body, passed on as it comes, at most `limit` bytes of it.
-    pub(super) fn streamed(
-        body: Incoming,
-        back: Arc<Meter>,
-        passing: Arc<Passing>,
-        limit: u64,
-    ) -> Self {
+    pub(super) fn streamed(body: Incoming, back: Arc<Meter>, passing: Arc<Passing>, limit: u64) -> Self {
         if body.is_end_stream() {
             passing.end(back.last_read(), ReplyEnding::Complete);
         }
-        Self {
-            source: Source::Streamed { body, back },
-            passing,
-            room: limit,
-        }
+        Self { source: Source::Streamed { body, back }, passing, room: limit }
     }
 
     /// A body that was read, or made, before; its end was told to `passing`.
     pub(super) fn whole(bytes: Bytes, passing: Arc<Passing>) -> Self {
-        Self {
-            source: Source::Whole((!bytes.is_empty()).then_some(bytes)),
-            passing,
-            room: 0,
-        }
+        Self { source: Source::Whole((!bytes.is_empty()).then_some(bytes)), passing, room: 0 }
     }
 }
 
@@ -185,10 +145,7 @@ impl Body for ReplyBody {
     type Data = Bytes;
     type Error = io::Error;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         let this = self.get_mut();
         let (body, back) = match &mut this.source {
             Source::Streamed { body, back } => (body, back),
@@ -233,9 +190,7 @@ impl Body for ReplyBody {
     fn size_hint(&self) -> SizeHint {
         match &self.source {
             Source::Streamed { body, .. } => body.size_hint(),
-            Source::Whole(bytes) => {
-                SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64))
-            }
+            Source::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
         }
     }
 }

@@ -39,17 +39,8 @@ pub(super) struct BackHead {
 impl Outgoing {
     pub(super) fn new(sink: &Arc<Sink>, ex: ExchangeId, content_type: &str) -> Arc<Self> {
         let observer = RequestObserver::new(Arc::clone(sink), ex, Side::Front, content_type);
-        let state = State {
-            head: None,
-            observer: Some(observer),
-            waiting: Vec::new(),
-            ended: None,
-        };
-        Arc::new(Self {
-            sink: Arc::clone(sink),
-            ex,
-            state: Mutex::new(state),
-        })
+        let state = State { head: None, observer: Some(observer), waiting: Vec::new(), ended: None };
+        Arc::new(Self { sink: Arc::clone(sink), ex, state: Mutex::new(state) })
     }
 
     /// The request is about to be written to `head.conn`.
@@ -81,9 +72,7 @@ impl Outgoing {
 impl State {
     fn catch_up(&mut self) {
         if let Some(observer) = &mut self.observer {
-            self.waiting
-                .drain(..)
-                .for_each(|chunk| observer.read(&chunk));
+            self.waiting.drain(..).for_each(|chunk| observer.read(&chunk));
         }
     }
 }
@@ -91,24 +80,9 @@ impl State {
 impl Handover for Outgoing {
     fn flushed(&self, first: Nanos, last: Nanos) -> bool {
         let mut state = lock(&self.state);
-        if let Some(BackHead {
-            conn,
-            method,
-            target,
-        }) = state.head.take()
-        {
+        if let Some(BackHead { conn, method, target }) = state.head.take() {
             let (side, ex, headers) = (Side::Back, self.ex, Vec::new());
-            self.sink.note_at(
-                first,
-                EventKind::RequestHead {
-                    side,
-                    conn,
-                    ex,
-                    method,
-                    target,
-                    headers,
-                },
-            );
+            self.sink.note_at(first, EventKind::RequestHead { side, conn, ex, method, target, headers });
         }
         state.catch_up();
         let Some(ended) = state.ended else {
@@ -143,18 +117,9 @@ enum Source {
 
 impl RequestBody {
     /// The client's body, passed on as it comes, at most `limit` bytes of it.
-    pub(super) fn streamed(
-        body: Incoming,
-        front: Arc<Meter>,
-        outgoing: Arc<Outgoing>,
-        limit: u64,
-    ) -> Self {
+    pub(super) fn streamed(body: Incoming, front: Arc<Meter>, outgoing: Arc<Outgoing>, limit: u64) -> Self {
         let empty = body.is_end_stream();
-        let body = Self {
-            source: Source::Streamed { body, front },
-            outgoing,
-            room: limit,
-        };
+        let body = Self { source: Source::Streamed { body, front }, outgoing, room: limit };
         if empty {
             body.end();
         }
@@ -164,11 +129,7 @@ impl RequestBody {
     /// A body that was read before; its observer has seen it.
     pub(super) fn whole(bytes: Bytes, outgoing: Arc<Outgoing>) -> Self {
         let room = bytes.len() as u64;
-        Self {
-            source: Source::Whole((!bytes.is_empty()).then_some(bytes)),
-            outgoing,
-            room,
-        }
+        Self { source: Source::Whole((!bytes.is_empty()).then_some(bytes)), outgoing, room }
     }
 
     fn end(&self) {
@@ -183,10 +144,7 @@ impl Body for RequestBody {
     type Data = Bytes;
     type Error = io::Error;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         let this = self.get_mut();
         let body = match &mut this.source {
             Source::Streamed { body, .. } => body,
@@ -228,9 +186,7 @@ impl Body for RequestBody {
     fn size_hint(&self) -> SizeHint {
         match &self.source {
             Source::Streamed { body, .. } => body.size_hint(),
-            Source::Whole(bytes) => {
-                SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64))
-            }
+            Source::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
         }
     }
 }

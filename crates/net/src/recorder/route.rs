@@ -1,8 +1,6 @@
 //! Where a front request leads, and what is changed on the way there and back. No I/O.
 
-use http::header::{
-    CONTENT_LOCATION, HOST, HeaderName, HeaderValue, LOCATION, ORIGIN, REFERER, WWW_AUTHENTICATE,
-};
+use http::header::{CONTENT_LOCATION, HOST, HeaderName, HeaderValue, LOCATION, ORIGIN, REFERER, WWW_AUTHENTICATE};
 use http::{HeaderMap, Method, StatusCode, Uri, request};
 
 use super::headers::text;
@@ -27,73 +25,38 @@ pub(super) struct Refusal {
     pub(super) text: &'static str,
 }
 
-const REBOUND: Refusal = Refusal {
-    status: StatusCode::FORBIDDEN,
-    text: "mcpace recorder: the Host header does not name this recorder",
-};
-const UNKNOWN_SERVER: Refusal = Refusal {
-    status: StatusCode::NOT_FOUND,
-    text: "mcpace recorder: the upstream's metadata names no such server",
-};
-const TUNNEL: Refusal = Refusal {
-    status: StatusCode::NOT_IMPLEMENTED,
-    text: "mcpace recorder: it is no forward proxy",
-};
+const REBOUND: Refusal =
+    Refusal { status: StatusCode::FORBIDDEN, text: "mcpace recorder: the Host header does not name this recorder" };
+const UNKNOWN_SERVER: Refusal =
+    Refusal { status: StatusCode::NOT_FOUND, text: "mcpace recorder: the upstream's metadata names no such server" };
+const TUNNEL: Refusal =
+    Refusal { status: StatusCode::NOT_IMPLEMENTED, text: "mcpace recorder: it is no forward proxy" };
 
 impl Route {
     /// The way of a request with this head.
-    pub(super) fn of(
-        head: &request::Parts,
-        upstream: &Origin,
-        port: u16,
-        known: &Known,
-    ) -> Result<Self, Refusal> {
+    pub(super) fn of(head: &request::Parts, upstream: &Origin, port: u16, known: &Known) -> Result<Self, Refusal> {
         if head.method == Method::CONNECT {
             return Err(TUNNEL);
         }
         let host = text(&head.headers, HOST);
         // An absolute target overrides `Host` (RFC 9112 §3.2.2), so it has to be ours as well.
-        let elsewhere = head
-            .uri
-            .authority()
-            .is_some_and(|authority| !is_ours(authority.as_str(), port));
+        let elsewhere = head.uri.authority().is_some_and(|authority| !is_ours(authority.as_str(), port));
         if head.headers.get_all(HOST).iter().count() != 1 || !is_ours(host, port) || elsewhere {
             return Err(REBOUND);
         }
         let front = format!("http://{host}");
-        let target = head
-            .uri
-            .path_and_query()
-            .map_or("/", |target| target.as_str());
-        let place = UrlMap {
-            front: &front,
-            port,
-            upstream,
-        }
-        .place(target)
-        .ok_or(UNKNOWN_SERVER)?;
+        let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
+        let place = UrlMap { front: &front, port, upstream }.place(target).ok_or(UNKNOWN_SERVER)?;
         if place.origin != *upstream && !known.allows(&place.origin) {
             return Err(UNKNOWN_SERVER);
         }
         let path = path_of(&place.rest);
-        let role = oauth::is_metadata_path(path)
-            .then_some(Role::Metadata)
-            .or_else(|| known.role(&place.origin, path));
-        Ok(Self {
-            front,
-            port,
-            upstream: upstream.clone(),
-            place,
-            role,
-        })
+        let role = oauth::is_metadata_path(path).then_some(Role::Metadata).or_else(|| known.role(&place.origin, path));
+        Ok(Self { front, port, upstream: upstream.clone(), place, role })
     }
 
     fn urls(&self) -> UrlMap<'_> {
-        UrlMap {
-            front: &self.front,
-            port: self.port,
-            upstream: &self.upstream,
-        }
+        UrlMap { front: &self.front, port: self.port, upstream: &self.upstream }
     }
 
     /// The server's own URL for one that the client knows.
@@ -115,8 +78,7 @@ impl Route {
     /// Whether this is a person's browser on its way to the consent page: those pages work at their own place only.
     pub(super) fn is_browser_to_consent(&self, headers: &HeaderMap) -> bool {
         self.role == Some(Role::Authorization)
-            && text(headers, HeaderName::from_static("sec-fetch-mode"))
-                .eq_ignore_ascii_case("navigate")
+            && text(headers, HeaderName::from_static("sec-fetch-mode")).eq_ignore_ascii_case("navigate")
     }
 
     /// Changes a request's headers to what a direct client would have sent.
@@ -140,10 +102,7 @@ impl Route {
         }
         for name in [LOCATION, CONTENT_LOCATION] {
             let value = text(headers, name.clone());
-            if let Some(changed) = (!value.is_empty())
-                .then(|| self.location(value, known))
-                .flatten()
-            {
+            if let Some(changed) = (!value.is_empty()).then(|| self.location(value, known)).flatten() {
                 set(headers, name, &changed);
             }
         }
@@ -170,13 +129,10 @@ impl Route {
         let is_rooted = value.starts_with('/') && !value.starts_with("//");
         if is_rooted {
             let elsewhere = self.place.origin != self.upstream;
-            return elsewhere
-                .then(|| self.to_client(&format!("{}{value}", self.place.origin.url()), known))
-                .flatten();
+            return elsewhere.then(|| self.to_client(&format!("{}{value}", self.place.origin.url()), known)).flatten();
         }
         // A redirect to the client's own address names the issuer, which the client compares with the one it knows.
-        self.to_client(value, known)
-            .or_else(|| oauth::change_query(value, "iss", &|url| self.to_client(url, known)))
+        self.to_client(value, known).or_else(|| oauth::change_query(value, "iss", &|url| self.to_client(url, known)))
     }
 }
 
@@ -208,11 +164,7 @@ pub(super) fn is_form(headers: &HeaderMap) -> bool {
 
 /// Whether a reply is a JSON document that isn't compressed.
 pub(super) fn is_plain_json(headers: &HeaderMap) -> bool {
-    let essence = text(headers, http::header::CONTENT_TYPE)
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim();
+    let essence = text(headers, http::header::CONTENT_TYPE).split(';').next().unwrap_or_default().trim();
     let is_json = essence.eq_ignore_ascii_case("application/json") || essence.ends_with("+json");
     is_json && !headers.contains_key(http::header::CONTENT_ENCODING)
 }

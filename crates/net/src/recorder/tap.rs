@@ -91,18 +91,14 @@ impl Meter {
 
     /// The last time that anything moved, either way.
     pub(super) fn last_activity(&self) -> Nanos {
-        self.last_read()
-            .max(Nanos(self.last_write.load(Ordering::Relaxed)))
+        self.last_read().max(Nanos(self.last_write.load(Ordering::Relaxed)))
     }
 
     /// From now on bytes written belong to `handover`; what waited before is told that its own are out.
     pub(super) fn expect(&self, handover: Arc<dyn Handover>) {
         let before = lock(&self.handover).replace(handover);
         if let Some(before) = before {
-            before.flushed(
-                self.first_written(),
-                Nanos(self.last_write.load(Ordering::Relaxed)),
-            );
+            before.flushed(self.first_written(), Nanos(self.last_write.load(Ordering::Relaxed)));
         }
         self.first_write.store(0, Ordering::Relaxed);
         self.expecting.store(true, Ordering::Release);
@@ -115,9 +111,7 @@ impl Meter {
 
     /// The instrument is about to close, because of `reason`.
     pub(super) fn close_because(&self, reason: &str) {
-        lock(&self.closing)
-            .reason
-            .get_or_insert_with(|| reason.to_owned());
+        lock(&self.closing).reason.get_or_insert_with(|| reason.to_owned());
     }
 
     /// Whether the peer's end was a reset rather than an orderly close.
@@ -175,12 +169,7 @@ impl Meter {
             Side::Back => Closer::Server,
         };
         let reason = reason.map(ToString::to_string);
-        self.sink.note(EventKind::ConnectionClosed {
-            side: self.side,
-            conn: self.conn,
-            by,
-            reason,
-        });
+        self.sink.note(EventKind::ConnectionClosed { side: self.side, conn: self.conn, by, reason });
     }
 
     /// Notes the close of our own end, now that everybody has said what they know of it.
@@ -191,15 +180,7 @@ impl Meter {
         };
         let by = closing.declared.unwrap_or(Closer::Instrument);
         let reason = closing.reason.take();
-        self.sink.note_at(
-            at,
-            EventKind::ConnectionClosed {
-                side: self.side,
-                conn: self.conn,
-                by,
-                reason,
-            },
-        );
+        self.sink.note_at(at, EventKind::ConnectionClosed { side: self.side, conn: self.conn, by, reason });
     }
 
     fn closed(&self) {
@@ -260,11 +241,7 @@ pub(super) struct Tap<S: OverTcp> {
 
 impl<S: OverTcp> Tap<S> {
     pub(super) fn new(stream: S, meter: Arc<Meter>, quickack: bool) -> Self {
-        let tap = Self {
-            stream,
-            meter,
-            quickack,
-        };
+        let tap = Self { stream, meter, quickack };
         tap.acknowledge_at_once();
         tap
     }
@@ -279,11 +256,7 @@ impl<S: OverTcp> Tap<S> {
 }
 
 impl<S: OverTcp> AsyncRead for Tap<S> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let tap = self.get_mut();
         let before = buffer.filled().len();
         let outcome = ready!(Pin::new(&mut tap.stream).poll_read(cx, buffer));
@@ -301,11 +274,7 @@ impl<S: OverTcp> AsyncRead for Tap<S> {
 }
 
 impl<S: OverTcp> AsyncWrite for Tap<S> {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let tap = self.get_mut();
         // Stamped before the call: on loopback the peer may already be running when it returns.
         let at = now();
@@ -357,10 +326,7 @@ impl<S: OverTcp> Drop for Tap<S> {
     fn drop(&mut self) {
         if self.meter.reset.load(Ordering::Relaxed) {
             // Without it the close is an orderly one: the client sees an end where it should see a reset.
-            let _ = rustix::net::sockopt::set_socket_linger(
-                self.stream.tcp(),
-                Some(std::time::Duration::ZERO),
-            );
+            let _ = rustix::net::sockopt::set_socket_linger(self.stream.tcp(), Some(std::time::Duration::ZERO));
         }
         self.meter.closed();
     }

@@ -49,11 +49,7 @@ impl Place {
     /// As it stands in a request line (RFC 9112 §3.2.1): never empty.
     pub(super) fn request_target(&self) -> String {
         let rest = self.rest.split('#').next().unwrap_or_default();
-        if rest.starts_with('/') {
-            rest.to_owned()
-        } else {
-            format!("/{rest}")
-        }
+        if rest.starts_with('/') { rest.to_owned() } else { format!("/{rest}") }
     }
 }
 
@@ -84,11 +80,8 @@ impl UrlMap<'_> {
 
     /// Where a request target of the recorder leads. `None` where the prefix is there and names no server.
     pub(super) fn place(&self, target: &str) -> Option<Place> {
-        let upstream = |rest: &str| Place {
-            origin: self.upstream.clone(),
-            written: self.upstream.url(),
-            rest: rest.to_owned(),
-        };
+        let upstream =
+            |rest: &str| Place { origin: self.upstream.clone(), written: self.upstream.url(), rest: rest.to_owned() };
         match prefixed(target) {
             None => Some(upstream(target)),
             Some((well_known, after)) => {
@@ -98,11 +91,7 @@ impl UrlMap<'_> {
                 let authority = authority.replace("%5D", "]").replace("%5d", "]");
                 let origin = origin(scheme, &authority)?;
                 let written = format!("{scheme}://{authority}");
-                Some(Place {
-                    origin,
-                    written,
-                    rest: format!("{well_known}{}", &after[end..]),
-                })
+                Some(Place { origin, written, rest: format!("{well_known}{}", &after[end..]) })
             }
         }
     }
@@ -126,12 +115,8 @@ pub(super) fn is_ours(authority: &str, port: u16) -> bool {
         Some((host, digits)) if !digits.contains(']') => (host, digits.parse().ok()),
         _ => (authority, Some(80)),
     };
-    let bare = host
-        .strip_prefix('[')
-        .and_then(|h| h.strip_suffix(']'))
-        .unwrap_or(host);
-    given == Some(port)
-        && (host.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok())
+    let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
+    given == Some(port) && (host.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok())
 }
 
 /// Scheme in lower case, authority, and all the rest as it stands. User information is refused: it would carry a secret.
@@ -139,8 +124,7 @@ fn split(url: &str) -> Option<(String, &str, &str)> {
     let (scheme, after) = url.split_once("://")?;
     let end = after.find(['/', '?', '#']).unwrap_or(after.len());
     let (authority, rest) = after.split_at(end);
-    (!authority.is_empty() && !authority.contains('@'))
-        .then(|| (scheme.to_ascii_lowercase(), authority, rest))
+    (!authority.is_empty() && !authority.contains('@')).then(|| (scheme.to_ascii_lowercase(), authority, rest))
 }
 
 fn origin(scheme: &str, authority: &str) -> Option<Origin> {
@@ -157,19 +141,11 @@ mod tests {
     use super::*;
 
     fn upstream() -> Origin {
-        Origin {
-            tls: true,
-            host: "api.example.com".to_owned(),
-            port: 443,
-        }
+        Origin { tls: true, host: "api.example.com".to_owned(), port: 443 }
     }
 
     fn map_of(upstream: &Origin) -> UrlMap<'_> {
-        UrlMap {
-            front: "http://127.0.0.1:4321",
-            port: 4321,
-            upstream,
-        }
+        UrlMap { front: "http://127.0.0.1:4321", port: 4321, upstream }
     }
 
     #[test]
@@ -178,10 +154,7 @@ mod tests {
         let map = map_of(&upstream);
         let mapped = map.map("https://API.example.com:443/mcp?x=1", |_| false);
         assert_eq!(mapped.as_deref(), Some("http://127.0.0.1:4321/mcp?x=1"));
-        assert_eq!(
-            map.unmap("http://localhost:4321/mcp").as_deref(),
-            Some("https://api.example.com/mcp")
-        );
+        assert_eq!(map.unmap("http://localhost:4321/mcp").as_deref(), Some("https://api.example.com/mcp"));
         assert_eq!(map.unmap("http://127.0.0.1:4322/mcp"), None);
         assert_eq!(map.unmap("http://evil.example:4321/mcp"), None);
     }
@@ -191,23 +164,10 @@ mod tests {
         let upstream = upstream();
         let map = map_of(&upstream);
         assert_eq!(map.map("https://auth.example.com/t", |_| false), None);
-        let mapped = map
-            .map("https://auth.example.com/t", |o| {
-                o.host == "auth.example.com"
-            })
-            .unwrap();
-        assert_eq!(
-            mapped,
-            "http://127.0.0.1:4321/.mcpace/https/auth.example.com/t"
-        );
-        assert_eq!(
-            map.unmap(&mapped).as_deref(),
-            Some("https://auth.example.com/t")
-        );
-        assert_eq!(
-            map.map("https://user:word@auth.example.com/", |_| true),
-            None
-        );
+        let mapped = map.map("https://auth.example.com/t", |o| o.host == "auth.example.com").unwrap();
+        assert_eq!(mapped, "http://127.0.0.1:4321/.mcpace/https/auth.example.com/t");
+        assert_eq!(map.unmap(&mapped).as_deref(), Some("https://auth.example.com/t"));
+        assert_eq!(map.map("https://user:word@auth.example.com/", |_| true), None);
     }
 
     #[test]
@@ -216,46 +176,24 @@ mod tests {
         let map = map_of(&upstream);
         let target = |text: &str| map.place(text).map(|place| place.url());
         let at = |rest: &str| Some(format!("https://auth.example.com{rest}"));
-        let inserted =
-            "/.well-known/oauth-authorization-server/.mcpace/https/auth.example.com/tenant";
-        assert_eq!(
-            target(inserted),
-            at("/.well-known/oauth-authorization-server/tenant")
-        );
+        let inserted = "/.well-known/oauth-authorization-server/.mcpace/https/auth.example.com/tenant";
+        assert_eq!(target(inserted), at("/.well-known/oauth-authorization-server/tenant"));
         let rootless = "/.well-known/oauth-authorization-server/.mcpace/https/auth.example.com";
-        assert_eq!(
-            target(rootless),
-            at("/.well-known/oauth-authorization-server")
-        );
+        assert_eq!(target(rootless), at("/.well-known/oauth-authorization-server"));
         let oidc = "/.mcpace/https/auth.example.com/tenant/.well-known/openid-configuration";
         assert_eq!(target(oidc), at("/tenant/.well-known/openid-configuration"));
         let own = "/.well-known/oauth-protected-resource/mcp";
-        assert_eq!(
-            target(own).as_deref(),
-            Some("https://api.example.com/.well-known/oauth-protected-resource/mcp")
-        );
+        assert_eq!(target(own).as_deref(), Some("https://api.example.com/.well-known/oauth-protected-resource/mcp"));
         assert_eq!(target("/.mcpace/file/x"), None);
         assert_eq!(target("/.mcpace/https"), None);
     }
 
     #[test]
     fn only_addresses_and_localhost_at_our_port_are_ours() {
-        for ours in [
-            "127.0.0.1:4321",
-            "LOCALHOST:4321",
-            "[::1]:4321",
-            "192.168.0.7:4321",
-        ] {
+        for ours in ["127.0.0.1:4321", "LOCALHOST:4321", "[::1]:4321", "192.168.0.7:4321"] {
             assert!(is_ours(ours, 4321), "{ours}");
         }
-        for other in [
-            "127.0.0.1",
-            "127.0.0.1:80",
-            "evil.example:4321",
-            "localhost.evil.example:4321",
-            "[::1]",
-            "",
-        ] {
+        for other in ["127.0.0.1", "127.0.0.1:80", "evil.example:4321", "localhost.evil.example:4321", "[::1]", ""] {
             assert!(!is_ours(other, 4321), "{other}");
         }
         assert!(is_ours("localhost", 80) && is_ours("[::1]", 80));

@@ -49,8 +49,7 @@ pub(super) fn start(
         .map_err(io("could not start the recorder's runtime"))?;
     let listener = {
         let _inside = runtime.enter();
-        tokio::net::TcpListener::from_std(listener)
-            .map_err(io("could not poll the recorder's port"))?
+        tokio::net::TcpListener::from_std(listener).map_err(io("could not poll the recorder's port"))?
     };
     let run = move || {
         runtime.block_on(accept(listener, Arc::clone(&shared), stop));
@@ -58,19 +57,11 @@ pub(super) fn start(
         runtime.shutdown_timeout(LEFTOVERS);
         drop((shared, ended));
     };
-    let thread = std::thread::Builder::new()
-        .name("mcpace-recorder".to_owned())
-        .spawn(run);
-    thread
-        .map(drop)
-        .map_err(io("could not start the recorder's thread"))
+    let thread = std::thread::Builder::new().name("mcpace-recorder".to_owned()).spawn(run);
+    thread.map(drop).map_err(io("could not start the recorder's thread"))
 }
 
-async fn accept(
-    listener: tokio::net::TcpListener,
-    shared: Arc<Shared>,
-    mut stop: watch::Receiver<bool>,
-) {
+async fn accept(listener: tokio::net::TcpListener, shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
     loop {
         let accepted = tokio::select! {
             // Also where the sender is gone: nobody could stop us any more.

@@ -27,7 +27,8 @@ done
 
 fn shell(script: &str, options: ClientOptions) -> (Client, Arc<Sink>) {
     let sink = client_sink();
-    let endpoint = Endpoint::Stdio { program: "sh".into(), args: vec!["-c".into(), script.into()], environment: Vec::new() };
+    let endpoint =
+        Endpoint::Stdio { program: "sh".into(), args: vec!["-c".into(), script.into()], environment: Vec::new() };
     (Client::new(endpoint, options, Arc::clone(&sink)).unwrap(), sink)
 }
 

@@ -21,11 +21,7 @@ async fn closed(recorder: &mcpace_net::recorder::Recorder, wanted: Side) -> Clos
 
 async fn ending(recorder: &mcpace_net::recorder::Recorder) -> ReplyEnding {
     noted(recorder.sink(), "a reply's end", |event| match event.kind {
-        EventKind::ReplyEnd {
-            side: Side::Front,
-            ending,
-            ..
-        } => Some(ending),
+        EventKind::ReplyEnd { side: Side::Front, ending, .. } => Some(ending),
         _ => None,
     })
     .await
@@ -33,9 +29,7 @@ async fn ending(recorder: &mcpace_net::recorder::Recorder) -> ReplyEnding {
 
 fn opened(events: &[EventKind]) -> Vec<(Side, ConnectionId, Option<ConnectionId>)> {
     let one = |kind: &EventKind| match kind {
-        EventKind::ConnectionOpened {
-            side, conn, serves, ..
-        } => Some((*side, *conn, *serves)),
+        EventKind::ConnectionOpened { side, conn, serves, .. } => Some((*side, *conn, *serves)),
         _ => None,
     };
     events.iter().filter_map(one).collect()
@@ -59,15 +53,10 @@ async fn one_front_connection_has_one_back_connection_and_reuses_it() {
     let events = events(&recorder);
     let opened = opened(&events);
     type Opened = (Side, ConnectionId, Option<ConnectionId>);
-    let (fronts, backs): (Vec<Opened>, Vec<Opened>) = opened
-        .iter()
-        .copied()
-        .partition(|(side, ..)| *side == Side::Front);
+    let (fronts, backs): (Vec<Opened>, Vec<Opened>) =
+        opened.iter().copied().partition(|(side, ..)| *side == Side::Front);
     assert_eq!((fronts.len(), backs.len()), (2, 2), "{opened:?}");
-    assert_eq!(
-        backs.iter().map(|b| b.2).collect::<Vec<_>>(),
-        fronts.iter().map(|f| Some(f.1)).collect::<Vec<_>>()
-    );
+    assert_eq!(backs.iter().map(|b| b.2).collect::<Vec<_>>(), fronts.iter().map(|f| Some(f.1)).collect::<Vec<_>>());
     let on = |wanted| move |kind: &&EventKind| matches!(kind, EventKind::RequestHead { side: Side::Back, conn, .. } if *conn == wanted);
     assert_eq!(events.iter().filter(on(backs[0].1)).count(), 3);
 }
@@ -96,37 +85,19 @@ async fn connection_close_is_passed_on_both_ways() {
     client.send(&get(&recorder, "/mcp")).await;
     let mut server = Peer::accept(&listener).await;
     server.message().await;
-    server
-        .send("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok")
-        .await;
+    server.send("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok").await;
     let (head, body) = client.message().await;
-    assert!(
-        head.to_ascii_lowercase().contains("connection: close") && body == "ok",
-        "{head}"
-    );
+    assert!(head.to_ascii_lowercase().contains("connection: close") && body == "ok", "{head}");
     assert_eq!(client.rest().await, (String::new(), true));
     assert_eq!(closed(&recorder, Side::Back).await, Closer::Server);
 
     let recorder = record(&url);
     let mut client = Peer::connect(&recorder).await;
     let host = authority(&recorder);
-    client
-        .send(&format!(
-            "GET /mcp HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
-        ))
-        .await;
+    client.send(&format!("GET /mcp HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")).await;
     let mut server = Peer::accept(&listener).await;
-    assert!(
-        server
-            .message()
-            .await
-            .0
-            .to_ascii_lowercase()
-            .contains("connection: close")
-    );
-    server
-        .send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-        .await;
+    assert!(server.message().await.0.to_ascii_lowercase().contains("connection: close"));
+    server.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
     client.until("ok").await;
     assert_eq!(client.rest().await, (String::new(), true));
     assert_eq!(closed(&recorder, Side::Front).await, Closer::Client);
@@ -140,9 +111,7 @@ async fn a_client_that_leaves_in_a_stream_ends_the_servers_side_at_once() {
     client.send(&get(&recorder, "/mcp")).await;
     let mut server = Peer::accept(&listener).await;
     server.message().await;
-    server
-        .send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n")
-        .await;
+    server.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n").await;
     client.until("data: 1\n\n").await;
     drop(client);
     server.rest().await;
@@ -178,15 +147,9 @@ async fn a_reused_connection_that_dies_unanswered_dies_for_the_client_too() {
     server.message().await;
     drop(server);
     assert_eq!(client.rest().await.0, "", "no answer is made up");
-    let broke = noted(recorder.sink(), "the second end", |event| {
-        match event.kind {
-            EventKind::ReplyEnd {
-                side: Side::Back,
-                ending: ReplyEnding::ServerBroke,
-                ..
-            } => Some(()),
-            _ => None,
-        }
+    let broke = noted(recorder.sink(), "the second end", |event| match event.kind {
+        EventKind::ReplyEnd { side: Side::Back, ending: ReplyEnding::ServerBroke, .. } => Some(()),
+        _ => None,
     });
     broke.await;
 }

@@ -13,10 +13,7 @@ struct Caller<'a> {
 
 impl<'a> Caller<'a> {
     async fn new(recorder: &'a Recorder) -> Self {
-        Self {
-            recorder,
-            peer: Peer::connect(recorder).await,
-        }
+        Self { recorder, peer: Peer::connect(recorder).await }
     }
 
     async fn get(&mut self, target: &str) -> (String, String) {
@@ -32,9 +29,7 @@ impl<'a> Caller<'a> {
 
     async fn post(&mut self, url: &str, kind: &str, body: &str) -> (String, String) {
         let (host, target, size) = (authority(self.recorder), self.own(url), body.len());
-        let head = format!(
-            "POST {target} HTTP/1.1\r\nHost: {host}\r\nContent-Type: {kind}\r\nContent-Length: {size}"
-        );
+        let head = format!("POST {target} HTTP/1.1\r\nHost: {host}\r\nContent-Type: {kind}\r\nContent-Length: {size}");
         self.peer.send(&format!("{head}\r\n\r\n{body}")).await;
         self.peer.message().await
     }
@@ -42,37 +37,18 @@ impl<'a> Caller<'a> {
     /// A URL's target, which has to be at the recorder.
     fn own(&self, url: &str) -> String {
         let origin = format!("http://{}", authority(self.recorder));
-        let target = url
-            .strip_prefix(&origin)
-            .unwrap_or_else(|| panic!("{url} leads around the recorder"));
-        if target.is_empty() {
-            "/".to_owned()
-        } else {
-            target.to_owned()
-        }
+        let target = url.strip_prefix(&origin).unwrap_or_else(|| panic!("{url} leads around the recorder"));
+        if target.is_empty() { "/".to_owned() } else { target.to_owned() }
     }
 }
 
 fn header(head: &str, name: &str) -> String {
-    let line = head
-        .lines()
-        .find(|line| line.to_ascii_lowercase().starts_with(&format!("{name}:")));
-    line.unwrap_or_else(|| panic!("no {name} in {head}"))
-        .split_once(": ")
-        .unwrap()
-        .1
-        .to_owned()
+    let line = head.lines().find(|line| line.to_ascii_lowercase().starts_with(&format!("{name}:")));
+    line.unwrap_or_else(|| panic!("no {name} in {head}")).split_once(": ").unwrap().1.to_owned()
 }
 
 fn quoted(header: &str, name: &str) -> String {
-    header
-        .split(&format!("{name}=\""))
-        .nth(1)
-        .unwrap()
-        .split('"')
-        .next()
-        .unwrap()
-        .to_owned()
+    header.split(&format!("{name}=\"")).nth(1).unwrap().split('"').next().unwrap().to_owned()
 }
 
 fn encoded(text: &str) -> String {
@@ -85,41 +61,20 @@ async fn the_whole_flow_of_a_real_authorization_server_works() {
     let recorder = record(&target.url().parse().unwrap());
     let mut caller = Caller::new(&recorder).await;
     let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
-    let (head, _) = caller
-        .post(recorder.url(), "application/json", initialize)
-        .await;
+    let (head, _) = caller.post(recorder.url(), "application/json", initialize).await;
     assert!(head.starts_with("HTTP/1.1 401"), "{head}");
-    let resource = caller
-        .document(&quoted(
-            &header(&head, "www-authenticate"),
-            "resource_metadata",
-        ))
-        .await;
+    let resource = caller.document(&quoted(&header(&head, "www-authenticate"), "resource_metadata")).await;
     assert_eq!(resource["resource"], recorder.url());
-    let issuer = resource["authorization_servers"][0]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    let server = caller
-        .document(&format!("{issuer}/.well-known/oauth-authorization-server"))
-        .await;
+    let issuer = resource["authorization_servers"][0].as_str().unwrap().to_owned();
+    let server = caller.document(&format!("{issuer}/.well-known/oauth-authorization-server")).await;
     assert_eq!(server["issuer"], issuer);
 
     let redirect = "http://127.0.0.1:9/callback";
-    let registration =
-        json!({"redirect_uris": [redirect], "token_endpoint_auth_method": "none"}).to_string();
-    let (head, body) = caller
-        .post(
-            server["registration_endpoint"].as_str().unwrap(),
-            "application/json",
-            &registration,
-        )
-        .await;
+    let registration = json!({"redirect_uris": [redirect], "token_endpoint_auth_method": "none"}).to_string();
+    let (head, body) =
+        caller.post(server["registration_endpoint"].as_str().unwrap(), "application/json", &registration).await;
     assert!(head.starts_with("HTTP/1.1 201"), "{head}{body}");
-    let client = serde_json::from_str::<Value>(&body).unwrap()["client_id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let client = serde_json::from_str::<Value>(&body).unwrap()["client_id"].as_str().unwrap().to_owned();
 
     // The verifier and challenge of RFC 7636, appendix B.
     let challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
@@ -129,18 +84,9 @@ async fn the_whole_flow_of_a_real_authorization_server_works() {
         "response_type=code&client_id={client}&redirect_uri={back}&code_challenge={challenge}&code_challenge_method=S256&state=s&resource={own}"
     );
     let (head, body) = caller.get(&format!("{endpoint}?{query}")).await;
-    let location: url::Url = header(&head, "location")
-        .parse()
-        .unwrap_or_else(|_| panic!("{head}{body}"));
+    let location: url::Url = header(&head, "location").parse().unwrap_or_else(|_| panic!("{head}{body}"));
     assert!(location.as_str().starts_with(redirect));
-    let parameter = |name: &str| {
-        location
-            .query_pairs()
-            .find(|(n, _)| n == name)
-            .unwrap()
-            .1
-            .into_owned()
-    };
+    let parameter = |name: &str| location.query_pairs().find(|(n, _)| n == name).unwrap().1.into_owned();
     assert_eq!(parameter("iss"), issuer, "RFC 9207 compares it as a string");
 
     let code = encoded(&parameter("code"));
@@ -148,13 +94,8 @@ async fn the_whole_flow_of_a_real_authorization_server_works() {
     let form = format!(
         "grant_type=authorization_code&code={code}&redirect_uri={back}&client_id={client}&code_verifier={verifier}&resource={own}"
     );
-    let (head, body) = caller
-        .post(
-            server["token_endpoint"].as_str().unwrap(),
-            "application/x-www-form-urlencoded",
-            &form,
-        )
-        .await;
+    let (head, body) =
+        caller.post(server["token_endpoint"].as_str().unwrap(), "application/x-www-form-urlencoded", &form).await;
     assert!(head.starts_with("HTTP/1.1 200"), "{head}{body}");
     let tokens: Value = serde_json::from_str(&body).unwrap();
     assert!(tokens["access_token"].is_string());
@@ -189,7 +130,8 @@ async fn an_authorization_server_elsewhere_is_reached_under_a_prefix() {
         if head.contains("/.well-known/oauth-protected-resource") {
             json_reply(&json!({"resource": format!("{origin}/mcp"), "authorization_servers": [names]}).to_string())
         } else {
-            let challenge = format!("Bearer realm=\"x\", resource_metadata=\"{origin}/.well-known/oauth-protected-resource/mcp\"");
+            let challenge =
+                format!("Bearer realm=\"x\", resource_metadata=\"{origin}/.well-known/oauth-protected-resource/mcp\"");
             format!("HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: {challenge}\r\nContent-Length: 0\r\n\r\n")
         }
     })
@@ -199,89 +141,50 @@ async fn an_authorization_server_elsewhere_is_reached_under_a_prefix() {
     let front = format!("http://{}", authority(&recorder));
     let prefix = format!("/.mcpace/http/{}", issuer.strip_prefix("http://").unwrap());
     let (head, _) = caller.get(&format!("{prefix}/x")).await;
-    assert!(
-        head.starts_with("HTTP/1.1 404"),
-        "not before the upstream names it"
-    );
+    assert!(head.starts_with("HTTP/1.1 404"), "not before the upstream names it");
 
     let (head, _) = caller.get("/mcp").await;
     let challenge = header(&head, "www-authenticate");
     assert!(challenge.starts_with("Bearer realm=\"x\", "), "{challenge}");
-    let resource = caller
-        .document(&quoted(&challenge, "resource_metadata"))
-        .await;
-    assert_eq!(
-        resource,
-        json!({"resource": recorder.url(), "authorization_servers": [format!("{front}{prefix}")]})
-    );
-    let server = caller
-        .document(&format!(
-            "{front}/.well-known/oauth-authorization-server{prefix}"
-        ))
-        .await;
+    let resource = caller.document(&quoted(&challenge, "resource_metadata")).await;
+    assert_eq!(resource, json!({"resource": recorder.url(), "authorization_servers": [format!("{front}{prefix}")]}));
+    let server = caller.document(&format!("{front}/.well-known/oauth-authorization-server{prefix}")).await;
     assert_eq!(server["issuer"], format!("{front}{prefix}"));
     assert_eq!(server["token_endpoint"], format!("{front}{prefix}/token"));
-    let oidc = caller
-        .document(&format!("{front}{prefix}/.well-known/openid-configuration"))
-        .await;
+    let oidc = caller.document(&format!("{front}{prefix}/.well-known/openid-configuration")).await;
     assert_eq!(oidc["issuer"], format!("{front}{prefix}"));
 
     let own = encoded(recorder.url());
     let form = "application/x-www-form-urlencoded";
-    caller
-        .post(
-            server["token_endpoint"].as_str().unwrap(),
-            form,
-            &format!("a=%2b&resource={own}&b=1"),
-        )
-        .await;
+    caller.post(server["token_endpoint"].as_str().unwrap(), form, &format!("a=%2b&resource={own}&b=1")).await;
     let (head, body) = elsewhere.last();
-    assert!(
-        head.starts_with("POST /tenant/token HTTP/1.1\r\n"),
-        "{head}"
-    );
-    assert_eq!(
-        body,
-        format!("a=%2b&resource={}&b=1", encoded(upstream.url.as_str()))
-    );
-    let (_, body) = caller
-        .post(
-            server["registration_endpoint"].as_str().unwrap(),
-            "application/json",
-            "{}",
-        )
-        .await;
-    assert_eq!(
-        body,
-        json!({"registration_client_uri": format!("{front}{prefix}/register/1")}).to_string()
-    );
+    assert!(head.starts_with("POST /tenant/token HTTP/1.1\r\n"), "{head}");
+    assert_eq!(body, format!("a=%2b&resource={}&b=1", encoded(upstream.url.as_str())));
+    let (_, body) = caller.post(server["registration_endpoint"].as_str().unwrap(), "application/json", "{}").await;
+    assert_eq!(body, json!({"registration_client_uri": format!("{front}{prefix}/register/1")}).to_string());
     let authorize = caller.own(server["authorization_endpoint"].as_str().unwrap());
     let (head, _) = caller.get(&format!("{authorize}?resource={own}")).await;
     assert_eq!(header(&head, "location"), format!("{front}{prefix}/login"));
-    assert!(elsewhere.last().0.starts_with(&format!(
-        "GET /tenant/authorize?resource={} ",
-        encoded(upstream.url.as_str())
-    )));
+    assert!(
+        elsewhere.last().0.starts_with(&format!("GET /tenant/authorize?resource={} ", encoded(upstream.url.as_str())))
+    );
 
     // A person's browser goes to the real page.
-    caller.peer.send(&format!("GET {authorize}?resource={own} HTTP/1.1\r\nHost: {}\r\nSec-Fetch-Mode: navigate\r\n\r\n", authority(&recorder))).await;
+    caller
+        .peer
+        .send(&format!(
+            "GET {authorize}?resource={own} HTTP/1.1\r\nHost: {}\r\nSec-Fetch-Mode: navigate\r\n\r\n",
+            authority(&recorder)
+        ))
+        .await;
     let (head, _) = caller.peer.message().await;
-    assert_eq!(
-        header(&head, "location"),
-        format!(
-            "{issuer}/authorize?resource={}",
-            encoded(upstream.url.as_str())
-        )
-    );
+    assert_eq!(header(&head, "location"), format!("{issuer}/authorize?resource={}", encoded(upstream.url.as_str())));
 }
 
 #[tokio::test]
 async fn mcps_own_bodies_are_never_touched() {
     let upstream = Site::start(|head, _| {
-        json_reply(
-            &json!({"resource": format!("http://{}/mcp", header(head, "host")), "issuer": "x"})
-                .to_string(),
-        )
+        json_reply(&json!({"resource": format!("http://{}/mcp", header(head, "host")), "issuer": "x"}).to_string())
     })
     .await;
     let recorder = record(&upstream.url);

@@ -4,8 +4,7 @@ use mcpace_record::{EventKind, Nanos, ReplyEnding, Side};
 
 use crate::recorder_support::*;
 
-const STREAM_HEAD: &str =
-    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+const STREAM_HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 fn chunk(text: &str) -> String {
     format!("{:x}\r\n{text}\r\n", text.len())
@@ -16,12 +15,7 @@ async fn each_event_passes_before_the_next_one_is_sent() {
     let (listener, url) = listen().await;
     let recorder = record(&url);
     let mut client = Peer::connect(&recorder).await;
-    client
-        .send(&post(
-            &recorder,
-            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
-        ))
-        .await;
+    client.send(&post(&recorder, r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#)).await;
     let mut server = Peer::accept(&listener).await;
     let (_, body) = server.message().await;
     assert!(body.contains("tools/list"));
@@ -31,104 +25,44 @@ async fn each_event_passes_before_the_next_one_is_sent() {
     client.until("\r\n\r\n").await;
     server.send(&chunk(": hello\n\n")).await;
     client.until(": hello\n\n").await;
-    server
-        .send(&chunk(
-            "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\"}\n\n",
-        ))
-        .await;
+    server.send(&chunk("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\"}\n\n")).await;
     client.until("progress\"}\n\n").await;
-    server
-        .send(&chunk(
-            "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n",
-        ))
-        .await;
+    server.send(&chunk("data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n")).await;
     client.until("\"result\":{}}\n\n").await;
     server.send("0\r\n\r\n").await;
     client.until("0\r\n\r\n").await;
 
     let sink = recorder.sink();
     noted(sink, "the reply's end", |event| {
-        matches!(
-            event.kind,
-            EventKind::ReplyEnd {
-                side: Side::Front,
-                ..
-            }
-        )
-        .then_some(())
+        matches!(event.kind, EventKind::ReplyEnd { side: Side::Front, .. }).then_some(())
     })
     .await;
     recorder.stop().unwrap();
     let recording = sink.recording();
     let at = |name: &str, wanted: &dyn Fn(&EventKind) -> bool| -> Nanos {
-        recording
-            .events()
-            .iter()
-            .find(|event| wanted(&event.kind))
-            .unwrap_or_else(|| panic!("no {name}"))
-            .at
+        recording.events().iter().find(|event| wanted(&event.kind)).unwrap_or_else(|| panic!("no {name}")).at
     };
     use EventKind::*;
     let mut stamps = Vec::new();
     for side in [Side::Front, Side::Back] {
-        stamps.push(at(
-            "request head",
-            &|k| matches!(k, RequestHead { side: s, .. } if *s == side),
-        ));
+        stamps.push(at("request head", &|k| matches!(k, RequestHead { side: s, .. } if *s == side)));
     }
-    stamps.push(at("request end", &|k| {
-        matches!(
-            k,
-            RequestEnd {
-                side: Side::Back,
-                ..
-            }
-        )
-    }));
+    stamps.push(at("request end", &|k| matches!(k, RequestEnd { side: Side::Back, .. })));
     for name in ["head", "start", "event 0", "event 1", "end"] {
         for side in [Side::Back, Side::Front] {
             stamps.push(at(name, &|kind| match (name, kind) {
-                ("head", ReplyHead { side: s, .. }) | ("start", ReplyBodyStart { side: s, .. }) => {
+                ("head", ReplyHead { side: s, .. }) | ("start", ReplyBodyStart { side: s, .. }) => *s == side,
+                ("event 0", ReplyEvent { side: s, seq: 0, .. }) | ("event 1", ReplyEvent { side: s, seq: 1, .. }) => {
                     *s == side
                 }
-                (
-                    "event 0",
-                    ReplyEvent {
-                        side: s, seq: 0, ..
-                    },
-                )
-                | (
-                    "event 1",
-                    ReplyEvent {
-                        side: s, seq: 1, ..
-                    },
-                ) => *s == side,
-                (
-                    "end",
-                    ReplyEnd {
-                        side: s,
-                        ending: ReplyEnding::Complete,
-                        ..
-                    },
-                ) => *s == side,
+                ("end", ReplyEnd { side: s, ending: ReplyEnding::Complete, .. }) => *s == side,
                 _ => false,
             }));
         }
     }
     assert!(stamps.is_sorted(), "{stamps:?}");
-    let front_end = at("request end", &|k| {
-        matches!(
-            k,
-            RequestEnd {
-                side: Side::Front,
-                ..
-            }
-        )
-    });
-    assert!(
-        stamps[0] <= front_end && front_end <= stamps[2],
-        "{front_end:?} {stamps:?}"
-    );
+    let front_end = at("request end", &|k| matches!(k, RequestEnd { side: Side::Front, .. }));
+    assert!(stamps[0] <= front_end && front_end <= stamps[2], "{front_end:?} {stamps:?}");
 }
 
 #[tokio::test]
@@ -138,10 +72,7 @@ async fn a_requests_body_streams_too() {
     let mut client = Peer::connect(&recorder).await;
     let host = authority(&recorder);
     client
-        .send(&format!(
-            "POST /mcp HTTP/1.1\r\nHost: {host}\r\nTransfer-Encoding: chunked\r\n\r\n{}",
-            chunk("one")
-        ))
+        .send(&format!("POST /mcp HTTP/1.1\r\nHost: {host}\r\nTransfer-Encoding: chunked\r\n\r\n{}", chunk("one")))
         .await;
     let mut server = Peer::accept(&listener).await;
     server.until("one").await;
@@ -149,19 +80,11 @@ async fn a_requests_body_streams_too() {
     server.until("two").await;
     client.send("0\r\n\r\n").await;
     server.until("0\r\n\r\n").await;
-    server
-        .send("HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")
-        .await;
+    server.send("HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n").await;
     assert!(client.until("\r\n\r\n").await.starts_with("HTTP/1.1 202"));
-    let bytes = noted(recorder.sink(), "the request's end", |event| {
-        match event.kind {
-            EventKind::RequestEnd {
-                side: Side::Back,
-                bytes,
-                ..
-            } => Some(bytes),
-            _ => None,
-        }
+    let bytes = noted(recorder.sink(), "the request's end", |event| match event.kind {
+        EventKind::RequestEnd { side: Side::Back, bytes, .. } => Some(bytes),
+        _ => None,
     });
     assert_eq!(bytes.await, 6);
 }
@@ -174,16 +97,9 @@ async fn many_streams_are_open_at_once_and_none_waits_for_another() {
     let mut pairs = Vec::new();
     for number in 0..STREAMS {
         let mut client = Peer::connect(&recorder).await;
-        client
-            .send(&get(&recorder, &format!("/mcp?stream={number}")))
-            .await;
+        client.send(&get(&recorder, &format!("/mcp?stream={number}"))).await;
         let mut server = Peer::accept(&listener).await;
-        assert!(
-            server
-                .until("\r\n\r\n")
-                .await
-                .contains(&format!("stream={number} "))
-        );
+        assert!(server.until("\r\n\r\n").await.contains(&format!("stream={number} ")));
         server.send(STREAM_HEAD).await;
         client.until("\r\n\r\n").await;
         pairs.push((client, server));
@@ -193,21 +109,9 @@ async fn many_streams_are_open_at_once_and_none_waits_for_another() {
         server.send(&chunk(&format!("data: {number}\n\n"))).await;
         client.until(&format!("data: {number}\n\n")).await;
     }
-    let cut = |kind: &EventKind| {
-        matches!(
-            kind,
-            EventKind::ReplyEnd {
-                side: Side::Front,
-                ending: ReplyEnding::Cut,
-                ..
-            }
-        )
-    };
-    assert_eq!(
-        events(&recorder).iter().filter(|kind| cut(kind)).count(),
-        STREAMS,
-        "a stop cuts what is open"
-    );
+    let cut =
+        |kind: &EventKind| matches!(kind, EventKind::ReplyEnd { side: Side::Front, ending: ReplyEnding::Cut, .. });
+    assert_eq!(events(&recorder).iter().filter(|kind| cut(kind)).count(), STREAMS, "a stop cuts what is open");
 }
 
 #[tokio::test]

@@ -37,9 +37,7 @@ pub(crate) fn sink_with(options: SinkOptions) -> Arc<Sink> {
 /// A port to accept on and its URL.
 pub(crate) async fn listen() -> (TcpListener, Url) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/mcp", listener.local_addr().unwrap())
-        .parse()
-        .unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap()).parse().unwrap();
     (listener, url)
 }
 
@@ -61,33 +59,22 @@ pub(crate) struct Peer<S = TcpStream> {
 
 impl Peer {
     pub(crate) async fn connect(recorder: &Recorder) -> Self {
-        Self::over(
-            limited("connect", TcpStream::connect(authority(recorder)))
-                .await
-                .unwrap(),
-        )
+        Self::over(limited("connect", TcpStream::connect(authority(recorder))).await.unwrap())
     }
 
     pub(crate) async fn accept(listener: &TcpListener) -> Self {
-        let (stream, _) = limited("a connection to the upstream", listener.accept())
-            .await
-            .unwrap();
+        let (stream, _) = limited("a connection to the upstream", listener.accept()).await.unwrap();
         Self::over(stream)
     }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
     pub(crate) fn over(stream: S) -> Self {
-        Self {
-            stream,
-            read: Vec::new(),
-        }
+        Self { stream, read: Vec::new() }
     }
 
     pub(crate) async fn send(&mut self, text: &str) {
-        limited("a write", self.stream.write_all(text.as_bytes()))
-            .await
-            .unwrap();
+        limited("a write", self.stream.write_all(text.as_bytes())).await.unwrap();
         limited("a flush", self.stream.flush()).await.unwrap();
     }
 
@@ -99,9 +86,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
                 self.read.drain(..at + end.len());
                 return text[..at + end.len()].to_owned();
             }
-            let got = limited(end, self.stream.read_buf(&mut self.read))
-                .await
-                .unwrap();
+            let got = limited(end, self.stream.read_buf(&mut self.read)).await.unwrap();
             assert!(got > 0, "closed before {end:?}, after {text:?}");
         }
     }
@@ -110,14 +95,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
     pub(crate) async fn message(&mut self) -> (String, String) {
         let head = self.until("\r\n\r\n").await;
         let lower = head.to_ascii_lowercase();
-        let size = lower
-            .split("content-length: ")
-            .nth(1)
-            .map_or(0, |rest| rest.lines().next().unwrap().parse().unwrap());
+        let size =
+            lower.split("content-length: ").nth(1).map_or(0, |rest| rest.lines().next().unwrap().parse().unwrap());
         while self.read.len() < size {
-            let got = limited("a body", self.stream.read_buf(&mut self.read))
-                .await
-                .unwrap();
+            let got = limited("a body", self.stream.read_buf(&mut self.read)).await.unwrap();
             assert!(got > 0, "closed inside a body");
         }
         let body = self.read.drain(..size).collect();
@@ -144,17 +125,11 @@ pub(crate) fn post(recorder: &Recorder, body: &str) -> String {
 }
 
 pub(crate) fn get(recorder: &Recorder, target: &str) -> String {
-    format!(
-        "GET {target} HTTP/1.1\r\nHost: {}\r\n\r\n",
-        authority(recorder)
-    )
+    format!("GET {target} HTTP/1.1\r\nHost: {}\r\n\r\n", authority(recorder))
 }
 
 pub(crate) fn json_reply(body: &str) -> String {
-    format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    )
+    format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len())
 }
 
 /// The first event that `pick` takes, waiting for it.
@@ -173,13 +148,7 @@ pub(crate) async fn noted<T>(sink: &Sink, what: &str, pick: impl Fn(&Event) -> O
 
 pub(crate) fn events(recorder: &Recorder) -> Vec<EventKind> {
     recorder.stop().unwrap();
-    recorder
-        .sink()
-        .recording()
-        .events()
-        .iter()
-        .map(|event| event.kind.clone())
-        .collect()
+    recorder.sink().recording().events().iter().map(|event| event.kind.clone()).collect()
 }
 
 /// A server that answers every request by a function, and keeps what it was asked.
@@ -189,9 +158,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    pub(crate) async fn start(
-        answer: impl Fn(&str, &str) -> String + Send + Sync + 'static,
-    ) -> Self {
+    pub(crate) async fn start(answer: impl Fn(&str, &str) -> String + Send + Sync + 'static) -> Self {
         let (listener, url) = listen().await;
         let asked = Arc::new(Mutex::new(Vec::new()));
         let (kept, answer) = (Arc::clone(&asked), Arc::new(answer));

@@ -24,23 +24,12 @@ fn shell(script: &str) -> StdioOptions {
 }
 
 fn start(options: StdioOptions) -> Session {
-    let ((input, theirs_in), (output, theirs_out), (errors, theirs_errors)) = (
-        tokio::io::duplex(1024),
-        tokio::io::duplex(1024),
-        tokio::io::duplex(1024),
-    );
+    let ((input, theirs_in), (output, theirs_out), (errors, theirs_errors)) =
+        (tokio::io::duplex(1024), tokio::io::duplex(1024), tokio::io::duplex(1024));
     let sink = sink();
     let kept = Arc::clone(&sink);
-    let end = tokio::spawn(async move {
-        record_stdio(&options, kept, theirs_in, theirs_out, theirs_errors).await
-    });
-    Session {
-        input,
-        output,
-        errors,
-        sink,
-        end,
-    }
+    let end = tokio::spawn(async move { record_stdio(&options, kept, theirs_in, theirs_out, theirs_errors).await });
+    Session { input, output, errors, sink, end }
 }
 
 impl Session {
@@ -54,15 +43,7 @@ impl Session {
 
     async fn end(self) -> (ProcessEnd, Vec<EventKind>) {
         let end = limited("the end", self.end).await.unwrap().unwrap();
-        (
-            end,
-            self.sink
-                .recording()
-                .events()
-                .iter()
-                .map(|event| event.kind.clone())
-                .collect(),
-        )
+        (end, self.sink.recording().events().iter().map(|event| event.kind.clone()).collect())
     }
 }
 
@@ -72,11 +53,7 @@ async fn lines_pass_one_by_one_unchanged_and_are_stamped_on_both_sides() {
     let request = "  {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n";
     session.input.write_all(request.as_bytes()).await.unwrap();
     assert_eq!(session.line().await.trim(), request.trim());
-    session
-        .input
-        .write_all(b"\xff not even text\n")
-        .await
-        .unwrap();
+    session.input.write_all(b"\xff not even text\n").await.unwrap();
     while limited("a byte", session.output.read_u8()).await.unwrap() != b'\n' {}
     session.input.shutdown().await.unwrap();
     let (end, events) = session.end().await;
@@ -84,12 +61,7 @@ async fn lines_pass_one_by_one_unchanged_and_are_stamped_on_both_sides() {
     let lines: Vec<_> = events
         .iter()
         .filter_map(|kind| match kind {
-            EventKind::StdioLine {
-                side,
-                from,
-                messages,
-                ..
-            } => Some((*side, *from, messages.len())),
+            EventKind::StdioLine { side, from, messages, .. } => Some((*side, *from, messages.len())),
             _ => None,
         })
         .collect();
@@ -101,67 +73,36 @@ async fn lines_pass_one_by_one_unchanged_and_are_stamped_on_both_sides() {
     ];
     assert_eq!(lines[..4], once);
     assert_eq!(lines.len(), 8, "{lines:?}");
-    assert!(
-        matches!(events.first(), Some(EventKind::ProcessStarted { program, .. }) if program == "sh")
-    );
-    assert!(matches!(
-        events.last(),
-        Some(EventKind::ProcessExited { code: Some(3), .. })
-    ));
+    assert!(matches!(events.first(), Some(EventKind::ProcessStarted { program, .. }) if program == "sh"));
+    assert!(matches!(events.last(), Some(EventKind::ProcessExited { code: Some(3), .. })));
 }
 
 #[tokio::test]
 async fn stderr_passes_and_is_recorded_up_to_its_limit() {
-    let mut session = start(StdioOptions {
-        stderr_limit: 10,
-        ..shell("echo first >&2; echo second-one >&2; cat")
-    });
+    let mut session = start(StdioOptions { stderr_limit: 10, ..shell("echo first >&2; echo second-one >&2; cat") });
     let mut text = vec![0; 17];
-    limited("stderr", session.errors.read_exact(&mut text))
-        .await
-        .unwrap();
+    limited("stderr", session.errors.read_exact(&mut text)).await.unwrap();
     assert_eq!(text, b"first\nsecond-one\n");
     drop(session.input.shutdown().await);
     let (_, events) = session.end().await;
-    let recorded = |kind: &&EventKind| {
-        matches!(
-            kind,
-            EventKind::StdioLine {
-                side: Side::Back,
-                from: LineFrom::ServerStderr,
-                ..
-            }
-        )
-    };
+    let recorded =
+        |kind: &&EventKind| matches!(kind, EventKind::StdioLine { side: Side::Back, from: LineFrom::ServerStderr, .. });
     assert_eq!(events.iter().filter(recorded).count(), 1);
-    assert!(
-        events
-            .iter()
-            .any(|kind| matches!(kind, EventKind::EventsLost { count: 1 }))
-    );
+    assert!(events.iter().any(|kind| matches!(kind, EventKind::EventsLost { count: 1 })));
 }
 
 #[tokio::test]
 async fn a_server_that_ignores_the_end_of_its_input_is_terminated_then_killed() {
     let short = Duration::from_millis(20);
-    for (script, signal) in [
-        ("echo up; exec sleep 600", 15),
-        ("trap '' TERM; echo up; while :; do sleep 600; done", 9),
-    ] {
-        let options = StdioOptions {
-            exit_limit: short,
-            terminate_limit: short,
-            ..shell(script)
-        };
+    for (script, signal) in [("echo up; exec sleep 600", 15), ("trap '' TERM; echo up; while :; do sleep 600; done", 9)]
+    {
+        let options = StdioOptions { exit_limit: short, terminate_limit: short, ..shell(script) };
         let mut session = start(options);
         assert_eq!(session.line().await, "up\n");
         session.input.shutdown().await.unwrap();
         let (end, events) = session.end().await;
         assert_eq!((end.signal, end.exit_code()), (Some(signal), 128 + signal));
-        assert!(matches!(
-            events.last(),
-            Some(EventKind::ProcessExited { .. })
-        ));
+        assert!(matches!(events.last(), Some(EventKind::ProcessExited { .. })));
     }
 }
 
@@ -177,9 +118,7 @@ async fn what_the_server_started_goes_with_it_even_when_the_recorder_is_dropped(
             session.end.abort();
         }
         let gone = async {
-            while std::fs::read_to_string(format!("/proc/{orphan}/stat"))
-                .is_ok_and(|stat| !stat.contains(") Z "))
-            {
+            while std::fs::read_to_string(format!("/proc/{orphan}/stat")).is_ok_and(|stat| !stat.contains(") Z ")) {
                 tokio::task::yield_now().await;
             }
         };
@@ -198,10 +137,7 @@ async fn a_client_that_reads_no_more_ends_the_server() {
 #[tokio::test]
 async fn a_missing_program_is_named() {
     let session = start(StdioOptions::new(vec!["/nonexistent/server".to_owned()]));
-    let error = limited("the error", session.end)
-        .await
-        .unwrap()
-        .unwrap_err();
+    let error = limited("the error", session.end).await.unwrap().unwrap_err();
     assert!(error.to_string().contains("/nonexistent/server"), "{error}");
     let session = start(StdioOptions::new(Vec::new()));
     assert!(limited("the error", session.end).await.unwrap().is_err());

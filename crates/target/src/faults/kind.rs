@@ -6,10 +6,7 @@ use super::size::Form;
 
 /// A way to misbehave. [`FaultKind::help`] says what each does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(
-    missing_docs,
-    reason = "`help` documents each kind once, for people and for rustdoc alike"
-)]
+#[allow(missing_docs, reason = "`help` documents each kind once, for people and for rustdoc alike")]
 pub enum FaultKind {
     TlsHandshake,
     Headers,

@@ -31,10 +31,7 @@ impl Client {
         let mut metadata: Map<String, Value> =
             serde_json::from_slice(body).map_err(|_| invalid("the body is no JSON object"))?;
         let redirect_uris = redirect_uris(&metadata)?;
-        let method = match metadata
-            .get("token_endpoint_auth_method")
-            .map(Value::as_str)
-        {
+        let method = match metadata.get("token_endpoint_auth_method").map(Value::as_str) {
             // RFC 7591 §2: `client_secret_basic` where nothing is said.
             None | Some(Some("client_secret_basic")) => AuthenticationMethod::Basic,
             Some(Some("client_secret_post")) => AuthenticationMethod::Post,
@@ -43,12 +40,7 @@ impl Client {
         };
         let secret = (method != AuthenticationMethod::None).then(random_text);
         // What the server decides is not the client's to set.
-        for decided in [
-            "client_id",
-            "client_secret",
-            "client_id_issued_at",
-            "client_secret_expires_at",
-        ] {
+        for decided in ["client_id", "client_secret", "client_id_issued_at", "client_secret_expires_at"] {
             metadata.remove(decided);
         }
         let client = Self {
@@ -95,10 +87,7 @@ impl Client {
             (Some((secret, _)), Some(given)) => secret.equals(given),
             _ => false,
         };
-        accepted.then_some(()).ok_or(OAuthError::new(
-            "invalid_client",
-            "the client's authentication failed",
-        ))
+        accepted.then_some(()).ok_or(OAuthError::new("invalid_client", "the client's authentication failed"))
     }
 }
 
@@ -115,17 +104,13 @@ fn redirect_uris(metadata: &Map<String, Value>) -> Result<Vec<String>, OAuthErro
             uri.as_str()
                 .filter(|uri| is_acceptable(uri))
                 .map(str::to_owned)
-                .ok_or(refused(
-                    "redirect URIs are https, or http on the loopback interface",
-                ))
+                .ok_or(refused("redirect URIs are https, or http on the loopback interface"))
         })
         .collect()
 }
 
 fn is_acceptable(uri: &str) -> bool {
-    let secure = uri
-        .parse::<Uri>()
-        .is_ok_and(|uri| uri.scheme_str() == Some("https") && uri.host().is_some());
+    let secure = uri.parse::<Uri>().is_ok_and(|uri| uri.scheme_str() == Some("https") && uri.host().is_some());
     !uri.contains('#') && (secure || loopback_without_port(uri).is_some())
 }
 
@@ -136,14 +121,8 @@ fn loopback_without_port(uri: &str) -> Option<(String, String)> {
     let local = matches!(host.as_str(), "localhost" | "127.0.0.1" | "[::1]");
     // A user name before the host would make `http://localhost@elsewhere/` look local to a reader.
     let plain = !uri.authority()?.as_str().contains('@');
-    (uri.scheme_str() == Some("http") && local && plain).then(|| {
-        (
-            host,
-            uri.path_and_query()
-                .map(ToString::to_string)
-                .unwrap_or_default(),
-        )
-    })
+    (uri.scheme_str() == Some("http") && local && plain)
+        .then(|| (host, uri.path_and_query().map(ToString::to_string).unwrap_or_default()))
 }
 
 fn invalid(description: &'static str) -> OAuthError {

@@ -12,14 +12,10 @@ use super::OAuthError;
 use super::resource::Resource;
 use crate::secret::Secret;
 
-pub(super) const UNKNOWN_CODE: OAuthError = OAuthError {
-    code: "invalid_grant",
-    description: "this code was never given out, or was used before",
-};
-pub(super) const UNKNOWN_REFRESH_TOKEN: OAuthError = OAuthError {
-    code: "invalid_grant",
-    description: "this refresh token was never given out, or was used before",
-};
+pub(super) const UNKNOWN_CODE: OAuthError =
+    OAuthError { code: "invalid_grant", description: "this code was never given out, or was used before" };
+pub(super) const UNKNOWN_REFRESH_TOKEN: OAuthError =
+    OAuthError { code: "invalid_grant", description: "this refresh token was never given out, or was used before" };
 
 /// What a client asks for at the authorization endpoint.
 #[derive(Debug)]
@@ -39,13 +35,10 @@ impl AuthorizationRequest {
     pub(super) fn parse(query: &str) -> Result<Self, OAuthError> {
         let mut given = parameters(query.as_bytes())?;
         Ok(Self {
-            client_id: given
-                .remove("client_id")
-                .ok_or(OAuthError::new("invalid_request", "client_id is missing"))?,
-            redirect_uri: given.remove("redirect_uri").ok_or(OAuthError::new(
-                "invalid_request",
-                "redirect_uri is missing",
-            ))?,
+            client_id: given.remove("client_id").ok_or(OAuthError::new("invalid_request", "client_id is missing"))?,
+            redirect_uri: given
+                .remove("redirect_uri")
+                .ok_or(OAuthError::new("invalid_request", "redirect_uri is missing"))?,
             response_type: given.remove("response_type"),
             state: given.remove("state"),
             challenge: given.remove("code_challenge"),
@@ -61,10 +54,7 @@ impl AuthorizationRequest {
             return Some("unsupported_response_type");
         }
         // RFC 7636 §4.3; `plain` is refused, as OAuth 2.1 asks. A S256 challenge has 43 characters.
-        let has_challenge = self
-            .challenge
-            .as_ref()
-            .is_some_and(|challenge| challenge.len() == 43);
+        let has_challenge = self.challenge.as_ref().is_some_and(|challenge| challenge.len() == 43);
         if !has_challenge || self.challenge_method.as_deref() != Some("S256") {
             return Some("invalid_request");
         }
@@ -82,11 +72,7 @@ impl AuthorizationRequest {
             query.append_pair("state", state);
         }
         query.append_pair("iss", issuer);
-        let joint = if self.redirect_uri.contains('?') {
-            '&'
-        } else {
-            '?'
-        };
+        let joint = if self.redirect_uri.contains('?') { '&' } else { '?' };
         format!("{}{joint}{}", self.redirect_uri, query.finish())
     }
 }
@@ -104,19 +90,9 @@ impl Code {
     }
 
     /// Turns the code into a grant if everything fits the authorization request.
-    pub(super) fn redeem(
-        self,
-        with: &TokenRequest,
-        ours: &Resource,
-        now: Instant,
-    ) -> Result<Grant, OAuthError> {
+    pub(super) fn redeem(self, with: &TokenRequest, ours: &Resource, now: Instant) -> Result<Grant, OAuthError> {
         let refused = |description| Err(OAuthError::new("invalid_grant", description));
-        let GrantKind::Code {
-            redirect_uri,
-            verifier,
-            ..
-        } = &with.kind
-        else {
+        let GrantKind::Code { redirect_uri, verifier, .. } = &with.kind else {
             return Err(UNKNOWN_CODE);
         };
         if now >= self.expires {
@@ -151,11 +127,7 @@ pub(super) struct Grant {
 
 impl Grant {
     /// Checks a refresh against the grant that the refresh token stands for.
-    pub(super) fn check_refresh(
-        &self,
-        with: &TokenRequest,
-        ours: &Resource,
-    ) -> Result<(), OAuthError> {
+    pub(super) fn check_refresh(&self, with: &TokenRequest, ours: &Resource) -> Result<(), OAuthError> {
         if with.client_id != self.client_id {
             return Err(UNKNOWN_REFRESH_TOKEN);
         }
@@ -164,18 +136,15 @@ impl Grant {
 
     /// Clients before 2025-06-18 name no resource; theirs can only be the one that we guard.
     pub(super) fn is_for(&self, ours: &Resource) -> bool {
-        self.resource
-            .as_deref()
-            .is_none_or(|resource| ours.is_named_by(resource))
+        self.resource.as_deref().is_none_or(|resource| ours.is_named_by(resource))
     }
 }
 
 fn check_resource(given: Option<&str>, ours: &Resource) -> Result<(), OAuthError> {
     match given {
-        Some(resource) if !ours.is_named_by(resource) => Err(OAuthError::new(
-            "invalid_target",
-            "this server guards another resource",
-        )),
+        Some(resource) if !ours.is_named_by(resource) => {
+            Err(OAuthError::new("invalid_target", "this server guards another resource"))
+        }
         _ => Ok(()),
     }
 }
@@ -191,33 +160,21 @@ pub(super) struct TokenRequest {
 
 #[derive(Debug)]
 pub(super) enum GrantKind {
-    Code {
-        code: String,
-        redirect_uri: String,
-        verifier: String,
-    },
-    Refresh {
-        token: String,
-    },
+    Code { code: String, redirect_uri: String, verifier: String },
+    Refresh { token: String },
 }
 
 impl TokenRequest {
     pub(super) fn parse(form: &[u8], authorization: Option<&str>) -> Result<Self, OAuthError> {
         let mut given = parameters(form)?;
-        let mut needed = |name, missing| {
-            given
-                .remove(name)
-                .ok_or(OAuthError::new("invalid_request", missing))
-        };
+        let mut needed = |name, missing| given.remove(name).ok_or(OAuthError::new("invalid_request", missing));
         let kind = match needed("grant_type", "grant_type is missing")?.as_str() {
             "authorization_code" => GrantKind::Code {
                 code: needed("code", "code is missing")?,
                 redirect_uri: needed("redirect_uri", "redirect_uri is missing")?,
                 verifier: needed("code_verifier", "code_verifier is missing")?,
             },
-            "refresh_token" => GrantKind::Refresh {
-                token: needed("refresh_token", "refresh_token is missing")?,
-            },
+            "refresh_token" => GrantKind::Refresh { token: needed("refresh_token", "refresh_token is missing")? },
             _ => {
                 return Err(OAuthError::new(
                     "unsupported_grant_type",
@@ -227,23 +184,13 @@ impl TokenRequest {
         };
         let (client_id, client_secret) = match authorization {
             Some(header) => {
-                let (id, secret) = basic_credentials(header).ok_or(OAuthError::new(
-                    "invalid_client",
-                    "malformed Basic credentials",
-                ))?;
+                let (id, secret) = basic_credentials(header)
+                    .ok_or(OAuthError::new("invalid_client", "malformed Basic credentials"))?;
                 (id, Some(secret))
             }
-            None => (
-                needed("client_id", "client_id is missing")?,
-                given.remove("client_secret"),
-            ),
+            None => (needed("client_id", "client_id is missing")?, given.remove("client_secret")),
         };
-        Ok(Self {
-            client_id,
-            client_secret,
-            kind,
-            resource: given.remove("resource"),
-        })
+        Ok(Self { client_id, client_secret, kind, resource: given.remove("resource") })
     }
 }
 
@@ -269,10 +216,7 @@ fn parameters(text: &[u8]) -> Result<BTreeMap<String, String>, OAuthError> {
     for (name, value) in form_urlencoded::parse(text) {
         if parameters.contains_key(name.as_ref()) {
             if name != "resource" {
-                return Err(OAuthError::new(
-                    "invalid_request",
-                    "a parameter is repeated",
-                ));
+                return Err(OAuthError::new("invalid_request", "a parameter is repeated"));
             }
             continue;
         }

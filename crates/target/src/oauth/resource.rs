@@ -13,23 +13,13 @@ impl Resource {
     pub(super) fn new(origin: &str, path: &str, public_origins: &[String]) -> Self {
         let mut origins = vec![origin.to_owned()];
         // The same socket under its other usual name.
-        for (address, name) in [
-            ("://127.0.0.1:", "://localhost:"),
-            ("://[::1]:", "://localhost:"),
-        ] {
+        for (address, name) in [("://127.0.0.1:", "://localhost:"), ("://[::1]:", "://localhost:")] {
             if origin.contains(address) {
                 origins.push(origin.replacen(address, name, 1));
             }
         }
-        origins.extend(
-            public_origins
-                .iter()
-                .map(|origin| origin.trim_end_matches('/').to_owned()),
-        );
-        Self {
-            origins,
-            path: path.to_owned(),
-        }
+        origins.extend(public_origins.iter().map(|origin| origin.trim_end_matches('/').to_owned()));
+        Self { origins, path: path.to_owned() }
     }
 
     /// The canonical name.
@@ -48,9 +38,7 @@ impl Resource {
         };
         let origin = format!("{scheme}://{}", authority.as_str().to_ascii_lowercase());
         let path = given.path().trim_end_matches('/');
-        given.query().is_none()
-            && self.origins.contains(&origin)
-            && (path.is_empty() || path == self.path)
+        given.query().is_none() && self.origins.contains(&origin) && (path.is_empty() || path == self.path)
     }
 }
 
@@ -60,11 +48,7 @@ mod tests {
 
     #[test]
     fn slashes_case_and_local_names_make_no_difference_but_another_server_does() {
-        let resource = Resource::new(
-            "http://127.0.0.1:81",
-            "/mcp",
-            &["https://proxy:9/".to_owned()],
-        );
+        let resource = Resource::new("http://127.0.0.1:81", "/mcp", &["https://proxy:9/".to_owned()]);
         for same in [
             "http://127.0.0.1:81/mcp",
             "http://127.0.0.1:81/mcp/",

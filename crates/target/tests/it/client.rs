@@ -14,9 +14,7 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 pub(crate) const NEVER: Duration = Duration::from_secs(500);
 
 pub(crate) async fn limited<T>(wait: impl Future<Output = T>) -> T {
-    timeout(LIMIT, wait)
-        .await
-        .expect("the peer kept us waiting")
+    timeout(LIMIT, wait).await.expect("the peer kept us waiting")
 }
 
 pub(crate) async fn start(options: Options) -> Target {
@@ -26,11 +24,7 @@ pub(crate) async fn start(options: Options) -> Target {
 /// The simple profile with these faults.
 pub(crate) async fn faulty(faults: &[&str]) -> Target {
     let faults = Faults::parse(faults).unwrap();
-    start(Options {
-        faults,
-        ..Options::new(Profile::Simple)
-    })
-    .await
+    start(Options { faults, ..Options::new(Profile::Simple) }).await
 }
 
 pub(crate) fn authority(target: &Target) -> &str {
@@ -46,9 +40,7 @@ pub(crate) struct Connection<S = TcpStream> {
 
 impl Connection {
     pub(crate) async fn open(target: &Target) -> Self {
-        let stream = limited(TcpStream::connect(authority(target)))
-            .await
-            .unwrap();
+        let stream = limited(TcpStream::connect(authority(target))).await.unwrap();
         stream.set_nodelay(true).unwrap();
         Self::over(stream)
     }
@@ -56,10 +48,7 @@ impl Connection {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(crate) fn over(stream: S) -> Self {
-        Self {
-            stream,
-            unread: Vec::new(),
-        }
+        Self { stream, unread: Vec::new() }
     }
 
     pub(crate) async fn send(&mut self, bytes: &[u8]) {
@@ -157,9 +146,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 }
 
 fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    bytes
-        .windows(wanted.len())
-        .position(|window| window == wanted)
+    bytes.windows(wanted.len()).position(|window| window == wanted)
 }
 
 /// A reply's head.
@@ -190,13 +177,8 @@ pub(crate) struct Ask {
 
 impl Ask {
     pub(crate) fn new(method: &'static str, path: &str) -> Self {
-        Self {
-            method,
-            path: path.to_owned(),
-            headers: Vec::new(),
-            body: Vec::new(),
-        }
-        .with("Accept", "application/json, text/event-stream")
+        Self { method, path: path.to_owned(), headers: Vec::new(), body: Vec::new() }
+            .with("Accept", "application/json, text/event-stream")
     }
 
     /// A JSON-RPC message to the endpoint.
@@ -235,9 +217,8 @@ impl Ask {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientCapabilities": {},
         });
-        let ask = Self::request(method, params.clone())
-            .with("MCP-Protocol-Version", "2026-07-28")
-            .with("Mcp-Method", method);
+        let ask =
+            Self::request(method, params.clone()).with("MCP-Protocol-Version", "2026-07-28").with("Mcp-Method", method);
         match params["name"].as_str() {
             Some(name) => ask.with("Mcp-Name", name),
             None => ask,
@@ -252,8 +233,7 @@ impl Ask {
     }
 
     pub(crate) fn without(mut self, name: &str) -> Self {
-        self.headers
-            .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         self
     }
 
@@ -268,10 +248,7 @@ impl Ask {
     }
 
     pub(crate) fn encoded(&self) -> Vec<u8> {
-        let mut head = format!(
-            "{} {} HTTP/1.1\r\nHost: localhost\r\n",
-            self.method, self.path
-        );
+        let mut head = format!("{} {} HTTP/1.1\r\nHost: localhost\r\n", self.method, self.path);
         for (name, value) in &self.headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
@@ -282,17 +259,12 @@ impl Ask {
 
 /// The one JSON-RPC response in a body, whether JSON or SSE.
 pub(crate) fn response(body: &str) -> Value {
-    let json = body
-        .lines()
-        .find_map(|line| line.strip_prefix("data: ").filter(|data| !data.is_empty()))
-        .unwrap_or(body);
+    let json =
+        body.lines().find_map(|line| line.strip_prefix("data: ").filter(|data| !data.is_empty())).unwrap_or(body);
     serde_json::from_str(json).unwrap_or_else(|error| panic!("{error}: {body:?}"))
 }
 
 /// The text of a tool's result.
 pub(crate) fn text(body: &str) -> String {
-    response(body)["result"]["content"][0]["text"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned()
+    response(body)["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned()
 }

@@ -9,12 +9,7 @@ use crate::client::{Ask, Connection, faulty, limited, response, start, text};
 /// The reply to greet, cut into what came before the long wait and what came after it.
 async fn around_the_wait(fault: &str, mode: ResponseMode) -> (String, String) {
     let faults = Faults::parse([fault]).unwrap();
-    let target = start(Options {
-        faults,
-        response: mode,
-        ..Options::new(Profile::Simple)
-    })
-    .await;
+    let target = start(Options { faults, response: mode, ..Options::new(Profile::Simple) }).await;
     let mut connection = Connection::open(&target).await;
     connection.send(&Ask::greet().encoded()).await;
     let before = connection.one_read().await;
@@ -26,10 +21,7 @@ async fn around_the_wait(fault: &str, mode: ResponseMode) -> (String, String) {
 async fn first_byte_waits_between_head_and_body() {
     for mode in [ResponseMode::Sse, ResponseMode::Json] {
         let (before, after) = around_the_wait("first-byte=500s", mode).await;
-        assert!(
-            before.starts_with("HTTP/1.1 200") && before.ends_with("\r\n\r\n"),
-            "{before}"
-        );
+        assert!(before.starts_with("HTTP/1.1 200") && before.ends_with("\r\n\r\n"), "{before}");
         assert!(after.contains("Hello, World!"), "{after}");
     }
 }
@@ -38,14 +30,8 @@ async fn first_byte_waits_between_head_and_body() {
 async fn mid_result_waits_between_two_halves() {
     for mode in [ResponseMode::Sse, ResponseMode::Json] {
         let (before, after) = around_the_wait("mid-result=500s", mode).await;
-        assert!(
-            before.contains("\"jsonrpc\"") && !before.contains("isError"),
-            "{before}"
-        );
-        assert!(
-            !after.contains("\"jsonrpc\"") && after.contains("isError"),
-            "{after}"
-        );
+        assert!(before.contains("\"jsonrpc\"") && !before.contains("isError"), "{before}");
+        assert!(!after.contains("\"jsonrpc\"") && after.contains("isError"), "{after}");
     }
 }
 
@@ -67,19 +53,14 @@ async fn between_events_waits_after_an_opening_that_every_client_understands() {
     let mut connection = Connection::open(&target).await;
     let ask = Ask::greet().with("MCP-Protocol-Version", "2025-11-25");
     let (_, body) = connection.exchange(&ask).await;
-    assert!(
-        body.starts_with("id: ") && body.contains("\ndata: \n\nevent: message\n"),
-        "{body}"
-    );
+    assert!(body.starts_with("id: ") && body.contains("\ndata: \n\nevent: message\n"), "{body}");
 }
 
 #[tokio::test]
 async fn a_fault_for_one_method_spares_the_others() {
     let target = faulty(&["stream-end@tools/call=500s"]).await;
     let mut connection = Connection::open(&target).await;
-    let (_, body) = connection
-        .exchange(&Ask::request("tools/list", json!({})))
-        .await;
+    let (_, body) = connection.exchange(&Ask::request("tools/list", json!({}))).await;
     assert!(body.contains("greet"));
 }
 
@@ -87,21 +68,15 @@ async fn a_fault_for_one_method_spares_the_others() {
 async fn layers(fault: &str) -> [f64; 3] {
     let target = faulty(&[fault]).await;
     let mut connection = Connection::open(&target).await;
-    let params =
-        json!({"name": "greet", "arguments": {"name": "W"}, "_meta": {"dev.mcpace/timing": true}});
-    let (_, body) = connection
-        .exchange(&Ask::request("tools/call", params))
-        .await;
+    let params = json!({"name": "greet", "arguments": {"name": "W"}, "_meta": {"dev.mcpace/timing": true}});
+    let (_, body) = connection.exchange(&Ask::request("tools/call", params)).await;
     let timing = &response(&body)["result"]["_meta"]["dev.mcpace/timing"];
     ["transport_ns", "dispatch_ns", "service_ns"].map(|layer| timing[layer].as_f64().unwrap() / 1e6)
 }
 
 #[tokio::test]
 async fn each_layer_reports_its_own_delay() {
-    for (layer, fault) in ["headers=30ms", "dispatch=30ms", "tool=30ms"]
-        .into_iter()
-        .enumerate()
-    {
+    for (layer, fault) in ["headers=30ms", "dispatch=30ms", "tool=30ms"].into_iter().enumerate() {
         let layers = layers(fault).await;
         assert!(layers[layer] >= 30.0, "{fault}: {layers:?}");
         let largest = layers.into_iter().fold(0.0, f64::max);
@@ -118,11 +93,7 @@ async fn get_headers_delays_the_get_and_nothing_else() {
     let (_, body) = post.exchange(&Ask::greet()).await;
     assert_eq!(text(&body), "Hello, World!");
     let statuses = target.counters().statuses;
-    assert_eq!(
-        statuses.into_iter().collect::<Vec<_>>(),
-        [(200, 1)],
-        "the GET is not answered yet"
-    );
+    assert_eq!(statuses.into_iter().collect::<Vec<_>>(), [(200, 1)], "the GET is not answered yet");
 }
 
 #[tokio::test]
@@ -130,10 +101,7 @@ async fn connection_close_is_said_and_done() {
     let target = faulty(&["connection-close"]).await;
     let mut connection = Connection::open(&target).await;
     let (head, body) = connection.exchange(&Ask::greet()).await;
-    assert_eq!(
-        (head.header("connection"), text(&body).as_str()),
-        (Some("close"), "Hello, World!")
-    );
+    assert_eq!((head.header("connection"), text(&body).as_str()), (Some("close"), "Hello, World!"));
     assert_eq!(connection.until_closed().await, "");
 }
 
@@ -141,19 +109,11 @@ async fn connection_close_is_said_and_done() {
 async fn close_mid_reply_gives_half_a_result_and_no_end() {
     for mode in [ResponseMode::Sse, ResponseMode::Json] {
         let faults = Faults::parse(["close-mid-reply"]).unwrap();
-        let target = start(Options {
-            faults,
-            response: mode,
-            ..Options::new(Profile::Simple)
-        })
-        .await;
+        let target = start(Options { faults, response: mode, ..Options::new(Profile::Simple) }).await;
         let mut connection = Connection::open(&target).await;
         connection.send(&Ask::greet().encoded()).await;
         let reply = connection.until_closed().await;
-        assert!(
-            reply.contains("\"jsonrpc\"") && !reply.contains("isError"),
-            "{reply}"
-        );
+        assert!(reply.contains("\"jsonrpc\"") && !reply.contains("isError"), "{reply}");
         assert!(!reply.ends_with("0\r\n\r\n"));
         assert_eq!(target.counters().tools["greet"], 1);
     }
@@ -164,10 +124,7 @@ async fn no_result_ends_the_stream_properly_and_empty() {
     let target = faulty(&["no-result"]).await;
     let mut connection = Connection::open(&target).await;
     let (head, body) = connection.exchange(&Ask::greet()).await;
-    assert_eq!(
-        (head.header("content-type"), body.as_str()),
-        (Some("text/event-stream"), "")
-    );
+    assert_eq!((head.header("content-type"), body.as_str()), (Some("text/event-stream"), ""));
 }
 
 #[tokio::test]
@@ -188,10 +145,7 @@ async fn redirect_points_to_the_path_that_serves() {
     let mut connection = Connection::open(&target).await;
     let (head, _) = connection.exchange(&Ask::greet()).await;
     assert_eq!(head.status(), 307);
-    assert_eq!(
-        head.header("location").unwrap(),
-        format!("{}/", target.url())
-    );
+    assert_eq!(head.header("location").unwrap(), format!("{}/", target.url()));
     let (_, body) = connection.exchange(&Ask::greet().at("/mcp/")).await;
     assert_eq!(text(&body), "Hello, World!");
 }
@@ -213,20 +167,13 @@ async fn without_two_writes_the_whole_reply_is_one_write() {
     let mut connection = Connection::open(&target).await;
     connection.send(&Ask::greet().encoded()).await;
     let reply = connection.one_read().await;
-    assert!(
-        reply.starts_with("HTTP/1.1 200") && reply.ends_with("0\r\n\r\n"),
-        "{reply}"
-    );
+    assert!(reply.starts_with("HTTP/1.1 200") && reply.ends_with("0\r\n\r\n"), "{reply}");
 }
 
 #[tokio::test]
 async fn session_lost_forgets_after_so_many_requests() {
     let faults = Faults::parse(["session-lost=2"]).unwrap();
-    let options = Options {
-        faults,
-        sessions: true,
-        ..Options::new(Profile::Simple)
-    };
+    let options = Options { faults, sessions: true, ..Options::new(Profile::Simple) };
     let target = start(options).await;
     let mut connection = Connection::open(&target).await;
     let (head, _) = connection.exchange(&Ask::initialize("2025-06-18")).await;
@@ -240,10 +187,7 @@ async fn session_lost_forgets_after_so_many_requests() {
 async fn wrong_id_answers_under_another_id() {
     let target = faulty(&["wrong-id@tools/call"]).await;
     let mut connection = Connection::open(&target).await;
-    assert_eq!(
-        response(&connection.exchange(&Ask::greet()).await.1)["id"],
-        1_000_007
-    );
+    assert_eq!(response(&connection.exchange(&Ask::greet()).await.1)["id"], 1_000_007);
     let ping = Ask::request("ping", json!({}));
     assert_eq!(response(&connection.exchange(&ping).await.1)["id"], 7);
 }
@@ -254,9 +198,5 @@ async fn oversized_reply_is_larger_by_as_much_as_said() {
     let mut connection = Connection::open(&target).await;
     let (_, body) = connection.exchange(&Ask::greet()).await;
     assert_eq!(text(&body), "Hello, World!");
-    assert!(
-        (1 << 20..(1 << 20) + 1024).contains(&body.len()),
-        "{}",
-        body.len()
-    );
+    assert!((1 << 20..(1 << 20) + 1024).contains(&body.len()), "{}", body.len());
 }

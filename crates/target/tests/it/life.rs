@@ -12,26 +12,17 @@ use tokio_rustls::TlsConnector;
 use crate::client::{Ask, Connection, authority, faulty, limited, start, text};
 
 async fn refused(options: Options) -> TargetError {
-    Target::start(options)
-        .await
-        .map(|target| target.url().to_owned())
-        .unwrap_err()
+    Target::start(options).await.map(|target| target.url().to_owned()).unwrap_err()
 }
 
 fn with_fault(profile: Profile, fault: &str) -> Options {
-    Options {
-        faults: Faults::parse([fault]).unwrap(),
-        ..Options::new(profile)
-    }
+    Options { faults: Faults::parse([fault]).unwrap(), ..Options::new(profile) }
 }
 
 #[tokio::test]
 async fn options_that_make_no_sense_are_the_callers_fault() {
     for (options, message) in [
-        (
-            Options::new(Profile::Github),
-            "profile `github` needs the bearer token that it should expect; give one",
-        ),
+        (Options::new(Profile::Github), "profile `github` needs the bearer token that it should expect; give one"),
         (
             with_fault(Profile::Simple, "tls-handshake=1ms"),
             "fault `tls-handshake` can only be seen over TLS; switch TLS on for this target",
@@ -46,10 +37,7 @@ async fn options_that_make_no_sense_are_the_callers_fault() {
         ),
     ] {
         let error = refused(options).await;
-        assert_eq!(
-            (error.to_string().as_str(), error.blame()),
-            (message, Blame::Caller)
-        );
+        assert_eq!((error.to_string().as_str(), error.blame()), (message, Blame::Caller));
     }
     let error = TargetError::from("gihtub".parse::<Profile>().unwrap_err());
     assert_eq!(
@@ -61,17 +49,8 @@ async fn options_that_make_no_sense_are_the_callers_fault() {
 #[tokio::test]
 async fn a_port_in_use_is_named() {
     let first = faulty(&[]).await;
-    let port = authority(&first)
-        .rsplit_once(':')
-        .unwrap()
-        .1
-        .parse()
-        .unwrap();
-    let error = refused(Options {
-        port,
-        ..Options::new(Profile::Simple)
-    })
-    .await;
+    let port = authority(&first).rsplit_once(':').unwrap().1.parse().unwrap();
+    let error = refused(Options { port, ..Options::new(Profile::Simple) }).await;
     assert_eq!(error.blame(), Blame::Environment);
     assert_eq!(
         error.to_string(),
@@ -82,11 +61,7 @@ async fn a_port_in_use_is_named() {
 #[tokio::test]
 async fn a_host_that_is_not_ours_cannot_be_listened_on() {
     let host = "192.0.2.1".parse().unwrap();
-    let error = refused(Options {
-        host,
-        ..Options::new(Profile::Simple)
-    })
-    .await;
+    let error = refused(Options { host, ..Options::new(Profile::Simple) }).await;
     assert!(matches!(error, TargetError::Listen { .. }), "{error}");
 }
 
@@ -100,9 +75,7 @@ async fn over_tls(target: &Target) -> Connection<tokio_rustls::client::TlsStream
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    let stream = limited(TcpStream::connect(authority(target)))
-        .await
-        .unwrap();
+    let stream = limited(TcpStream::connect(authority(target))).await.unwrap();
     let name = ServerName::try_from("127.0.0.1").unwrap();
     let connected = TlsConnector::from(Arc::new(config)).connect(name, stream);
     Connection::over(limited(connected).await.unwrap())
@@ -110,11 +83,7 @@ async fn over_tls(target: &Target) -> Connection<tokio_rustls::client::TlsStream
 
 #[tokio::test]
 async fn tls_is_spoken_with_the_certificate_that_is_shown() {
-    let target = start(Options {
-        tls: true,
-        ..Options::new(Profile::Simple)
-    })
-    .await;
+    let target = start(Options { tls: true, ..Options::new(Profile::Simple) }).await;
     assert!(target.url().starts_with("https://127.0.0.1:"));
     let mut connection = over_tls(&target).await;
     let (_, body) = connection.exchange(&Ask::greet()).await;
@@ -123,10 +92,7 @@ async fn tls_is_spoken_with_the_certificate_that_is_shown() {
 
 #[tokio::test]
 async fn a_delayed_handshake_keeps_a_tls_client_from_speaking() {
-    let options = Options {
-        tls: true,
-        ..with_fault(Profile::Simple, "tls-handshake=500s")
-    };
+    let options = Options { tls: true, ..with_fault(Profile::Simple, "tls-handshake=500s") };
     let target = start(options).await;
     let early = over_tls(&target);
     tokio::pin!(early);
@@ -143,11 +109,7 @@ async fn a_delayed_handshake_keeps_a_tls_client_from_speaking() {
 
 #[tokio::test]
 async fn plain_text_to_a_tls_port_is_a_failed_handshake() {
-    let target = start(Options {
-        tls: true,
-        ..Options::new(Profile::Simple)
-    })
-    .await;
+    let target = start(Options { tls: true, ..Options::new(Profile::Simple) }).await;
     let mut connection = Connection::open(&target).await;
     connection.send(&Ask::greet().encoded()).await;
     connection.one_read().await;

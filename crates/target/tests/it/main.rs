@@ -1,10 +1,6 @@
 //! Dialogues with targets over real sockets. Nothing here looks at the clock: order and bytes tell.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test that cannot go on fails"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
 mod client;
 mod faults;

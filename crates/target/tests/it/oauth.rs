@@ -13,21 +13,12 @@ const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
 async fn notion(hold: Duration, token_lifetime: Duration) -> Target {
-    start(Options {
-        hold,
-        token_lifetime,
-        ..Options::new(Profile::Notion)
-    })
-    .await
+    start(Options { hold, token_lifetime, ..Options::new(Profile::Notion) }).await
 }
 
 fn form(path: &str, pairs: &[(&str, &str)]) -> Ask {
-    let body = form_urlencoded::Serializer::new(String::new())
-        .extend_pairs(pairs)
-        .finish();
-    Ask::new("POST", path)
-        .with("Content-Type", "application/x-www-form-urlencoded")
-        .body(body)
+    let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+    Ask::new("POST", path).with("Content-Type", "application/x-www-form-urlencoded").body(body)
 }
 
 async fn registered(connection: &mut Connection) -> String {
@@ -50,28 +41,19 @@ async fn authorized(connection: &mut Connection, client: &str) -> Vec<(String, S
             ("code_challenge_method", "S256"),
         ])
         .finish();
-    let (head, _) = connection
-        .exchange(&Ask::new("GET", &format!("/authorize?{query}")))
-        .await;
+    let (head, _) = connection.exchange(&Ask::new("GET", &format!("/authorize?{query}"))).await;
     assert_eq!(head.status(), 302);
     let location = head.header("location").unwrap();
     let (place, query) = location.split_once('?').unwrap();
     assert_eq!(place, REDIRECT);
-    form_urlencoded::parse(query.as_bytes())
-        .into_owned()
-        .collect()
+    form_urlencoded::parse(query.as_bytes()).into_owned().collect()
 }
 
 fn value<'a>(pairs: &'a [(String, String)], name: &str) -> &'a str {
     &pairs.iter().find(|(known, _)| known == name).unwrap().1
 }
 
-async fn redeemed(
-    connection: &mut Connection,
-    client: &str,
-    code: &str,
-    verifier: &str,
-) -> (u16, Value) {
+async fn redeemed(connection: &mut Connection, client: &str, code: &str, verifier: &str) -> (u16, Value) {
     let ask = form(
         "/token",
         &[
@@ -97,10 +79,7 @@ async fn tokens(connection: &mut Connection) -> (String, Value) {
 }
 
 fn bearer(ask: Ask, tokens: &Value) -> Ask {
-    ask.with(
-        "Authorization",
-        &format!("Bearer {}", tokens["access_token"].as_str().unwrap()),
-    )
+    ask.with("Authorization", &format!("Bearer {}", tokens["access_token"].as_str().unwrap()))
 }
 
 #[tokio::test]
@@ -111,14 +90,8 @@ async fn a_401_leads_by_metadata_registration_and_consent_to_a_result() {
     let (head, _) = connection.exchange(&Ask::initialize("2025-06-18")).await;
     let metadata = format!("{origin}/.well-known/oauth-protected-resource/mcp");
     assert_eq!(head.status(), 401);
-    assert_eq!(
-        head.header("www-authenticate").unwrap(),
-        format!("Bearer resource_metadata=\"{metadata}\"")
-    );
-    for path in [
-        "/.well-known/oauth-protected-resource/mcp",
-        "/.well-known/oauth-protected-resource",
-    ] {
+    assert_eq!(head.header("www-authenticate").unwrap(), format!("Bearer resource_metadata=\"{metadata}\""));
+    for path in ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"] {
         let (_, body) = connection.exchange(&Ask::new("GET", path)).await;
         assert_eq!(response(&body)["resource"], target.url());
         assert_eq!(response(&body)["authorization_servers"], json!([origin]));
@@ -126,24 +99,16 @@ async fn a_401_leads_by_metadata_registration_and_consent_to_a_result() {
     let path = "/.well-known/oauth-authorization-server";
     let (_, body) = connection.exchange(&Ask::new("GET", path)).await;
     assert_eq!(response(&body)["issuer"], origin);
-    assert_eq!(
-        response(&body)["code_challenge_methods_supported"],
-        json!(["S256"])
-    );
+    assert_eq!(response(&body)["code_challenge_methods_supported"], json!(["S256"]));
 
     let client = registered(&mut connection).await;
     let redirect = authorized(&mut connection, &client).await;
-    assert_eq!(
-        (value(&redirect, "state"), value(&redirect, "iss")),
-        ("xyz", origin.as_str())
-    );
+    assert_eq!((value(&redirect, "state"), value(&redirect, "iss")), ("xyz", origin.as_str()));
     let code = value(&redirect, "code");
     let (status, tokens) = redeemed(&mut connection, &client, code, VERIFIER).await;
     assert_eq!((status, &tokens["expires_in"]), (200, &json!(60)));
 
-    let (head, _) = connection
-        .exchange(&bearer(Ask::initialize("2025-06-18"), &tokens))
-        .await;
+    let (head, _) = connection.exchange(&bearer(Ask::initialize("2025-06-18"), &tokens)).await;
     let session = head.header("mcp-session-id").unwrap();
     let ask = bearer(Ask::greet(), &tokens).with("Mcp-Session-Id", session);
     assert_eq!(text(&connection.exchange(&ask).await.1), "Hello, World!");
@@ -169,8 +134,7 @@ async fn a_wrong_verifier_gets_no_token() {
     let client = registered(&mut connection).await;
     let redirect = authorized(&mut connection, &client).await;
     let wrong = VERIFIER.replace('d', "e");
-    let (status, error) =
-        redeemed(&mut connection, &client, value(&redirect, "code"), &wrong).await;
+    let (status, error) = redeemed(&mut connection, &client, value(&redirect, "code"), &wrong).await;
     assert_eq!((status, &error["error"]), (400, &json!("invalid_grant")));
     assert_eq!(target.counters().tokens_issued, 0);
 }
@@ -180,58 +144,36 @@ async fn an_expired_token_is_refused_and_a_refreshed_one_would_be_taken() {
     let target = notion(Duration::ZERO, Duration::ZERO).await;
     let mut connection = Connection::open(&target).await;
     let (client, tokens) = tokens(&mut connection).await;
-    let (head, _) = connection
-        .exchange(&bearer(Ask::initialize("2025-06-18"), &tokens))
-        .await;
+    let (head, _) = connection.exchange(&bearer(Ask::initialize("2025-06-18"), &tokens)).await;
     assert_eq!(head.status(), 401);
     let challenge = head.header("www-authenticate").unwrap();
     assert!(challenge.contains("error=\"invalid_token\"") && challenge.contains("has expired"));
     let refresh = tokens["refresh_token"].as_str().unwrap();
-    let pairs = [
-        ("grant_type", "refresh_token"),
-        ("client_id", client.as_str()),
-        ("refresh_token", refresh),
-    ];
+    let pairs = [("grant_type", "refresh_token"), ("client_id", client.as_str()), ("refresh_token", refresh)];
     let (head, body) = connection.exchange(&form("/token", &pairs)).await;
     assert_eq!(head.status(), 200);
     assert_ne!(response(&body)["access_token"], tokens["access_token"]);
     let (head, body) = connection.exchange(&form("/token", &pairs)).await;
-    assert_eq!(
-        (head.status(), &response(&body)["error"]),
-        (400, &json!("invalid_grant"))
-    );
+    assert_eq!((head.status(), &response(&body)["error"]), (400, &json!("invalid_grant")));
 }
 
 #[tokio::test]
 async fn a_made_up_token_is_refused() {
     let target = notion(Duration::ZERO, Duration::from_secs(60)).await;
     let mut connection = Connection::open(&target).await;
-    let (head, _) = connection
-        .exchange(&Ask::greet().with("Authorization", "Bearer x"))
-        .await;
+    let (head, _) = connection.exchange(&Ask::greet().with("Authorization", "Bearer x")).await;
     assert_eq!(head.status(), 401);
-    assert!(
-        head.header("www-authenticate")
-            .unwrap()
-            .contains("was not given out")
-    );
+    assert!(head.header("www-authenticate").unwrap().contains("was not given out"));
 }
 
 #[tokio::test]
 async fn refused_consent_goes_back_as_access_denied() {
     let faults = Faults::parse(["consent-refused"]).unwrap();
-    let target = start(Options {
-        faults,
-        ..Options::new(Profile::Notion)
-    })
-    .await;
+    let target = start(Options { faults, ..Options::new(Profile::Notion) }).await;
     let mut connection = Connection::open(&target).await;
     let client = registered(&mut connection).await;
     let redirect = authorized(&mut connection, &client).await;
-    assert_eq!(
-        (value(&redirect, "error"), value(&redirect, "state")),
-        ("access_denied", "xyz")
-    );
+    assert_eq!((value(&redirect, "error"), value(&redirect, "state")), ("access_denied", "xyz"));
 }
 
 #[tokio::test]
@@ -239,22 +181,14 @@ async fn every_reply_stays_open_after_its_result_until_the_hold_ends() {
     let target = notion(NEVER, Duration::from_secs(60)).await;
     let mut connection = Connection::open(&target).await;
     let (_, tokens) = tokens(&mut connection).await;
-    let head = connection
-        .ask(&bearer(Ask::initialize("2025-06-18"), &tokens))
-        .await;
+    let head = connection.ask(&bearer(Ask::initialize("2025-06-18"), &tokens)).await;
     let session = head.header("mcp-session-id").unwrap().to_owned();
     let event = String::from_utf8(connection.chunk().await.unwrap()).unwrap();
     assert_eq!(response(&event)["result"]["protocolVersion"], "2025-06-18");
     let mut others = Vec::new();
-    for ask in [
-        Ask::request("tools/list", json!({})),
-        Ask::greet(),
-        Ask::request("ping", json!({})),
-    ] {
+    for ask in [Ask::request("tools/list", json!({})), Ask::greet(), Ask::request("ping", json!({}))] {
         let mut other = Connection::open(&target).await;
-        other
-            .ask(&bearer(ask, &tokens).with("Mcp-Session-Id", &session))
-            .await;
+        other.ask(&bearer(ask, &tokens).with("Mcp-Session-Id", &session)).await;
         other.chunk().await.unwrap();
         others.push(other);
     }
@@ -274,9 +208,7 @@ async fn a_short_hold_ends_by_itself() {
     let target = notion(Duration::from_millis(5), Duration::from_secs(60)).await;
     let mut connection = Connection::open(&target).await;
     let (_, tokens) = tokens(&mut connection).await;
-    let (head, body) = connection
-        .exchange(&bearer(Ask::initialize("2025-06-18"), &tokens))
-        .await;
+    let (head, body) = connection.exchange(&bearer(Ask::initialize("2025-06-18"), &tokens)).await;
     assert_eq!((head.status(), body.matches("data: ").count()), (200, 1));
 }
 
@@ -285,20 +217,13 @@ async fn the_standalone_stream_lives_as_long_as_its_session() {
     let target = notion(Duration::ZERO, Duration::from_secs(60)).await;
     let mut connection = Connection::open(&target).await;
     let (_, tokens) = tokens(&mut connection).await;
-    let (head, _) = connection
-        .exchange(&bearer(Ask::initialize("2025-06-18"), &tokens))
-        .await;
+    let (head, _) = connection.exchange(&bearer(Ask::initialize("2025-06-18"), &tokens)).await;
     let session = head.header("mcp-session-id").unwrap();
     let in_session = |ask: Ask| bearer(ask, &tokens).with("Mcp-Session-Id", session);
     let mut stream = Connection::open(&target).await;
     let head = stream.ask(&in_session(Ask::new("GET", "/mcp"))).await;
-    assert_eq!(
-        (head.status(), head.header("content-type")),
-        (200, Some("text/event-stream"))
-    );
-    let (head, _) = connection
-        .exchange(&in_session(Ask::new("DELETE", "/mcp")))
-        .await;
+    assert_eq!((head.status(), head.header("content-type")), (200, Some("text/event-stream")));
+    let (head, _) = connection.exchange(&in_session(Ask::new("DELETE", "/mcp"))).await;
     assert_eq!(head.status(), 200);
     assert_eq!(stream.chunk().await, None);
     assert_eq!(target.counters().standalone_streams, 1);

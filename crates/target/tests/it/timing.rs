@@ -16,17 +16,10 @@ async fn nobody_is_told_who_has_not_asked() {
 
 #[tokio::test]
 async fn the_header_and_meta_tell_the_same() {
-    let options = Options {
-        server_timing: true,
-        ..Options::new(Profile::Simple)
-    };
+    let options = Options { server_timing: true, ..Options::new(Profile::Simple) };
     let target = start(options).await;
     let mut connection = Connection::open(&target).await;
-    for ask in [
-        Ask::greet(),
-        Ask::request("tools/list", json!({})),
-        Ask::initialize("2025-06-18"),
-    ] {
+    for ask in [Ask::greet(), Ask::request("tools/list", json!({})), Ask::initialize("2025-06-18")] {
         let (head, body) = connection.exchange(&ask).await;
         let meta = &response(&body)["result"]["_meta"]["dev.mcpace/timing"];
         let nanos = |layer: &str| meta[layer].as_u64().unwrap() as f64 / 1e6;
@@ -44,11 +37,8 @@ async fn the_header_and_meta_tell_the_same() {
 async fn the_wait_of_a_tool_is_service_time() {
     let target = faulty(&[]).await;
     let mut connection = Connection::open(&target).await;
-    let params =
-        json!({"name": "wait", "arguments": {"ms": 20}, "_meta": {"dev.mcpace/timing": {}}});
-    let (_, body) = connection
-        .exchange(&Ask::request("tools/call", params))
-        .await;
+    let params = json!({"name": "wait", "arguments": {"ms": 20}, "_meta": {"dev.mcpace/timing": {}}});
+    let (_, body) = connection.exchange(&Ask::request("tools/call", params)).await;
     let timing = &response(&body)["result"]["_meta"]["dev.mcpace/timing"];
     assert!(timing["service_ns"].as_u64().unwrap() >= 20_000_000);
 }

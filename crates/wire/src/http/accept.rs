@@ -65,10 +65,7 @@ impl Accept {
 impl Preference {
     fn say(&mut self, specificity: u8, wanted: bool) {
         if specificity > self.specificity {
-            *self = Preference {
-                specificity,
-                wanted,
-            };
+            *self = Preference { specificity, wanted };
         } else if specificity == self.specificity {
             self.wanted |= wanted;
         }
@@ -80,7 +77,5 @@ fn is_zero_weight(parameter: &[u8]) -> bool {
     let Some((name, value)) = parameter.split_at_checked(2) else {
         return false;
     };
-    name.eq_ignore_ascii_case(b"q=")
-        && value.first() == Some(&b'0')
-        && value.iter().all(|b| matches!(b, b'0' | b'.'))
+    name.eq_ignore_ascii_case(b"q=") && value.first() == Some(&b'0') && value.iter().all(|b| matches!(b, b'0' | b'.'))
 }

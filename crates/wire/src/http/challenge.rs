@@ -36,10 +36,7 @@ impl Challenge {
     /// A bearer challenge without parameters.
     #[must_use]
     pub fn bearer() -> Self {
-        Self {
-            scheme: "Bearer".to_owned(),
-            ..Self::default()
-        }
+        Self { scheme: "Bearer".to_owned(), ..Self::default() }
     }
 
     /// Adds a parameter. A name that is no token is left out (our misuse); characters that no quoted string may have
@@ -47,10 +44,7 @@ impl Challenge {
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         if is_token(name) {
-            let value = value
-                .chars()
-                .map(|c| if c.is_ascii_control() { ' ' } else { c })
-                .collect();
+            let value = value.chars().map(|c| if c.is_ascii_control() { ' ' } else { c }).collect();
             self.params.push((name.to_owned(), value));
         }
         self
@@ -65,10 +59,7 @@ impl Challenge {
         if header.len() > MAX_LENGTH {
             return Err(ChallengeError::TooLong);
         }
-        let mut reader = Reader {
-            text: header,
-            at: 0,
-        };
+        let mut reader = Reader { text: header, at: 0 };
         let mut challenges = Vec::new();
         reader.separators();
         while !reader.is_done() {
@@ -87,10 +78,7 @@ impl Challenge {
     /// The parameter of this name, upper and lower case taken for the same; the first, if there are more.
     #[must_use]
     pub fn param(&self, name: &str) -> Option<&str> {
-        let found = self
-            .params
-            .iter()
-            .find(|(known, _)| known.eq_ignore_ascii_case(name));
+        let found = self.params.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
     }
 
@@ -102,9 +90,7 @@ impl Challenge {
 
     /// The scopes needed (RFC 6750).
     pub fn scopes(&self) -> impl Iterator<Item = &str> {
-        self.param("scope")
-            .unwrap_or_default()
-            .split_ascii_whitespace()
+        self.param("scope").unwrap_or_default().split_ascii_whitespace()
     }
 
     /// What is wrong with the token sent: `invalid_token`, `insufficient_scope`, … (RFC 6750 §3.1).
@@ -123,11 +109,7 @@ impl fmt::Display for Challenge {
         }
         for (index, (name, value)) in self.params.iter().enumerate() {
             let separator = if index == 0 { " " } else { ", " };
-            write!(
-                f,
-                "{separator}{name}=\"{}\"",
-                value.replace('\\', "\\\\").replace('"', "\\\"")
-            )?;
+            write!(f, "{separator}{name}=\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))?;
         }
         Ok(())
     }
@@ -172,10 +154,7 @@ impl<'a> Reader<'a> {
         if scheme.is_empty() || !matches!(self.rest().first(), None | Some(b' ' | b'\t' | b',')) {
             return Err(self.malformed());
         }
-        let mut challenge = Challenge {
-            scheme: scheme.to_owned(),
-            ..Challenge::default()
-        };
+        let mut challenge = Challenge { scheme: scheme.to_owned(), ..Challenge::default() };
         self.spaces();
         if let Some(token) = self.token68() {
             challenge.token68 = Some(token.to_owned());
@@ -225,11 +204,7 @@ impl<'a> Reader<'a> {
     fn param_value(&mut self) -> Result<String, ChallengeError> {
         if self.rest().first() != Some(&b'"') {
             let token = self.skip(is_token_byte);
-            return if token.is_empty() {
-                Err(self.malformed())
-            } else {
-                Ok(token.to_owned())
-            };
+            return if token.is_empty() { Err(self.malformed()) } else { Ok(token.to_owned()) };
         }
         self.at += 1;
         let mut value = String::new();

@@ -29,17 +29,11 @@ pub fn check_modern(
             return check_notification(headers, &notification.method, outline, supported);
         }
         Message::Response(_) => {
-            return Err(Rejection::NotAllowed(
-                "a client sends no responses in this revision",
-            ));
+            return Err(Rejection::NotAllowed("a client sends no responses in this revision"));
         }
     };
     let version = required_meta(outline)?;
-    agree(
-        name::PROTOCOL_VERSION,
-        plain(headers.protocol_version, name::PROTOCOL_VERSION)?,
-        version,
-    )?;
+    agree(name::PROTOCOL_VERSION, plain(headers.protocol_version, name::PROTOCOL_VERSION)?, version)?;
     agree(name::METHOD, plain(headers.method, name::METHOD)?, method)?;
     if let Some(target) = outline.header_name(method) {
         agree(name::NAME, decoded(headers.name, name::NAME)?, target)?;
@@ -72,8 +66,7 @@ pub fn check_params(
             (Field::Absent, Some(_)) => return Err(Rejection::HeaderMissing(full_name())),
             (Field::Repeated, _) => return Err(Rejection::HeaderMalformed(full_name())),
             (Field::Value(value), expected) => {
-                let said =
-                    decode_value(value).map_err(|_| Rejection::HeaderMalformed(full_name()))?;
+                let said = decode_value(value).map_err(|_| Rejection::HeaderMalformed(full_name()))?;
                 if !expected.is_some_and(|body| annotation.agrees(&said, &body)) {
                     return Err(Rejection::HeaderMismatch(full_name()));
                 }
@@ -96,19 +89,14 @@ pub fn check_legacy(
 ) -> Result<(Revision, Option<SessionId>), Rejection> {
     let revision = match headers.protocol_version {
         Field::Absent => negotiated.unwrap_or(Revision::ASSUMED),
-        field => field
-            .ascii()
-            .and_then(|text| text.parse().ok())
-            .ok_or(Rejection::InvalidVersionHeader)?,
+        field => field.ascii().and_then(|text| text.parse().ok()).ok_or(Rejection::InvalidVersionHeader)?,
     };
     if revision.is_modern() || !supported.contains(&revision) {
         return Err(Rejection::InvalidVersionHeader);
     }
     let session = match headers.session_id {
         Field::Absent => None,
-        Field::Value(value) => {
-            Some(SessionId::from_bytes(value).map_err(|_| Rejection::SessionMissing)?)
-        }
+        Field::Value(value) => Some(SessionId::from_bytes(value).map_err(|_| Rejection::SessionMissing)?),
         Field::Repeated => return Err(Rejection::SessionMissing),
     };
     Ok((revision, session))
@@ -120,10 +108,7 @@ fn check_notification(
     outline: &ParamsOutline<'_>,
     supported: &[Revision],
 ) -> Result<Revision, Rejection> {
-    let in_body = outline
-        .meta
-        .as_ref()
-        .and_then(|meta| meta.protocol_version.as_deref());
+    let in_body = outline.meta.as_ref().and_then(|meta| meta.protocol_version.as_deref());
     let in_header = match headers.protocol_version {
         Field::Absent => None,
         field => Some(plain(field, name::PROTOCOL_VERSION)?),
@@ -136,36 +121,27 @@ fn check_notification(
     }
     match in_body.or(in_header.as_deref()) {
         Some(version) => supported_version(version, supported),
-        None => Err(Rejection::HeaderMissing(Cow::Borrowed(
-            name::PROTOCOL_VERSION,
-        ))),
+        None => Err(Rejection::HeaderMissing(Cow::Borrowed(name::PROTOCOL_VERSION))),
     }
 }
 
 /// The version, where all that `_meta` must have is there.
 fn required_meta<'o>(outline: &'o ParamsOutline<'_>) -> Result<&'o str, Rejection> {
-    let missing =
-        |key: &str| Rejection::InvalidParams(Cow::Owned(format!("_meta[{key:?}] is required")));
+    let missing = |key: &str| Rejection::InvalidParams(Cow::Owned(format!("_meta[{key:?}] is required")));
     let meta = outline.meta.as_ref();
     let version = meta
         .and_then(|meta| meta.protocol_version.as_deref())
         .ok_or_else(|| missing(crate::mcp::key::PROTOCOL_VERSION))?;
-    let capabilities = meta
-        .and_then(|meta| meta.client_capabilities)
-        .ok_or_else(|| missing(crate::mcp::key::CLIENT_CAPABILITIES))?;
+    let capabilities =
+        meta.and_then(|meta| meta.client_capabilities).ok_or_else(|| missing(crate::mcp::key::CLIENT_CAPABILITIES))?;
     if !capabilities.get().starts_with('{') {
-        return Err(Rejection::InvalidParams(Cow::Borrowed(
-            "client capabilities are an object",
-        )));
+        return Err(Rejection::InvalidParams(Cow::Borrowed("client capabilities are an object")));
     }
     Ok(version)
 }
 
 fn supported_version(version: &str, supported: &[Revision]) -> Result<Revision, Rejection> {
-    let known = version
-        .parse()
-        .ok()
-        .filter(|revision: &Revision| revision.is_modern() && supported.contains(revision));
+    let known = version.parse().ok().filter(|revision: &Revision| revision.is_modern() && supported.contains(revision));
     known.ok_or_else(|| Rejection::UnsupportedVersion {
         // A peer's string: only as much of it as a version could be long.
         requested: version.chars().take(64).collect(),
@@ -174,20 +150,13 @@ fn supported_version(version: &str, supported: &[Revision]) -> Result<Revision, 
 }
 
 fn agree(header: &'static str, said: Cow<'_, str>, body: &str) -> Result<(), Rejection> {
-    if said == body {
-        Ok(())
-    } else {
-        Err(Rejection::HeaderMismatch(Cow::Borrowed(header)))
-    }
+    if said == body { Ok(()) } else { Err(Rejection::HeaderMismatch(Cow::Borrowed(header))) }
 }
 
 /// The value of a header that stands for itself.
 fn plain<'a>(field: Field<'a>, name: &'static str) -> Result<Cow<'a, str>, Rejection> {
     single(field, name)?;
-    field
-        .ascii()
-        .map(Cow::Borrowed)
-        .ok_or(Rejection::HeaderMalformed(Cow::Borrowed(name)))
+    field.ascii().map(Cow::Borrowed).ok_or(Rejection::HeaderMalformed(Cow::Borrowed(name)))
 }
 
 /// The text of a header that may be in base64.

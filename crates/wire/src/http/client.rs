@@ -26,33 +26,17 @@ pub struct Outgoing<'a> {
 ///
 /// # Errors
 /// When the message's parameters can't be read (our misuse).
-pub fn client_headers(
-    outgoing: Outgoing<'_>,
-) -> serde_json::Result<Vec<(Cow<'static, str>, String)>> {
-    let Outgoing {
-        message,
-        revision,
-        session,
-        annotations,
-    } = outgoing;
+pub fn client_headers(outgoing: Outgoing<'_>) -> serde_json::Result<Vec<(Cow<'static, str>, String)>> {
+    let Outgoing { message, revision, session, annotations } = outgoing;
     let mut headers = vec![
-        (
-            Cow::Borrowed(name::CONTENT_TYPE),
-            "application/json".to_owned(),
-        ),
-        (
-            Cow::Borrowed(name::ACCEPT),
-            "application/json, text/event-stream".to_owned(),
-        ),
+        (Cow::Borrowed(name::CONTENT_TYPE), "application/json".to_owned()),
+        (Cow::Borrowed(name::ACCEPT), "application/json, text/event-stream".to_owned()),
     ];
     if message.method() == Some("initialize") {
         return Ok(headers);
     }
     if revision.has_version_header() {
-        headers.push((
-            Cow::Borrowed(name::PROTOCOL_VERSION),
-            revision.as_str().to_owned(),
-        ));
+        headers.push((Cow::Borrowed(name::PROTOCOL_VERSION), revision.as_str().to_owned()));
     }
     if let Some(session) = session.filter(|_| revision.has_http_sessions()) {
         headers.push((Cow::Borrowed(name::SESSION_ID), session.as_str().to_owned()));
@@ -81,11 +65,7 @@ fn mirror(
     let arguments: Value = serde_json::from_str(arguments.get())?;
     for annotation in annotations {
         if let Some(text) = annotation.text(&arguments) {
-            let header = format!(
-                "{}{}",
-                name::PARAM_PREFIX,
-                annotation.name.to_ascii_lowercase()
-            );
+            let header = format!("{}{}", name::PARAM_PREFIX, annotation.name.to_ascii_lowercase());
             headers.push((Cow::Owned(header), encode_value(&text).into_owned()));
         }
     }

@@ -21,10 +21,7 @@ impl Era {
     /// and wrong (`-32602`), not legacy.
     #[must_use]
     pub fn of(headers: &RequestHeaders<'_>, outline: &ParamsOutline<'_>) -> Era {
-        let claimed = outline
-            .meta
-            .as_ref()
-            .and_then(|meta| meta.protocol_version.as_deref());
+        let claimed = outline.meta.as_ref().and_then(|meta| meta.protocol_version.as_deref());
         match claimed {
             Some(version) => Era::of_version(version, Era::Modern),
             None => match headers.protocol_version.ascii() {
@@ -38,14 +35,9 @@ impl Era {
     /// basic/transports/streamable-http, "Backward Compatibility"). `None` for all others: fall back to `initialize`.
     #[must_use]
     pub fn of_error_code(code: i64) -> Option<Era> {
-        use crate::jsonrpc::code::{
-            HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY, UNSUPPORTED_PROTOCOL_VERSION,
-        };
-        matches!(
-            code,
-            HEADER_MISMATCH | MISSING_CLIENT_CAPABILITY | UNSUPPORTED_PROTOCOL_VERSION
-        )
-        .then_some(Era::Modern)
+        use crate::jsonrpc::code::{HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY, UNSUPPORTED_PROTOCOL_VERSION};
+        matches!(code, HEADER_MISMATCH | MISSING_CLIENT_CAPABILITY | UNSUPPORTED_PROTOCOL_VERSION)
+            .then_some(Era::Modern)
     }
 
     fn of_version(version: &str, otherwise: Era) -> Era {

@@ -101,10 +101,7 @@ impl<'a> RequestHeaders<'a> {
     /// The header for the tool's argument of this annotation.
     #[must_use]
     pub fn param(&self, annotation: &str) -> Field<'a> {
-        let found = self
-            .params
-            .iter()
-            .find(|(name, _)| name.eq_ignore_ascii_case(annotation));
+        let found = self.params.iter().find(|(name, _)| name.eq_ignore_ascii_case(annotation));
         found.map_or(Field::Absent, |(_, field)| *field)
     }
 
@@ -134,15 +131,9 @@ impl<'a> RequestHeaders<'a> {
         if !prefix.eq_ignore_ascii_case(name::PARAM_PREFIX) || annotation.is_empty() {
             return;
         }
-        match self
-            .params
-            .iter_mut()
-            .find(|(known, _)| known.eq_ignore_ascii_case(annotation))
-        {
+        match self.params.iter_mut().find(|(known, _)| known.eq_ignore_ascii_case(annotation)) {
             Some((_, field)) => field.add(value),
-            None => self
-                .params
-                .push((annotation, Field::Value(value.trim_ascii()))),
+            None => self.params.push((annotation, Field::Value(value.trim_ascii()))),
         }
     }
 }

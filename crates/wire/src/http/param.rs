@@ -56,9 +56,7 @@ impl ParamHeader {
     pub fn of_schema(schema: &str) -> Result<Vec<ParamHeader>, AnnotationError> {
         // Nearly all tools have none, and looking for the word is quicker than building the tree. An escaped spelling of
         // it starts with a backslash.
-        if memchr::memmem::find(schema.as_bytes(), ANNOTATION.as_bytes()).is_none()
-            && !schema.contains('\\')
-        {
+        if memchr::memmem::find(schema.as_bytes(), ANNOTATION.as_bytes()).is_none() && !schema.contains('\\') {
             return Ok(Vec::new());
         }
         let Ok(Value::Object(root)) = serde_json::from_str(schema) else {
@@ -80,9 +78,7 @@ impl ParamHeader {
         match value {
             Value::String(text) => Some(text.clone()),
             Value::Bool(flag) => Some(flag.to_string()),
-            Value::Number(number) => {
-                integer(&number.to_string()).map(|integer| integer.to_string())
-            }
+            Value::Number(number) => integer(&number.to_string()).map(|integer| integer.to_string()),
             Value::Null | Value::Array(_) | Value::Object(_) => None,
         }
     }
@@ -90,9 +86,7 @@ impl ParamHeader {
     /// Whether a decoded header says the same as the body: integers by value, all else by text.
     #[must_use]
     pub fn agrees(&self, header: &str, body: &str) -> bool {
-        header == body
-            || (self.kind == ParamKind::Integer
-                && integer(header).is_some_and(|n| Some(n) == integer(body)))
+        header == body || (self.kind == ParamKind::Integer && integer(header).is_some_and(|n| Some(n) == integer(body)))
     }
 }
 
@@ -150,17 +144,10 @@ fn annotated(
     if path.is_empty() {
         return Err(AnnotationError::Unreachable(name.clone()));
     }
-    if found
-        .iter()
-        .any(|other| other.name.eq_ignore_ascii_case(name))
-    {
+    if found.iter().any(|other| other.name.eq_ignore_ascii_case(name)) {
         return Err(AnnotationError::Duplicate(name.clone()));
     }
-    found.push(ParamHeader {
-        name: name.clone(),
-        path: path.to_vec(),
-        kind,
-    });
+    found.push(ParamHeader { name: name.clone(), path: path.to_vec(), kind });
     Ok(())
 }
 

@@ -96,9 +96,9 @@ impl Rejection {
         match self {
             Rejection::Unreadable(error) => error.code(),
             Rejection::InvalidParams(_) => code::INVALID_PARAMS,
-            Rejection::HeaderMissing(_)
-            | Rejection::HeaderMalformed(_)
-            | Rejection::HeaderMismatch(_) => code::HEADER_MISMATCH,
+            Rejection::HeaderMissing(_) | Rejection::HeaderMalformed(_) | Rejection::HeaderMismatch(_) => {
+                code::HEADER_MISMATCH
+            }
             Rejection::UnsupportedVersion { .. } => code::UNSUPPORTED_PROTOCOL_VERSION,
             Rejection::MissingCapability { .. } => code::MISSING_CLIENT_CAPABILITY,
             Rejection::UnknownMethod => code::METHOD_NOT_FOUND,
@@ -110,13 +110,10 @@ impl Rejection {
     #[must_use]
     pub fn data(&self) -> Option<Value> {
         match self {
-            Rejection::UnsupportedVersion {
-                requested,
-                supported,
-            } => Some(json!({"requested": requested, "supported": supported})),
-            Rejection::MissingCapability { required } => {
-                Some(json!({"requiredCapabilities": required}))
+            Rejection::UnsupportedVersion { requested, supported } => {
+                Some(json!({"requested": requested, "supported": supported}))
             }
+            Rejection::MissingCapability { required } => Some(json!({"requiredCapabilities": required})),
             _ => None,
         }
     }

@@ -22,9 +22,7 @@ impl SessionId {
     /// # Errors
     /// When it is empty, too long, or has another byte than visible ASCII.
     pub fn from_bytes(value: &[u8]) -> Result<Self, InvalidSessionId> {
-        std::str::from_utf8(value)
-            .map_err(|_| InvalidSessionId)?
-            .parse()
+        std::str::from_utf8(value).map_err(|_| InvalidSessionId)?.parse()
     }
 
     /// The id itself.
@@ -38,13 +36,8 @@ impl FromStr for SessionId {
     type Err = InvalidSessionId;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let fits = (1..=MAX_LENGTH).contains(&text.len())
-            && text.bytes().all(|byte| byte.is_ascii_graphic());
-        if fits {
-            Ok(SessionId(text.to_owned()))
-        } else {
-            Err(InvalidSessionId)
-        }
+        let fits = (1..=MAX_LENGTH).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+        if fits { Ok(SessionId(text.to_owned())) } else { Err(InvalidSessionId) }
     }
 }
 

@@ -14,8 +14,7 @@ pub fn encode_value(text: &str) -> Cow<'_, str> {
     if is_plain(text) {
         return Cow::Borrowed(text);
     }
-    let mut encoded =
-        String::with_capacity(PREFIX.len() + text.len().div_ceil(3) * 4 + SUFFIX.len());
+    let mut encoded = String::with_capacity(PREFIX.len() + text.len().div_ceil(3) * 4 + SUFFIX.len());
     encoded.push_str(PREFIX);
     STANDARD.encode_string(text, &mut encoded);
     encoded.push_str(SUFFIX);
@@ -28,23 +27,15 @@ pub fn encode_value(text: &str) -> Cow<'_, str> {
 /// [`ValueError`]; the answer to it is [`super::Rejection::HeaderMalformed`].
 pub fn decode_value(value: &[u8]) -> Result<Cow<'_, str>, ValueError> {
     // Tab and space are allowed inside (RFC 9110 §5.5); nothing else outside of visible ASCII is.
-    if !value
-        .iter()
-        .all(|&byte| byte.is_ascii_graphic() || matches!(byte, b' ' | b'\t'))
-    {
+    if !value.iter().all(|&byte| byte.is_ascii_graphic() || matches!(byte, b' ' | b'\t')) {
         return Err(ValueError::Characters);
     }
     let text = std::str::from_utf8(value).map_err(|_| ValueError::Characters)?;
-    match text
-        .strip_prefix(PREFIX)
-        .and_then(|rest| rest.strip_suffix(SUFFIX))
-    {
+    match text.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX)) {
         None => Ok(Cow::Borrowed(text)),
         Some(encoded) => {
             let bytes = STANDARD.decode(encoded).map_err(|_| ValueError::Base64)?;
-            String::from_utf8(bytes)
-                .map(Cow::Owned)
-                .map_err(|_| ValueError::Utf8)
+            String::from_utf8(bytes).map(Cow::Owned).map_err(|_| ValueError::Utf8)
         }
     }
 }
@@ -66,9 +57,5 @@ pub enum ValueError {
 fn is_plain(text: &str) -> bool {
     let edges_are_plain = !text.starts_with(' ') && !text.ends_with(' ');
     let looks_encoded = text.starts_with(PREFIX) && text.ends_with(SUFFIX);
-    edges_are_plain
-        && !looks_encoded
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_graphic() || byte == b' ')
+    edges_are_plain && !looks_encoded && text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')
 }

@@ -113,8 +113,7 @@ impl Serialize for Id<'_> {
             Id::Integer(value) => serializer.serialize_i64(*value),
             Id::String(text) => serializer.serialize_str(text),
             Id::Number(token) => {
-                let raw: &RawValue =
-                    serde_json::from_str(token).map_err(serde::ser::Error::custom)?;
+                let raw: &RawValue = serde_json::from_str(token).map_err(serde::ser::Error::custom)?;
                 raw.serialize(serializer)
             }
         }

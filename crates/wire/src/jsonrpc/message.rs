@@ -95,12 +95,7 @@ impl<'a> Request<'a> {
     /// A request with nothing unknown in it.
     #[must_use]
     pub fn new(id: Id<'a>, method: impl Into<Cow<'a, str>>, params: Option<&'a RawValue>) -> Self {
-        Self {
-            id,
-            method: method.into(),
-            params,
-            extra: Vec::new(),
-        }
+        Self { id, method: method.into(), params, extra: Vec::new() }
     }
 }
 
@@ -119,11 +114,7 @@ impl<'a> Notification<'a> {
     /// A notification with nothing unknown in it.
     #[must_use]
     pub fn new(method: impl Into<Cow<'a, str>>, params: Option<&'a RawValue>) -> Self {
-        Self {
-            method: method.into(),
-            params,
-            extra: Vec::new(),
-        }
+        Self { method: method.into(), params, extra: Vec::new() }
     }
 }
 
@@ -142,21 +133,13 @@ impl<'a> Response<'a> {
     /// The answer `result` to `id`.
     #[must_use]
     pub fn result(id: Id<'a>, result: &'a RawValue) -> Self {
-        Self {
-            id: Some(id),
-            outcome: Outcome::Result(result),
-            extra: Vec::new(),
-        }
+        Self { id: Some(id), outcome: Outcome::Result(result), extra: Vec::new() }
     }
 
     /// The answer `error` to `id`, or to a message whose id could not be read.
     #[must_use]
     pub fn error(id: Option<Id<'a>>, error: ErrorObject<'a>) -> Self {
-        Self {
-            id,
-            outcome: Outcome::Error(error),
-            extra: Vec::new(),
-        }
+        Self { id, outcome: Outcome::Error(error), extra: Vec::new() }
     }
 }
 
@@ -186,11 +169,6 @@ impl<'a> ErrorObject<'a> {
     /// An error without data.
     #[must_use]
     pub fn new(code: i64, message: impl Into<Cow<'a, str>>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-            data: None,
-            extra: Vec::new(),
-        }
+        Self { code, message: message.into(), data: None, extra: Vec::new() }
     }
 }

@@ -26,8 +26,6 @@ mod write;
 
 pub use error::{ParseError, code};
 pub use id::Id;
-pub use message::{
-    ErrorObject, Members, Message, Notification, Outcome, Payload, Request, Response,
-};
+pub use message::{ErrorObject, Members, Message, Notification, Outcome, Payload, Request, Response};
 pub use read::DEFAULT_BATCH_LIMIT;
 pub use write::{write_error, write_notification, write_request, write_result};

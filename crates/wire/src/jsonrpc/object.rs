@@ -50,11 +50,7 @@ impl<'a, const N: usize> Visitor<'a> for ObjectVisitor<N> {
     }
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut object = Object {
-            known: [None; N],
-            duplicate: None,
-            extra: Vec::new(),
-        };
+        let mut object = Object { known: [None; N], duplicate: None, extra: Vec::new() };
         while let Some(key) = map.next_key_seed(KeySeed { names: self.names })? {
             let value = map.next_value()?;
             match key {
@@ -98,15 +94,11 @@ impl<'a> Visitor<'a> for KeySeed {
     }
 
     fn visit_borrowed_str<E: Error>(self, name: &'a str) -> Result<Key<'a>, E> {
-        Ok(self
-            .position(name)
-            .map_or(Key::Other(Cow::Borrowed(name)), Key::Known))
+        Ok(self.position(name).map_or(Key::Other(Cow::Borrowed(name)), Key::Known))
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<Key<'a>, E> {
-        Ok(self
-            .position(name)
-            .map_or_else(|| Key::Other(Cow::Owned(name.to_owned())), Key::Known))
+        Ok(self.position(name).map_or_else(|| Key::Other(Cow::Owned(name.to_owned())), Key::Known))
     }
 }
 

@@ -4,9 +4,7 @@ use serde_json::error::Category;
 use serde_json::value::RawValue;
 
 use super::object::{Object, array, object};
-use super::{
-    ErrorObject, Id, Message, Notification, Outcome, ParseError, Payload, Request, Response, token,
-};
+use super::{ErrorObject, Id, Message, Notification, Outcome, ParseError, Payload, Request, Response, token};
 
 /// How many messages of one batch [`Payload::parse`] takes. No known client sends more than a handful; the limit bounds
 /// what one POST can make a server do.
@@ -27,11 +25,7 @@ impl<'a> Payload<'a> {
     /// See [`ParseError`].
     pub fn parse_with_limit(text: &'a [u8], batch_limit: usize) -> Result<Self, ParseError> {
         let text = utf8(text)?;
-        if is_array(text) {
-            batch(text, batch_limit).map(Payload::Batch)
-        } else {
-            message(text).map(Payload::Single)
-        }
+        if is_array(text) { batch(text, batch_limit).map(Payload::Batch) } else { message(text).map(Payload::Single) }
     }
 }
 
@@ -46,51 +40,33 @@ impl<'a> Message<'a> {
 }
 
 fn utf8(text: &[u8]) -> Result<&str, ParseError> {
-    std::str::from_utf8(text).map_err(|error| ParseError::NotUtf8 {
-        at: error.valid_up_to(),
-    })
+    std::str::from_utf8(text).map_err(|error| ParseError::NotUtf8 { at: error.valid_up_to() })
 }
 
 fn is_array(text: &str) -> bool {
-    text.trim_start_matches([' ', '\t', '\r', '\n'])
-        .starts_with('[')
+    text.trim_start_matches([' ', '\t', '\r', '\n']).starts_with('[')
 }
 
 fn batch(text: &str, limit: usize) -> Result<Vec<Message<'_>>, ParseError> {
-    let members = array(text, limit)
-        .map_err(from_json)?
-        .ok_or(ParseError::BatchTooLong { limit })?;
+    let members = array(text, limit).map_err(from_json)?.ok_or(ParseError::BatchTooLong { limit })?;
     if members.is_empty() {
         return Err(ParseError::EmptyBatch);
     }
     let numbered = members.into_iter().enumerate();
     numbered
-        .map(|(index, raw)| {
-            message(raw.get()).map_err(|error| ParseError::Member {
-                index,
-                error: Box::new(error),
-            })
-        })
+        .map(|(index, raw)| message(raw.get()).map_err(|error| ParseError::Member { index, error: Box::new(error) }))
         .collect()
 }
 
 const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
 fn message(text: &str) -> Result<Message<'_>, ParseError> {
-    let Object {
-        known,
-        duplicate,
-        extra,
-    } = object(text, &MEMBERS).map_err(from_json)?;
+    let Object { known, duplicate, extra } = object(text, &MEMBERS).map_err(from_json)?;
     if let Some(name) = duplicate {
         return Err(ParseError::DuplicateMember(name));
     }
     let [jsonrpc, id, method, params, result, error] = known;
-    if jsonrpc
-        .and_then(|version| token::string(version.get()))
-        .as_deref()
-        != Some("2.0")
-    {
+    if jsonrpc.and_then(|version| token::string(version.get())).as_deref() != Some("2.0") {
         return Err(ParseError::NotVersion2);
     }
     let error = error.filter(|error| error.get() != "null");
@@ -101,32 +77,14 @@ fn message(text: &str) -> Result<Message<'_>, ParseError> {
             match id {
                 Some(id) => {
                     let id = non_null(id)?.ok_or(ParseError::NullId)?;
-                    Ok(Message::Request(Request {
-                        id,
-                        method,
-                        params,
-                        extra,
-                    }))
+                    Ok(Message::Request(Request { id, method, params, extra }))
                 }
-                None => Ok(Message::Notification(Notification {
-                    method,
-                    params,
-                    extra,
-                })),
+                None => Ok(Message::Notification(Notification { method, params, extra })),
             }
         }
         (None, Some(result), None) => {
-            let id = Some(
-                id.map(non_null)
-                    .transpose()?
-                    .flatten()
-                    .ok_or(ParseError::ResultWithoutId)?,
-            );
-            Ok(Message::Response(Response {
-                id,
-                outcome: Outcome::Result(result),
-                extra,
-            }))
+            let id = Some(id.map(non_null).transpose()?.flatten().ok_or(ParseError::ResultWithoutId)?);
+            Ok(Message::Response(Response { id, outcome: Outcome::Result(result), extra }))
         }
         (None, None, Some(error)) => {
             let id = id.map(non_null).transpose()?.flatten();
@@ -157,33 +115,19 @@ fn structured(params: Option<&RawValue>) -> Result<Option<&RawValue>, ParseError
 }
 
 fn error_object(text: &str) -> Result<ErrorObject<'_>, ParseError> {
-    let Object {
-        known: [code, message, data],
-        duplicate,
-        extra,
-    } = object(text, &["code", "message", "data"]).map_err(|_| ParseError::BadError)?;
+    let Object { known: [code, message, data], duplicate, extra } =
+        object(text, &["code", "message", "data"]).map_err(|_| ParseError::BadError)?;
     if let Some(name) = duplicate {
         return Err(ParseError::DuplicateMember(name));
     }
-    let code = code
-        .and_then(|code| code.get().parse().ok())
-        .ok_or(ParseError::BadError)?;
-    let message = message
-        .and_then(|message| token::string(message.get()))
-        .ok_or(ParseError::BadError)?;
-    Ok(ErrorObject {
-        code,
-        message,
-        data,
-        extra,
-    })
+    let code = code.and_then(|code| code.get().parse().ok()).ok_or(ParseError::BadError)?;
+    let message = message.and_then(|message| token::string(message.get())).ok_or(ParseError::BadError)?;
+    Ok(ErrorObject { code, message, data, extra })
 }
 
 fn from_json(error: serde_json::Error) -> ParseError {
     match error.classify() {
         Category::Data => ParseError::NotAnObject,
-        Category::Syntax | Category::Eof | Category::Io => ParseError::NotJson {
-            reason: error.to_string(),
-        },
+        Category::Syntax | Category::Eof | Category::Io => ParseError::NotJson { reason: error.to_string() },
     }
 }

@@ -16,10 +16,7 @@ pub(crate) fn string(token: &str) -> Option<Cow<'_, str>> {
 pub(crate) fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     let mut rest = text.as_bytes();
-    while let Some(at) = rest
-        .iter()
-        .position(|&byte| byte < 0x20 || byte == b'"' || byte == b'\\')
-    {
+    while let Some(at) = rest.iter().position(|&byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
         out.extend_from_slice(&rest[..at]);
         write_escape(rest[at], out);
         rest = &rest[at + 1..];

@@ -13,11 +13,7 @@ use super::{ErrorObject, Id, Members, Message, Notification, Outcome, Payload, R
 ///
 /// # Errors
 /// When `result` can't be written as JSON (our misuse: a map whose keys are no strings). `out` is then as it was.
-pub fn write_result(
-    out: &mut Vec<u8>,
-    id: &Id<'_>,
-    result: &impl Serialize,
-) -> serde_json::Result<()> {
+pub fn write_result(out: &mut Vec<u8>, id: &Id<'_>, result: &impl Serialize) -> serde_json::Result<()> {
     attempt(out, |out| {
         write_head(Some(id), out);
         out.extend_from_slice(b",\"result\":");
@@ -69,11 +65,7 @@ pub fn write_request(
 ///
 /// # Errors
 /// When `params` can't be written as JSON. `out` is then as it was.
-pub fn write_notification(
-    out: &mut Vec<u8>,
-    method: &str,
-    params: Option<&impl Serialize>,
-) -> serde_json::Result<()> {
+pub fn write_notification(out: &mut Vec<u8>, method: &str, params: Option<&impl Serialize>) -> serde_json::Result<()> {
     attempt(out, |out| {
         out.extend_from_slice(VERSION);
         write_method(method, out);
@@ -82,10 +74,7 @@ pub fn write_notification(
 }
 
 /// Writes a whole message, closing brace included, or nothing.
-fn attempt(
-    out: &mut Vec<u8>,
-    write: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>,
-) -> serde_json::Result<()> {
+fn attempt(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>) -> serde_json::Result<()> {
     let before = out.len();
     let written = write(out);
     match written {

@@ -34,18 +34,14 @@ impl ClientCapabilities {
     /// Whether the client declared the extension of this name.
     #[must_use]
     pub fn has_extension(&self, name: &str) -> bool {
-        self.extensions
-            .as_ref()
-            .is_some_and(|extensions| extensions.contains_key(name))
+        self.extensions.as_ref().is_some_and(|extensions| extensions.contains_key(name))
     }
 
     /// Whether the client shows forms. One that declares elicitation without saying which is taken to (2025-11-25,
     /// client/elicitation, "Capabilities").
     #[must_use]
     pub fn elicits_forms(&self) -> bool {
-        self.elicitation
-            .as_ref()
-            .is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
+        self.elicitation.as_ref().is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
     }
 }
 

@@ -33,10 +33,7 @@ impl ContentBlock {
     /// A block of text.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
-        ContentBlock::Text(TextContent {
-            text: text.into(),
-            ..TextContent::default()
-        })
+        ContentBlock::Text(TextContent { text: text.into(), ..TextContent::default() })
     }
 }
 

@@ -33,11 +33,7 @@ impl Implementation {
     /// A name and a version.
     #[must_use]
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            version: version.into(),
-            ..Self::default()
-        }
+        Self { name: name.into(), version: version.into(), ..Self::default() }
     }
 }
 

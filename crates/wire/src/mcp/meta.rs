@@ -56,26 +56,13 @@ pub struct RequestMeta<'a> {
     )]
     pub client_capabilities: Option<&'a RawValue>,
     /// Who asks: [`super::Implementation`].
-    #[serde(
-        rename = "io.modelcontextprotocol/clientInfo",
-        borrow,
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "io.modelcontextprotocol/clientInfo", borrow, default, skip_serializing_if = "Option::is_none")]
     pub client_info: Option<&'a RawValue>,
     /// From which level on log messages are wanted.
-    #[serde(
-        rename = "io.modelcontextprotocol/logLevel",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "io.modelcontextprotocol/logLevel", default, skip_serializing_if = "Option::is_none")]
     pub log_level: Option<LoggingLevel>,
     /// What progress notifications will carry.
-    #[serde(
-        rename = "progressToken",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "progressToken", default, skip_serializing_if = "Option::is_none")]
     pub progress_token: Option<Id<'static>>,
     /// W3C Trace Context.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]

@@ -169,10 +169,7 @@ impl Method {
     /// Whether its result may be `input_required` in 2026-07-28 (basic/patterns/mrtr).
     #[must_use]
     pub const fn may_require_input(self) -> bool {
-        matches!(
-            self,
-            Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead
-        )
+        matches!(self, Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead)
     }
 }
 

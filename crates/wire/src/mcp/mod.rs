@@ -32,15 +32,12 @@ mod tools;
 
 pub use caching::CacheScope;
 pub use capabilities::{
-    ClientCapabilities, ElicitationCapability, ListChanged, ResourcesCapability,
-    SamplingCapability, ServerCapabilities,
+    ClientCapabilities, ElicitationCapability, ListChanged, ResourcesCapability, SamplingCapability, ServerCapabilities,
 };
-pub use completion::{
-    CompleteContext, CompleteParams, CompleteResult, Completion, CompletionArgument, CompletionRef,
-};
+pub use completion::{CompleteContext, CompleteParams, CompleteResult, Completion, CompletionArgument, CompletionRef};
 pub use content::{
-    Annotations, ContentBlock, EmbeddedResource, MediaContent, ResourceContents, Role, TextContent,
-    ToolResultContent, ToolUseContent,
+    Annotations, ContentBlock, EmbeddedResource, MediaContent, ResourceContents, Role, TextContent, ToolResultContent,
+    ToolUseContent,
 };
 pub use elicitation::{ElicitAction, ElicitParams, ElicitResult, ElicitationCompleteParams};
 pub use input::{InputRequest, InputRequests, InputRequiredResult, InputResponses};
@@ -51,24 +48,17 @@ pub use meta::{RequestMeta, key};
 pub use method::{Method, Sender};
 pub use outline::ParamsOutline;
 pub use progress::{CancelledParams, ProgressParams};
-pub use prompts::{
-    GetPromptParams, GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage,
-};
+pub use prompts::{GetPromptParams, GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage};
 pub use resources::{
-    ListResourceTemplatesResult, ListResourcesResult, ReadResourceParams, ReadResourceResult,
-    Resource, ResourceTemplate, ResourceUriParams,
+    ListResourceTemplatesResult, ListResourcesResult, ReadResourceParams, ReadResourceResult, Resource,
+    ResourceTemplate, ResourceUriParams,
 };
 pub use result::{EmptyResult, ListParams, ResultType};
 pub use roots::{ListRootsResult, Root};
-pub use sampling::{
-    CreateMessageParams, CreateMessageResult, ModelHint, ModelPreferences, OneOrMany,
-    SamplingMessage,
-};
+pub use sampling::{CreateMessageParams, CreateMessageResult, ModelHint, ModelPreferences, OneOrMany, SamplingMessage};
 pub use subscriptions::{SubscriptionFilter, SubscriptionParams};
 pub use tasks::{ListTasksResult, Task, TaskIdParams, TaskMetadata, TaskStatus, UpdateTaskParams};
-pub use tools::{
-    CallToolParams, CallToolResult, ListToolsResult, Tool, ToolAnnotations, ToolExecution,
-};
+pub use tools::{CallToolParams, CallToolResult, ListToolsResult, Tool, ToolAnnotations, ToolExecution};
 
 /// Members that are unknown here, or an object whose members the specification leaves open.
 pub type Extra = serde_json::Map<String, serde_json::Value>;

@@ -94,12 +94,7 @@ pub struct GetPromptParams<'a> {
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<Cow<'a, str>>,
     /// What the request says about itself.
-    #[serde(
-        rename = "_meta",
-        borrow,
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "_meta", borrow, default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<RequestMeta<'a>>,
     /// Unknown members.
     #[serde(flatten)]

@@ -4,9 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Annotations, CacheScope, Extra, Icon, InputResponses, RequestMeta, ResourceContents, ResultType,
-};
+use super::{Annotations, CacheScope, Extra, Icon, InputResponses, RequestMeta, ResourceContents, ResultType};
 
 /// A resource, as a list or a link tells it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -139,12 +137,7 @@ pub struct ReadResourceParams<'a> {
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<Cow<'a, str>>,
     /// What the request says about itself.
-    #[serde(
-        rename = "_meta",
-        borrow,
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "_meta", borrow, default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<RequestMeta<'a>>,
     /// Unknown members.
     #[serde(flatten)]

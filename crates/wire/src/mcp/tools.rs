@@ -5,10 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{
-    CacheScope, ContentBlock, Extra, Icon, InputResponses, Json, RequestMeta, ResultType,
-    TaskMetadata,
-};
+use super::{CacheScope, ContentBlock, Extra, Icon, InputResponses, Json, RequestMeta, ResultType, TaskMetadata};
 
 /// A tool, as a list tells it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -126,12 +123,7 @@ pub struct CallToolParams<'a> {
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<Cow<'a, str>>,
     /// What the request says about itself.
-    #[serde(
-        rename = "_meta",
-        borrow,
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "_meta", borrow, default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<RequestMeta<'a>>,
     /// Unknown members.
     #[serde(flatten)]
@@ -166,18 +158,12 @@ impl CallToolResult {
     /// One block of text.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
-        Self {
-            content: vec![ContentBlock::text(text)],
-            ..Self::default()
-        }
+        Self { content: vec![ContentBlock::text(text)], ..Self::default() }
     }
 
     /// A tool's failure, told to the model.
     #[must_use]
     pub fn error(text: impl Into<String>) -> Self {
-        Self {
-            is_error: Some(true),
-            ..Self::text(text)
-        }
+        Self { is_error: Some(true), ..Self::text(text) }
     }
 }

@@ -237,11 +237,7 @@ impl Decoder {
     }
 
     fn dispatch(&mut self) {
-        let Block {
-            fields,
-            has_data,
-            bytes,
-        } = std::mem::take(&mut self.block);
+        let Block { fields, has_data, bytes } = std::mem::take(&mut self.block);
         if bytes == 0 {
             return;
         }
@@ -250,10 +246,7 @@ impl Decoder {
         }
         let bytes = bytes + 1;
         self.items.push_back(if has_data {
-            Item::Event {
-                event: fields,
-                bytes,
-            }
+            Item::Event { event: fields, bytes }
         } else {
             Item::Silent { fields, bytes }
         });

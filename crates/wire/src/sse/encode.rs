@@ -63,11 +63,7 @@ fn field(name: &str, value: &[u8], out: &mut Vec<u8>) {
 fn data(mut value: &[u8], out: &mut Vec<u8>) {
     while let Some(at) = memchr::memchr2(b'\n', b'\r', value) {
         field("data", &value[..at], out);
-        let ending = if value[at..].starts_with(b"\r\n") {
-            2
-        } else {
-            1
-        };
+        let ending = if value[at..].starts_with(b"\r\n") { 2 } else { 1 };
         value = &value[at + ending..];
     }
     field("data", value, out);

@@ -29,10 +29,7 @@ impl Event {
     /// An event with data and nothing else.
     #[must_use]
     pub fn data(data: impl Into<String>) -> Self {
-        Self {
-            data: data.into(),
-            ..Self::default()
-        }
+        Self { data: data.into(), ..Self::default() }
     }
 
     /// The type as a browser would tell it.

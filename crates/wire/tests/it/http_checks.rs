@@ -1,7 +1,6 @@
 use mcpace_wire::Revision;
 use mcpace_wire::http::{
-    Era, Outgoing, ParamHeader, Rejection, RequestHeaders, SessionId, check_legacy, check_modern,
-    client_headers,
+    Era, Outgoing, ParamHeader, Rejection, RequestHeaders, SessionId, check_legacy, check_modern, client_headers,
 };
 use mcpace_wire::jsonrpc::{Id, Message, ParseError};
 use mcpace_wire::mcp::ParamsOutline;
@@ -14,21 +13,14 @@ fn call() -> String {
     )
 }
 
-const GOOD: [(&str, &str); 3] = [
-    ("MCP-Protocol-Version", "2026-07-28"),
-    ("Mcp-Method", "tools/call"),
-    ("mcp-name", "greet"),
-];
+const GOOD: [(&str, &str); 3] =
+    [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "tools/call"), ("mcp-name", "greet")];
 
 fn headers<'a>(pairs: &[(&'a str, &'a str)]) -> RequestHeaders<'a> {
     RequestHeaders::of(pairs.iter().map(|(name, value)| (*name, value.as_bytes())))
 }
 
-fn modern(
-    body: &str,
-    pairs: &[(&str, &str)],
-    supported: &[Revision],
-) -> Result<Revision, Rejection> {
+fn modern(body: &str, pairs: &[(&str, &str)], supported: &[Revision]) -> Result<Revision, Rejection> {
     let message = Message::parse(body.as_bytes()).unwrap();
     let outline = ParamsOutline::parse(message.params()).unwrap();
     check_modern(&headers(pairs), &message, &outline, supported)
@@ -36,38 +28,20 @@ fn modern(
 
 fn era(body: &str, pairs: &[(&str, &str)]) -> Era {
     let message = Message::parse(body.as_bytes()).unwrap();
-    Era::of(
-        &headers(pairs),
-        &ParamsOutline::parse(message.params()).unwrap(),
-    )
+    Era::of(&headers(pairs), &ParamsOutline::parse(message.params()).unwrap())
 }
 
 #[test]
 fn the_era_is_in_the_body_first() {
     let bare = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
     assert_eq!(era(&call(), &[]), Era::Modern);
-    assert_eq!(
-        era(&call().replace("2026-07-28", "1900-01-01"), &[]),
-        Era::Modern
-    );
-    assert_eq!(
-        era(&call().replace("2026-07-28", "2025-11-25"), &GOOD),
-        Era::Legacy
-    );
+    assert_eq!(era(&call().replace("2026-07-28", "1900-01-01"), &[]), Era::Modern);
+    assert_eq!(era(&call().replace("2026-07-28", "2025-11-25"), &GOOD), Era::Legacy);
     assert_eq!(era(bare, &[]), Era::Legacy);
-    assert_eq!(
-        era(bare, &[("mcp-protocol-version", "2025-06-18")]),
-        Era::Legacy
-    );
-    assert_eq!(
-        era(bare, &[("mcp-protocol-version", "2026-07-28")]),
-        Era::Modern
-    );
+    assert_eq!(era(bare, &[("mcp-protocol-version", "2025-06-18")]), Era::Legacy);
+    assert_eq!(era(bare, &[("mcp-protocol-version", "2026-07-28")]), Era::Modern);
     assert_eq!(era(bare, &[("mcp-protocol-version", "junk")]), Era::Legacy);
-    assert_eq!(
-        (Era::of_error_code(-32020), Era::of_error_code(-32601)),
-        (Some(Era::Modern), None)
-    );
+    assert_eq!((Era::of_error_code(-32020), Era::of_error_code(-32601)), (Some(Era::Modern), None));
 }
 
 #[test]
@@ -91,16 +65,8 @@ fn a_modern_request_is_checked_in_the_order_of_the_protocol() {
         verdict(&call(), &[GOOD[0], ("mcp-method", "Tools/call")], &[]),
         verdict(&call(), &GOOD[..2], &[]),
         verdict(&call(), &[GOOD[0], GOOD[1], GOOD[2], GOOD[2]], &[]),
-        verdict(
-            &call(),
-            &[GOOD[0], GOOD[1], ("mcp-name", "=?base64?!?=")],
-            &[],
-        ),
-        verdict(
-            &old,
-            &[("mcp-protocol-version", "2027-01-01"), GOOD[1], GOOD[2]],
-            all,
-        ),
+        verdict(&call(), &[GOOD[0], GOOD[1], ("mcp-name", "=?base64?!?=")], &[]),
+        verdict(&old, &[("mcp-protocol-version", "2027-01-01"), GOOD[1], GOOD[2]], all),
         verdict(&call(), &GOOD, &[Revision::V2025_11_25]),
     ];
     insta::assert_debug_snapshot!(steps.map(|(status, code, text)| format!("{status} {code} {text}")), @r#"
@@ -123,23 +89,11 @@ fn a_modern_request_is_checked_in_the_order_of_the_protocol() {
 #[test]
 fn a_modern_client_sends_no_responses_and_notifications_need_only_a_version() {
     let response = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
-    assert!(matches!(
-        modern(response, &GOOD, &Revision::ALL),
-        Err(Rejection::NotAllowed(_))
-    ));
+    assert!(matches!(modern(response, &GOOD, &Revision::ALL), Err(Rejection::NotAllowed(_))));
     let note = r#"{"jsonrpc":"2.0","method":"notifications/x"}"#;
-    assert_eq!(
-        modern(note, &GOOD[..1], &Revision::ALL),
-        Ok(Revision::V2026_07_28)
-    );
-    assert!(matches!(
-        modern(note, &GOOD[..2], &Revision::ALL),
-        Err(Rejection::HeaderMismatch(_))
-    ));
-    assert!(matches!(
-        modern(note, &[], &Revision::ALL),
-        Err(Rejection::HeaderMissing(_))
-    ));
+    assert_eq!(modern(note, &GOOD[..1], &Revision::ALL), Ok(Revision::V2026_07_28));
+    assert!(matches!(modern(note, &GOOD[..2], &Revision::ALL), Err(Rejection::HeaderMismatch(_))));
+    assert!(matches!(modern(note, &[], &Revision::ALL), Err(Rejection::HeaderMissing(_))));
 }
 
 #[test]
@@ -148,8 +102,7 @@ fn a_refusal_writes_its_body() {
     let id = Id::from(1_i64);
     let refused = modern(&call(), &GOOD, &[Revision::V2025_11_25]).unwrap_err();
     refused.write_body(Some(&id), &mut out);
-    let required =
-        serde_json::from_str(r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#).unwrap();
+    let required = serde_json::from_str(r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#).unwrap();
     out.push(b'\n');
     Rejection::MissingCapability { required }.write_body(Some(&id), &mut out);
     out.push(b'\n');
@@ -173,18 +126,10 @@ fn every_refusal_has_its_status_and_code() {
         (Rejection::UnsupportedMediaType, 415, -32600),
         (Rejection::BodyTooLarge { limit: 1 }, 413, -32600),
         (Rejection::InvalidVersionHeader, 400, -32600),
-        (
-            Rejection::Unreadable(ParseError::NotUtf8 { at: 0 }),
-            400,
-            -32700,
-        ),
+        (Rejection::Unreadable(ParseError::NotUtf8 { at: 0 }), 400, -32700),
     ];
     for (rejection, status, code) in cases {
-        assert_eq!(
-            (rejection.status(), rejection.code()),
-            (status, code),
-            "{rejection}"
-        );
+        assert_eq!((rejection.status(), rejection.code()), (status, code), "{rejection}");
     }
 }
 
@@ -196,18 +141,9 @@ fn a_legacy_request_tells_version_and_session() {
             .map(|(revision, id)| (revision, id.map(|id| id.as_str().to_owned())))
     };
     assert_eq!(check(&[], None), Ok((Revision::V2025_03_26, None)));
-    assert_eq!(
-        check(&[], Some(Revision::V2025_11_25)),
-        Ok((Revision::V2025_11_25, None))
-    );
-    let good = [
-        ("MCP-Protocol-Version", " 2025-06-18 "),
-        ("MCP-Session-Id", "a!~"),
-    ];
-    assert_eq!(
-        check(&good, None),
-        Ok((Revision::V2025_06_18, Some("a!~".to_owned())))
-    );
+    assert_eq!(check(&[], Some(Revision::V2025_11_25)), Ok((Revision::V2025_11_25, None)));
+    let good = [("MCP-Protocol-Version", " 2025-06-18 "), ("MCP-Session-Id", "a!~")];
+    assert_eq!(check(&good, None), Ok((Revision::V2025_06_18, Some("a!~".to_owned()))));
     for version in ["2026-07-28", "junk", "", "2025-06-1\u{e9}"] {
         assert_eq!(
             check(&[("mcp-protocol-version", version)], None),
@@ -216,54 +152,26 @@ fn a_legacy_request_tells_version_and_session() {
         );
     }
     for session in ["", "a b", "\u{e9}", "a\u{7f}"] {
-        assert_eq!(
-            check(&[("mcp-session-id", session)], None),
-            Err(Rejection::SessionMissing),
-            "{session}"
-        );
+        assert_eq!(check(&[("mcp-session-id", session)], None), Err(Rejection::SessionMissing), "{session}");
     }
-    assert_eq!(
-        check(&[good[1], good[1]], None),
-        Err(Rejection::SessionMissing)
-    );
+    assert_eq!(check(&[good[1], good[1]], None), Err(Rejection::SessionMissing));
     assert!("x".repeat(1025).parse::<SessionId>().is_err());
-    assert_eq!(
-        format!("{:?}", "secret".parse::<SessionId>().unwrap()),
-        "SessionId(6 characters)"
-    );
+    assert_eq!(format!("{:?}", "secret".parse::<SessionId>().unwrap()), "SessionId(6 characters)");
 }
 
 #[test]
 fn a_client_sends_what_its_revision_demands() {
-    let (call, schema) = (
-        call(),
-        r#"{"properties":{"who":{"type":"string","x-mcp-header":"Who"}}}"#,
-    );
+    let (call, schema) = (call(), r#"{"properties":{"who":{"type":"string","x-mcp-header":"Who"}}}"#);
     let annotations = ParamHeader::of_schema(schema).unwrap();
     let session: SessionId = "s".parse().unwrap();
     let mut sent = Vec::new();
-    for body in [
-        call.as_str(),
-        r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#,
-    ] {
+    for body in [call.as_str(), r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#] {
         let message = Message::parse(body.as_bytes()).unwrap();
         for revision in Revision::ALL {
-            let outgoing = Outgoing {
-                message: &message,
-                revision,
-                session: Some(&session),
-                annotations: &annotations,
-            };
+            let outgoing = Outgoing { message: &message, revision, session: Some(&session), annotations: &annotations };
             let headers = client_headers(outgoing).unwrap();
-            let own = headers[2..]
-                .iter()
-                .map(|(name, value)| format!("{name}: {value}"))
-                .collect::<Vec<_>>();
-            sent.push(format!(
-                "{} {revision} {}",
-                message.method().unwrap(),
-                own.join(", ")
-            ));
+            let own = headers[2..].iter().map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>();
+            sent.push(format!("{} {revision} {}", message.method().unwrap(), own.join(", ")));
         }
     }
     insta::assert_snapshot!(sent.join("\n"), @r"

@@ -1,6 +1,6 @@
 use mcpace_wire::http::{
-    Accept, AnnotationError, Challenge, ChallengeError, ParamHeader, ParamKind, Rejection,
-    RequestHeaders, ValueError, check_params, decode_value, encode_value,
+    Accept, AnnotationError, Challenge, ChallengeError, ParamHeader, ParamKind, Rejection, RequestHeaders, ValueError,
+    check_params, decode_value, encode_value,
 };
 use proptest::prelude::*;
 
@@ -69,104 +69,44 @@ fn annotations_are_found_by_properties_alone() {
     assert_eq!(
         found,
         [
-            ParamHeader {
-                name: "A".to_owned(),
-                path: path(&["a"]),
-                kind: ParamKind::String
-            },
-            ParamHeader {
-                name: "B-C".to_owned(),
-                path: path(&["b", "c"]),
-                kind: ParamKind::Integer
-            },
+            ParamHeader { name: "A".to_owned(), path: path(&["a"]), kind: ParamKind::String },
+            ParamHeader { name: "B-C".to_owned(), path: path(&["b", "c"]), kind: ParamKind::Integer },
         ]
     );
-    let error = |properties: &str| {
-        ParamHeader::of_schema(&format!(r#"{{"properties":{{{properties}}}}}"#)).unwrap_err()
-    };
+    let error =
+        |properties: &str| ParamHeader::of_schema(&format!(r#"{{"properties":{{{properties}}}}}"#)).unwrap_err();
     use AnnotationError as E;
-    assert!(matches!(
-        error(r#""a":{"type":"string","x-mcp-header":""}"#),
-        E::NotAToken(_)
-    ));
-    assert!(matches!(
-        error(r#""a":{"type":"string","x-mcp-header":"a b"}"#),
-        E::NotAToken(_)
-    ));
-    assert!(matches!(
-        error(r#""a":{"type":"string","x-mcp-header":7}"#),
-        E::NotAToken(_)
-    ));
-    assert!(matches!(
-        error(r#""a":{"type":"number","x-mcp-header":"A"}"#),
-        E::NotPrimitive(_)
-    ));
-    assert!(matches!(
-        error(r#""a":{"items":{"type":"string","x-mcp-header":"A"}}"#),
-        E::Unreachable(_)
-    ));
-    assert!(matches!(
-        error(r#""a":{"anyOf":[{"type":"string","x-mcp-\u0068eader":"A"}]}"#),
-        E::Unreachable(_)
-    ));
-    let twice =
-        r#""a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}"#;
+    assert!(matches!(error(r#""a":{"type":"string","x-mcp-header":""}"#), E::NotAToken(_)));
+    assert!(matches!(error(r#""a":{"type":"string","x-mcp-header":"a b"}"#), E::NotAToken(_)));
+    assert!(matches!(error(r#""a":{"type":"string","x-mcp-header":7}"#), E::NotAToken(_)));
+    assert!(matches!(error(r#""a":{"type":"number","x-mcp-header":"A"}"#), E::NotPrimitive(_)));
+    assert!(matches!(error(r#""a":{"items":{"type":"string","x-mcp-header":"A"}}"#), E::Unreachable(_)));
+    assert!(matches!(error(r#""a":{"anyOf":[{"type":"string","x-mcp-\u0068eader":"A"}]}"#), E::Unreachable(_)));
+    let twice = r#""a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}"#;
     assert!(matches!(error(twice), E::Duplicate(_)));
     let root = r#"{"type":"string","x-mcp-header":"A"}"#;
-    assert!(matches!(
-        ParamHeader::of_schema(root),
-        Err(E::Unreachable(_))
-    ));
-    assert_eq!(
-        ParamHeader::of_schema(r#"["x-mcp-header"]"#),
-        Err(E::NoSchema)
-    );
+    assert!(matches!(ParamHeader::of_schema(root), Err(E::Unreachable(_))));
+    assert_eq!(ParamHeader::of_schema(r#"["x-mcp-header"]"#), Err(E::NoSchema));
 }
 
 #[test]
 fn argument_headers_must_say_what_the_arguments_say() {
-    let schema = r#"{"properties":{"s":{"type":"string","x-mcp-header":"S"},"n":{"type":"integer","x-mcp-header":"N"}}}"#;
+    let schema =
+        r#"{"properties":{"s":{"type":"string","x-mcp-header":"S"},"n":{"type":"integer","x-mcp-header":"N"}}}"#;
     let annotations = ParamHeader::of_schema(schema).unwrap();
     let check = |arguments: &str, pairs: &[(&str, &str)]| {
         let raw = serde_json::from_str(arguments).unwrap();
         check_params(&headers(pairs), &annotations, Some(raw))
     };
-    assert_eq!(
-        check(
-            r#"{"s":"é","n":42}"#,
-            &[("Mcp-Param-s", "=?base64?w6k=?="), ("mcp-param-N", "42.0")]
-        ),
-        Ok(())
-    );
+    assert_eq!(check(r#"{"s":"é","n":42}"#, &[("Mcp-Param-s", "=?base64?w6k=?="), ("mcp-param-N", "42.0")]), Ok(()));
     assert_eq!(check(r#"{"s":null}"#, &[]), Ok(()));
-    assert_eq!(
-        check(
-            r#"{"s":"4"}"#,
-            &[("mcp-param-s", "4"), ("mcp-param-other", "x")]
-        ),
-        Ok(())
-    );
-    assert!(matches!(
-        check(r#"{"s":"4"}"#, &[("mcp-param-s", "4.0")]),
-        Err(Rejection::HeaderMismatch(_))
-    ));
-    assert!(matches!(
-        check(r#"{"n":42}"#, &[]),
-        Err(Rejection::HeaderMissing(_))
-    ));
-    assert!(matches!(
-        check(r#"{"n":42}"#, &[("mcp-param-n", "43")]),
-        Err(Rejection::HeaderMismatch(_))
-    ));
-    assert!(matches!(
-        check(r"{}", &[("mcp-param-n", "43")]),
-        Err(Rejection::HeaderMismatch(_))
-    ));
+    assert_eq!(check(r#"{"s":"4"}"#, &[("mcp-param-s", "4"), ("mcp-param-other", "x")]), Ok(()));
+    assert!(matches!(check(r#"{"s":"4"}"#, &[("mcp-param-s", "4.0")]), Err(Rejection::HeaderMismatch(_))));
+    assert!(matches!(check(r#"{"n":42}"#, &[]), Err(Rejection::HeaderMissing(_))));
+    assert!(matches!(check(r#"{"n":42}"#, &[("mcp-param-n", "43")]), Err(Rejection::HeaderMismatch(_))));
+    assert!(matches!(check(r"{}", &[("mcp-param-n", "43")]), Err(Rejection::HeaderMismatch(_))));
     let twice = [("mcp-param-n", "42"), ("MCP-Param-N", "42")];
-    assert!(matches!(
-        check(r#"{"n":42}"#, &twice),
-        Err(Rejection::HeaderMalformed(_))
-    ));
+    assert!(matches!(check(r#"{"n":42}"#, &twice), Err(Rejection::HeaderMalformed(_))));
     // Past 2^53 nothing is mirrored.
     assert_eq!(check(r#"{"n":9007199254740993}"#, &[]), Ok(()));
 }
@@ -184,12 +124,7 @@ fn accept_is_read_by_the_most_specific_range() {
     assert_eq!(accept("text/event-stream;q=0, */*"), (true, false));
     assert_eq!(accept("*/*;q=0.000,application/json; q=0.1"), (true, false));
     assert_eq!(accept("application/jsonp,,;"), (false, false));
-    let both = headers(&[
-        ("accept", "application/json"),
-        ("Accept", "text/event-stream"),
-    ])
-    .accept
-    .unwrap();
+    let both = headers(&[("accept", "application/json"), ("Accept", "text/event-stream")]).accept.unwrap();
     assert!(both.json() && both.event_stream());
 }
 
@@ -200,49 +135,19 @@ fn challenges_are_read_as_servers_send_them() {
     assert_eq!(all.len(), 4);
     let bearer = &all[0];
     assert!(bearer.is_bearer());
-    assert_eq!(
-        (bearer.error(), bearer.resource_metadata()),
-        (Some("insufficient_scope"), Some("https://x/\"y\""))
-    );
+    assert_eq!((bearer.error(), bearer.resource_metadata()), (Some("insufficient_scope"), Some("https://x/\"y\"")));
     assert_eq!(bearer.scopes().collect::<Vec<_>>(), ["a", "b"]);
     assert_eq!(all[1].param("REALM"), Some("z"));
     assert_eq!(all[2].token68.as_deref(), Some("abc=="));
-    assert_eq!(
-        all[3],
-        Challenge {
-            scheme: "Digest".to_owned(),
-            ..Challenge::default()
-        }
-    );
+    assert_eq!(all[3], Challenge { scheme: "Digest".to_owned(), ..Challenge::default() });
     // Without commas between the parameters, and with one at the end.
     let loose = Challenge::parse_all("bearer a=1 b = \"2\",").unwrap();
-    assert_eq!(
-        (loose[0].param("a"), loose[0].param("b")),
-        (Some("1"), Some("2"))
-    );
+    assert_eq!((loose[0].param("a"), loose[0].param("b")), (Some("1"), Some("2")));
     assert_eq!(Challenge::parse_all(" , "), Ok(Vec::new()));
-    for bad in [
-        "=",
-        "Bearer a=\"x",
-        "Bearer a=\"x\", b=,",
-        "é",
-        "Bearer a=b;c",
-    ] {
-        assert!(
-            matches!(
-                Challenge::parse_all(bad),
-                Err(ChallengeError::Malformed { .. })
-            ),
-            "{bad}"
-        );
+    for bad in ["=", "Bearer a=\"x", "Bearer a=\"x\", b=,", "é", "Bearer a=b;c"] {
+        assert!(matches!(Challenge::parse_all(bad), Err(ChallengeError::Malformed { .. })), "{bad}");
     }
-    assert_eq!(
-        Challenge::parse_all(&"a".repeat(20_000)),
-        Err(ChallengeError::TooLong)
-    );
-    let written = Challenge::bearer()
-        .with("scope", "a\r\nb")
-        .with("no name", "x")
-        .with("q", "\\\"");
+    assert_eq!(Challenge::parse_all(&"a".repeat(20_000)), Err(ChallengeError::TooLong));
+    let written = Challenge::bearer().with("scope", "a\r\nb").with("no name", "x").with("q", "\\\"");
     assert_eq!(written.to_string(), r#"Bearer scope="a  b", q="\\\"""#);
 }

@@ -1,6 +1,5 @@
 use mcpace_wire::jsonrpc::{
-    Id, Message, Outcome, ParseError, Payload, code, write_error, write_notification,
-    write_request, write_result,
+    Id, Message, Outcome, ParseError, Payload, code, write_error, write_notification, write_request, write_result,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -22,14 +21,9 @@ fn error(text: &str) -> ParseError {
 #[test]
 fn a_request_borrows_its_parts() {
     let text = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{ "a" : [1] }}"#;
-    let Message::Request(request) = single(text) else {
-        panic!()
-    };
+    let Message::Request(request) = single(text) else { panic!() };
     assert_eq!(request.id, Id::Integer(7));
-    assert!(matches!(
-        request.method,
-        std::borrow::Cow::Borrowed("tools/call")
-    ));
+    assert!(matches!(request.method, std::borrow::Cow::Borrowed("tools/call")));
     let params = request.params.unwrap().get();
     assert_eq!(params, r#"{ "a" : [1] }"#);
     assert!(text.as_bytes().as_ptr_range().contains(&params.as_ptr()));
@@ -46,34 +40,17 @@ fn unknown_members_are_kept_in_order_and_written_again() {
 
 #[test]
 fn ids_keep_their_token() {
-    for token in [
-        "0",
-        "-1",
-        "9223372036854775807",
-        "9223372036854775808",
-        "1.0",
-        "-0",
-        "1e3",
-        r#""a\"b""#,
-        r#""""#,
-    ] {
+    for token in ["0", "-1", "9223372036854775807", "9223372036854775808", "1.0", "-0", "1e3", r#""a\"b""#, r#""""#] {
         let text = format!(r#"{{"jsonrpc":"2.0","id":{token},"method":"m"}}"#);
         let message = single(&text);
         assert_eq!(message.id().unwrap().to_string(), token);
         assert_eq!(String::from_utf8(message.to_vec()).unwrap(), text);
         assert_eq!(serde_json::to_string(message.id().unwrap()).unwrap(), token);
-        assert_eq!(
-            serde_json::from_str::<Id<'_>>(token).unwrap(),
-            *message.id().unwrap()
-        );
+        assert_eq!(serde_json::from_str::<Id<'_>>(token).unwrap(), *message.id().unwrap());
     }
     assert_eq!(Id::from(u64::MAX).to_string(), u64::MAX.to_string());
     assert_ne!(Id::from(1_i64), Id::from("1"));
-    let escaped = single(r#"{"jsonrpc":"2.0","id":"\u0061","method":"m"}"#)
-        .id()
-        .unwrap()
-        .clone()
-        .into_owned();
+    let escaped = single(r#"{"jsonrpc":"2.0","id":"\u0061","method":"m"}"#).id().unwrap().clone().into_owned();
     assert_eq!(escaped, Id::from("a"));
 }
 
@@ -86,49 +63,25 @@ fn escaped_names_and_methods_are_read_as_what_they_mean() {
 
 #[test]
 fn answers_are_told_apart() {
-    let Message::Response(ok) = single(r#"{"jsonrpc":"2.0","id":1,"result":null,"error":null}"#)
-    else {
-        panic!()
-    };
+    let Message::Response(ok) = single(r#"{"jsonrpc":"2.0","id":1,"result":null,"error":null}"#) else { panic!() };
     assert!(matches!(ok.outcome, Outcome::Result(result) if result.get() == "null"));
-    let Message::Response(bad) =
-        single(r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"m"}}"#)
-    else {
-        panic!()
-    };
+    let Message::Response(bad) = single(r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"m"}}"#) else { panic!() };
     assert_eq!(bad.id, None);
-    assert!(
-        matches!(bad.outcome, Outcome::Error(error) if error.code == code::PARSE_ERROR && error.message == "m")
-    );
-    assert!(matches!(
-        single(r#"{"jsonrpc":"2.0","method":"m","params":null}"#),
-        Message::Notification(_)
-    ));
+    assert!(matches!(bad.outcome, Outcome::Error(error) if error.code == code::PARSE_ERROR && error.message == "m"));
+    assert!(matches!(single(r#"{"jsonrpc":"2.0","method":"m","params":null}"#), Message::Notification(_)));
 }
 
 #[test]
 fn each_error_is_reached_and_has_its_code() {
     use ParseError as E;
     let not_json = |text: &str| assert!(matches!(error(text), E::NotJson { .. }), "{text}");
-    for text in [
-        "",
-        "{",
-        "nul",
-        "{\"a\":1,}",
-        "{} {}",
-        "[] x",
-        "[{}",
-        "{\"jsonrpc\":\"2.0\u{1}\"}",
-        "\u{feff}{}",
-        "{'a':1}",
-    ] {
+    for text in
+        ["", "{", "nul", "{\"a\":1,}", "{} {}", "[] x", "[{}", "{\"jsonrpc\":\"2.0\u{1}\"}", "\u{feff}{}", "{'a':1}"]
+    {
         not_json(text);
     }
     assert_eq!(error("").code(), code::PARSE_ERROR);
-    assert_eq!(
-        Payload::parse(b"{\"a\":\"\xff\"}").unwrap_err(),
-        E::NotUtf8 { at: 6 }
-    );
+    assert_eq!(Payload::parse(b"{\"a\":\"\xff\"}").unwrap_err(), E::NotUtf8 { at: 6 });
     for text in ["1", "\"a\"", "null", "true"] {
         assert_eq!(error(text), E::NotAnObject, "{text}");
     }
@@ -136,54 +89,24 @@ fn each_error_is_reached_and_has_its_code() {
         (r#"{}"#, E::NotVersion2),
         (r#"{"jsonrpc":2.0,"method":"m"}"#, E::NotVersion2),
         (r#"{"jsonrpc":"1.0","method":"m"}"#, E::NotVersion2),
-        (
-            r#"{"jsonrpc":"2.0","method":"m","method":"n"}"#,
-            E::DuplicateMember("method"),
-        ),
-        (
-            r#"{"jsonrpc":"2.0","id":1,"id":1,"method":"n"}"#,
-            E::DuplicateMember("id"),
-        ),
-        (
-            r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"code":2,"message":""}}"#,
-            E::DuplicateMember("code"),
-        ),
+        (r#"{"jsonrpc":"2.0","method":"m","method":"n"}"#, E::DuplicateMember("method")),
+        (r#"{"jsonrpc":"2.0","id":1,"id":1,"method":"n"}"#, E::DuplicateMember("id")),
+        (r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"code":2,"message":""}}"#, E::DuplicateMember("code")),
         (r#"{"jsonrpc":"2.0","id":null,"method":"m"}"#, E::NullId),
         (r#"{"jsonrpc":"2.0","id":[1],"method":"m"}"#, E::BadId),
         (r#"{"jsonrpc":"2.0","id":true,"result":1}"#, E::BadId),
         (r#"{"jsonrpc":"2.0","id":"\ud800","method":"m"}"#, E::BadId),
         (r#"{"jsonrpc":"2.0","id":1,"method":5}"#, E::BadMethod),
-        (
-            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":"p"}"#,
-            E::BadParams,
-        ),
-        (
-            r#"{"jsonrpc":"2.0","id":1,"error":{"code":"1","message":"m"}}"#,
-            E::BadError,
-        ),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":"p"}"#, E::BadParams),
+        (r#"{"jsonrpc":"2.0","id":1,"error":{"code":"1","message":"m"}}"#, E::BadError),
         (r#"{"jsonrpc":"2.0","id":1,"error":"e"}"#, E::BadError),
         (r#"{"jsonrpc":"2.0","id":1}"#, E::NoKind),
-        (
-            r#"{"jsonrpc":"2.0","id":1,"method":"m","result":{}}"#,
-            E::NoKind,
-        ),
-        (
-            r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"m"}}"#,
-            E::NoKind,
-        ),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"m","result":{}}"#, E::NoKind),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"m"}}"#, E::NoKind),
         (r#"{"jsonrpc":"2.0","result":{}}"#, E::ResultWithoutId),
-        (
-            r#"{"jsonrpc":"2.0","id":null,"result":{}}"#,
-            E::ResultWithoutId,
-        ),
+        (r#"{"jsonrpc":"2.0","id":null,"result":{}}"#, E::ResultWithoutId),
         ("[]", E::EmptyBatch),
-        (
-            "[1]",
-            E::Member {
-                index: 0,
-                error: Box::new(E::NotAnObject),
-            },
-        ),
+        ("[1]", E::Member { index: 0, error: Box::new(E::NotAnObject) }),
     ];
     for (text, expected) in cases {
         assert_eq!(error(text), expected, "{text}");
@@ -197,16 +120,10 @@ fn batches_have_a_limit() {
     let text = format!(" [{one}, {one},{one}]");
     let payload = Payload::parse_with_limit(text.as_bytes(), 3).unwrap();
     assert!(payload.is_batch() && payload.messages().len() == 3);
-    assert_eq!(
-        String::from_utf8(payload.to_vec()).unwrap(),
-        format!("[{one},{one},{one}]")
-    );
+    assert_eq!(String::from_utf8(payload.to_vec()).unwrap(), format!("[{one},{one},{one}]"));
     let error = Payload::parse_with_limit(text.as_bytes(), 2).unwrap_err();
     assert_eq!(error, ParseError::BatchTooLong { limit: 2 });
-    assert_eq!(
-        Message::parse(text.as_bytes()).unwrap_err(),
-        ParseError::NotAnObject
-    );
+    assert_eq!(Message::parse(text.as_bytes()).unwrap_err(), ParseError::NotAnObject);
 }
 
 #[test]
@@ -217,10 +134,7 @@ fn depth_costs_no_stack() {
         assert!(matches!(single(&text), Message::Request(_)));
     }
     assert!(matches!(error(&deep), ParseError::Member { index: 0, .. }));
-    assert!(matches!(
-        error(&"[".repeat(1_000_000)),
-        ParseError::NotJson { .. }
-    ));
+    assert!(matches!(error(&"[".repeat(1_000_000)), ParseError::NotJson { .. }));
     let params = format!(r#"{{"name":"t","unknown":{deep}}}"#);
     assert!(serde_json::from_str::<mcpace_wire::mcp::CallToolParams<'_>>(&params).is_err());
 }
@@ -235,14 +149,7 @@ fn messages_are_written_straight_into_a_buffer() {
     out.push(b'\n');
     write_result(&mut out, &Id::from(i64::MIN), &json!([])).unwrap();
     out.push(b'\n');
-    write_error(
-        &mut out,
-        None,
-        -32700,
-        "no\tJSON \\",
-        Some(&json!({"at": 3})),
-    )
-    .unwrap();
+    write_error(&mut out, None, -32700, "no\tJSON \\", Some(&json!({"at": 3}))).unwrap();
     insta::assert_snapshot!(String::from_utf8(out).unwrap(), @r#"
     {"jsonrpc":"2.0","id":"q\"\n\u0001é","method":"tools/call","params":{"a":1}}
     {"jsonrpc":"2.0","method":"notifications/x"}

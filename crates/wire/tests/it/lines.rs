@@ -24,20 +24,9 @@ fn lines_end_with_lf_or_crlf_and_empty_ones_are_passed_over() {
 
 #[test]
 fn a_line_past_the_limit_is_told_once_and_the_next_is_read() {
-    let (lines, rest) = decode(
-        [b"12345\n1234\n123456789".as_slice(), b"123456789\nok\n"],
-        4,
-    );
+    let (lines, rest) = decode([b"12345\n1234\n123456789".as_slice(), b"123456789\nok\n"], 4);
     let too_long = || Err(LineError::TooLong { limit: 4 });
-    assert_eq!(
-        lines,
-        [
-            too_long(),
-            Ok(b"1234".to_vec()),
-            too_long(),
-            Ok(b"ok".to_vec())
-        ]
-    );
+    assert_eq!(lines, [too_long(), Ok(b"1234".to_vec()), too_long(), Ok(b"ok".to_vec())]);
     assert_eq!(rest, None);
 }
 

@@ -1,11 +1,10 @@
 use mcpace_wire::Revision;
 use mcpace_wire::jsonrpc::Id;
 use mcpace_wire::mcp::{
-    CallToolParams, CallToolResult, CancelledParams, ClientCapabilities, CompleteParams,
-    ContentBlock, CreateMessageResult, DiscoverResult, ElicitParams, InitializeParams,
-    InitializeResult, InputRequiredResult, ListResourcesResult, ListToolsResult, LogMessageParams,
-    LoggingLevel, Method, ParamsOutline, ProgressParams, PromptMessage, ReadResourceResult,
-    ResultType, Sender, SubscriptionParams, Task, TaskStatus, UpdateTaskParams,
+    CallToolParams, CallToolResult, CancelledParams, ClientCapabilities, CompleteParams, ContentBlock,
+    CreateMessageResult, DiscoverResult, ElicitParams, InitializeParams, InitializeResult, InputRequiredResult,
+    ListResourcesResult, ListToolsResult, LogMessageParams, LoggingLevel, Method, ParamsOutline, ProgressParams,
+    PromptMessage, ReadResourceResult, ResultType, Sender, SubscriptionParams, Task, TaskStatus, UpdateTaskParams,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -31,33 +30,17 @@ fn a_call_borrows_and_keeps_unknown_members() {
     assert_eq!(meta.progress_token, Some(Id::from(7_i64)));
     assert_eq!(meta.log_level, Some(LoggingLevel::Warning));
     let written = serde_json::to_string(&params).unwrap();
-    assert_eq!(
-        serde_json::from_str::<Value>(&written).unwrap(),
-        serde_json::from_str::<Value>(text).unwrap()
-    );
+    assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), serde_json::from_str::<Value>(text).unwrap());
 }
 
 #[test]
 fn known_members_may_not_come_twice_or_of_another_type() {
-    for text in [
-        r#"{"name":"a","name":"b"}"#,
-        r#"{"name":1}"#,
-        "{}",
-        r#"{"name":"a","_meta":[5]}"#,
-    ] {
-        assert!(
-            serde_json::from_str::<CallToolParams<'_>>(text).is_err(),
-            "{text}"
-        );
+    for text in [r#"{"name":"a","name":"b"}"#, r#"{"name":1}"#, "{}", r#"{"name":"a","_meta":[5]}"#] {
+        assert!(serde_json::from_str::<CallToolParams<'_>>(text).is_err(), "{text}");
     }
-    let outline =
-        |text: &str| ParamsOutline::parse(Some(serde_json::from_str(text).unwrap())).map(|_| ());
+    let outline = |text: &str| ParamsOutline::parse(Some(serde_json::from_str(text).unwrap())).map(|_| ());
     assert!(outline(r#"{"name":"a","other":{}}"#).is_ok());
-    for text in [
-        r#"{"name":"a","name":"a"}"#,
-        r#"{"_meta":{},"_meta":{}}"#,
-        r#"["a"]"#,
-    ] {
+    for text in [r#"{"name":"a","name":"a"}"#, r#"{"_meta":{},"_meta":{}}"#, r#"["a"]"#] {
         assert!(outline(text).is_err(), "{text}");
     }
 }
@@ -66,19 +49,9 @@ fn known_members_may_not_come_twice_or_of_another_type() {
 fn header_names_come_from_the_member_that_the_method_names() {
     let text = r#"{"name":"n","uri":"u","taskId":"t"}"#;
     let outline = ParamsOutline::parse(Some(serde_json::from_str(text).unwrap())).unwrap();
-    let names = [
-        "tools/call",
-        "prompts/get",
-        "resources/read",
-        "tasks/get",
-        "tools/list",
-        "x",
-    ]
-    .map(|m| outline.header_name(m));
-    assert_eq!(
-        names,
-        [Some("n"), Some("n"), Some("u"), Some("t"), None, None]
-    );
+    let names =
+        ["tools/call", "prompts/get", "resources/read", "tasks/get", "tools/list", "x"].map(|m| outline.header_name(m));
+    assert_eq!(names, [Some("n"), Some("n"), Some("u"), Some("t"), None, None]);
 }
 
 #[test]
@@ -87,10 +60,7 @@ fn tools_keep_the_text_of_their_schemas() {
         "annotations":{"readOnlyHint":true,"x":1},"execution":{"taskSupport":"optional"},"icons":[{"src":"data:,","theme":"dark"}]}],
         "nextCursor":"c","ttlMs":5,"cacheScope":"private","resultType":"complete"}"#;
     let list: ListToolsResult = trip(text);
-    assert_eq!(
-        list.tools[0].input_schema.get(),
-        r#"{"type":"object","properties":{"z":{},"a":{"minimum":1.0}}}"#
-    );
+    assert_eq!(list.tools[0].input_schema.get(), r#"{"type":"object","properties":{"z":{},"a":{"minimum":1.0}}}"#);
     assert_eq!(list.ttl_ms, Some(5));
 }
 
@@ -104,15 +74,8 @@ fn content_is_told_by_type_and_strangers_are_kept() {
     let result: CallToolResult = trip(text);
     assert!(matches!(&result.content[0], ContentBlock::Text(text) if text.text == "x"));
     assert!(matches!(&result.content[7], ContentBlock::Other(other) if other["depth"] == 3));
-    for text in [
-        r#"{"content":[{"text":"x"}]}"#,
-        r#"{"content":[{"type":"text"}]}"#,
-        r#"{"content":[{"type":1}]}"#,
-    ] {
-        assert!(
-            serde_json::from_str::<CallToolResult>(text).is_err(),
-            "{text}"
-        );
+    for text in [r#"{"content":[{"text":"x"}]}"#, r#"{"content":[{"type":"text"}]}"#, r#"{"content":[{"type":1}]}"#] {
+        assert!(serde_json::from_str::<CallToolResult>(text).is_err(), "{text}");
     }
     assert_eq!(
         serde_json::to_string(&CallToolResult::error("no")).unwrap(),
@@ -135,11 +98,7 @@ fn both_handshakes() {
 
 #[test]
 fn elicitation_without_a_mode_is_by_form() {
-    let forms = |text: &str| {
-        serde_json::from_str::<ClientCapabilities>(text)
-            .unwrap()
-            .elicits_forms()
-    };
+    let forms = |text: &str| serde_json::from_str::<ClientCapabilities>(text).unwrap().elicits_forms();
     assert!(forms(r#"{"elicitation":{}}"#) && forms(r#"{"elicitation":{"form":{},"url":{}}}"#));
     assert!(!forms("{}") && !forms(r#"{"elicitation":{"url":{}}}"#));
 }
@@ -151,15 +110,11 @@ fn requests_in_several_rounds() {
     assert_eq!(result.result_type, ResultType::InputRequired);
     let requests = result.input_requests.unwrap();
     let params: ElicitParams = requests["who"].params.as_ref().unwrap().parse().unwrap();
-    assert_eq!(
-        params.requested_schema.unwrap().get(),
-        r#"{"type":"object"}"#
-    );
+    assert_eq!(params.requested_schema.unwrap().get(), r#"{"type":"object"}"#);
     trip::<CreateMessageResult>(
         r#"{"role":"assistant","content":{"type":"text","text":"x"},"model":"m","stopReason":"endTurn"}"#,
     );
-    let many: CreateMessageResult =
-        trip(r#"{"role":"assistant","content":[{"type":"text","text":"x"}],"model":"m"}"#);
+    let many: CreateMessageResult = trip(r#"{"role":"assistant","content":[{"type":"text","text":"x"}],"model":"m"}"#);
     assert_eq!(many.content.as_slice().len(), 1);
 }
 
@@ -167,10 +122,7 @@ fn requests_in_several_rounds() {
 fn tasks_of_both_kinds() {
     let extension = r#"{"resultType":"task","taskId":"t","status":"input_required","createdAt":"c","lastUpdatedAt":"l","ttlMs":null,"pollIntervalMs":5,"inputRequests":{"k":{"method":"roots/list"}}}"#;
     let task: Task = trip(extension);
-    assert_eq!(
-        (task.ttl_ms, task.ttl, task.result_type),
-        (Some(None), None, Some(ResultType::Task))
-    );
+    assert_eq!((task.ttl_ms, task.ttl, task.result_type), (Some(None), None, Some(ResultType::Task)));
     assert!(!task.status.is_terminal() && TaskStatus::Failed.is_terminal());
     trip::<Task>(
         r#"{"taskId":"t","status":"completed","createdAt":"c","lastUpdatedAt":"l","ttl":60000,"pollInterval":1}"#,
@@ -196,9 +148,7 @@ fn notifications_and_the_rest() {
     trip::<ReadResourceResult>(
         r#"{"contents":[{"uri":"u","mimeType":"m","text":"t"}],"ttlMs":1,"cacheScope":"public"}"#,
     );
-    trip::<ListResourcesResult>(
-        r#"{"resources":[{"uri":"u","name":"n","annotations":{"lastModified":"d"}}]}"#,
-    );
+    trip::<ListResourcesResult>(r#"{"resources":[{"uri":"u","name":"n","annotations":{"lastModified":"d"}}]}"#);
     assert!(LoggingLevel::Debug < LoggingLevel::Emergency);
 }
 
@@ -212,21 +162,9 @@ fn the_table_of_methods_is_consistent() {
     }
     assert_eq!(Method::parse("tools/Call"), None);
     let modern = |method: Method| method.exists_in(Revision::V2026_07_28);
-    let removed = [
-        Method::Initialize,
-        Method::Ping,
-        Method::SetLevel,
-        Method::ResourcesSubscribe,
-        Method::TasksList,
-    ];
+    let removed = [Method::Initialize, Method::Ping, Method::SetLevel, Method::ResourcesSubscribe, Method::TasksList];
     assert!(!removed.into_iter().any(modern));
     assert!(modern(Method::Discover) && !Method::Discover.exists_in(Revision::V2025_11_25));
     assert_eq!(Method::ToolsCall.sender(), Sender::Client);
-    assert_eq!(
-        Method::ALL
-            .iter()
-            .filter(|method| method.is_cacheable())
-            .count(),
-        6
-    );
+    assert_eq!(Method::ALL.iter().filter(|method| method.is_cacheable()).count(), 6);
 }

@@ -3,10 +3,7 @@ use proptest::prelude::*;
 
 #[test]
 fn the_order_is_that_of_the_dates() {
-    let names: Vec<&str> = Revision::ALL
-        .iter()
-        .map(|revision| revision.as_str())
-        .collect();
+    let names: Vec<&str> = Revision::ALL.iter().map(|revision| revision.as_str()).collect();
     assert!(names.is_sorted());
     assert!(Revision::ALL.is_sorted());
     assert_eq!(Revision::ALL.last(), Some(&Revision::LATEST));
@@ -32,17 +29,8 @@ fn strangers_are_no_revision() {
 #[test]
 fn initialize_is_answered_with_what_was_asked_or_the_newest_legacy_revision() {
     let all = &Revision::ALL;
-    assert_eq!(
-        Revision::negotiate("2025-03-26", all),
-        Some(Revision::V2025_03_26)
-    );
-    assert_eq!(
-        Revision::negotiate("1999-01-01", all),
-        Some(Revision::LATEST_LEGACY)
-    );
-    assert_eq!(
-        Revision::negotiate("2026-07-28", all),
-        Some(Revision::LATEST_LEGACY)
-    );
+    assert_eq!(Revision::negotiate("2025-03-26", all), Some(Revision::V2025_03_26));
+    assert_eq!(Revision::negotiate("1999-01-01", all), Some(Revision::LATEST_LEGACY));
+    assert_eq!(Revision::negotiate("2026-07-28", all), Some(Revision::LATEST_LEGACY));
     assert_eq!(Revision::negotiate("2025-03-26", &[Revision::LATEST]), None);
 }

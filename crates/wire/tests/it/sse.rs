@@ -1,6 +1,4 @@
-use mcpace_wire::sse::{
-    Decoder, Event, Item, SseError, encode_comment, encode_message, encode_retry,
-};
+use mcpace_wire::sse::{Decoder, Event, Item, SseError, encode_comment, encode_message, encode_retry};
 use proptest::prelude::*;
 
 #[derive(Debug, PartialEq)]
@@ -40,15 +38,7 @@ fn decode<'a>(chunks: impl IntoIterator<Item = &'a [u8]>, limit: usize) -> Seen 
 
 fn events(text: &str) -> Vec<Event> {
     let items = decode([text.as_bytes()], 10_000).items.into_iter();
-    items
-        .filter_map(|item| {
-            if let Item::Event { event, .. } = item {
-                Some(event)
-            } else {
-                None
-            }
-        })
-        .collect()
+    items.filter_map(|item| if let Item::Event { event, .. } = item { Some(event) } else { None }).collect()
 }
 
 fn data(texts: &[&str]) -> Vec<Event> {
@@ -59,10 +49,7 @@ fn data(texts: &[&str]) -> Vec<Event> {
 
 #[test]
 fn the_standards_first_example() {
-    assert_eq!(
-        events("data: YHOO\ndata: +2\ndata: 10\n\n"),
-        data(&["YHOO\n+2\n10"])
-    );
+    assert_eq!(events("data: YHOO\ndata: +2\ndata: 10\n\n"), data(&["YHOO\n+2\n10"]));
 }
 
 #[test]
@@ -72,24 +59,9 @@ fn the_standards_second_example() {
     assert_eq!(
         seen.items,
         [
-            Item::Comment {
-                text: "test stream".to_owned(),
-                bytes: 14
-            },
-            Item::Event {
-                event: Event {
-                    id: Some("1".to_owned()),
-                    ..Event::data("first event")
-                },
-                bytes: 25
-            },
-            Item::Event {
-                event: Event {
-                    id: Some(String::new()),
-                    ..Event::data("second event")
-                },
-                bytes: 22
-            },
+            Item::Comment { text: "test stream".to_owned(), bytes: 14 },
+            Item::Event { event: Event { id: Some("1".to_owned()), ..Event::data("first event") }, bytes: 25 },
+            Item::Event { event: Event { id: Some(String::new()), ..Event::data("second event") }, bytes: 22 },
         ]
     );
     // The empty id took the first one back; the third event never ended.
@@ -99,18 +71,12 @@ fn the_standards_second_example() {
 #[test]
 fn the_standards_third_and_fourth_examples() {
     assert_eq!(events("data\n\ndata\ndata\n\ndata:"), data(&["", "\n"]));
-    assert_eq!(
-        events("data:test\n\ndata: test\n\n"),
-        data(&["test", "test"])
-    );
+    assert_eq!(events("data:test\n\ndata: test\n\n"), data(&["test", "test"]));
 }
 
 #[test]
 fn all_line_endings_and_a_byte_order_mark() {
-    assert_eq!(
-        events("\u{feff}data: a\r\rdata: b\r\n\r\ndata: c\n\n\n\r\n"),
-        data(&["a", "b", "c"])
-    );
+    assert_eq!(events("\u{feff}data: a\r\rdata: b\r\n\r\ndata: c\n\n\n\r\n"), data(&["a", "b", "c"]));
     assert_eq!(events("data: a\n\n\u{feff}data: b\n\n"), data(&["a"]));
 }
 
@@ -120,10 +86,7 @@ fn fields_are_as_the_standard_says() {
     assert_eq!(event("event: x\nevent:\ndata\n\n").event, None);
     assert_eq!(event("event: x\ndata\n\n").kind(), "x");
     assert_eq!(event("id: 1\nid: a\0b\ndata\n\n").id.as_deref(), Some("1"));
-    assert_eq!(
-        event("retry: 12\nretry: 1x\nretry:\nretry: 99999999999999999999\ndata\n\n").retry,
-        Some(12)
-    );
+    assert_eq!(event("retry: 12\nretry: 1x\nretry:\nretry: 99999999999999999999\ndata\n\n").retry, Some(12));
     assert_eq!(event("DATA: x\nunknown: y\ndata\n\n"), Event::default());
     assert_eq!(event("data: \u{e9}\n\n").data, "\u{e9}");
     let broken = decode([b"data: \xff\xc3\n\n".as_slice()], 100).items;
@@ -133,16 +96,9 @@ fn fields_are_as_the_standard_says() {
 #[test]
 fn a_block_without_data_is_silent_but_counts() {
     let seen = decode([b"id: 7\nretry: 5\n\n".as_slice()], 100);
-    let fields = Event {
-        id: Some("7".to_owned()),
-        retry: Some(5),
-        ..Event::default()
-    };
+    let fields = Event { id: Some("7".to_owned()), retry: Some(5), ..Event::default() };
     assert_eq!(seen.items, [Item::Silent { fields, bytes: 16 }]);
-    assert_eq!(
-        (seen.last_event_id.as_deref(), seen.retry),
-        (Some("7"), Some(5))
-    );
+    assert_eq!((seen.last_event_id.as_deref(), seen.retry), (Some("7"), Some(5)));
 }
 
 #[test]
@@ -157,14 +113,9 @@ fn an_id_counts_only_once_its_event_ended() {
 #[test]
 fn the_middle_of_an_event_is_told_and_comments_are_none() {
     let mut decoder = Decoder::new(100);
-    for (bytes, mid) in [
-        (": ping", false),
-        ("\n", false),
-        ("d", true),
-        ("ata: x\r", true),
-        ("\n\r", false),
-        ("\n", false),
-    ] {
+    for (bytes, mid) in
+        [(": ping", false), ("\n", false), ("d", true), ("ata: x\r", true), ("\n\r", false), ("\n", false)]
+    {
         decoder.feed(bytes.as_bytes());
         assert_eq!(decoder.is_mid_event(), mid, "{bytes:?}");
     }
@@ -175,23 +126,12 @@ fn the_middle_of_an_event_is_told_and_comments_are_none() {
 
 #[test]
 fn past_the_limit_nothing_follows() {
-    let seen = decode(
-        [b"data: a\n\ndata: 0123456789\n\ndata: b\n\n".as_slice()],
-        12,
-    );
+    let seen = decode([b"data: a\n\ndata: 0123456789\n\ndata: b\n\n".as_slice()], 12);
     assert_eq!(seen.items.len(), 1);
     assert_eq!(seen.failure, Some(SseError::TooLong { limit: 12 }));
     // Many short lines of one event are as long as one long line.
-    assert!(
-        decode("data:\n".repeat(100).as_bytes().chunks(7), 100)
-            .failure
-            .is_some()
-    );
-    assert!(
-        decode(":\n".repeat(100).as_bytes().chunks(7), 100)
-            .failure
-            .is_none()
-    );
+    assert!(decode("data:\n".repeat(100).as_bytes().chunks(7), 100).failure.is_some());
+    assert!(decode(":\n".repeat(100).as_bytes().chunks(7), 100).failure.is_none());
 }
 
 #[test]
@@ -200,12 +140,7 @@ fn the_encoders_write_what_decoders_read() {
     encode_comment("ping\nevent: forged", &mut out);
     encode_retry(500, &mut out);
     encode_message(b"{\n}", Some("4\n2"), &mut out);
-    Event {
-        event: Some("a\rb".to_owned()),
-        retry: Some(1),
-        ..Event::data("x\r\ny\rz\n")
-    }
-    .encode(&mut out);
+    Event { event: Some("a\rb".to_owned()), retry: Some(1), ..Event::data("x\r\ny\rz\n") }.encode(&mut out);
     insta::assert_snapshot!(String::from_utf8(out).unwrap(), @r"
     : ping event: forged
 
