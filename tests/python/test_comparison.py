@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import random
+from itertools import combinations
 
-from mcpace.lab.comparison import change, ratio_interval
+import numpy as np
+import pytest
+from scipy import stats
+
+from mcpace.lab.comparison import _rank_sum_distribution, change, ratio_interval
 from mcpace.report.run import Case, Subject
 
 
@@ -13,29 +18,52 @@ def case(version: str, trials: list[float]) -> Case:
 
 
 def test_a_clear_change_has_an_interval_around_its_ratio() -> None:
-    found = change(case("2", [9, 3.0, 3.1, 2.9]), case("1", [9, 1.0, 1.02, 0.98]))
+    found = change(case("2", [9, 3.0, 3.1, 2.9, 3.0]), case("1", [9, 1.0, 1.02, 0.98, 1.0]))
     assert found is not None
     assert found.against == "python@1"
     assert 2.8 < found.low <= found.ratio <= found.high < 3.2
-    assert abs(found.difference_s - 2.0) < 0.1
+    assert found.difference_s == pytest.approx(2.0)
 
 
 def test_the_cold_trial_takes_no_part() -> None:
-    found = change(case("2", [100, 1, 1, 1]), case("1", [1, 1, 1, 1]))
+    found = change(case("2", [100, 1, 1, 1, 1]), case("1", [1, 1, 1, 1, 1]))
     assert found is not None and (found.low, found.ratio, found.high) == (1, 1, 1)
 
 
 def test_too_few_trials_say_nothing() -> None:
-    assert change(case("2", [1, 1, 1]), case("1", [1, 1, 1, 1])) is None
+    assert change(case("2", [1, 1, 1, 1]), case("1", [1, 1, 1, 1, 1])) is None
     assert change(case("2", []), case("1", [])) is None
 
 
-def test_a_thing_compared_with_itself_is_rarely_called_different() -> None:
-    """Coverage: with 30 lognormal trials a side, the interval should hold 1 about 95 times in 100."""
-    source = random.Random(7)
+@pytest.mark.parametrize(("ours", "theirs"), [(4, 4), (4, 7), (5, 3)])
+def test_the_distribution_is_that_of_all_ways_to_mix_both_sides(ours: int, theirs: int) -> None:
+    sums = [sum(places) - ours * (ours - 1) // 2 for places in combinations(range(ours + theirs), ours)]
+    counted = np.bincount(sums, minlength=ours * theirs + 1) / len(sums)
+    assert _rank_sum_distribution(ours, theirs) == pytest.approx(counted)
 
-    def trials() -> list[float]:
-        return [source.lognormvariate(0, 0.2) for _ in range(30)]
 
-    intervals = [ratio_interval(trials(), trials()) for _ in range(100)]
-    assert sum(low <= 1 <= high for low, high in intervals) >= 88
+def test_the_interval_agrees_with_the_test_it_comes_from() -> None:
+    """The interval holds 1 exactly where the two-sided rank-sum test sees no difference at 5 %."""
+    source = random.Random(3)
+    seen = set()
+    for _ in range(300):
+        ours = [source.lognormvariate(0.4, 0.3) for _ in range(6)]
+        theirs = [source.lognormvariate(0, 0.3) for _ in range(5)]
+        _, low, high = ratio_interval(ours, theirs)
+        p = stats.mannwhitneyu(ours, theirs, method="exact").pvalue
+        assert (low <= 1 <= high) == (p > 0.05)
+        seen.add(p > 0.05)
+    assert seen == {True, False}
+
+
+@pytest.mark.parametrize("trials", [4, 8, 60])
+def test_a_thing_compared_with_itself_is_called_different_at_most_five_times_in_a_hundred(trials: int) -> None:
+    source = random.Random(trials)
+
+    def sample() -> list[float]:
+        return [source.lognormvariate(0, 0.5) for _ in range(trials)]
+
+    intervals = [ratio_interval(sample(), sample()) for _ in range(1_000)]
+    different = sum(not low <= 1 <= high for _, low, high in intervals)
+    # At most 5 %, and three standard deviations of the count for the sample's own luck.
+    assert different <= 50 + 3 * (1_000 * 0.05 * 0.95) ** 0.5

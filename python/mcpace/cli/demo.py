@@ -14,8 +14,8 @@ from mcpace.lab.plan import Plan, Settings
 
 RELEASES = ("python@1.11.0", "python@1.12.1", "python@1.13.0", "python@1.14.0")
 TARGETS = ("profile:simple", "profile:notion", "profile:github")
-TRIALS = 4
-"""One cold, and three that an interval can be made of."""
+TRIALS = 5
+"""One cold, and four that an interval can be made of."""
 HOLD_S = 1.0
 """Long enough to be seen, short enough to wait for: at the real server it was about 10 s."""
 

@@ -1,7 +1,7 @@
 """How a case stands against the first subject, in words: the same on a terminal and in a page.
 
-Design constraint: an interval over four warm trials is easily too narrow, so a change is called slower or faster in
-the verdict only where it is also large enough to matter to somebody.
+Design constraint: a run compares dozens of cases, and one in twenty intervals misses by chance. So a change gets into
+the verdict only where its whole interval is beyond a notable ratio and the difference matters to somebody.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from mcpace.report.quantities import bare, times
 from mcpace.report.run import Case, Change
 
 NOTABLE_RATIO = 1.25
-"""A change below this is told in its row but not in the verdict."""
+"""A change whose interval reaches below this is told in its row but not in the verdict."""
 
 NOTABLE_DIFFERENCE_S = 0.002
 """So is one below this."""
@@ -39,8 +39,8 @@ def standing(change: Change | None) -> Standing:
         return Standing.SAME
     notable = abs(change.difference_s) >= NOTABLE_DIFFERENCE_S
     if change.ratio > 1:
-        return Standing.MUCH_SLOWER if notable and change.ratio >= NOTABLE_RATIO else Standing.SLOWER
-    return Standing.MUCH_FASTER if notable and change.ratio <= 1 / NOTABLE_RATIO else Standing.FASTER
+        return Standing.MUCH_SLOWER if notable and change.low >= NOTABLE_RATIO else Standing.SLOWER
+    return Standing.MUCH_FASTER if notable and change.high <= 1 / NOTABLE_RATIO else Standing.FASTER
 
 
 def change_words(change: Change | None, *, short: bool = False) -> str:

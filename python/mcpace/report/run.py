@@ -169,10 +169,10 @@ class Change(Model):
     against: str
     """Label of the first subject."""
     ratio: float
-    """This median over that median."""
+    """A typical trial of this over a typical trial of that (Hodges–Lehmann)."""
     low: float
     high: float
-    """95 % bootstrap interval of the ratio."""
+    """95 % interval of the ratio, distribution-free (rank-sum bounds); over the warm trials."""
     difference_s: float
     """This median less that median."""
 
