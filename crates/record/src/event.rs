@@ -98,8 +98,16 @@ pub enum CallOutcome {
     Ok,
     /// It returned a tool's own error (`isError`).
     ToolError,
-    /// It failed; the text is the program's, cut at 500 characters.
+    /// It failed; the text is the program's, cut at 500 characters: see [`CallOutcome::failed`].
     Failed(String),
+}
+
+impl CallOutcome {
+    /// [`CallOutcome::Failed`] with as much of `text` as is kept.
+    #[must_use]
+    pub fn failed(text: &str) -> Self {
+        CallOutcome::Failed(text.chars().take(500).collect())
+    }
 }
 
 /// One HTTP header as recorded: secrets already redacted.

@@ -18,7 +18,7 @@ pub use event::{
     Body, CallId, CallOutcome, Closer, ConnectionId, Event, EventKind, ExchangeId, Header, LineFrom, ReplyEnding, Side,
 };
 pub use file::{FORMAT, Reader, Writer};
-pub use message::{MessageKind, MessageNote, ServerTiming, TIMING_KEY};
+pub use message::{MessageKind, MessageNote, ServerTiming};
 pub use recording::{Instrument, Recording, RecordingHead};
 pub use redact::Redactor;
 pub use time::Nanos;

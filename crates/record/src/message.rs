@@ -6,9 +6,6 @@ use serde_json::value::RawValue;
 
 use crate::{Digest, Nanos, digest};
 
-/// Where a server tells its layers' times, in a result's `_meta` (architecture: the runtime, layer clocks).
-pub const TIMING_KEY: &str = "dev.mcpace/timing";
-
 /// The four kinds of JSON-RPC 2.0 message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -106,6 +103,12 @@ impl MessageNote {
     #[must_use]
     pub fn requests(&self, method: &str) -> bool {
         self.kind == MessageKind::Request && self.method.as_deref() == Some(method)
+    }
+
+    /// Whether this is the notification `method`.
+    #[must_use]
+    pub fn notifies(&self, method: &str) -> bool {
+        self.kind == MessageKind::Notification && self.method.as_deref() == Some(method)
     }
 
     /// Whether this answers a request: a result or an error with an id.

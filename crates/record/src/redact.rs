@@ -8,6 +8,7 @@
 
 use std::borrow::Cow;
 
+use mcpace_wire::http::MediaType;
 use serde_json::Value;
 
 use crate::Body;
@@ -78,10 +79,16 @@ impl Redactor {
     #[must_use]
     pub fn target<'a>(&self, target: &'a str) -> Cow<'a, str> {
         let target = self.user_information(target);
-        let Some((path, query)) = target.split_once('?') else {
+        let Some(at) = target.find(['?', '#']) else {
             return target;
         };
-        Cow::Owned(format!("{path}?{}", self.parameters(query)))
+        let (path, rest) = target.split_at(at);
+        // A fragment may hold a token as well (RFC 6749 §4.2.2).
+        let masked = rest.split_inclusive(['?', '#']).map(|piece| {
+            let parameters = piece.trim_end_matches(['?', '#']);
+            format!("{}{}", self.parameters(parameters), &piece[parameters.len()..])
+        });
+        Cow::Owned(format!("{path}{}", masked.collect::<String>()))
     }
 
     /// A body's text as it may be recorded, at most `limit` bytes of it. `None` where it is no UTF-8 text or `limit` is 0.
@@ -93,50 +100,68 @@ impl Redactor {
             return None;
         }
         let text = std::str::from_utf8(bytes).ok()?;
-        let text = if content_type.starts_with("application/x-www-form-urlencoded") {
-            Cow::Owned(self.parameters(text))
-        } else if mentions_a_secret(text) {
-            Cow::Owned(self.json(text))
-        } else {
-            Cow::Borrowed(text)
+        let text = match MediaType::of(content_type) {
+            MediaType::Form => Cow::Owned(self.parameters(text)),
+            _ => self.json(text),
         };
         Some(cut(&text, limit))
     }
 
-    fn json(&self, text: &str) -> String {
+    fn json<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let names = names_a_secret(text);
+        // JSON may spell any letter of a name as an escape.
+        if !names && !text.contains("\\u00") {
+            return Cow::Borrowed(text);
+        }
         match serde_json::from_str::<Value>(text) {
-            Ok(mut value) => {
-                self.mask_members(&mut value);
-                value.to_string()
-            }
-            Err(_) => self.mask(text),
+            Ok(mut value) => match self.mask_members(&mut value) {
+                true => Cow::Owned(value.to_string()),
+                false => Cow::Borrowed(text),
+            },
+            Err(_) if names => Cow::Owned(self.mask(text)),
+            Err(_) => Cow::Borrowed(text),
         }
     }
 
-    fn mask_members(&self, value: &mut Value) {
+    /// Returns whether there was something to mask.
+    fn mask_members(&self, value: &mut Value) -> bool {
+        let mut masked = false;
         match value {
             Value::Object(members) => {
                 for (name, member) in members {
-                    match member {
-                        Value::String(text) if is_secret_name(name) => *text = self.mask(text),
-                        _ if is_secret_name(name) && !member.is_object() && !member.is_array() => {
-                            *member = Value::String(self.mask(&member.to_string()));
+                    masked |= match member {
+                        Value::Object(_) | Value::Array(_) => self.mask_members(member),
+                        _ if !is_secret_name(name) => self.mask_members(member),
+                        Value::String(text) => {
+                            *text = self.mask(text);
+                            true
                         }
-                        _ => self.mask_members(member),
-                    }
+                        _ => {
+                            *member = Value::String(self.mask(&member.to_string()));
+                            true
+                        }
+                    };
                 }
             }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.mask_members(item)),
-            Value::String(text) if text.starts_with(['{', '[']) && mentions_a_secret(text) => *text = self.json(text),
+            Value::Array(items) => {
+                for item in items {
+                    masked |= self.mask_members(item);
+                }
+            }
+            Value::String(text) if text.trim_start().starts_with(['{', '[']) => {
+                if let Cow::Owned(changed) = self.json(text) {
+                    *text = changed;
+                    masked = true;
+                }
+            }
             _ => {}
         }
+        masked
     }
 
     fn parameters(&self, text: &str) -> String {
         let masked = text.split('&').map(|pair| match pair.split_once('=') {
-            Some((name, value)) if is_secret_name(name) || SECRET_PARAMETERS.contains(&name) => {
-                format!("{name}={}", self.mask(value))
-            }
+            Some((name, value)) if is_secret_parameter(name) => format!("{name}={}", self.mask(value)),
             _ => pair.to_owned(),
         });
         masked.collect::<Vec<_>>().join("&")
@@ -163,7 +188,13 @@ fn is_secret_name(name: &str) -> bool {
     SECRET_NAMES.iter().any(|secret| name.eq_ignore_ascii_case(secret))
 }
 
-fn mentions_a_secret(text: &str) -> bool {
+/// A name with an escape in it may be any name, so it counts as a secret's.
+fn is_secret_parameter(name: &str) -> bool {
+    let oauths = || SECRET_PARAMETERS.iter().any(|secret| name.eq_ignore_ascii_case(secret));
+    is_secret_name(name) || oauths() || name.contains('%')
+}
+
+fn names_a_secret(text: &str) -> bool {
     SECRET_NAMES.iter().any(|name| contains_ignoring_case(text.as_bytes(), name.as_bytes()))
 }
 
@@ -193,6 +224,8 @@ fn cut(text: &str, limit: usize) -> Body {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const REDACTOR: Redactor = Redactor::new(42);
@@ -231,6 +264,52 @@ mod tests {
         let text = r#"{"a":[{"Access_Token":"SECRET"}],"b":"{\"client_secret\":\"SECRET\"}","password":12345}"#;
         let masked = body("application/json", text);
         assert!(!masked.contains("SECRET") && !masked.contains("12345"), "{masked}");
+    }
+
+    #[test]
+    fn no_spelling_hides_a_secret() {
+        for target in ["/cb#access_token=SECRET&x=1", "/cb?x=1#y?code=SECRET", "/cb?%63ode=SECRET", "/cb?CODE=SECRET"] {
+            assert!(!REDACTOR.target(target).contains("SECRET"), "{target}");
+        }
+        assert_eq!(REDACTOR.target("/a?b=1#c"), "/a?b=1#c");
+        assert!(!body("Application/X-WWW-Form-URLEncoded; charset=utf-8", "code=SECRET").contains("SECRET"));
+        for text in [r#"{"access\u005ftoken":"SECRET"}"#, r#"{"a":" {\"p\\u0061ssword\":\"SECRET\"}"}"#] {
+            assert!(!body("application/json", text).contains("SECRET"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_without_secrets_keeps_every_byte() {
+        for text in [r#"{ "b": "\u00e9",  "a": 1e2 }"#, "plain \\u00e9", r#"{"z":"no password","a":1}"#] {
+            assert_eq!(body("application/json", text), text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_secret_member_is_never_recorded(
+            before in "\\PC{0,20}",
+            name in proptest::sample::select(SECRET_NAMES.as_slice()),
+            upper: bool,
+            depth in 0..6_usize,
+        ) {
+            let name = if upper { name.to_ascii_uppercase() } else { name.to_owned() };
+            let mut value = serde_json::json!({ before.as_str(): 1, name: "PLANTED" });
+            for level in 0..depth {
+                value = match level % 3 {
+                    0 => serde_json::json!([value]),
+                    1 => serde_json::json!({ before.as_str(): value }),
+                    _ => Value::String(value.to_string()),
+                };
+            }
+            let recorded = body("application/json", &serde_json::json!([value]).to_string());
+            prop_assert!(!recorded.contains("PLANTED"), "{recorded}");
+        }
+
+        #[test]
+        fn no_target_panics(target in "\\PC{0,60}") {
+            let _ = REDACTOR.target(&target);
+        }
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! The parameters that the client sends, per revision. Pure.
 
-use mcpace_record::TIMING_KEY;
 use mcpace_wire::mcp::key;
 use mcpace_wire::revision::Revision;
 use serde::Serialize;
@@ -64,7 +63,7 @@ impl Dialect {
             meta.insert(key::CLIENT_INFO.to_owned(), client_info());
         }
         if self.server_timing {
-            meta.insert(TIMING_KEY.to_owned(), true.into());
+            meta.insert(key::TIMING.to_owned(), true.into());
         }
         meta
     }

@@ -1,6 +1,6 @@
 //! What operations return, read from raw results. Pure.
 
-use mcpace_record::{ServerTiming, TIMING_KEY};
+use mcpace_record::ServerTiming;
 use mcpace_wire::mcp::{DiscoverResult, Extra, Implementation, InitializeResult, ServerCapabilities, key};
 use mcpace_wire::revision::Revision;
 use serde::Deserialize;
@@ -69,7 +69,7 @@ impl CallResult {
             meta: Option<Extra>,
         }
         let shape: Shape = read("tools/call", &result)?;
-        let told = shape.meta.and_then(|mut meta| meta.remove(TIMING_KEY));
+        let told = shape.meta.and_then(|mut meta| meta.remove(key::TIMING));
         let timing = told.and_then(|told| serde_json::from_value(told).ok());
         Ok(Self { is_error: shape.is_error.unwrap_or(false), timing, result })
     }

@@ -41,26 +41,28 @@ pub fn client_headers(outgoing: Outgoing<'_>) -> serde_json::Result<Vec<(Cow<'st
     if let Some(session) = session.filter(|_| revision.has_http_sessions()) {
         headers.push((Cow::Borrowed(name::SESSION_ID), session.as_str().to_owned()));
     }
-    if let Some(method) = message.method().filter(|_| revision.has_request_headers()) {
-        mirror(message, method, annotations, &mut headers)?;
+    if revision.has_request_headers() {
+        headers.extend(mirrored_headers(message, annotations)?);
     }
     Ok(headers)
 }
 
-/// What the headers repeat of the body.
-fn mirror(
+/// What the headers repeat of the body, in revisions that want it: method, name, annotated arguments.
+///
+/// # Errors
+/// When the message's parameters can't be read (our misuse).
+pub fn mirrored_headers(
     message: &Message<'_>,
-    method: &str,
     annotations: &[ParamHeader],
-    headers: &mut Vec<(Cow<'static, str>, String)>,
-) -> serde_json::Result<()> {
-    headers.push((Cow::Borrowed(name::METHOD), method.to_owned()));
+) -> serde_json::Result<Vec<(Cow<'static, str>, String)>> {
+    let Some(method) = message.method() else { return Ok(Vec::new()) };
+    let mut headers = vec![(Cow::Borrowed(name::METHOD), method.to_owned())];
     let outline = ParamsOutline::parse(message.params())?;
     if let Some(target) = outline.header_name(method) {
         headers.push((Cow::Borrowed(name::NAME), encode_value(target).into_owned()));
     }
     let (Some(arguments), false) = (outline.arguments, annotations.is_empty()) else {
-        return Ok(());
+        return Ok(headers);
     };
     let arguments: Value = serde_json::from_str(arguments.get())?;
     for annotation in annotations {
@@ -69,5 +71,5 @@ fn mirror(
             headers.push((Cow::Owned(header), encode_value(&text).into_owned()));
         }
     }
-    Ok(())
+    Ok(headers)
 }

@@ -7,8 +7,9 @@
 //!   silently reduced to either value, since a proxy on the way might have picked the other.
 //! - [`Era::of`]: does a request belong to the stateless revisions or to the sessions of old?
 //! - [`check_modern`], [`check_legacy`], [`check_params`]: the server's checks, in the order that the protocol sets.
-//! - [`client_headers`]: what a client must send with a message.
+//! - [`client_headers`], [`mirrored_headers`]: what a client must send with a message.
 //! - [`encode_value`], [`ParamHeader`]: header values that mirror a request's body.
+//! - [`MediaType`]: what kind of body a `Content-Type` announces.
 //! - [`Challenge`][]: reads and writes `WWW-Authenticate`.
 //!
 //! Deliberately absent: which origins, hosts and tokens are good. That is policy.
@@ -19,6 +20,7 @@ mod check;
 mod client;
 mod era;
 mod headers;
+mod media_type;
 mod param;
 mod rejection;
 mod session;
@@ -27,9 +29,10 @@ mod value;
 pub use accept::Accept;
 pub use challenge::{Challenge, ChallengeError};
 pub use check::{check_legacy, check_modern, check_params};
-pub use client::{Outgoing, client_headers};
+pub use client::{Outgoing, client_headers, mirrored_headers};
 pub use era::Era;
 pub use headers::{Field, RequestHeaders, name};
+pub use media_type::MediaType;
 pub use param::{AnnotationError, ParamHeader, ParamKind};
 pub use rejection::Rejection;
 pub use session::{InvalidSessionId, SessionId};

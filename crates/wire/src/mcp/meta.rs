@@ -8,8 +8,10 @@ use serde_json::value::RawValue;
 use super::{Extra, LoggingLevel};
 use crate::jsonrpc::Id;
 
-/// The keys of `_meta` that the specification reserves.
+/// The keys of `_meta` that the specification reserves, and our own.
 pub mod key {
+    /// Ours. Requests: that the server tell how long its layers took; results: how long, in nanoseconds.
+    pub const TIMING: &str = "dev.mcpace/timing";
     /// Requests: the revision spoken. Required since 2026-07-28.
     pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
     /// Requests: what the client can do. Required since 2026-07-28.

@@ -1,6 +1,6 @@
 use mcpace_wire::http::{
-    Accept, AnnotationError, Challenge, ChallengeError, ParamHeader, ParamKind, Rejection, RequestHeaders, ValueError,
-    check_params, decode_value, encode_value,
+    Accept, AnnotationError, Challenge, ChallengeError, MediaType, ParamHeader, ParamKind, Rejection, RequestHeaders,
+    ValueError, check_params, decode_value, encode_value,
 };
 use proptest::prelude::*;
 
@@ -26,6 +26,21 @@ fn the_specifications_examples_of_encoding() {
     assert_eq!(decode_value(b"=?base64?a?="), Err(ValueError::Base64));
     assert_eq!(decode_value(b"=?base64?/w==?="), Err(ValueError::Utf8));
     assert_eq!(decode_value(b"=?BASE64?x?=").as_deref(), Ok("=?BASE64?x?="));
+}
+
+#[test]
+fn a_body_is_known_by_its_type_whatever_its_spelling_and_parameters() {
+    for (text, expected) in [
+        ("application/json", MediaType::Json),
+        (" Application/JSON ; charset=utf-8", MediaType::Json),
+        ("application/problem+json", MediaType::SpecialJson),
+        ("TEXT/Event-Stream;charset=utf-8", MediaType::EventStream),
+        ("application/x-www-form-urlencoded;x", MediaType::Form),
+        ("application/jsonp", MediaType::Other),
+        ("", MediaType::Other),
+    ] {
+        assert_eq!(MediaType::of(text), expected, "{text:?}");
+    }
 }
 
 proptest! {
