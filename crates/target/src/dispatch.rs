@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use mcpace_wire::Revision;
 use mcpace_wire::jsonrpc::{Id, Request, code, write_error, write_result};
+use mcpace_wire::mcp::key;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use crate::counters::{Tally, count};
 use crate::faults::{FaultKind, Faults};
 use crate::timer::Timer;
-use crate::timing::{self, Inner, Layers};
+use crate::timing::{Inner, Layers};
 use crate::tools::Tool;
 
 /// For how long a client may keep a list, in milliseconds (2026-07-28).
@@ -82,7 +83,7 @@ impl Dispatcher<'_> {
         let params = read_params(request.params);
         let wants_timing = matches!(
             &params,
-            Ok(Params { meta: Some(meta), .. }) if meta.contains_key(timing::META_KEY)
+            Ok(Params { meta: Some(meta), .. }) if meta.contains_key(key::TIMING)
         );
         let outcome = match params {
             Ok(params) => self.method(&request.method, &params, &mut service).await,
@@ -136,7 +137,7 @@ impl Dispatcher<'_> {
     fn finished(&self, method: &str, mut result: Value) -> Value {
         if self.is_modern {
             result["resultType"] = json!("complete");
-            result["_meta"]["io.modelcontextprotocol/serverInfo"] = server_info();
+            result["_meta"][key::SERVER_INFO] = server_info();
         }
         if let Some(bytes) = self.faults.amount(FaultKind::OversizedReply, method) {
             let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -169,7 +170,7 @@ impl Dispatched {
         match self.outcome {
             Ok(mut result) => {
                 if let Some(layers) = told {
-                    result["_meta"][timing::META_KEY] = layers.meta();
+                    result["_meta"][key::TIMING] = layers.meta();
                 }
                 let mut bytes = Vec::new();
                 // Writing fails on maps whose keys are no strings; `Value` has none.

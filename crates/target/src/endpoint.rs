@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, request};
-use mcpace_wire::http::{Rejection, SessionId};
+use mcpace_wire::http::{MediaType, Rejection, SessionId, name};
 use mcpace_wire::jsonrpc::{Message, Payload, Request, code};
 
 use crate::dispatch::{Dispatched, Dispatcher};
@@ -19,7 +19,7 @@ use crate::site::{Early, Site, problem, redirect, rejected};
 use crate::target::ENDPOINT;
 use crate::timing::{Inner, Layers};
 
-const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+const SESSION_ID: HeaderName = HeaderName::from_static(name::SESSION_ID);
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 impl Site {
@@ -244,10 +244,8 @@ fn unknown_session(_: UnknownSession) -> Early {
 }
 
 fn check_content_type(headers: &HeaderMap) -> Result<(), Early> {
-    let media = era::picked(headers).content_type.ascii();
-    let essence = media.and_then(|media| media.split(';').next());
-    match essence.map(str::trim) {
-        Some(essence) if essence.eq_ignore_ascii_case("application/json") => Ok(()),
+    match era::picked(headers).content_type.ascii().map(MediaType::of) {
+        Some(MediaType::Json) => Ok(()),
         _ => Err(rejected(&Rejection::UnsupportedMediaType, None)),
     }
 }

@@ -7,9 +7,6 @@ use mcpace_wire::http::{self as rules, Rejection, RequestHeaders, SessionId};
 use mcpace_wire::jsonrpc::{Message, Payload};
 use mcpace_wire::mcp::ParamsOutline;
 
-/// The revisions with `initialize`. 2024-11-05 has another transport, but its clients come here, too.
-const LEGACY: [Revision; 4] =
-    [Revision::V2024_11_05, Revision::V2025_03_26, Revision::V2025_06_18, Revision::V2025_11_25];
 /// The stateless revisions.
 const MODERN: [Revision; 1] = [Revision::V2026_07_28];
 
@@ -68,6 +65,8 @@ pub(crate) fn picked(headers: &HeaderMap) -> RequestHeaders<'_> {
 const INITIALIZE: &str = "initialize";
 
 fn legacy(headers: &RequestHeaders<'_>) -> Result<Era, Rejection> {
-    let (revision, session) = rules::check_legacy(headers, None, &LEGACY)?;
+    // Of all revisions the check takes those with `initialize`. 2024-11-05 has another transport, but its clients come
+    // here, too.
+    let (revision, session) = rules::check_legacy(headers, None, &Revision::ALL)?;
     Ok(Era::Legacy(revision, session))
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode};
+use mcpace_wire::http::name;
 use mcpace_wire::sse::{self, Event};
 use tokio::sync::watch;
 
@@ -200,7 +201,7 @@ fn event_stream(script: Script) -> Response<Script> {
     let mut reply = with_type(script, "text/event-stream");
     let headers = reply.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    headers.insert(name::X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
     reply
 }
 

@@ -140,7 +140,6 @@ impl Site {
             let description = match refused {
                 TokenRefused::Unknown => "this token was not given out for this server",
                 TokenRefused::Expired => "this token has expired",
-                TokenRefused::OtherAudience => "this token is for another resource",
             };
             challenge = challenge.with("error", "invalid_token").with("error_description", description);
         }

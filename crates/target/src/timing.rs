@@ -9,9 +9,6 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// The key in `_meta`, of a request that asks and of a result that tells.
-pub(crate) const META_KEY: &str = "dev.mcpace/timing";
-
 /// Time spent in dispatch and service for one JSON-RPC request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Inner {
@@ -35,7 +32,7 @@ impl Layers {
         Self { transport: whole.saturating_sub(further_in), inner }
     }
 
-    /// For `_meta`, in nanoseconds.
+    /// For `_meta` under [`mcpace_wire::mcp::key::TIMING`], in nanoseconds.
     pub(crate) fn meta(&self) -> Value {
         json!({
             "transport_ns": nanos(self.transport),

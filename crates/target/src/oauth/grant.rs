@@ -109,19 +109,14 @@ impl Code {
             return refused("the code_verifier does not fit the code_challenge");
         }
         check_resource(with.resource.as_deref(), ours)?;
-        Ok(Grant {
-            client_id: self.request.client_id,
-            resource: with.resource.clone().or(self.request.resource),
-            scope: self.request.scope,
-        })
+        Ok(Grant { client_id: self.request.client_id, scope: self.request.scope })
     }
 }
 
-/// What was granted: to whom, for what.
+/// What was granted, and to whom. For what is clear: there is one resource.
 #[derive(Debug)]
 pub(super) struct Grant {
     client_id: String,
-    resource: Option<String>,
     pub(super) scope: Option<String>,
 }
 
@@ -133,13 +128,9 @@ impl Grant {
         }
         check_resource(with.resource.as_deref(), ours)
     }
-
-    /// Clients before 2025-06-18 name no resource; theirs can only be the one that we guard.
-    pub(super) fn is_for(&self, ours: &Resource) -> bool {
-        self.resource.as_deref().is_none_or(|resource| ours.is_named_by(resource))
-    }
 }
 
+/// Clients before 2025-06-18 name no resource; theirs can only be the one that we guard.
 fn check_resource(given: Option<&str>, ours: &Resource) -> Result<(), OAuthError> {
     match given {
         Some(resource) if !ours.is_named_by(resource) => {
