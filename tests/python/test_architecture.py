@@ -19,6 +19,7 @@ CRATES = {
     "record": {"wire"},
     "explain": {"record", "wire"},
     "net": {"wire", "record"},
+    "serve": {"wire"},
     "target": {"wire"},
     "py": {"wire", "record", "explain", "net", "target"},
 }

@@ -1,0 +1,13 @@
+//! The runtime: an MCP server in three layers, transport → dispatch → service, with a clock between them.
+//!
+//! - *Transport* turns sockets and pipes into messages and replies: HTTP, stdio.
+//! - *Dispatch* knows the protocol and what was registered; everything that can be worked out at registration is.
+//! - *Service* is the author's code: tools, resources, prompts.
+//!
+//! Design constraint: the plain case (a small tool call over JSON) allocates for its reply and little else; whatever a
+//! handler doesn't use (context, cancellation, streams) is made only when it asks. Knows nothing of the lab, nor of Python.
+
+mod exchange;
+pub mod session;
+
+pub use exchange::{Channel, Gone, Handled, Incoming, Outlet, Peer, Principal, Reply, ReplyStatus, Timing};
