@@ -132,8 +132,8 @@ def _findings(facts: Facts, timed: list[Trial], warm: list[Trial]) -> list[Findi
 def _finding(
     facts: Facts, finding: dict[str, Any], affected: list[dict[str, Any]], costed: list[dict[str, Any]], trials: int
 ) -> Finding:
-    starts = {ledger["call"]: ledger["start_ns"] for ledger in facts.ledgers}
-    start = starts.get(affected[0]["call"], 0)
+    ledgers = {ledger["call"]: ledger for ledger in facts.ledgers}
+    first = ledgers.get(affected[0]["call"], {"start_ns": 0, "end_ns": 0})
     result = Finding(
         code=finding["code"],
         severity=finding["severity"],
@@ -145,14 +145,20 @@ def _finding(
         calls=len(affected),
         of_calls=trials,
         context=finding["context"],
-        evidence=[
-            Evidence(at_s=(item["at_ns"] - start) / NANOS, role=item["role"], event=item["event"])
-            for item in finding["evidence"][:SHOWN_EVIDENCE]
-        ],
+        evidence=_evidence(finding["evidence"], first["start_ns"], first["end_ns"]),
         disproof=finding["disproof"],
     )
     result.advice = words.advice_for(result.code, result.context)
     return result
+
+
+def _evidence(items: list[dict[str, Any]], start_ns: int, end_ns: int) -> list[Evidence]:
+    """The events inside the first affected call, where there are any: one call's proof, not pieces of several."""
+    inside = [item for item in items if start_ns <= item["at_ns"] <= end_ns]
+    return [
+        Evidence(at_s=(item["at_ns"] - start_ns) / NANOS, role=item["role"], event=item["event"])
+        for item in (inside or items)[:SHOWN_EVIDENCE]
+    ]
 
 
 def _waterfall(facts: Facts, timed: list[Trial]) -> Waterfall | None:
