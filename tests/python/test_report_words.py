@@ -160,6 +160,18 @@ def test_verdict_names_no_cause_that_costs_little() -> None:
     assert "sent twice" not in plain(run)
 
 
+def test_verdict_tells_no_release_of_anothers_cause() -> None:
+    run = load("clients")
+    for case in run.cases:
+        if (case.target, case.subject.version, case.operation) == ("profile:notion", "1.14.0", "connect"):
+            case.change = Change(against="python@1.11.0", ratio=1.4, low=1.3, high=1.5, difference_s=0.02)
+    assert plain(run) == (
+        "python 1.12.1 and 1.13.0 are 20 to 472× slower than 1.11.0 at profile:notion (connect, list, call): "
+        "every request is sent twice. "
+        "python 1.14.0 is 1.40× slower than 1.11.0 at profile:notion (connect); no known cause was recognised."
+    )
+
+
 def test_verdict_when_the_slow_release_comes_first() -> None:
     run = Run.from_json(load("clients").to_json())
     slow, fast = (

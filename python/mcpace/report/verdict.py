@@ -59,14 +59,28 @@ def _differences_at(run: Run, target: str) -> list[str]:
     sentences = []
     for wanted, word in ((Standing.MUCH_SLOWER, "slower"), (Standing.MUCH_FASTER, "faster")):
         changed = [case for case in cases if standing(case.change) is wanted]
-        if changed:
-            sentences.append(_difference(cases, changed, word))
-            if word == "slower":
-                sentences += _mended(cases, changed)
+        for cause, explained in _by_cause(cases, changed, word).items():
+            sentences.append(_difference(cases, explained, word, cause))
+        if changed and word == "slower":
+            sentences += _mended(cases, changed)
     return sentences
 
 
-def _difference(cases: list[Case], changed: list[Case], word: str) -> str:
+def _by_cause(cases: list[Case], changed: list[Case], word: str) -> dict[str, list[Case]]:
+    """The changed cases by what explains their subject, so that one subject's cause is not told of another."""
+    by_subject: dict[str, list[Case]] = {}
+    for case in changed:
+        by_subject.setdefault(case.subject.label(), []).append(case)
+    explained: dict[str, list[Case]] = {}
+    for label, own in by_subject.items():
+        against = own[0].change.against if own[0].change else ""
+        slow = label if word == "slower" else against
+        cause = _cause([case for case in cases if case.subject.label() == slow], own)
+        explained.setdefault(cause, []).extend(own)
+    return explained
+
+
+def _difference(cases: list[Case], changed: list[Case], word: str, cause: str) -> str:
     who = _names([case.subject for case in changed])
     against = _against(cases, changed)
     ratios = [case.change.ratio for case in changed if case.change]
@@ -75,12 +89,8 @@ def _difference(cases: list[Case], changed: list[Case], word: str) -> str:
     verb = "is" if len({case.subject.label() for case in changed}) == 1 else "are"
     place = f"at {clean(changed[0].target, LONGEST_NAME)} ({', '.join(operations)})"
     text = f"{who} {verb} {_ratio_range(ratios)} {word} than {against} {place}"
-    if word == "slower":
-        cause = _cause(changed, changed)
-    else:
-        label = changed[0].change.against if changed[0].change else ""
-        cause = _cause([case for case in cases if case.subject.label() == label], changed)
-        cause = cause and f"with {against}, {cause}"
+    if cause and word == "faster":
+        cause = f"with {against}, {cause}"
     return f"{text}: {cause}." if cause else f"{text}; no known cause was recognised."
 
 
