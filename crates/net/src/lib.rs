@@ -8,6 +8,8 @@ pub mod client;
 mod clock;
 mod dial;
 mod error;
+mod headers;
+mod lock;
 mod observe;
 pub mod recorder;
 mod sink;

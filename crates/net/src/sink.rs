@@ -11,13 +11,15 @@ use mcpace_record::{
     CallId, ConnectionId, Event, EventKind, ExchangeId, Nanos, RecordError, Recording, RecordingHead, Redactor, Writer,
 };
 
+use crate::lock::lock;
 use crate::{NetError, now};
 
 /// How long events may wait before the writer thread takes them: what a kill can lose.
 const WRITE_PERIOD: Duration = Duration::from_millis(50);
 
-/// Queued events past which new ones are counted as lost rather than kept: about 400 MB.
-const QUEUE_LIMIT: usize = 1_000_000;
+/// Bytes of memory for events: of those that wait for the writer, and again of those that are kept. Past it events are
+/// counted as lost.
+const MEMORY_LIMIT: usize = 512 * 1024 * 1024;
 
 /// What a [`Sink`] keeps and where.
 #[derive(Clone, Debug)]
@@ -57,12 +59,64 @@ struct Shared {
 
 #[derive(Default)]
 struct Queue {
-    fresh: Vec<Event>,
-    kept: Vec<Event>,
-    lost: u64,
+    /// Events that no writer has taken yet.
+    fresh: Events,
+    /// Batches that the writer took, for [`Sink::recording`]; shared with it, so that they can be seen while they are
+    /// being written.
+    kept: Vec<Arc<Vec<Event>>>,
+    /// Bytes of `kept`.
+    kept_size: usize,
+    /// Events that were written and that there was no room to keep.
+    unkept: u64,
     ended: bool,
     keep: bool,
     writing: bool,
+    /// [`MEMORY_LIMIT`], but in tests.
+    limit: usize,
+}
+
+/// Events up to a limit of memory, and how many came after it.
+#[derive(Default)]
+struct Events {
+    events: Vec<Event>,
+    size: usize,
+    lost: u64,
+}
+
+impl Events {
+    fn push(&mut self, event: Event, limit: usize) {
+        let size = self.size.saturating_add(event.size());
+        if size > limit {
+            self.lost += 1;
+        } else {
+            self.size = size;
+            self.events.push(event);
+        }
+    }
+
+    /// All of them, with a last one that tells how many are missing.
+    fn told(mut self) -> Vec<Event> {
+        if self.lost > 0 {
+            self.events.push(Event { at: now(), kind: EventKind::EventsLost { count: self.lost } });
+        }
+        self.events
+    }
+}
+
+impl Queue {
+    /// What the writer writes next.
+    fn take(&mut self) -> Arc<Vec<Event>> {
+        let fresh = std::mem::take(&mut self.fresh);
+        let size = self.kept_size.saturating_add(fresh.size);
+        let batch = Arc::new(fresh.told());
+        if self.keep && size > self.limit {
+            self.unkept += batch.len() as u64;
+        } else if self.keep {
+            self.kept_size = size;
+            self.kept.push(Arc::clone(&batch));
+        }
+        batch
+    }
 }
 
 impl Sink {
@@ -71,11 +125,16 @@ impl Sink {
     /// # Errors
     /// The file can't be made or written.
     pub fn new(head: RecordingHead, options: SinkOptions) -> Result<Arc<Self>, NetError> {
+        Self::with_memory(head, options, MEMORY_LIMIT)
+    }
+
+    fn with_memory(head: RecordingHead, options: SinkOptions, limit: usize) -> Result<Arc<Self>, NetError> {
         let shared = Arc::new(Shared::default());
         {
             let mut queue = lock(&shared.queue);
             queue.keep = options.keep;
             queue.writing = options.file.is_some();
+            queue.limit = limit;
         }
         let writer = match options.file {
             Some(path) => {
@@ -114,11 +173,8 @@ impl Sink {
         if queue.ended || !(queue.keep || queue.writing) {
             return;
         }
-        if queue.fresh.len() >= QUEUE_LIMIT {
-            queue.lost += 1;
-            return;
-        }
-        queue.fresh.push(Event { at, kind });
+        let limit = queue.limit;
+        queue.fresh.push(Event { at, kind }, limit);
     }
 
     /// A fresh connection id.
@@ -164,10 +220,11 @@ impl Sink {
     #[must_use]
     pub fn recording(&self) -> Recording {
         let queue = lock(&self.shared.queue);
-        let mut events = queue.kept.clone();
-        events.extend(queue.fresh.iter().cloned());
-        if queue.lost > 0 {
-            events.push(Event { at: now(), kind: EventKind::EventsLost { count: queue.lost } });
+        let mut events: Vec<Event> = queue.kept.iter().flat_map(|batch| batch.iter()).cloned().collect();
+        events.extend(queue.fresh.events.iter().cloned());
+        let lost = queue.fresh.lost + queue.unkept;
+        if lost > 0 {
+            events.push(Event { at: now(), kind: EventKind::EventsLost { count: lost } });
         }
         let mut recording = Recording::new(self.head.clone(), events);
         recording.partial = !queue.ended;
@@ -181,7 +238,7 @@ impl Sink {
     pub fn finish(&self) -> Result<(), NetError> {
         lock(&self.shared.queue).ended = true;
         self.shared.wake.notify_all();
-        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let writer = lock(&self.writer).take();
         match writer.map(JoinHandle::join) {
             None | Some(Ok(Ok(()))) => Ok(()),
             Some(Ok(Err(error))) => Err(error.into()),
@@ -201,41 +258,75 @@ impl Drop for Sink {
 
 fn write_until_ended(shared: &Shared, mut writer: Writer<File>) -> Result<(), RecordError> {
     loop {
-        let (batch, keep, lost, ended) = {
-            let mut queue = lock(&shared.queue);
-            if queue.fresh.is_empty() && !queue.ended {
-                queue = shared.wake.wait_timeout(queue, WRITE_PERIOD).unwrap_or_else(PoisonError::into_inner).0;
-            }
-            (std::mem::take(&mut queue.fresh), queue.keep, std::mem::take(&mut queue.lost), queue.ended)
+        let (batch, ended) = {
+            let queue = lock(&shared.queue);
+            // The whole period, whatever comes meanwhile: small batches would compress badly and cost a write each.
+            let waited = shared.wake.wait_timeout_while(queue, WRITE_PERIOD, |queue| !queue.ended);
+            let mut queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+            (queue.take(), queue.ended)
         };
-        let outcome = write_batch(&mut writer, &batch, lost);
-        let mut queue = lock(&shared.queue);
-        if keep {
-            queue.kept.extend(batch);
-        }
-        if let Err(error) = outcome {
+        if let Err(error) = write_batch(&mut writer, &batch) {
             shared.failed.store(true, Ordering::Relaxed);
-            queue.writing = false;
+            lock(&shared.queue).writing = false;
             return Err(error);
         }
-        if ended && queue.fresh.is_empty() {
-            drop(queue);
-            return writer.finish().map(|_| ());
+        // Once ended nothing is added, so that was the last batch.
+        if ended {
+            return writer.finish().map(drop);
         }
     }
 }
 
-fn write_batch(writer: &mut Writer<File>, batch: &[Event], lost: u64) -> Result<(), RecordError> {
+fn write_batch(writer: &mut Writer<File>, batch: &[Event]) -> Result<(), RecordError> {
     for event in batch {
         writer.write(event)?;
-    }
-    if lost > 0 {
-        writer.write(&Event { at: now(), kind: EventKind::EventsLost { count: lost } })?;
     }
     if batch.is_empty() { Ok(()) } else { writer.flush() }
 }
 
-/// A thread that panicked while it held the queue leaves it whole: every change to it is one push or one swap.
-fn lock(queue: &Mutex<Queue>) -> std::sync::MutexGuard<'_, Queue> {
-    queue.lock().unwrap_or_else(PoisonError::into_inner)
+#[cfg(test)]
+mod tests {
+    use mcpace_record::{Body, Digest, Instrument, Reader};
+
+    use super::*;
+
+    fn head() -> RecordingHead {
+        RecordingHead {
+            instrument: Instrument::Client,
+            started: String::new(),
+            mcpace: String::new(),
+            upstream: String::new(),
+        }
+    }
+
+    fn note(sink: &Sink, size: usize) {
+        let body = Some(Body { text: "x".repeat(size), cut: false });
+        let (side, digest) = (mcpace_record::Side::Front, Digest(0));
+        sink.note(EventKind::RequestEnd { side, ex: sink.exchange(), bytes: 0, digest, messages: Vec::new(), body });
+    }
+
+    #[test]
+    fn what_has_no_room_in_memory_is_counted() {
+        let sink = Sink::with_memory(head(), SinkOptions::default(), 50_000).unwrap();
+        (0..100).for_each(|_| note(&sink, 1_000));
+        let recording = sink.recording();
+        assert_eq!(recording.events().len() as u64 - 1 + recording.lost(), 100);
+        assert!((50..65).contains(&recording.lost()), "{}", recording.lost());
+    }
+
+    #[test]
+    fn what_is_written_is_kept_as_well_and_both_are_whole_at_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("recording");
+        let sink = Sink::new(head(), SinkOptions { file: Some(file.clone()), ..SinkOptions::default() }).unwrap();
+        for round in 1..=3 {
+            (0..1_000).for_each(|_| note(&sink, 10));
+            // Whether the writer has them or not, they can be seen.
+            assert_eq!(sink.recording().events().len(), round * 1_000);
+        }
+        sink.finish().unwrap();
+        let written = Reader::read(File::open(&file).unwrap()).unwrap();
+        assert_eq!(written, sink.recording());
+        assert_eq!(written.events().len(), 3_000);
+    }
 }

@@ -18,6 +18,27 @@ pub struct Event {
     pub kind: EventKind,
 }
 
+impl Event {
+    /// Bytes of memory that it takes, nearly: for whoever keeps many and must know when to stop.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let (headers, messages, body) = match &self.kind {
+            EventKind::RequestHead { headers, .. } | EventKind::ReplyHead { headers, .. } => {
+                (headers.as_slice(), &[][..], None)
+            }
+            EventKind::RequestEnd { messages, body, .. }
+            | EventKind::ReplyEvent { messages, body, .. }
+            | EventKind::ReplyEnd { messages, body, .. }
+            | EventKind::StdioLine { messages, body, .. } => (&[][..], messages.as_slice(), body.as_ref()),
+            _ => (&[][..], &[][..], None),
+        };
+        let headers: usize =
+            headers.iter().map(|Header(name, value)| size_of::<Header>() + name.len() + value.len()).sum();
+        let messages: usize = messages.iter().map(MessageNote::size).sum();
+        size_of::<Self>() + headers + messages + body.map_or(0, |body| body.text.len())
+    }
+}
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*

@@ -117,6 +117,12 @@ impl MessageNote {
         matches!(self.kind, MessageKind::Result | MessageKind::Error) && self.id.is_some()
     }
 
+    /// Bytes of memory that it takes, nearly.
+    pub(crate) fn size(&self) -> usize {
+        let texts = [&self.id, &self.method, &self.name].into_iter().flatten();
+        size_of::<Self>() + texts.map(String::len).sum::<usize>()
+    }
+
     fn of_message(message: &Message<'_>) -> MessageNote {
         let mut note = MessageNote {
             kind: MessageKind::Notification,
