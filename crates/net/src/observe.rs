@@ -3,9 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use mcpace_record::{Digester, EventKind, ExchangeId, MessageNote, Nanos, ReplyEnding, Side};
+use http::{HeaderMap, StatusCode};
+use mcpace_record::{Digester, EventKind, ExchangeId, MessageNote, Nanos, ReplyEnding, ServerTiming, Side};
+use mcpace_wire::http::MediaType;
 use mcpace_wire::sse;
 
+use crate::headers::recorded;
 use crate::{Sink, now};
 
 /// Bodies and events past this size are counted and digested, but not read as messages.
@@ -52,6 +55,16 @@ impl RequestObserver {
     }
 }
 
+/// Notes a reply's head, read from the server at `at`, and what it tells of the server's own times.
+pub(crate) fn note_reply_head(sink: &Sink, at: Nanos, ex: ExchangeId, status: StatusCode, headers: &HeaderMap) {
+    let (side, status) = (Side::Back, status.as_u16());
+    sink.note_at(at, EventKind::ReplyHead { side, ex, status, headers: recorded(headers, sink) });
+    let told = headers.get_all("server-timing").iter().filter_map(|value| value.to_str().ok());
+    for timing in told.filter_map(ServerTiming::from_header) {
+        sink.note_at(at, EventKind::ServerTiming { ex: Some(ex), id: None, timing });
+    }
+}
+
 /// Watches a reply's body: server-sent events one by one, anything else as a whole.
 pub struct ReplyObserver {
     sink: Arc<Sink>,
@@ -86,7 +99,7 @@ impl ReplyObserver {
     /// `both_sides` in the recorder, where [`ReplyObserver::passed_at`] follows each read.
     #[must_use]
     pub fn new(sink: Arc<Sink>, ex: ExchangeId, content_type: &str, both_sides: bool) -> Self {
-        let shape = if is_event_stream(content_type) {
+        let shape = if MediaType::of(content_type) == MediaType::EventStream {
             Shape::Events(Box::new(EventStream {
                 decoder: sse::Decoder::new(MESSAGE_LIMIT),
                 seq: 0,
@@ -250,12 +263,6 @@ impl EventStream {
         };
         sink.note_at(at, kind);
     }
-}
-
-/// Whether a `Content-Type` is that of server-sent events (WHATWG HTML §9.2).
-fn is_event_stream(content_type: &str) -> bool {
-    let essence = content_type.split(';').next().unwrap_or_default().trim();
-    essence.eq_ignore_ascii_case("text/event-stream")
 }
 
 fn keep(text: &mut Vec<u8>, chunk: &[u8]) {

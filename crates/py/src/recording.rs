@@ -65,7 +65,7 @@ impl Recording {
         let outcome = match outcome {
             "ok" => CallOutcome::Ok,
             "tool-error" => CallOutcome::ToolError,
-            "failed" => CallOutcome::Failed(message.unwrap_or_default().chars().take(500).collect()),
+            "failed" => CallOutcome::failed(&message.unwrap_or_default()),
             other => return Err(UsageProblem::new_err(format!("no outcome is called {other:?}"))),
         };
         let mut recording = self.lock();

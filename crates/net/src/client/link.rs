@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use mcpace_wire::jsonrpc::code;
+use mcpace_wire::http::Era;
 use serde_json::value::RawValue;
 
 use super::ClientError;
@@ -109,6 +109,5 @@ pub(super) fn result_of(
 
 /// What a modern server says that refuses a request for what it says about itself (2026-07-28, "Error Codes").
 pub(super) fn is_modern_refusal(answer: &Answer) -> bool {
-    let Answer::Error { code, .. } = answer else { return false };
-    matches!(*code, code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION)
+    matches!(answer, Answer::Error { code, .. } if Era::of_error_code(*code) == Some(Era::Modern))
 }

@@ -1,5 +1,7 @@
 //! JSON-RPC messages as the client sends and understands them. Pure.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use mcpace_wire::jsonrpc::{ErrorObject, Id, Message, Notification, Outcome, Payload, Request, Response, code};
 use serde_json::value::RawValue;
@@ -13,8 +15,8 @@ pub(crate) struct Outgoing {
     pub(crate) id: Option<Id<'static>>,
     /// The method; of an answer, what it answers to.
     pub(crate) method: &'static str,
-    /// What `Mcp-Name` and `Mcp-Param-*` say, in revisions that have them.
-    pub(crate) headers: Vec<(String, String)>,
+    /// What headers repeat of the body, in revisions that want it.
+    pub(crate) headers: Vec<(Cow<'static, str>, String)>,
     /// The JSON text.
     pub(crate) body: Bytes,
 }

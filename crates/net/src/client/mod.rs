@@ -21,14 +21,15 @@ mod secret;
 mod stdio;
 mod task;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use mcpace_record::{CallId, CallOutcome, EventKind};
-use mcpace_wire::http::{ParamHeader, encode_value, name as header};
-use mcpace_wire::jsonrpc::code;
+use mcpace_wire::http::{ParamHeader, mirrored_headers};
+use mcpace_wire::jsonrpc::{Id, Message, Request, code};
 use mcpace_wire::mcp::{ListToolsResult, Tool};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
@@ -48,8 +49,6 @@ pub use secret::Secret;
 
 /// Pages of a listing that are read at most.
 const PAGE_LIMIT: usize = 100;
-/// Characters of an error that a recording keeps.
-const OUTCOME_LIMIT: usize = 500;
 /// How long telling the server that a request is given up may take.
 const CANCEL_LIMIT: Duration = Duration::from_millis(500);
 
@@ -225,14 +224,14 @@ async fn list(client: &mut Client) -> Result<Vec<Tool>, ClientError> {
 
 async fn call(client: &mut Client, tool: &str, arguments: &RawValue) -> Result<CallResult, ClientError> {
     let params = client.dialect()?.call(tool, arguments);
-    let headers = client.headers_of(tool, arguments);
+    let headers = client.headers_of(tool, params.as_deref());
     let outcome = ask(client, "tools/call", params.as_deref(), &headers).await;
     let unlisted = client.session.as_ref().is_some_and(|session| session.mirrored.is_none());
     let result = match outcome {
         // The tool may want arguments in headers, which only its listing tells.
         Err(ClientError::Rpc { code: code::HEADER_MISMATCH, .. }) if unlisted => {
             list(client).await?;
-            let headers = client.headers_of(tool, arguments);
+            let headers = client.headers_of(tool, params.as_deref());
             ask(client, "tools/call", params.as_deref(), &headers).await?
         }
         outcome => outcome?,
@@ -245,7 +244,7 @@ async fn ask(
     client: &mut Client,
     method: &'static str,
     params: Option<&RawValue>,
-    headers: &[(String, String)],
+    headers: &[(Cow<'static, str>, String)],
 ) -> Result<Box<RawValue>, ClientError> {
     for again in [true, false] {
         let id = client.ids.next();
@@ -302,23 +301,15 @@ impl Client {
         tools
     }
 
-    /// `Mcp-Name` and `Mcp-Param-*` of a call; sent only in revisions that have them.
-    fn headers_of(&self, tool: &str, arguments: &RawValue) -> Vec<(String, String)> {
-        let Some(session) = &self.session else { return Vec::new() };
-        if !session.info.revision.has_request_headers() {
-            return Vec::new();
-        }
-        let mut headers = vec![(header::NAME.to_owned(), encode_value(tool).into_owned())];
+    /// What the headers of a call repeat of its body; nothing in revisions without that.
+    fn headers_of(&self, tool: &str, params: Option<&RawValue>) -> Vec<(Cow<'static, str>, String)> {
+        let session = self.session.as_ref().filter(|session| session.info.revision.has_request_headers());
+        let Some(session) = session else { return Vec::new() };
         let annotations = session.mirrored.as_ref().and_then(|mirrored| mirrored.get(tool));
-        let Some(annotations) = annotations.filter(|annotations| !annotations.is_empty()) else { return headers };
-        let arguments: Value = serde_json::from_str(arguments.get()).unwrap_or_default();
-        for annotation in annotations {
-            if let Some(text) = annotation.text(&arguments) {
-                let name = format!("{}{}", header::PARAM_PREFIX, annotation.name.to_ascii_lowercase());
-                headers.push((name, encode_value(&text).into_owned()));
-            }
-        }
-        headers
+        let annotations = annotations.map(Vec::as_slice).unwrap_or_default();
+        let call = Message::Request(Request::new(Id::Integer(0), "tools/call", params));
+        // The parameters are our own and can be read.
+        mirrored_headers(&call, annotations).unwrap_or_default()
     }
 }
 
@@ -358,7 +349,7 @@ impl Operation {
         self.ended = true;
         let noted = match &outcome {
             Ok(value) => told(value),
-            Err(error) => CallOutcome::Failed(error.to_string().chars().take(OUTCOME_LIMIT).collect()),
+            Err(error) => CallOutcome::failed(&error.to_string()),
         };
         self.sink.note_at(at, EventKind::CallEnd { call: self.call, outcome: noted });
         outcome

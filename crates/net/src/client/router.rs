@@ -1,12 +1,13 @@
 //! Brings answers to those who wait for them, on transports with one stream for everything (stdio, HTTP+SSE).
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use mcpace_wire::jsonrpc::Id;
 use tokio::sync::oneshot;
 
 use super::message::{Answer, Outgoing, Received};
+use crate::lock::lock;
 
 /// Who waits for what.
 #[derive(Default)]
@@ -64,8 +65,7 @@ impl Router {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Each change is one insertion or removal, so a poisoned lock is sound.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

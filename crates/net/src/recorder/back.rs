@@ -14,6 +14,7 @@ use super::link::Link;
 use super::request::{BackHead, Outgoing, RequestBody};
 use super::tap::{Meter, Tap};
 use super::worker::Shared;
+use crate::error::reason_of;
 use crate::{NetError, Origin};
 
 /// How long an orderly close (a TLS goodbye) may take after the front side is gone.
@@ -85,17 +86,6 @@ impl Back {
     pub(super) fn server_will_close(&self) {
         self.meter.declare_close(Closer::Server);
     }
-}
-
-/// An error with its causes on one line.
-pub(super) fn reason_of(error: &dyn std::error::Error) -> String {
-    let mut reason = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        reason = format!("{reason}: {cause}");
-        source = cause.source();
-    }
-    reason.replace(['\r', '\n'], " ")
 }
 
 type Connection = http1::Connection<TokioIo<Tap<crate::Stream>>, RequestBody>;

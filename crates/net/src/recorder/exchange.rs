@@ -6,21 +6,24 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, LOCATION};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Version, request, response};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
-use mcpace_record::{Closer, EventKind, ExchangeId, ReplyEnding, ServerTiming, Side};
+use mcpace_record::{Closer, EventKind, ExchangeId, ReplyEnding, Side};
 use serde_json::Value;
 
-use super::back::{Back, Unanswered, reason_of};
-use super::headers::{recorded, take_hop_by_hop, text};
+use super::back::{Back, Unanswered};
+use super::headers::take_hop_by_hop;
 use super::known::Role;
 use super::link::Link;
 use super::reply::{Passing, ReplyBody};
 use super::request::{BackHead, Outgoing, RequestBody};
 use super::route::{self, Refusal, Route};
 use super::tap::Meter;
+use crate::error::reason_of;
+use crate::headers::{recorded, text};
+use crate::observe::note_reply_head;
 use crate::{ReplyObserver, now};
 
 /// Forms and documents that are changed on their way are read whole up to this size; larger ones are none of OAuth's.
@@ -88,10 +91,7 @@ impl Open {
             Ok(back) => back,
             Err(error) => return Ok(self.unreachable(error.to_string(), body).await),
         };
-        let body = match self.request_body(route, &mut head, body).await {
-            Ok(body) => body,
-            Err(error) => return Err(error),
-        };
+        let body = self.request_body(route, &mut head, body).await?;
         let target = route.target();
         let Some(uri) = route::uri(&target) else {
             let text = "mcpace recorder: the request's target is no URL".to_owned();
@@ -202,13 +202,7 @@ impl Open {
     }
 
     fn note_reply_head(&self, back: &Meter, head: &response::Parts) -> Arc<Passing> {
-        let (sink, ex, at) = (&self.link.shared.sink, self.ex, back.last_read());
-        let (side, status) = (Side::Back, head.status.as_u16());
-        sink.note_at(at, EventKind::ReplyHead { side, ex, status, headers: recorded(&head.headers, sink) });
-        let timings = head.headers.get_all(HeaderName::from_static("server-timing"));
-        for timing in timings.iter().filter_map(|value| ServerTiming::from_header(value.to_str().ok()?)) {
-            sink.note_at(at, EventKind::ServerTiming { ex: Some(ex), id: None, timing });
-        }
+        note_reply_head(&self.link.shared.sink, back.last_read(), self.ex, head.status, &head.headers);
         self.passing(head.status, text(&head.headers, CONTENT_TYPE))
     }
 

@@ -2,9 +2,6 @@
 
 use http::HeaderMap;
 use http::header::{CONNECTION, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE};
-use mcpace_record::Header;
-
-use crate::Sink;
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
@@ -59,20 +56,6 @@ impl Persistence {
             headers.insert(KEEP_ALIVE, parameters);
         }
     }
-}
-
-/// A message's headers as they may be recorded.
-pub(super) fn recorded(headers: &HeaderMap, sink: &Sink) -> Vec<Header> {
-    let one = |(name, value): (&HeaderName, &HeaderValue)| {
-        let value = String::from_utf8_lossy(value.as_bytes());
-        Header(name.as_str().to_owned(), sink.redactor().header(name.as_str(), &value).into_owned())
-    };
-    headers.iter().map(one).collect()
-}
-
-/// A header as text; empty where it is missing or no text.
-pub(super) fn text(headers: &HeaderMap, name: HeaderName) -> &str {
-    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Which other servers may be reached through the recorder: those that the upstream's own metadata names, no others.
 
 use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock};
+use std::sync::Mutex;
 
 use crate::Origin;
+use crate::lock::lock;
 
 /// More than any honest deployment has; past it nothing new is learned.
 const ORIGINS: usize = 16;
@@ -23,7 +24,7 @@ pub(super) enum Role {
 /// What was learned so far.
 #[derive(Default)]
 pub(super) struct Known {
-    learned: RwLock<Learned>,
+    learned: Mutex<Learned>,
 }
 
 #[derive(Default)]
@@ -35,7 +36,7 @@ struct Learned {
 impl Known {
     /// A document of the upstream, or of a server that it named, names this one.
     pub(super) fn learn_origin(&self, origin: Origin) {
-        let mut learned = self.learned.write().unwrap_or_else(PoisonError::into_inner);
+        let mut learned = lock(&self.learned);
         if learned.origins.len() < ORIGINS && !learned.origins.contains(&origin) {
             learned.origins.push(origin);
         }
@@ -43,7 +44,7 @@ impl Known {
 
     /// The role of one path at an origin.
     pub(super) fn learn_endpoint(&self, origin: Origin, path: &str, role: Role) {
-        let mut learned = self.learned.write().unwrap_or_else(PoisonError::into_inner);
+        let mut learned = lock(&self.learned);
         if learned.endpoints.len() < ENDPOINTS {
             learned.endpoints.insert((origin, path.to_owned()), role);
         }
@@ -51,12 +52,12 @@ impl Known {
 
     /// Whether requests may go there.
     pub(super) fn allows(&self, origin: &Origin) -> bool {
-        self.learned.read().unwrap_or_else(PoisonError::into_inner).origins.contains(origin)
+        lock(&self.learned).origins.contains(origin)
     }
 
     /// What a path is for, as far as anybody said.
     pub(super) fn role(&self, origin: &Origin, path: &str) -> Option<Role> {
-        let learned = self.learned.read().unwrap_or_else(PoisonError::into_inner);
+        let learned = lock(&self.learned);
         if learned.endpoints.is_empty() {
             return None;
         }

@@ -16,8 +16,9 @@ use tokio::time::Instant;
 
 use super::back::Back;
 use super::exchange;
-use super::tap::{Meter, Tap, lock};
+use super::tap::{Meter, Tap};
 use super::worker::Shared;
+use crate::lock::lock;
 use crate::{NetError, Origin, now};
 
 /// A front connection's state.

@@ -27,12 +27,13 @@ mod worker;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use url::Url;
 
+use crate::lock::lock;
 use crate::{Dialer, NetError, Origin, Sink};
 
 /// How long [`Recorder::stop`] waits for the threads. They only drop what is open, so this is a backstop.
@@ -150,7 +151,7 @@ impl Recorder {
     pub fn stop(&self) -> Result<(), NetError> {
         self.stopping.store(true, Ordering::Relaxed);
         self.stop.send_replace(true);
-        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = lock(&self.ended);
         // Nothing is ever sent: the channel closes when the last thread has dropped its end.
         match ended.recv_timeout(STOP_LIMIT) {
             Err(mpsc::RecvTimeoutError::Timeout) => {

@@ -11,7 +11,8 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use mcpace_record::{EventKind, ExchangeId, Nanos, ReplyEnding, Side};
 
-use super::tap::{Handover, Meter, lock};
+use super::tap::{Handover, Meter};
+use crate::lock::lock;
 use crate::{ReplyObserver, Sink, now};
 
 /// What is known of one reply while it passes, shared by its body and the front connection that it is written to.

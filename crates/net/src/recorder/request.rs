@@ -10,7 +10,8 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use mcpace_record::{ConnectionId, EventKind, ExchangeId, Nanos, Side};
 
-use super::tap::{Handover, Meter, lock};
+use super::tap::{Handover, Meter};
+use crate::lock::lock;
 use crate::{RequestObserver, Sink, now};
 
 /// What is known of one request while it passes, shared by its body and the back connection that it is written to.

@@ -2,12 +2,13 @@
 
 use http::header::{CONTENT_LOCATION, HOST, HeaderName, HeaderValue, LOCATION, ORIGIN, REFERER, WWW_AUTHENTICATE};
 use http::{HeaderMap, Method, StatusCode, Uri, request};
+use mcpace_wire::http::MediaType;
 
-use super::headers::text;
 use super::known::{Known, Role};
 use super::oauth;
 use super::url_map::{Place, UrlMap, is_ours};
 use crate::Origin;
+use crate::headers::text;
 
 /// A request's way.
 pub(super) struct Route {
@@ -159,14 +160,13 @@ pub(super) fn uri(target: &str) -> Option<Uri> {
 
 /// Whether a request carries a form (RFC 6749 §4.1.3, and every other OAuth endpoint).
 pub(super) fn is_form(headers: &HeaderMap) -> bool {
-    text(headers, http::header::CONTENT_TYPE).starts_with("application/x-www-form-urlencoded")
+    MediaType::of(text(headers, http::header::CONTENT_TYPE)) == MediaType::Form
 }
 
 /// Whether a reply is a JSON document that isn't compressed.
 pub(super) fn is_plain_json(headers: &HeaderMap) -> bool {
-    let essence = text(headers, http::header::CONTENT_TYPE).split(';').next().unwrap_or_default().trim();
-    let is_json = essence.eq_ignore_ascii_case("application/json") || essence.ends_with("+json");
-    is_json && !headers.contains_key(http::header::CONTENT_ENCODING)
+    let kind = MediaType::of(text(headers, http::header::CONTENT_TYPE));
+    matches!(kind, MediaType::Json | MediaType::SpecialJson) && !headers.contains_key(http::header::CONTENT_ENCODING)
 }
 
 fn path_of(target: &str) -> &str {

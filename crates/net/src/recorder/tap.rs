@@ -5,13 +5,14 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
 use mcpace_record::{Closer, ConnectionId, EventKind, Nanos, Side};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+use crate::lock::lock;
 use crate::{Sink, Stream, now};
 
 /// What waits for its bytes to be handed to the socket, to stamp and analyse them after they are on their way.
@@ -204,11 +205,6 @@ impl Drop for Meter {
     fn drop(&mut self) {
         self.settle();
     }
-}
-
-/// A thread that panicked while it held one of the meter's locks leaves whole values behind.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A stream that has a TCP socket at its bottom.

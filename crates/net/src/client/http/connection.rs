@@ -3,17 +3,22 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use mcpace_record::{Closer, ConnectionId, EventKind, ExchangeId, Header, Nanos, ReplyEnding, ServerTiming, Side};
+use mcpace_record::{Closer, ConnectionId, EventKind, ExchangeId, Header, Nanos, ReplyEnding, Side};
+use mcpace_wire::http::MediaType;
 use mcpace_wire::sse;
 
 use super::super::task::Task;
 use super::tap::{Stamps, Tap};
+use crate::error::reason_of;
+use crate::headers::{recorded, text};
+use crate::observe::note_reply_head;
 use crate::{Dialer, NetError, Origin, ReplyObserver, RequestObserver, Sink, now};
 
 /// A connection that may serve one exchange after another.
@@ -82,25 +87,11 @@ impl Connection {
                 let unsent = error.take_message().is_some() && self.stamps.written().is_none();
                 exchange.no_reply(ReplyEnding::NoReply);
                 let error = error.into_error();
-                let (reason, not_http) = (words(&error), error.is_parse());
+                let (reason, not_http) = (reason_of(&error), error.is_parse());
                 Err((SendError { reason, not_http, unsent }, again))
             }
         }
     }
-}
-
-/// hyper's words with what lies beneath them.
-fn words(error: &hyper::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(inner) = source {
-        let inner_text = inner.to_string();
-        if !text.contains(&inner_text) {
-            text = format!("{text}: {inner_text}");
-        }
-        source = inner.source();
-    }
-    text
 }
 
 /// A reply whose body is still to be read.
@@ -126,7 +117,11 @@ impl OpenReply {
     }
 
     pub(super) fn content_type(&self) -> &str {
-        self.header("content-type").unwrap_or_default()
+        text(&self.headers, CONTENT_TYPE)
+    }
+
+    pub(super) fn is_event_stream(&self) -> bool {
+        MediaType::of(self.content_type()) == MediaType::EventStream
     }
 
     /// Bytes of the body so far.
@@ -146,7 +141,7 @@ impl OpenReply {
                 }
                 Some(Err(error)) => {
                     self.exchange.end(ReplyEnding::ServerBroke);
-                    return Err(words(&error));
+                    return Err(reason_of(&error));
                 }
                 None => {
                     self.exchange.end(ReplyEnding::Complete);
@@ -196,8 +191,8 @@ struct Exchange {
 impl Exchange {
     fn new(connection: &Connection, parts: &Parts, body: Bytes) -> Self {
         let sink = &connection.sink;
-        let headers = redacted(sink, &parts.headers);
-        let content_type = parts.headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let headers = recorded(&parts.headers, sink);
+        let content_type = text(&parts.headers, CONTENT_TYPE);
         let target = sink.redactor().target(&parts.uri.to_string()).into_owned();
         Self {
             sink: Arc::clone(sink),
@@ -225,15 +220,9 @@ impl Exchange {
 
     fn reply_began(&mut self, headers: &HeaderMap, status: StatusCode) {
         self.note_request();
-        let (side, ex, at) = (Side::Back, self.ex, self.stamps.head_end());
-        let recorded = redacted(&self.sink, headers);
-        self.sink.note_at(at, EventKind::ReplyHead { side, ex, status: status.as_u16(), headers: recorded });
-        let told = headers.get_all("server-timing").iter().filter_map(|value| value.to_str().ok());
-        if let Some(timing) = told.filter_map(ServerTiming::from_header).next() {
-            self.sink.note_at(at, EventKind::ServerTiming { ex: Some(ex), id: None, timing });
-        }
-        let content_type = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
-        self.reply = Some(ReplyObserver::new(Arc::clone(&self.sink), ex, content_type, false));
+        note_reply_head(&self.sink, self.stamps.head_end(), self.ex, status, headers);
+        let content_type = text(headers, CONTENT_TYPE);
+        self.reply = Some(ReplyObserver::new(Arc::clone(&self.sink), self.ex, content_type, false));
     }
 
     fn read(&mut self, at: Nanos, chunk: &[u8]) -> Vec<sse::Event> {
@@ -265,12 +254,4 @@ impl Drop for Exchange {
             None => self.no_reply(ReplyEnding::ClientLeft),
         }
     }
-}
-
-fn redacted(sink: &Sink, headers: &HeaderMap) -> Vec<Header> {
-    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-    let header = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
-        Header(name.to_string(), sink.redactor().header(name.as_str(), &text(value)).into_owned())
-    };
-    headers.iter().map(header).collect()
 }

@@ -5,7 +5,6 @@ use http::{HeaderMap, Method};
 use url::Url;
 
 use super::Inner;
-use super::reply::is_event_stream;
 use crate::client::ClientError;
 
 /// A request for [`Inner::fetch`].
@@ -33,7 +32,7 @@ impl Inner {
         let open = self.exchange(&fetch.method, fetch.url, fetch.headers, fetch.body, fetch.what, repeatable).await?;
         let status = open.status.as_u16();
         let location = open.header("location").map(str::to_owned);
-        if is_event_stream(open.content_type()) {
+        if open.is_event_stream() {
             self.read_other(open, fetch.what).await?;
             return Ok(Fetched { status, location, text: Vec::new() });
         }

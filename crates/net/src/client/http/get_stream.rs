@@ -8,7 +8,6 @@ use http::header::ACCEPT;
 use http::{Method, StatusCode};
 
 use super::connection::Piece;
-use super::reply::is_event_stream;
 use super::{Ask, EVENTS, Inner};
 use crate::client::ClientError;
 use crate::client::message::Received;
@@ -29,7 +28,7 @@ async fn read(inner: &Inner) -> Result<(), ClientError> {
     let ask =
         Ask { method: Method::GET, url: inner.endpoint(), headers, body: Bytes::new(), what, may_be_repeated: true };
     let mut open = inner.send(ask).await?;
-    if open.status != StatusCode::OK || !is_event_stream(open.content_type()) {
+    if open.status != StatusCode::OK || !open.is_event_stream() {
         inner.read_other(open, what).await?;
         return Ok(());
     }

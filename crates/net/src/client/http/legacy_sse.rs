@@ -8,7 +8,7 @@ use http::{Method, StatusCode};
 use url::Url;
 
 use super::connection::{OpenReply, Piece};
-use super::reply::{Reply, is_event_stream};
+use super::reply::Reply;
 use super::{Ask, EVENTS, Inner};
 use crate::client::ClientError;
 use crate::client::message::Outgoing;
@@ -40,7 +40,7 @@ impl LegacySse {
             may_be_repeated: true,
         };
         let mut open = inner.send(ask).await?;
-        if open.status != StatusCode::OK || !is_event_stream(open.content_type()) {
+        if open.status != StatusCode::OK || !open.is_event_stream() {
             let other = inner.read_other(open, OPENING).await?;
             return Err(other.into_error(&inner.address(), true));
         }

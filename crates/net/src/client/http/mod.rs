@@ -13,7 +13,7 @@ mod reply;
 mod tap;
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -32,6 +32,7 @@ use super::message::Outgoing;
 use super::oauth::{Authorizer, Refusal};
 use super::task::Task;
 use super::{ClientError, ClientOptions};
+use crate::lock::lock;
 use crate::{Dialer, Origin, Sink};
 
 pub(crate) use fetch::{Fetch, Fetched};
@@ -260,7 +261,7 @@ impl Inner {
         if self.state().revision.is_some_and(Revision::has_request_headers) {
             headers.insert(METHOD, HeaderValue::from_static(message.method));
             for (name, value) in &message.headers {
-                if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+                if let (Ok(name), Ok(value)) = (HeaderName::try_from(name.as_ref()), HeaderValue::try_from(value)) {
                     headers.insert(name, value);
                 }
             }
@@ -281,7 +282,7 @@ impl Inner {
         let status = reply.status;
         if status.is_success() {
             // Nothing is awaited in its body, so a stream there is not read.
-            if reply::is_event_stream(reply.content_type()) {
+            if reply.is_event_stream() {
                 reply.abandon(Closer::Client).await;
                 return Ok(());
             }
@@ -379,9 +380,4 @@ fn shown(url: &Url) -> String {
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.to_string()
-}
-
-/// Each change under these locks is one assignment, push or removal, so a poisoned one is sound.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,13 +1,14 @@
 //! Kept connections, by origin: one is enough for one call after another; a second is opened while the first is still
 //! busy with a stream that the server holds open.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use http::Request;
 use mcpace_record::Closer;
 
 use super::connection::{Connection, OpenReply, SendError};
+use crate::lock::lock;
 use crate::{Dialer, NetError, Origin, Sink};
 
 /// Connections that are kept idle at most.
@@ -81,7 +82,6 @@ impl Pool {
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
-        // Each change is one push or removal, so a poisoned lock is sound.
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.idle)
     }
 }

@@ -73,7 +73,7 @@ impl Inner {
         let Some(id) = &message.id else {
             return Ok((Reply::Other(self.read_other(open, message.method).await?), None));
         };
-        if is_event_stream(open.content_type()) && open.status.is_success() {
+        if open.is_event_stream() && open.status.is_success() {
             let (answer, open) = self.read_events(open, id, message.method).await?;
             return Ok((Reply::Answer { status: 200, answer }, open));
         }
@@ -180,7 +180,7 @@ impl Inner {
             may_be_repeated: true,
         };
         let open = self.send(ask).await?;
-        if open.status == StatusCode::OK && is_event_stream(open.content_type()) {
+        if open.status == StatusCode::OK && open.is_event_stream() {
             return Ok(open);
         }
         let status = open.status.as_u16();
@@ -190,7 +190,7 @@ impl Inner {
 
     /// Reads a reply that is no answer and keeps the connection.
     pub(super) async fn read_other(&self, open: OpenReply, method: &str) -> Result<Other, ClientError> {
-        if is_event_stream(open.content_type()) {
+        if open.is_event_stream() {
             let other = other(&open);
             open.abandon(Closer::Client).await;
             return Ok(other);
@@ -279,11 +279,6 @@ fn other(open: &OpenReply) -> Other {
         text: quoted(&String::from_utf8_lossy(open.text())),
         retry_after: open.header("retry-after").map(quoted),
     }
-}
-
-/// Whether a `Content-Type` is that of server-sent events (WHATWG HTML §9.2).
-pub(super) fn is_event_stream(content_type: &str) -> bool {
-    content_type.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("text/event-stream")
 }
 
 #[cfg(test)]
