@@ -44,10 +44,14 @@ bench-ledger: build ## Accuracy of the ledger: delays injected into each layer i
 	$(BIN)/python benches/ledger/run.py
 
 bench-recorder: $(VENV)/.tools ## Cost of the recorder: latency, exchanges a second, memory of open streams
-	benches/recorder/run.sh
+	cargo bench --locked -p mcpace-net --bench recorder
 
-fuzz: $(VENV)/.tools ## Run every fuzz target for a minute (needs cargo-fuzz)
-	fuzz/run.sh 60
+FUZZ_SECONDS ?= 60
+fuzz: $(VENV)/.tools ## Run every fuzz target for a minute (needs cargo-fuzz: cargo install cargo-fuzz)
+	@cd fuzz && for target in fuzz_targets/*.rs; do \
+		echo "== $$target"; \
+		RUSTC_BOOTSTRAP=1 cargo fuzz run $$(basename $$target .rs) -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
+	done
 
 lock: $(VENV)/.tools ## Resolve the Python dependencies anew
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --no-emit-index-url --python-version 3.11 -o requirements.txt -q
