@@ -14,6 +14,7 @@ mod observe;
 pub mod recorder;
 mod sink;
 pub mod stdio_recorder;
+mod tap;
 
 pub use clock::now;
 pub use dial::{Dialer, Origin, Stream};

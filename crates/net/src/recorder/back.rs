@@ -11,10 +11,11 @@ use mcpace_record::{Closer, Side};
 use tokio::sync::oneshot;
 
 use super::link::Link;
+use super::meter::Meter;
 use super::request::{BackHead, Outgoing, RequestBody};
-use super::tap::{Meter, Tap};
 use super::worker::Shared;
 use crate::error::reason_of;
+use crate::tap::Tap;
 use crate::{NetError, Origin};
 
 /// How long an orderly close (a TLS goodbye) may take after the front side is gone.
@@ -43,8 +44,8 @@ impl Back {
     /// Dials, and drives the connection on a task of its own until either side ends it.
     pub(super) async fn open(shared: &Arc<Shared>, origin: &Origin, link: &Arc<Link>) -> Result<Self, NetError> {
         let (stream, conn) = shared.dialer.dial(origin, Some(link.conn())).await?;
-        let meter = Meter::new(Arc::clone(&shared.sink), Side::Back, conn);
-        let tap = Tap::new(stream, Arc::clone(&meter), shared.options.quickack);
+        let meter = Meter::new(Arc::clone(&shared.sink), Side::Back, conn, shared.options.quickack);
+        let tap = Tap::new(stream, Arc::clone(&meter));
         let handshake = http1::Builder::new().preserve_header_case(true).handshake(TokioIo::new(tap)).await;
         let (sender, connection) =
             handshake.map_err(|e| NetError::Connect { address: origin.authority(), reason: e.to_string() })?;
@@ -88,7 +89,7 @@ impl Back {
     }
 }
 
-type Connection = http1::Connection<TokioIo<Tap<crate::Stream>>, RequestBody>;
+type Connection = http1::Connection<TokioIo<Tap<crate::Stream, Meter>>, RequestBody>;
 
 async fn drive(connection: Connection, released: oneshot::Receiver<()>, link: Weak<Link>, meter: Arc<Meter>) {
     {

@@ -16,9 +16,10 @@ use tokio::time::Instant;
 
 use super::back::Back;
 use super::exchange;
-use super::tap::{Meter, Tap};
+use super::meter::Meter;
 use super::worker::Shared;
 use crate::lock::lock;
+use crate::tap::Tap;
 use crate::{NetError, Origin, now};
 
 /// A front connection's state.
@@ -40,8 +41,8 @@ pub(super) async fn serve(stream: TcpStream, address: SocketAddr, shared: Arc<Sh
     let conn = shared.sink.connection();
     let opened = EventKind::ConnectionOpened { side: Side::Front, conn, address: address.to_string(), serves: None };
     shared.sink.note(opened);
-    let meter = Meter::new(Arc::clone(&shared.sink), Side::Front, conn);
-    let tap = Tap::new(stream, Arc::clone(&meter), false);
+    let meter = Meter::new(Arc::clone(&shared.sink), Side::Front, conn, false);
+    let tap = Tap::new(stream, Arc::clone(&meter));
     let link = Link::new(shared, meter);
     let service = {
         let link = Arc::clone(&link);

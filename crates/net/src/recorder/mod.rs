@@ -2,7 +2,7 @@
 //!
 //! Design constraints. *Transparent*: each front connection has back connections of its own, opened at its first
 //! request, and they end together; bodies pass chunk by chunk, unchanged; a peer's stalls stay visible. *Stamps first*:
-//! a time is taken at the socket ([`tap`]), what the bytes mean is worked out after they were passed on. *No open proxy*:
+//! a time is taken at the socket ([`crate::tap`]), what the bytes mean is worked out after they were passed on. *No open proxy*:
 //! only the upstream and the servers that its own OAuth metadata names can be reached, and only under the recorder's own
 //! address.
 //!
@@ -17,11 +17,11 @@ mod exchange;
 mod headers;
 mod known;
 mod link;
+mod meter;
 mod oauth;
 mod reply;
 mod request;
 mod route;
-mod tap;
 mod url_map;
 mod worker;
 

@@ -11,7 +11,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use mcpace_record::{EventKind, ExchangeId, Nanos, ReplyEnding, Side};
 
-use super::tap::{Handover, Meter};
+use super::meter::{Handover, Meter};
 use crate::lock::lock;
 use crate::{ReplyObserver, Sink, now};
 

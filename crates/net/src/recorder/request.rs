@@ -10,7 +10,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use mcpace_record::{ConnectionId, EventKind, ExchangeId, Nanos, Side};
 
-use super::tap::{Handover, Meter};
+use super::meter::{Handover, Meter};
 use crate::lock::lock;
 use crate::{RequestObserver, Sink, now};
 

@@ -15,10 +15,11 @@ use mcpace_wire::http::MediaType;
 use mcpace_wire::sse;
 
 use super::super::task::Task;
-use super::tap::{Stamps, Tap};
+use super::stamps::Stamps;
 use crate::error::reason_of;
 use crate::headers::{recorded, text};
 use crate::observe::note_reply_head;
+use crate::tap::Tap;
 use crate::{Dialer, NetError, Origin, ReplyObserver, RequestObserver, Sink, now};
 
 /// A connection that may serve one exchange after another.
@@ -26,7 +27,7 @@ pub(super) struct Connection {
     conn: ConnectionId,
     origin: Origin,
     sender: SendRequest<Full<Bytes>>,
-    stamps: Stamps,
+    stamps: Arc<Stamps>,
     sink: Arc<Sink>,
     /// Runs hyper's side of the connection; ends with it.
     driver: Task,
@@ -46,7 +47,8 @@ pub(super) struct SendError {
 impl Connection {
     pub(super) async fn open(dialer: &Dialer, sink: &Arc<Sink>, origin: &Origin) -> Result<Self, NetError> {
         let (stream, conn) = dialer.dial(origin, None).await?;
-        let (tap, stamps) = Tap::new(stream, Arc::clone(sink), conn);
+        let stamps = Stamps::new(Arc::clone(sink), conn);
+        let tap = Tap::new(stream, Arc::clone(&stamps));
         let refused =
             |error: hyper::Error| NetError::Connect { address: origin.authority(), reason: error.to_string() };
         let (sender, connection) = http1::handshake(TokioIo::new(tap)).await.map_err(refused)?;
@@ -179,7 +181,7 @@ impl OpenReply {
 /// Notes the events of one exchange, whatever becomes of it.
 struct Exchange {
     sink: Arc<Sink>,
-    stamps: Stamps,
+    stamps: Arc<Stamps>,
     conn: ConnectionId,
     ex: ExchangeId,
     request: Option<(String, String, Vec<Header>, String, Bytes)>,
@@ -196,7 +198,7 @@ impl Exchange {
         let target = sink.redactor().target(&parts.uri.to_string()).into_owned();
         Self {
             sink: Arc::clone(sink),
-            stamps: connection.stamps.clone(),
+            stamps: Arc::clone(&connection.stamps),
             conn: connection.conn,
             ex: sink.exchange(),
             request: Some((parts.method.to_string(), target, headers, content_type.to_owned(), body)),

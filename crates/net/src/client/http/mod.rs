@@ -10,7 +10,7 @@ mod legacy_sse;
 mod pool;
 mod redirect;
 mod reply;
-mod tap;
+mod stamps;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -1,19 +1,16 @@
-//! A socket with a stamp on every read and write, and a note of who closed it.
-//!
-//! Deliberately absent: buffering. The tap sees the bytes' times and the connection's end, never the bytes.
+//! One connection's stamps, who waits for them, and a note of who closed it.
 
 use std::io;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use mcpace_record::{Closer, ConnectionId, EventKind, Nanos, Side};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::lock::lock;
-use crate::{Sink, Stream, now};
+use crate::tap::Watch;
+use crate::{Sink, now};
 
 /// What waits for its bytes to be handed to the socket, to stamp and analyse them after they are on their way.
 pub(super) trait Handover: Send + Sync {
@@ -29,6 +26,8 @@ pub(super) struct Meter {
     sink: Arc<Sink>,
     side: Side,
     conn: ConnectionId,
+    /// An experiment's switch: acknowledge at once, so that a peer's Nagle stall vanishes. Never on otherwise.
+    quickack: bool,
     first_read: AtomicU64,
     last_read: AtomicU64,
     first_write: AtomicU64,
@@ -52,12 +51,13 @@ struct Closing {
 }
 
 impl Meter {
-    pub(super) fn new(sink: Arc<Sink>, side: Side, conn: ConnectionId) -> Arc<Self> {
+    pub(super) fn new(sink: Arc<Sink>, side: Side, conn: ConnectionId, quickack: bool) -> Arc<Self> {
         let opened = now().0;
         Arc::new(Self {
             sink,
             side,
             conn,
+            quickack,
             first_read: AtomicU64::new(0),
             last_read: AtomicU64::new(opened),
             first_write: AtomicU64::new(0),
@@ -132,11 +132,37 @@ impl Meter {
         }
     }
 
-    fn read(&self, at: Nanos) {
+    /// The kernel takes the option back by itself, so it is set again after each read (tcp(7)).
+    fn acknowledge_at_once(&self, socket: &TcpStream) {
+        if self.quickack {
+            // Only an experiment's precision is lost where it fails.
+            let _ = rustix::net::sockopt::set_tcp_quickack(socket, true);
+        }
+    }
+
+    /// Notes the close of our own end, now that everybody has said what they know of it.
+    pub(super) fn settle(&self) {
+        let mut closing = lock(&self.closing);
+        let Some(at) = closing.unsettled.take() else {
+            return;
+        };
+        let by = closing.declared.unwrap_or(Closer::Instrument);
+        let reason = closing.reason.take();
+        self.sink.note_at(at, EventKind::ConnectionClosed { side: self.side, conn: self.conn, by, reason });
+    }
+}
+
+impl Watch for Meter {
+    fn opened(&self, socket: &TcpStream) {
+        self.acknowledge_at_once(socket);
+    }
+
+    fn read(&self, socket: &TcpStream, at: Nanos, _: &[u8]) {
         self.last_read.store(at.0, Ordering::Relaxed);
         if self.first_read.load(Ordering::Relaxed) == 0 {
             self.first_read.store(at.0, Ordering::Relaxed);
         }
+        self.acknowledge_at_once(socket);
     }
 
     fn wrote(&self, at: Nanos) {
@@ -159,7 +185,7 @@ impl Meter {
         }
     }
 
-    fn peer_ended(&self, reason: Option<&io::Error>) {
+    fn peer_ended(&self, at: Nanos, reason: Option<&io::Error>) {
         let mut closing = lock(&self.closing);
         closing.reset_by_peer |= reason.is_some_and(|e| e.kind() == io::ErrorKind::ConnectionReset);
         if std::mem::replace(&mut closing.noted, true) {
@@ -170,21 +196,14 @@ impl Meter {
             Side::Back => Closer::Server,
         };
         let reason = reason.map(ToString::to_string);
-        self.sink.note(EventKind::ConnectionClosed { side: self.side, conn: self.conn, by, reason });
-    }
-
-    /// Notes the close of our own end, now that everybody has said what they know of it.
-    pub(super) fn settle(&self) {
-        let mut closing = lock(&self.closing);
-        let Some(at) = closing.unsettled.take() else {
-            return;
-        };
-        let by = closing.declared.unwrap_or(Closer::Instrument);
-        let reason = closing.reason.take();
         self.sink.note_at(at, EventKind::ConnectionClosed { side: self.side, conn: self.conn, by, reason });
     }
 
-    fn closed(&self) {
+    fn closing(&self, socket: &TcpStream) {
+        if self.reset.load(Ordering::Relaxed) {
+            // Without it the close is an orderly one: the client sees an end where it should see a reset.
+            let _ = rustix::net::sockopt::set_socket_linger(socket, Some(Duration::ZERO));
+        }
         {
             let mut closing = lock(&self.closing);
             if !std::mem::replace(&mut closing.noted, true) {
@@ -204,126 +223,5 @@ impl Meter {
 impl Drop for Meter {
     fn drop(&mut self) {
         self.settle();
-    }
-}
-
-/// A stream that has a TCP socket at its bottom.
-pub(super) trait OverTcp: AsyncRead + AsyncWrite + Unpin + Send + 'static {
-    fn tcp(&self) -> &TcpStream;
-}
-
-impl OverTcp for TcpStream {
-    fn tcp(&self) -> &TcpStream {
-        self
-    }
-}
-
-impl OverTcp for Stream {
-    fn tcp(&self) -> &TcpStream {
-        match self {
-            Stream::Plain(stream) => stream,
-            Stream::Tls(stream) => stream.get_ref().0,
-        }
-    }
-}
-
-/// The socket itself, stamped.
-pub(super) struct Tap<S: OverTcp> {
-    stream: S,
-    meter: Arc<Meter>,
-    /// An experiment's switch: acknowledge at once, so that a peer's Nagle stall vanishes. Never on otherwise.
-    quickack: bool,
-}
-
-impl<S: OverTcp> Tap<S> {
-    pub(super) fn new(stream: S, meter: Arc<Meter>, quickack: bool) -> Self {
-        let tap = Self { stream, meter, quickack };
-        tap.acknowledge_at_once();
-        tap
-    }
-
-    /// The kernel takes the option back by itself, so it is set again after each read (tcp(7)).
-    fn acknowledge_at_once(&self) {
-        if self.quickack {
-            // Only an experiment's precision is lost where it fails.
-            let _ = rustix::net::sockopt::set_tcp_quickack(self.stream.tcp(), true);
-        }
-    }
-}
-
-impl<S: OverTcp> AsyncRead for Tap<S> {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let tap = self.get_mut();
-        let before = buffer.filled().len();
-        let outcome = ready!(Pin::new(&mut tap.stream).poll_read(cx, buffer));
-        match &outcome {
-            Ok(()) if buffer.filled().len() > before => {
-                tap.meter.read(now());
-                tap.acknowledge_at_once();
-            }
-            Ok(()) if buffer.remaining() > 0 => tap.meter.peer_ended(None),
-            Ok(()) => {}
-            Err(error) => tap.meter.peer_ended(Some(error)),
-        }
-        Poll::Ready(outcome)
-    }
-}
-
-impl<S: OverTcp> AsyncWrite for Tap<S> {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let tap = self.get_mut();
-        // Stamped before the call: on loopback the peer may already be running when it returns.
-        let at = now();
-        let outcome = ready!(Pin::new(&mut tap.stream).poll_write(cx, bytes));
-        tap.after_write(at, &outcome);
-        Poll::Ready(outcome)
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let tap = self.get_mut();
-        let at = now();
-        let outcome = ready!(Pin::new(&mut tap.stream).poll_write_vectored(cx, slices));
-        tap.after_write(at, &outcome);
-        Poll::Ready(outcome)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let tap = self.get_mut();
-        let outcome = ready!(Pin::new(&mut tap.stream).poll_flush(cx));
-        if outcome.is_ok() {
-            tap.meter.flushed();
-        }
-        Poll::Ready(outcome)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
-    }
-}
-
-impl<S: OverTcp> Tap<S> {
-    fn after_write(&self, at: Nanos, outcome: &io::Result<usize>) {
-        match outcome {
-            Ok(_) => self.meter.wrote(at),
-            Err(error) => self.meter.peer_ended(Some(error)),
-        }
-    }
-}
-
-impl<S: OverTcp> Drop for Tap<S> {
-    fn drop(&mut self) {
-        if self.meter.reset.load(Ordering::Relaxed) {
-            // Without it the close is an orderly one: the client sees an end where it should see a reset.
-            let _ = rustix::net::sockopt::set_socket_linger(self.stream.tcp(), Some(std::time::Duration::ZERO));
-        }
-        self.meter.closed();
     }
 }
