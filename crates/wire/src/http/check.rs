@@ -41,6 +41,15 @@ pub fn check_modern(
     supported_version(version, supported)
 }
 
+/// Checks a request of the modern era where there are no headers: over stdio (2026-07-28, basic/transports/stdio, "Request
+/// Metadata"). Gives the revision that it speaks, one of `supported`.
+///
+/// # Errors
+/// [`Rejection::InvalidParams`] or [`Rejection::UnsupportedVersion`].
+pub fn check_meta(outline: &ParamsOutline<'_>, supported: &[Revision]) -> Result<Revision, Rejection> {
+    supported_version(required_meta(outline)?, supported)
+}
+
 /// Checks the `Mcp-Param-*` headers of a call against its arguments, for a tool with these annotations.
 ///
 /// # Errors

@@ -6,7 +6,7 @@
 //! - [`RequestHeaders`]: the headers that matter, picked out in one pass. One that must be single and came twice is never
 //!   silently reduced to either value, since a proxy on the way might have picked the other.
 //! - [`Era::of`]: does a request belong to the stateless revisions or to the sessions of old?
-//! - [`check_modern`], [`check_legacy`], [`check_params`]: the server's checks, in the order that the protocol sets.
+//! - [`check_modern`], [`check_meta`], [`check_legacy`], [`check_params`]: the server's checks, in the order that the protocol sets.
 //! - [`client_headers`], [`mirrored_headers`]: what a client must send with a message.
 //! - [`encode_value`], [`ParamHeader`]: header values that mirror a request's body.
 //! - [`MediaType`]: what kind of body a `Content-Type` announces.
@@ -28,7 +28,7 @@ mod value;
 
 pub use accept::Accept;
 pub use challenge::{Challenge, ChallengeError};
-pub use check::{check_legacy, check_modern, check_params};
+pub use check::{check_legacy, check_meta, check_modern, check_params};
 pub use client::{Outgoing, client_headers, mirrored_headers};
 pub use era::Era;
 pub use headers::{Field, RequestHeaders, name};

@@ -1,6 +1,7 @@
 use mcpace_wire::Revision;
 use mcpace_wire::http::{
-    Era, Outgoing, ParamHeader, Rejection, RequestHeaders, SessionId, check_legacy, check_modern, client_headers,
+    Era, Outgoing, ParamHeader, Rejection, RequestHeaders, SessionId, check_legacy, check_meta, check_modern,
+    client_headers,
 };
 use mcpace_wire::jsonrpc::{Id, Message, ParseError};
 use mcpace_wire::mcp::ParamsOutline;
@@ -84,6 +85,17 @@ fn a_modern_request_is_checked_in_the_order_of_the_protocol() {
         "400 -32022 unsupported protocol version",
     ]
     "#);
+}
+
+#[test]
+fn where_there_are_no_headers_the_metadata_alone_is_checked() {
+    let code = |body: &str, supported: &[Revision]| {
+        let message = Message::parse(body.as_bytes()).unwrap();
+        check_meta(&ParamsOutline::parse(message.params()).unwrap(), supported).map_err(|rejection| rejection.code())
+    };
+    assert_eq!(code(&call(), &Revision::ALL), Ok(Revision::V2026_07_28));
+    assert_eq!(code(&call(), &[Revision::V2025_11_25]), Err(-32022));
+    assert_eq!(code(r#"{"jsonrpc":"2.0","id":1,"method":"server/discover"}"#, &Revision::ALL), Err(-32602));
 }
 
 #[test]
