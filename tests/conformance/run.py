@@ -1,8 +1,8 @@
-"""Runs the official conformance suite against the 'everything' server and holds every scenario to what is expected of it.
+"""Runs the official conformance suite against the 'everything' server and holds every scenario to what is expected.
 
-The suite's own exit code looks at the scored scenarios alone; here the unscored ones count as well. What may fail is listed
-in `expected/<requirements>-<mode>.txt`, one `scenario:check-id  # reason` a line, and is strict both ways: a failure that is
-not listed fails the run, and so does a line for what passes.
+The suite's own exit code looks at the scored scenarios alone; here the unscored ones count as well. What may fail is
+listed in `expected/<requirements>-<mode>.txt`, one `scenario:check-id  # reason` a line, and is strict both ways: a
+failure that is not listed fails the run, and so does a line for what passes.
 """
 
 from __future__ import annotations
