@@ -1,0 +1,23 @@
+"""The echo tool on FastMCP, served by uvicorn. Usage: server.py PORT json|sse."""
+
+import sys
+
+import uvicorn
+from fastmcp import FastMCP
+from fastmcp.tools import Tool
+
+
+def main() -> None:
+    port, mode = int(sys.argv[1]), sys.argv[2]
+    server = FastMCP("echo")
+    # Text alone, as every server here answers: no structured copy of it.
+    server.add_tool(Tool.from_function(echo, description="Says the text again", output_schema=None))
+    app = server.http_app(stateless_http=True, json_response=mode == "json")
+    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", access_log=False)
+
+
+def echo(text: str) -> str:
+    return text
+
+
+main()
