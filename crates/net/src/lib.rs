@@ -11,6 +11,7 @@ mod error;
 mod headers;
 mod lock;
 mod observe;
+mod process;
 pub mod recorder;
 mod sink;
 pub mod stdio_recorder;

@@ -3,17 +3,14 @@
 //! The process gets a group of its own, so that what it starts ends with it. It never outlives its owner: shutdown is
 //! orderly (stdin closed, then SIGTERM, then SIGKILL, each with a limit), a drop is SIGKILL at once.
 
-use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
-use std::process::{ExitStatus, Stdio as Pipe};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use mcpace_record::{Body, EventKind, LineFrom, MessageNote, Nanos, Side, digest};
+use mcpace_record::{LineFrom, Nanos, Side};
 use mcpace_wire::lines;
-use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStdin, Command};
+use rustix::process::Signal;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{ChildStdin, Command};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
 use super::ClientError;
@@ -21,6 +18,9 @@ use super::error::quoted;
 use super::message::{Answer, Outgoing};
 use super::router::Router;
 use super::task::Task;
+use crate::lock::lock;
+use crate::process::{Group, Pipes, Process, TimedLines, hand_over, line_event, name_of};
+use crate::stdio_recorder::ProcessEnd;
 use crate::{Sink, now};
 
 /// Bytes of one line of stderr, and of stderr as a whole, that are recorded.
@@ -34,8 +34,8 @@ const LAST_LINES: Duration = Duration::from_millis(500);
 /// A running server process.
 pub(crate) struct Stdio {
     shared: Arc<Shared>,
-    pid: Pid,
-    ended: watch::Receiver<Option<ExitStatus>>,
+    group: Group,
+    ended: watch::Receiver<Option<ProcessEnd>>,
     /// They read stdout and stderr to their end.
     _readers: [Task; 2],
     program: String,
@@ -44,7 +44,8 @@ pub(crate) struct Stdio {
 struct Shared {
     sink: Arc<Sink>,
     router: Router,
-    /// `None` once it is closed.
+    /// `None` once it is closed, and while somebody writes: who is given up in the middle of a message leaves it closed,
+    /// since nothing could follow half a message.
     stdin: AsyncMutex<Option<ChildStdin>>,
     stderr_end: Mutex<Vec<u8>>,
     /// The limit, once a line was longer.
@@ -55,27 +56,20 @@ struct Shared {
 
 impl Stdio {
     /// Starts a program; its pipes, its group and its end are ours to see to.
-    pub(crate) fn start(mut command: Command, message_limit: usize, sink: &Arc<Sink>) -> Result<Self, ClientError> {
-        let program = command.as_std().get_program();
-        let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
-        let failed = |reason| ClientError::Start { program: name.clone(), reason };
-        command.stdin(Pipe::piped()).stdout(Pipe::piped()).stderr(Pipe::piped());
-        let mut child = command.process_group(0).kill_on_drop(true).spawn().map_err(failed)?;
-        let lost = || failed(std::io::Error::other("it was gone at once"));
-        let raw = child.id().ok_or_else(lost)?;
-        let pid = i32::try_from(raw).ok().and_then(Pid::from_raw).ok_or_else(lost)?;
-        sink.note(EventKind::ProcessStarted { pid: raw, program: name.clone() });
-        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    pub(crate) fn start(command: Command, message_limit: usize, sink: &Arc<Sink>) -> Result<Self, ClientError> {
+        let program = name_of(&command);
+        let started = Process::spawn(command, sink);
+        let (process, Pipes { stdin, stdout, stderr }) =
+            started.map_err(|reason| ClientError::Start { program: program.clone(), reason })?;
         let shared = Arc::new(Shared {
             sink: Arc::clone(sink),
             router: Router::default(),
-            stdin: AsyncMutex::new(stdin),
+            stdin: AsyncMutex::new(Some(stdin)),
             stderr_end: Mutex::default(),
             oversized: OnceLock::new(),
             open: watch::Sender::new(2),
         });
         let (tell, ended) = watch::channel(None);
-        let (stdout, stderr) = (stdout.ok_or_else(lost)?, stderr.ok_or_else(lost)?);
         let read = Arc::clone(&shared);
         let stdout = Task::spawn(async move {
             read_stdout(&read, stdout, message_limit).await;
@@ -86,9 +80,10 @@ impl Stdio {
             read_stderr(&read, stderr).await;
             read.open.send_modify(|open| *open -= 1);
         });
+        let group = process.group();
         // Not tied to us: it must see the process's end even when we are dropped first.
-        drop(tokio::spawn(watch_process(child, pid, tell, Arc::clone(sink))));
-        Ok(Self { shared, pid, ended, _readers: [stdout, stderr], program: name })
+        drop(tokio::spawn(watch_process(process, tell)));
+        Ok(Self { shared, group, ended, _readers: [stdout, stderr], program })
     }
 
     pub(crate) fn program(&self) -> &str {
@@ -116,8 +111,10 @@ impl Stdio {
 
     /// Ends the process: stdin closed, then SIGTERM, then SIGKILL, each after `limit`.
     pub(crate) async fn shutdown(mut self, limit: Duration) {
-        self.shared.stdin.lock().await.take();
-        for signal in [None, Some(Signal::TERM), Some(Signal::KILL)] {
+        // An answer of ours that the server doesn't read may hold the pipe: then there is no orderly way.
+        let closed = tokio::time::timeout(limit, self.shared.stdin.lock()).await.map(|mut stdin| drop(stdin.take()));
+        let steps = [None, Some(Signal::TERM), Some(Signal::KILL)];
+        for signal in steps.into_iter().skip(usize::from(closed.is_err())) {
             if let Some(signal) = signal {
                 self.signal(signal);
             }
@@ -134,13 +131,13 @@ impl Stdio {
             return ClientError::TooLarge { what: "a line of the server", limit: *limit };
         }
         let mut ended = self.ended.clone();
-        let status = tokio::time::timeout(LAST_LINES, ended.wait_for(Option::is_some)).await;
-        let status = status.ok().and_then(|status| status.ok().and_then(|status| *status));
-        match status {
-            Some(status) => {
+        let end = tokio::time::timeout(LAST_LINES, ended.wait_for(Option::is_some)).await;
+        let end = end.ok().and_then(|end| end.ok().and_then(|end| *end));
+        match end {
+            Some(end) => {
                 self.last_lines().await;
                 let stderr = self.shared.stderr_text();
-                ClientError::ProcessEnded { program: self.program.clone(), how: how(status), stderr }
+                ClientError::ProcessEnded { program: self.program.clone(), how: how(end), stderr }
             }
             None => {
                 let reason = self.shared.router.closed().unwrap_or_else(|| "it reads no more".to_owned());
@@ -156,8 +153,7 @@ impl Stdio {
 
     fn signal(&self, signal: Signal) {
         if self.ended.borrow().is_none() {
-            // It may have ended in this very moment: then there is nobody to signal.
-            let _ = kill_process_group(self.pid, signal);
+            self.group.signal(signal);
         }
     }
 }
@@ -169,26 +165,23 @@ impl Drop for Stdio {
 }
 
 /// Waits for the process's end, then ends what it left behind in its group.
-async fn watch_process(mut child: Child, pid: Pid, tell: watch::Sender<Option<ExitStatus>>, sink: Arc<Sink>) {
-    let Ok(status) = child.wait().await else { return };
-    let raw = pid.as_raw_nonzero().get().unsigned_abs();
-    sink.note(EventKind::ProcessExited { pid: raw, code: status.code(), signal: status.signal() });
-    let _ = kill_process_group(pid, Signal::KILL);
+async fn watch_process(mut process: Process, tell: watch::Sender<Option<ProcessEnd>>) {
+    let Ok(end) = process.wait().await else { return };
+    drop(process);
     // Nobody may be listening any more.
-    let _ = tell.send(Some(status));
+    let _ = tell.send(Some(end));
 }
 
 async fn read_stdout(shared: &Shared, mut stdout: impl AsyncRead + Unpin, limit: usize) {
-    let mut decoder = lines::Decoder::new(limit);
+    let mut lines = TimedLines::new(limit);
     let mut buffer = vec![0; 64 * 1024];
-    let mut began: Option<Nanos> = None;
     loop {
         let read = stdout.read(&mut buffer).await.unwrap_or(0);
         let at = now();
-        decoder.feed(&buffer[..read]);
+        lines.feed(at, &buffer[..read]);
         loop {
-            match decoder.next_line() {
-                Ok(Some(line)) => shared.received(at, began.take().unwrap_or(at), &line).await,
+            match lines.next() {
+                Ok(Some((began, line))) => shared.received(at, began, &line).await,
                 Ok(None) => break,
                 Err(lines::LineError::TooLong { limit }) => {
                     // Set before anybody hears of the end, so that they hear of the reason too.
@@ -197,10 +190,9 @@ async fn read_stdout(shared: &Shared, mut stdout: impl AsyncRead + Unpin, limit:
                 }
             }
         }
-        began = decoder.is_mid_line().then(|| began.unwrap_or(at));
         if read == 0 {
-            if let Some(line) = decoder.finish() {
-                shared.received(at, began.unwrap_or(at), &line).await;
+            if let Some((began, line)) = lines.finish() {
+                shared.received(at, began, &line).await;
             }
             return shared.router.close("it closed its stdout");
         }
@@ -208,7 +200,7 @@ async fn read_stdout(shared: &Shared, mut stdout: impl AsyncRead + Unpin, limit:
 }
 
 async fn read_stderr(shared: &Shared, mut stderr: impl AsyncRead + Unpin) {
-    let mut decoder = lines::Decoder::new(STDERR_LINE);
+    let mut lines = TimedLines::new(STDERR_LINE);
     let mut buffer = vec![0; 16 * 1024];
     let mut total = 0;
     while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
@@ -219,18 +211,17 @@ async fn read_stderr(shared: &Shared, mut stderr: impl AsyncRead + Unpin) {
             // Read on, so that the process is never held up by a full pipe, and forget.
             continue;
         }
-        decoder.feed(&buffer[..read]);
+        lines.feed(at, &buffer[..read]);
         loop {
-            match decoder.next_line() {
-                Ok(Some(line)) => shared.note(at, at, LineFrom::ServerStderr, &line),
+            match lines.next() {
+                Ok(Some((began, line))) => shared.note(at, began, LineFrom::ServerStderr, &line),
                 Ok(None) => break,
                 Err(_) => {}
             }
         }
     }
-    if let Some(line) = decoder.finish() {
-        let at = now();
-        shared.note(at, at, LineFrom::ServerStderr, &line);
+    if let Some((began, line)) = lines.finish() {
+        shared.note(now(), began, LineFrom::ServerStderr, &line);
     }
 }
 
@@ -239,11 +230,10 @@ impl Shared {
         let mut line = Vec::with_capacity(json.len() + 1);
         lines::encode(json, &mut line);
         let mut stdin = self.stdin.lock().await;
-        let Some(pipe) = stdin.as_mut() else { return Err(std::io::ErrorKind::BrokenPipe.into()) };
+        let Some(mut pipe) = stdin.take() else { return Err(std::io::ErrorKind::BrokenPipe.into()) };
         let began = now();
-        pipe.write_all(&line).await?;
-        pipe.flush().await?;
-        let at = now();
+        let at = hand_over(&mut pipe, &line).await?;
+        *stdin = Some(pipe);
         drop(stdin);
         self.note(at, began, LineFrom::Client, &line[..line.len() - 1]);
         Ok(())
@@ -259,23 +249,18 @@ impl Shared {
     }
 
     fn note(&self, at: Nanos, began: Nanos, from: LineFrom, line: &[u8]) {
-        let is_stderr = from == LineFrom::ServerStderr;
-        let kind = if is_stderr { "text/plain" } else { "application/json" };
-        let body: Option<Body> = self.sink.redactor().body(kind, line, self.sink.body_limit());
-        let messages = if is_stderr { Vec::new() } else { MessageNote::of(line) };
-        let (side, bytes, digest) = (Side::Back, line.len() as u64, digest(line));
-        self.sink.note_at(at, EventKind::StdioLine { side, from, began, bytes, digest, messages, body });
+        self.sink.note_at(at, line_event(&self.sink, Side::Back, from, began, line));
     }
 
     fn keep_stderr(&self, text: &[u8]) {
-        let mut end = self.stderr_end.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut end = lock(&self.stderr_end);
         end.extend_from_slice(text);
         let surplus = end.len().saturating_sub(STDERR_TOLD);
         end.drain(..surplus);
     }
 
     fn stderr_text(&self) -> String {
-        let end = self.stderr_end.lock().unwrap_or_else(PoisonError::into_inner);
+        let end = lock(&self.stderr_end);
         let text = String::from_utf8_lossy(&end).into_owned();
         // The last lines say what happened; an error has room for a few.
         let lines: Vec<&str> = text.trim_end().lines().rev().take(3).collect();
@@ -283,8 +268,8 @@ impl Shared {
     }
 }
 
-fn how(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
+fn how(end: ProcessEnd) -> String {
+    match (end.code, end.signal) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("signal {signal}"),
         (None, None) => "for an unknown reason".to_owned(),

@@ -127,3 +127,14 @@ async fn a_line_past_the_limit_ends_the_call() {
     assert!(matches!(error, ClientError::TooLarge { limit: 10_000, .. }), "{error}");
     client.disconnect().await;
 }
+
+#[tokio::test]
+async fn a_server_that_asks_on_and_on_and_reads_nothing_can_still_be_left() {
+    let flood = r#"while :; do echo '{"jsonrpc":"2.0","id":"p","method":"ping"}'; done"#;
+    let short = ClientOptions { limit: Duration::from_secs(2), shutdown_limit: Duration::from_millis(50), ..options() };
+    let (mut client, sink) = shell(&legacy_that(flood), short);
+    client.connect().await.unwrap();
+    assert_eq!(client.call_tool_with("t", &json!({})).await.unwrap_err().code(), "time-limit");
+    tokio::time::timeout(Duration::from_secs(20), client.disconnect()).await.expect("it waits for the server to read");
+    assert_eq!(exits(&sink), 1);
+}
