@@ -26,12 +26,6 @@ enum Group<'a> {
     Epoch(usize),
 }
 
-/// What one group did.
-#[derive(Default)]
-struct Use<'e, 'a> {
-    exchanges: Vec<&'e Exchange<'a>>,
-}
-
 /// A connection that was opened without need, by the exchange that it was opened for.
 struct Needless<'e, 'a> {
     exchange: &'e Exchange<'a>,
@@ -50,7 +44,7 @@ pub(super) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     };
     let (mut shapes, mut named, mut all) = (HashSet::new(), true, Vec::new());
     for (group, used) in groups(scene.view) {
-        let posts = || used.exchanges.iter().filter(|e| e.is_message());
+        let posts = || used.iter().filter(|e| e.is_message());
         let requests = posts().count();
         let connections: HashSet<_> = posts().filter_map(|e| e.near()?.conn).collect();
         let needless = needless(scene.view, &used);
@@ -110,8 +104,9 @@ fn charge<'s, 'a>(scene: &mut Scene<'s, 'a>, all: &[Needless<'s, 'a>]) -> ByOper
     operations
 }
 
-fn groups<'s, 'a>(view: &'s View<'a>) -> BTreeMap<Group<'a>, Use<'s, 'a>> {
-    let mut groups: BTreeMap<Group<'_>, Use<'_, '_>> = BTreeMap::new();
+/// The exchanges of each group, in order.
+fn groups<'s, 'a>(view: &'s View<'a>) -> BTreeMap<Group<'a>, Vec<&'s Exchange<'a>>> {
+    let mut groups: BTreeMap<Group<'_>, Vec<&Exchange<'_>>> = BTreeMap::new();
     let (mut epoch, mut connect) = (0, None);
     for exchange in &view.exchanges {
         let relevant = exchange.is_message() || exchange.is_standalone_stream();
@@ -126,7 +121,7 @@ fn groups<'s, 'a>(view: &'s View<'a>) -> BTreeMap<Group<'a>, Use<'s, 'a>> {
         }
         connect = connecting.or(connect);
         let group = exchange.session().map_or(Group::Epoch(epoch), Group::Session);
-        groups.entry(group).or_default().exchanges.push(exchange);
+        groups.entry(group).or_default().push(exchange);
     }
     groups
 }
@@ -139,7 +134,7 @@ enum Mark<'e, 'a> {
 }
 
 /// Replays a group's connections in the order of events and notes what is opened while another one is free.
-fn needless<'s, 'a>(view: &'s View<'a>, used: &Use<'s, 'a>) -> Vec<Needless<'s, 'a>> {
+fn needless<'s, 'a>(view: &'s View<'a>, used: &[&'s Exchange<'a>]) -> Vec<Needless<'s, 'a>> {
     let mut found = Vec::new();
     let mut busy: HashMap<ConnectionId, i64> = HashMap::new();
     let mut free: Vec<ConnectionId> = Vec::new();
@@ -182,9 +177,9 @@ fn needless<'s, 'a>(view: &'s View<'a>, used: &Use<'s, 'a>) -> Vec<Needless<'s, 
     found
 }
 
-fn marks<'s, 'a>(view: &'s View<'a>, used: &Use<'s, 'a>) -> Vec<(usize, Mark<'s, 'a>)> {
+fn marks<'s, 'a>(view: &'s View<'a>, used: &[&'s Exchange<'a>]) -> Vec<(usize, Mark<'s, 'a>)> {
     let mut marks = Vec::new();
-    for exchange in &used.exchanges {
+    for exchange in used {
         let Some(connection) = exchange.near().and_then(|near| near.conn).and_then(|conn| view.connection(conn)) else {
             continue;
         };

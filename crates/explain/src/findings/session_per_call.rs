@@ -94,10 +94,8 @@ fn begins_session(exchange: &Exchange<'_>) -> bool {
 }
 
 fn keeps_session(exchange: &Exchange<'_>) -> bool {
-    let initialized =
-        |message: &mcpace_record::MessageNote| message.method.as_deref() == Some("notifications/initialized");
     begins_session(exchange)
-        || exchange.messages.iter().any(initialized)
+        || exchange.notifies("notifications/initialized")
         || exchange.method == "DELETE"
         || exchange.is_standalone_stream()
 }

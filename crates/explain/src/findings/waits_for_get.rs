@@ -89,9 +89,7 @@ fn wanted_since(scene: &Scene<'_, '_>, request: &Exchange<'_>, before: Option<&E
         return Some(answered.max(ledger.start));
     }
     // Without operations, only what the protocol sends by itself tells when it was due.
-    let initialized =
-        |message: &mcpace_record::MessageNote| message.method.as_deref() == Some("notifications/initialized");
-    let due = request.messages.iter().any(initialized) && before?.requests("initialize");
+    let due = request.notifies("notifications/initialized") && before?.requests("initialize");
     due.then_some(answered)
 }
 

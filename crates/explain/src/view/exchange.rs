@@ -190,6 +190,12 @@ impl<'a> Exchange<'a> {
         self.messages.iter().any(|m| m.requests(method))
     }
 
+    /// Whether the request holds the JSON-RPC notification `method`.
+    #[must_use]
+    pub fn notifies(&self, method: &str) -> bool {
+        self.messages.iter().any(|m| m.notifies(method))
+    }
+
     /// Whether the answer came and is a result, not an error.
     #[must_use]
     pub fn succeeded(&self) -> bool {
