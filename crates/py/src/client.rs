@@ -135,7 +135,10 @@ fn parse_auth(auth: &str, token: Option<String>, consent: &str) -> PyResult<Auth
         ("oauth", _) => {
             let consent = match consent {
                 "follow" => Consent::Follow,
-                _ => Consent::Browser(BrowserConsent { open: Arc::new(open_browser), limit: CONSENT_LIMIT, port: 0 }),
+                "browser" => {
+                    Consent::Browser(BrowserConsent { open: Arc::new(open_browser), limit: CONSENT_LIMIT, port: 0 })
+                }
+                other => return Err(UsageProblem::new_err(format!("no consent is called {other:?}"))),
             };
             Ok(Auth::OAuth(OAuthOptions { consent, ..OAuthOptions::default() }))
         }
