@@ -87,6 +87,9 @@ pub struct Reply {
     pub status: ReplyStatus,
     /// The session that an `initialize` began; the transport stores it under an id of its own, or drops it.
     pub session: Option<Arc<Session>>,
+    /// Whether the client took its request back, so that it expects no answer. The message is an error all the same, for
+    /// transports that must end an HTTP exchange with something.
+    pub cancelled: bool,
     /// How long the layers took, where asked for.
     pub timing: Option<Timing>,
 }

@@ -7,7 +7,17 @@
 //! Design constraint: the plain case (a small tool call over JSON) allocates for its reply and little else; whatever a
 //! handler doesn't use (context, cancellation, streams) is made only when it asks. Knows nothing of the lab, nor of Python.
 
+mod builder;
+mod catalogue;
+mod dispatch;
 mod exchange;
+mod limits;
+mod server;
+mod service;
 pub mod session;
 
+pub use builder::{BuildError, Builder};
 pub use exchange::{Channel, Gone, Handled, Incoming, Outlet, Peer, Principal, Reply, ReplyStatus, Timing};
+pub use limits::Limits;
+pub use server::Server;
+pub use service::{Context, HandlerError, NoArguments, Structured, Tool, ToolError, ToolOutput, ToolWriter};

@@ -1,0 +1,217 @@
+//! From what an author registers to a [`Server`], or the reason why not.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use mcpace_wire::Revision;
+use mcpace_wire::http::AnnotationError;
+use mcpace_wire::mcp::{CacheScope, Extra, Icon, Implementation};
+
+use crate::catalogue::Tell;
+use crate::limits::Limits;
+use crate::server::{Inner, Server};
+use crate::service::Tool;
+
+/// Why there is no server. Always the registering program's mistake.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// Two tools, resources, templates, prompts or completions of one name.
+    #[error("{kind} {name:?} is there twice")]
+    Duplicate {
+        /// Of what kind.
+        kind: &'static str,
+        /// Which.
+        name: String,
+    },
+    /// A name that is none: empty, longer than 128 characters, or (tools) with characters that tool names can't have.
+    #[error("{kind} {name:?}: not a name")]
+    Name {
+        /// Of what kind.
+        kind: &'static str,
+        /// Which.
+        name: String,
+    },
+    /// Something was registered without a handler.
+    #[error("{kind} {name:?} has no handler")]
+    NoHandler {
+        /// Of what kind.
+        kind: &'static str,
+        /// Which.
+        name: String,
+    },
+    /// A schema that the protocol can't take: one that is no object's.
+    #[error("{kind} {name:?}: the schema of {what} is not an object's")]
+    Schema {
+        /// Of what kind.
+        kind: &'static str,
+        /// Which.
+        name: String,
+        /// Of what the schema is.
+        what: &'static str,
+    },
+    /// A tool's `x-mcp-header` annotations are wrong.
+    #[error("tool {name:?}: {error}")]
+    Header {
+        /// Which.
+        name: String,
+        /// What is wrong.
+        error: AnnotationError,
+    },
+    /// A URI template that is no RFC 6570 template of level 1.
+    #[error("resource template {template:?}: {reason}")]
+    Template {
+        /// Which.
+        template: String,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// No revision is left to speak.
+    #[error("a server speaks at least one revision")]
+    NoRevision,
+    /// A description can't be written as JSON.
+    #[error("{kind} {name:?} can't be written as JSON: {error}")]
+    Unwritable {
+        /// Of what kind.
+        kind: &'static str,
+        /// Which.
+        name: String,
+        /// Why.
+        error: serde_json::Error,
+    },
+    /// The system gives no random bytes for the server's key.
+    #[error("the system gives no random bytes")]
+    Random,
+}
+
+/// What a server is made from. See [`Server::builder`].
+pub struct Builder {
+    pub(crate) tell: Tell,
+    pub(crate) tools: Vec<Tool>,
+    pub(crate) limits: Limits,
+    pub(crate) state: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
+    pub(crate) tell_failures: bool,
+    pub(crate) key: Option<[u8; 32]>,
+}
+
+impl Builder {
+    pub(crate) fn new(name: String, version: String) -> Self {
+        Self {
+            tell: Tell {
+                info: Implementation::new(name, version),
+                instructions: None,
+                revisions: Revision::ALL.to_vec(),
+                page_size: 1_000,
+                ttl_ms: 0,
+                scope: CacheScope::Private,
+                extensions: Extra::new(),
+            },
+            tools: Vec::new(),
+            limits: Limits::default(),
+            state: HashMap::new(),
+            tell_failures: false,
+            key: None,
+        }
+    }
+
+    /// How to use the server, for a model.
+    #[must_use]
+    pub fn instructions(mut self, text: impl Into<String>) -> Self {
+        self.tell.instructions = Some(text.into());
+        self
+    }
+
+    /// The server's name for people.
+    #[must_use]
+    pub fn title(mut self, text: impl Into<String>) -> Self {
+        self.tell.info.title = Some(text.into());
+        self
+    }
+
+    /// What the server is, for people.
+    #[must_use]
+    pub fn description(mut self, text: impl Into<String>) -> Self {
+        self.tell.info.description = Some(text.into());
+        self
+    }
+
+    /// Where people read on.
+    #[must_use]
+    pub fn website(mut self, url: impl Into<String>) -> Self {
+        self.tell.info.website_url = Some(url.into());
+        self
+    }
+
+    /// Pictures of the server.
+    #[must_use]
+    pub fn icons(mut self, icons: Vec<Icon>) -> Self {
+        self.tell.info.icons = Some(icons);
+        self
+    }
+
+    /// The revisions to speak; all of them, where this is not called.
+    #[must_use]
+    pub fn revisions(mut self, revisions: &[Revision]) -> Self {
+        self.tell.revisions = revisions.to_vec();
+        self
+    }
+
+    /// Registers a tool.
+    #[must_use]
+    pub fn tool(mut self, tool: Tool) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// Puts `value` where handlers find it: [`crate::Context::state`]. One a type.
+    #[must_use]
+    pub fn state<T: Any + Send + Sync>(mut self, value: T) -> Self {
+        self.state.insert(TypeId::of::<T>(), Arc::new(value));
+        self
+    }
+
+    /// Entries on a page of a list; at least one.
+    #[must_use]
+    pub fn page_size(mut self, entries: usize) -> Self {
+        self.tell.page_size = entries.max(1);
+        self
+    }
+
+    /// How long clients may keep lists and resources, and who may share them (2026-07-28, server/utilities/caching). Not
+    /// at all and nobody, where this is not called.
+    #[must_use]
+    pub fn cache(mut self, ttl_ms: u64, scope: CacheScope) -> Self {
+        self.tell.ttl_ms = ttl_ms;
+        self.tell.scope = scope;
+        self
+    }
+
+    /// Bounds on what one client may make the server keep.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Tells clients what a failing handler's error says. Off by default: such errors name files, hosts and secrets.
+    #[must_use]
+    pub fn tell_failures(mut self, tell: bool) -> Self {
+        self.tell_failures = tell;
+        self
+    }
+
+    /// The key that protects `requestState` (HMAC-SHA256). Random where not set; servers behind one address need the same.
+    #[must_use]
+    pub fn key(mut self, key: [u8; 32]) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// Checks everything and works out all that can be known before the first call.
+    ///
+    /// # Errors
+    /// The first mistake found.
+    pub fn build(self) -> Result<Server, BuildError> {
+        Ok(Server::from(Inner::new(self)?))
+    }
+}

@@ -1,0 +1,31 @@
+//! What a client says without asking: notifications, and answers to our own requests.
+
+use mcpace_wire::jsonrpc::{Notification, Outcome, Response};
+use mcpace_wire::mcp::{CancelledParams, Method};
+use serde_json::value::RawValue;
+
+use crate::exchange::Peer;
+use crate::session::ClientError;
+
+/// What no one knows or nobody can use is passed over: a notification has no answer.
+pub(super) fn notification(peer: &Peer, notification: &Notification<'_>) {
+    if Method::parse(&notification.method) != Some(Method::Cancelled) {
+        return;
+    }
+    let Some(session) = &peer.session else { return };
+    let params = notification.params.map_or("{}", RawValue::get);
+    let Ok(params) = serde_json::from_str::<CancelledParams>(params) else { return };
+    if let Some(id) = params.request_id {
+        tracing::debug!(jsonrpc.request.id = %id, reason = params.reason, "cancelled by the client");
+        session.cancel(&id);
+    }
+}
+
+pub(super) fn response(peer: &Peer, response: &Response<'_>) {
+    let (Some(session), Some(id)) = (&peer.session, &response.id) else { return };
+    let answer = match &response.outcome {
+        Outcome::Result(result) => Ok(result.get().into()),
+        Outcome::Error(error) => Err(ClientError { code: error.code, message: error.message.clone().into_owned() }),
+    };
+    session.answered(id, answer);
+}

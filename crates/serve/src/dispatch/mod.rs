@@ -1,0 +1,116 @@
+//! Messages to handlers, and what they say to replies: the protocol itself, in all revisions.
+//!
+//! Constraint: no I/O and no clock but the layers' own, and that only where asked. The order of checks is 2026-07-28's:
+//! `_meta`, (headers, by the transport,) version, method, parameters.
+
+mod call;
+mod clocks;
+mod inbound;
+mod lifecycle;
+mod lists;
+mod outline;
+mod reply;
+mod running;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use mcpace_wire::Revision;
+use mcpace_wire::http::Rejection;
+use mcpace_wire::jsonrpc::{Id, Message, Request, code};
+use mcpace_wire::mcp::{Method, Sender};
+
+use crate::exchange::{Handled, Incoming};
+use crate::server::Inner;
+use clocks::Clocks;
+use outline::{Meta, Outline};
+pub(crate) use reply::Refusal;
+
+/// Takes one message.
+pub(crate) fn handle(server: &Arc<Inner>, incoming: Incoming<'_>) -> Handled {
+    match incoming.message {
+        Message::Request(request) => match Call::read(server, &incoming, request) {
+            Ok(call) => call.route().unwrap_or_else(|refusal| refusal.handled(&request.id, incoming.peer.revision)),
+            Err(refusal) => refusal.handled(&request.id, incoming.peer.revision),
+        },
+        Message::Notification(notification) => {
+            inbound::notification(incoming.peer, notification);
+            Handled::Nothing
+        }
+        Message::Response(response) => {
+            inbound::response(incoming.peer, response);
+            Handled::Nothing
+        }
+    }
+}
+
+/// A request that has passed the checks that all have in common.
+pub(crate) struct Call<'a> {
+    pub(crate) server: &'a Arc<Inner>,
+    pub(crate) incoming: &'a Incoming<'a>,
+    pub(crate) request: &'a Request<'a>,
+    pub(crate) outline: Outline<'a>,
+    pub(crate) meta: Meta<'a>,
+    pub(crate) revision: Revision,
+    pub(crate) method: Method,
+    pub(crate) clocks: Option<Clocks>,
+}
+
+impl<'a> Call<'a> {
+    fn read(
+        server: &'a Arc<Inner>,
+        incoming: &'a Incoming<'a>,
+        request: &'a Request<'a>,
+    ) -> Result<Self, Refusal> {
+        let revision = incoming.peer.revision;
+        let outline = Outline::parse(request.params)?;
+        let meta = Meta::parse(outline.meta)?;
+        if revision.is_modern() {
+            meta.check_modern(&server.tell.revisions)?;
+        }
+        let clocks = Clocks::start(incoming, &meta);
+        let method = Method::parse(&request.method).filter(|method| {
+            method.exists_in(revision) && method.sender() != Sender::Server && !method.is_notification()
+        });
+        let method = method.ok_or(Refusal::UnknownMethod)?;
+        Ok(Call { server, incoming, request, outline, meta, revision, method, clocks })
+    }
+
+    fn route(self) -> Result<Handled, Refusal> {
+        match self.method {
+            Method::ToolsCall => self.call_tool(),
+            Method::Initialize => self.initialize(),
+            Method::Discover => self.discover(),
+            Method::Ping => Ok(self.empty()),
+            Method::ToolsList => {
+                let catalogue = self.server.catalogue.load();
+                self.list(&catalogue.tool_pages)
+            }
+            Method::SetLevel => self.set_level(),
+            _ => Err(Refusal::UnknownMethod),
+        }
+    }
+
+    pub(crate) fn id(&self) -> &Id<'a> {
+        &self.request.id
+    }
+}
+
+impl From<serde_json::Error> for Refusal {
+    fn from(error: serde_json::Error) -> Self {
+        let text = error.to_string();
+        // The position is in a text that the sender never wrote as such.
+        let reason = text.split(" at line ").next().unwrap_or_default();
+        Refusal::error(code::INVALID_PARAMS, format!("params: {reason}"))
+    }
+}
+
+impl From<Rejection> for Refusal {
+    fn from(rejection: Rejection) -> Self {
+        Refusal::Rejected(rejection)
+    }
+}
+
+fn missing(member: &'static str) -> Refusal {
+    Refusal::error(code::INVALID_PARAMS, Cow::Owned(format!("params.{member} is required")))
+}

@@ -1,0 +1,166 @@
+//! Replies as bytes: the head, the members that others write, and the end that a revision asks for.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use mcpace_wire::Revision;
+use mcpace_wire::http::Rejection;
+use mcpace_wire::jsonrpc::{Id, code, write_error};
+use mcpace_wire::mcp::{Extra, Json};
+
+use super::clocks::Clocks;
+use crate::exchange::{Handled, Reply, ReplyStatus};
+use crate::server::Inner;
+use crate::session::Session;
+
+/// Why a request has no result.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// One of the protocol's own refusals, with its status.
+    Rejected(Rejection),
+    /// No such method: 404 in 2026-07-28.
+    UnknownMethod,
+    /// Any other error, with status 200.
+    Error {
+        code: i64,
+        message: Cow<'static, str>,
+        data: Option<Json>,
+    },
+    /// The client took the request back.
+    Cancelled,
+}
+
+impl Refusal {
+    pub(crate) fn error(code: i64, message: impl Into<Cow<'static, str>>) -> Self {
+        Refusal::Error { code, message: message.into(), data: None }
+    }
+
+    /// The words for whatever is not the client's business.
+    pub(crate) fn internal() -> Self {
+        Self::error(code::INTERNAL_ERROR, "internal error")
+    }
+
+    pub(crate) fn handled(self, id: &Id<'_>, revision: Revision) -> Handled {
+        Handled::Now(self.reply(id, revision))
+    }
+
+    pub(crate) fn reply(self, id: &Id<'_>, revision: Revision) -> Reply {
+        let mut out = Vec::with_capacity(192);
+        let status = match &self {
+            Refusal::Rejected(rejection) => {
+                rejection.write_body(Some(id), &mut out);
+                match rejection.status() {
+                    404 => ReplyStatus::NotFound,
+                    _ => ReplyStatus::BadRequest,
+                }
+            }
+            Refusal::UnknownMethod => {
+                error(&mut out, id, code::METHOD_NOT_FOUND, "method not found", None);
+                ReplyStatus::NotFound
+            }
+            Refusal::Error { code, message, data } => {
+                error(&mut out, id, *code, message, data.as_ref());
+                ReplyStatus::Ok
+            }
+            Refusal::Cancelled => {
+                error(&mut out, id, code::INTERNAL_ERROR, "request cancelled", None);
+                ReplyStatus::Ok
+            }
+        };
+        Reply {
+            message: out.into(),
+            status: if revision.is_modern() { status } else { ReplyStatus::Ok },
+            session: None,
+            cancelled: matches!(self, Refusal::Cancelled),
+            timing: None,
+        }
+    }
+}
+
+fn error(out: &mut Vec<u8>, id: &Id<'_>, code: i64, message: &str, data: Option<&Json>) {
+    // The data is JSON text already, which can always be written.
+    let written = write_error(out, Some(id), code, message, data);
+    debug_assert!(written.is_ok());
+}
+
+/// `{"jsonrpc":"2.0","id":…,"result":{`
+pub(crate) fn head(id: &Id<'_>) -> Vec<u8> {
+    // Room for a small result and the end.
+    let mut out = Vec::with_capacity(512);
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    id.write(&mut out);
+    out.extend_from_slice(b",\"result\":{");
+    out
+}
+
+/// How a result ends.
+pub(crate) struct End<'a> {
+    pub(crate) server: &'a Inner,
+    pub(crate) revision: Revision,
+    pub(crate) clocks: Option<&'a Clocks>,
+    pub(crate) meta: Option<&'a Extra>,
+    pub(crate) session: Option<Arc<Session>>,
+}
+
+impl<'a> End<'a> {
+    pub(crate) fn new(server: &'a Inner, revision: Revision, clocks: Option<&'a Clocks>) -> Self {
+        Self { server, revision, clocks, meta: None, session: None }
+    }
+
+    /// Closes the result whose members are in `out`: `resultType`, `_meta`, braces.
+    pub(crate) fn complete(self, out: Vec<u8>) -> Reply {
+        self.close(out, "complete")
+    }
+
+    /// As [`End::complete`], with another type.
+    pub(crate) fn close(self, mut out: Vec<u8>, result_type: &str) -> Reply {
+        if self.revision.has_result_type() {
+            comma(&mut out);
+            out.extend_from_slice(b"\"resultType\":\"");
+            out.extend_from_slice(result_type.as_bytes());
+            out.push(b'"');
+        }
+        let timing = self.clocks.map(Clocks::read);
+        self.write_meta(timing.as_ref(), &mut out);
+        out.extend_from_slice(b"}}");
+        Reply { message: out.into(), status: ReplyStatus::Ok, session: self.session, cancelled: false, timing }
+    }
+
+    fn write_meta(&self, timing: Option<&crate::exchange::Timing>, out: &mut Vec<u8>) {
+        let before = out.len();
+        comma(out);
+        out.extend_from_slice(b"\"_meta\":{");
+        let empty = out.len();
+        if self.revision.is_modern() {
+            out.extend_from_slice(self.server.server_info_member.as_bytes());
+        }
+        if let Some((clocks, timing)) = self.clocks.zip(timing) {
+            comma(out);
+            if !clocks.write_member(timing, out) && out.last() == Some(&b',') {
+                out.pop();
+            }
+        }
+        for (name, value) in self.meta.into_iter().flatten() {
+            let at = out.len();
+            comma(out);
+            // A tree of JSON can always be written; were it not, the member is left out whole.
+            let name = serde_json::to_writer(&mut *out, name);
+            out.push(b':');
+            if name.and_then(|()| serde_json::to_writer(&mut *out, value)).is_err() {
+                out.truncate(at);
+            }
+        }
+        if out.len() == empty {
+            out.truncate(before);
+        } else {
+            out.push(b'}');
+        }
+    }
+}
+
+/// A comma, unless the object has just begun.
+pub(crate) fn comma(out: &mut Vec<u8>) {
+    if out.last() != Some(&b'{') {
+        out.push(b',');
+    }
+}

@@ -1,0 +1,99 @@
+//! A handler's future under way: registered, cancellable, and always ending in a reply.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use mcpace_wire::jsonrpc::{Id, code};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::{Call, Refusal};
+use crate::session::{Busy, Session};
+use crate::service::{Context, Request};
+
+/// Keeps a request cancellable for as long as it lives; when dropped, whatever holds its token learns of the end.
+pub(super) struct InFlight {
+    registered: Option<(Arc<Session>, Id<'static>)>,
+    token: CancellationToken,
+    _guard: DropGuard,
+}
+
+impl InFlight {
+    pub(super) fn begin(call: &Call<'_>) -> Result<Self, Refusal> {
+        let token = CancellationToken::new();
+        let registered = match &call.incoming.peer.session {
+            Some(session) => {
+                let id = call.id().clone().into_owned();
+                session.begin(&id, &token, call.server.limits.in_flight).map_err(|busy| match busy {
+                    Busy::SameId => Refusal::error(code::INVALID_REQUEST, "a request with this id is under way"),
+                    Busy::TooMany => Refusal::error(code::INTERNAL_ERROR, "too many requests are under way"),
+                })?;
+                Some((Arc::clone(session), id))
+            }
+            None => None,
+        };
+        Ok(Self { registered, _guard: token.clone().drop_guard(), token })
+    }
+
+    pub(super) fn token(&self) -> &CancellationToken {
+        &self.token
+    }
+
+    /// Runs `work` to its end, or to the client's change of mind: then `None`. The work is polled once more before it is
+    /// dropped, so that it can end in an orderly way.
+    pub(super) async fn run<T>(self, work: impl Future<Output = T>) -> Option<T> {
+        let mut work = pin!(work);
+        let mut cancelled = pin!(self.token.cancelled());
+        poll_fn(|context| {
+            // Asked first: a token that fires while the work is polled wakes us for another round.
+            let cancelled = cancelled.as_mut().poll(context).is_ready();
+            match work.as_mut().poll(context) {
+                Poll::Ready(value) => Poll::Ready(Some(value)),
+                Poll::Pending if cancelled => Poll::Ready(None),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        if let Some((session, id)) = &self.registered {
+            session.end(id);
+        }
+    }
+}
+
+impl Call<'_> {
+    /// A context for this request's handler.
+    pub(super) fn context(&self, in_flight: &InFlight) -> Context {
+        let peer = self.incoming.peer;
+        Context::new(Request {
+            server: Arc::clone(self.server),
+            session: peer.session.clone(),
+            revision: self.revision,
+            principal: peer.principal.clone(),
+            id: self.id().clone().into_owned(),
+            method: self.method,
+            params: self.request.params.map(|params| self.keep(params.get())),
+            outlet: self.incoming.channel.open(),
+            cancellation: in_flight.token().clone(),
+            progress_token: self.meta.progress_token.clone(),
+            progress: std::sync::Mutex::new(f64::NEG_INFINITY),
+            log_level: self.meta.log_level,
+            timed: self.clocks.is_some(),
+        })
+    }
+
+    /// Keeps a part of the message, without copying where it is part of the body.
+    fn keep(&self, part: &str) -> bytes::Bytes {
+        let body = self.incoming.body;
+        let within = body.as_ptr_range().contains(&part.as_ptr());
+        if within && part.as_bytes().as_ptr_range().end <= body.as_ptr_range().end {
+            return body.slice_ref(part.as_bytes());
+        }
+        bytes::Bytes::copy_from_slice(part.as_bytes())
+    }
+}

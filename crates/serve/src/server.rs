@@ -1,0 +1,172 @@
+//! The server: what was registered, and everything that its clients have under way.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use arc_swap::ArcSwap;
+use mcpace_wire::Revision;
+use mcpace_wire::http::ParamHeader;
+use ring::hmac;
+use ring::rand::{SecureRandom as _, SystemRandom};
+use tokio_util::sync::CancellationToken;
+
+use crate::builder::{BuildError, Builder};
+use crate::catalogue::{Catalogue, Definitions, Tell, ToolEntry};
+use crate::dispatch;
+use crate::exchange::{Handled, Incoming, Outlet};
+use crate::limits::Limits;
+use crate::session::Session;
+
+/// An MCP server without a transport: hand it messages, it hands back what became of them. Cheap to clone; all clones are
+/// the same server.
+#[derive(Clone)]
+pub struct Server {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) catalogue: ArcSwap<Catalogue>,
+    pub(crate) tell: Tell,
+    /// `"io.modelcontextprotocol/serverInfo":{…}`, for `_meta`.
+    pub(crate) server_info_member: Box<str>,
+    pub(crate) limits: Limits,
+    pub(crate) tell_failures: bool,
+    pub(crate) key: hmac::Key,
+    pub(crate) closing: CancellationToken,
+    state: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
+    sessions: Mutex<Sessions>,
+}
+
+/// Sessions with a standalone outlet: those that can be told of changes.
+#[derive(Default)]
+struct Sessions {
+    attached: Vec<Weak<Session>>,
+    /// How many to have before the dead ones are swept out.
+    sweep_at: usize,
+}
+
+impl Server {
+    /// Begins a server of this name and version, which clients are told.
+    ///
+    /// ```
+    /// # use mcpace_serve::{Server, Tool, ToolError};
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Echo {
+    ///     text: String,
+    /// }
+    ///
+    /// let server = Server::builder("example", "1.0")
+    ///     .instructions("Says what you say.")
+    ///     .tool(Tool::new("echo").description("Echoes").handler(|echo: Echo| Ok::<_, ToolError>(echo.text)))
+    ///     .build()?;
+    /// # Ok::<(), mcpace_serve::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> Builder {
+        Builder::new(name.into(), version.into())
+    }
+
+    /// Takes one message.
+    ///
+    /// Plain handlers have run when this returns; the future of [`Handled::Later`] runs the others.
+    #[must_use]
+    pub fn handle(&self, incoming: Incoming<'_>) -> Handled {
+        dispatch::handle(&self.inner, incoming)
+    }
+
+    /// The revisions that the server speaks.
+    #[must_use]
+    pub fn revisions(&self) -> &[Revision] {
+        &self.inner.tell.revisions
+    }
+
+    /// The bounds in force.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.inner.limits
+    }
+
+    /// The arguments of `tool` that clients mirror in headers since 2026-07-28, for [`mcpace_wire::http::check_params`].
+    /// `None` for most tools, and for unknown ones.
+    #[must_use]
+    pub fn param_headers(&self, tool: &str) -> Option<Arc<[ParamHeader]>> {
+        let catalogue = self.inner.catalogue.load();
+        if !catalogue.has_param_headers {
+            return None;
+        }
+        let headers = &catalogue.tools.get(tool)?.headers;
+        (!headers.is_empty()).then(|| Arc::clone(headers))
+    }
+
+    /// Makes `outlet` the way for what belongs to no request of `session` (the standalone GET stream, stdout), list changes
+    /// and resource updates among it. It replaces the one before.
+    pub fn attach(&self, session: &Arc<Session>, outlet: Arc<dyn Outlet>) {
+        if !session.attach(outlet) {
+            return;
+        }
+        let mut sessions = self.inner.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.attached.push(Arc::downgrade(session));
+        if sessions.attached.len() > sessions.sweep_at {
+            sessions.attached.retain(|session| session.strong_count() > 0);
+            sessions.sweep_at = 64.max(sessions.attached.len() * 2);
+        }
+    }
+
+    /// Begins the end: subscriptions are closed with their result, tasks are cancelled. Calls under way go on: whoever
+    /// holds their futures decides how long.
+    pub fn close(&self) {
+        self.inner.closing.cancel();
+    }
+}
+
+impl From<Inner> for Server {
+    fn from(inner: Inner) -> Self {
+        Server { inner: Arc::new(inner) }
+    }
+}
+
+impl Inner {
+    pub(crate) fn new(builder: Builder) -> Result<Self, BuildError> {
+        let Builder { tell, tools, limits, state, tell_failures, key } = builder;
+        if tell.revisions.is_empty() {
+            return Err(BuildError::NoRevision);
+        }
+        let definitions = Definitions {
+            tools: tools.into_iter().map(|tool| ToolEntry::check(tool).map(Arc::new)).collect::<Result<_, _>>()?,
+        };
+        let catalogue = Catalogue::build(definitions, &tell, 0)?;
+        let info = serde_json::to_string(&tell.info).map_err(|error| BuildError::Unwritable {
+            kind: "server",
+            name: tell.info.name.clone(),
+            error,
+        })?;
+        Ok(Self {
+            catalogue: ArcSwap::from_pointee(catalogue),
+            server_info_member: format!("\"{}\":{info}", mcpace_wire::mcp::key::SERVER_INFO).into(),
+            tell,
+            limits,
+            tell_failures,
+            key: hmac::Key::new(hmac::HMAC_SHA256, &key.map_or_else(random_key, Ok)?),
+            closing: CancellationToken::new(),
+            state,
+            sessions: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn state<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        Arc::clone(self.state.get(&TypeId::of::<T>())?).downcast().ok()
+    }
+
+    /// The sessions that can be told of changes.
+    pub(crate) fn attached(&self) -> Vec<Arc<Session>> {
+        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.attached.iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+fn random_key() -> Result<[u8; 32], BuildError> {
+    let mut key = [0; 32];
+    SystemRandom::new().fill(&mut key).map_err(|_| BuildError::Random)?;
+    Ok(key)
+}

@@ -1,0 +1,150 @@
+//! What a handler may use while it runs.
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use mcpace_wire::Revision;
+use mcpace_wire::jsonrpc::{Id, write_notification};
+use mcpace_wire::mcp::{Json, LogMessageParams, LoggingLevel, Method, ProgressParams};
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::exchange::{Outlet, Principal};
+use crate::server::Inner;
+use crate::session::{Session, rank};
+
+/// A handler's view of its request and of the client. Cheap to clone; made only for handlers that take one.
+#[derive(Clone)]
+pub struct Context {
+    inner: Arc<Request>,
+}
+
+/// One request, without borrowing from its message.
+pub(crate) struct Request {
+    pub(crate) server: Arc<Inner>,
+    pub(crate) session: Option<Arc<Session>>,
+    pub(crate) revision: Revision,
+    pub(crate) principal: Option<Principal>,
+    pub(crate) id: Id<'static>,
+    pub(crate) method: Method,
+    /// The whole parameters, as they came.
+    pub(crate) params: Option<Bytes>,
+    pub(crate) outlet: Arc<dyn Outlet>,
+    pub(crate) cancellation: CancellationToken,
+    pub(crate) progress_token: Option<Id<'static>>,
+    /// The last progress told; it must rise.
+    pub(crate) progress: Mutex<f64>,
+    /// From which level on the request wants log messages; `None`: none.
+    pub(crate) log_level: Option<LoggingLevel>,
+    pub(crate) timed: bool,
+}
+
+impl Context {
+    pub(crate) fn new(request: Request) -> Self {
+        Self { inner: Arc::new(request) }
+    }
+
+    /// The request's id.
+    #[must_use]
+    pub fn request_id(&self) -> &Id<'static> {
+        &self.inner.id
+    }
+
+    /// The revision that the client speaks.
+    #[must_use]
+    pub fn revision(&self) -> Revision {
+        self.inner.revision
+    }
+
+    /// Who is authenticated, where anybody is.
+    #[must_use]
+    pub fn principal(&self) -> Option<&Principal> {
+        self.inner.principal.as_ref()
+    }
+
+    /// The legacy session, where there is one.
+    #[must_use]
+    pub fn session(&self) -> Option<&Arc<Session>> {
+        self.inner.session.as_ref()
+    }
+
+    /// Fires when the client no longer wants the result. The handler is polled once more then, and dropped if it doesn't end;
+    /// pass the token on to what it spawned.
+    #[must_use]
+    pub fn cancellation(&self) -> &CancellationToken {
+        &self.inner.cancellation
+    }
+
+    /// Whether the client no longer wants the result: for loops that don't await.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.inner.cancellation.is_cancelled()
+    }
+
+    /// What was given to [`crate::Builder::state`], by its type.
+    #[must_use]
+    pub fn state<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.inner.server.state()
+    }
+
+    /// Tells how far the work is, if the client asked to know. Progress strictly rises: what doesn't is not sent. Nothing
+    /// happens when the client can't be reached.
+    pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        let Some(token) = &self.inner.progress_token else { return };
+        // Held while sending, so that two threads can't overtake each other.
+        let mut last = self.inner.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        if progress.is_nan() || progress <= *last {
+            return;
+        }
+        *last = progress;
+        let message = message.filter(|_| self.revision() >= Revision::V2025_03_26).map(str::to_owned);
+        let params =
+            ProgressParams { progress_token: token.clone(), progress, total, message, meta: None, extra: <_>::default() };
+        self.notify(Method::Progress, &params);
+    }
+
+    /// Sends a log message, if the client wants this level: by `logging/setLevel` in a session, by the request's `_meta`
+    /// since 2026-07-28. A client without a session that cannot say so gets all.
+    pub fn log(&self, level: LoggingLevel, logger: Option<&str>, data: &impl Serialize) {
+        if !self.wants(level) {
+            return;
+        }
+        // A value that can't be JSON has no place in a log either.
+        let Ok(data) = Json::of(data) else { return };
+        let params =
+            LogMessageParams { level, logger: logger.map(str::to_owned), data, meta: None, extra: <_>::default() };
+        self.notify(Method::LogMessage, &params);
+    }
+
+    /// Whether a log message of this level would be sent.
+    #[must_use]
+    pub fn wants(&self, level: LoggingLevel) -> bool {
+        if self.revision().is_modern() {
+            return self.inner.log_level.is_some_and(|from| level >= from);
+        }
+        self.inner.session.as_ref().is_none_or(|session| rank(level) >= session.log_level())
+    }
+
+    pub(crate) fn is_timed(&self) -> bool {
+        self.inner.timed
+    }
+
+    pub(crate) fn request(&self) -> &Request {
+        &self.inner
+    }
+
+    fn notify(&self, method: Method, params: &impl Serialize) {
+        let mut message = Vec::with_capacity(160);
+        if write_notification(&mut message, method.as_str(), Some(params)).is_ok() {
+            // A client that is gone misses nothing that it could still use.
+            let _ = self.inner.outlet.send(message.into());
+        }
+    }
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context").field("method", &self.inner.method).field("id", &self.inner.id).finish()
+    }
+}

@@ -1,0 +1,27 @@
+//! A handler that panics loses its own call, not the server.
+
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
+
+/// A handler panicked. What it said went to the panic hook and goes no further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Panicked;
+
+/// Runs `work`. Its captures may be left half changed by a panic: handlers are `Fn`, so what they share is behind a lock of
+/// their own, which says so itself (poisoning).
+pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| Panicked)
+}
+
+/// As [`caught`], for a future; it is not polled again after a panic.
+pub(crate) async fn caught_future<T>(future: impl Future<Output = T>) -> Result<T, Panicked> {
+    let mut future = pin!(future);
+    poll_fn(|context| match caught(|| future.as_mut().poll(context)) {
+        Ok(Poll::Pending) => Poll::Pending,
+        Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
+        Err(panicked) => Poll::Ready(Err(panicked)),
+    })
+    .await
+}

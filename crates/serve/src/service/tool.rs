@@ -1,0 +1,279 @@
+//! A tool: what a list tells of it, and the erased closure that runs it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+use mcpace_wire::Revision;
+use mcpace_wire::mcp::{self, Extra, Icon, Json, ToolAnnotations};
+use schemars::{JsonSchema, Schema};
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use super::arguments::{self, Malformed};
+use super::{Context, HandlerError, Panicked, ToolOutput, ToolWriter, caught, caught_future};
+
+/// A tool to register with [`crate::Builder::tool`].
+///
+/// ```
+/// use mcpace_serve::{Context, Server, Structured, Tool, ToolError};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Sum {
+///     /// What to add up.
+///     numbers: Vec<f64>,
+/// }
+///
+/// #[derive(serde::Serialize, schemars::JsonSchema)]
+/// struct Total {
+///     total: f64,
+/// }
+///
+/// let server = Server::builder("calculator", "1.0")
+///     .tool(
+///         Tool::new("sum")
+///             .description("Adds numbers up")
+///             .handler(|sum: Sum| Ok::<_, ToolError>(Structured(Total { total: sum.numbers.iter().sum() }))),
+///     )
+///     .tool(Tool::new("wait").handler_async(|_: mcpace_serve::NoArguments, context: Context| async move {
+///         context.progress(1.0, Some(2.0), Some("half way"));
+///         Ok::<_, ToolError>("waited")
+///     }))
+///     .build()?;
+/// # Ok::<(), mcpace_serve::BuildError>(())
+/// ```
+pub struct Tool {
+    pub(crate) listed: mcp::Tool,
+    pub(crate) input: Option<Schema>,
+    pub(crate) output: Option<Schema>,
+    pub(crate) handler: Option<ToolHandler>,
+    pub(crate) task: bool,
+}
+
+impl Tool {
+    /// A tool of this name (2025-11-25, server/tools, "Tool Names": 1 to 128 of `A–Z a–z 0–9 _ - .`; `/` is let through too).
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Tool {
+            listed: mcp::Tool {
+                name: name.into(),
+                title: None,
+                description: None,
+                input_schema: Json::from(RawValue::NULL),
+                output_schema: None,
+                annotations: None,
+                execution: None,
+                icons: None,
+                meta: None,
+                extra: Extra::new(),
+            },
+            input: None,
+            output: None,
+            handler: None,
+            task: false,
+        }
+    }
+
+    /// What it does, for a model.
+    #[must_use]
+    pub fn description(mut self, text: impl Into<String>) -> Self {
+        self.listed.description = Some(text.into());
+        self
+    }
+
+    /// Its name for people. Told since 2025-06-18.
+    #[must_use]
+    pub fn title(mut self, text: impl Into<String>) -> Self {
+        self.listed.title = Some(text.into());
+        self
+    }
+
+    /// Hints. Told since 2025-03-26.
+    #[must_use]
+    pub fn annotations(mut self, hints: ToolAnnotations) -> Self {
+        self.listed.annotations = Some(hints);
+        self
+    }
+
+    /// Pictures. Told since 2025-11-25.
+    #[must_use]
+    pub fn icons(mut self, icons: Vec<Icon>) -> Self {
+        self.listed.icons = Some(icons);
+        self
+    }
+
+    /// Metadata.
+    #[must_use]
+    pub fn meta(mut self, meta: Extra) -> Self {
+        self.listed.meta = Some(meta);
+        self
+    }
+
+    /// Takes this schema for the arguments instead of the one of the handler's type: any JSON Schema 2020-12 of an object,
+    /// `x-mcp-header` annotations included. What it demands beyond the type is the handler's to check.
+    #[must_use]
+    pub fn input_schema(mut self, schema: impl Into<Schema>) -> Self {
+        self.input = Some(schema.into());
+        self
+    }
+
+    /// Takes this schema for the structured content instead of the one of the handler's return type.
+    #[must_use]
+    pub fn output_schema(mut self, schema: impl Into<Schema>) -> Self {
+        self.output = Some(schema.into());
+        self
+    }
+
+    /// Runs the tool as a task where the client declares the extension `io.modelcontextprotocol/tasks` (2026-07-28): the
+    /// call is answered at once, the result is fetched later. Has no effect on plain handlers, nor for other clients.
+    #[must_use]
+    pub fn task(mut self) -> Self {
+        self.task = true;
+        self
+    }
+
+    /// Runs `handler` for each call, on the thread that read the request: the quickest way, for what takes microseconds.
+    #[must_use]
+    pub fn handler<A, R, F>(self, handler: F) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + 'static,
+        R: ToolOutput,
+        F: Fn(A) -> Result<R, HandlerError> + Send + Sync + 'static,
+    {
+        let plain = move |raw: Option<&RawValue>, call: &mut Plain<'_>| -> Result<(), CallFailure> {
+            let arguments = arguments::read::<A>(raw)?;
+            let started = call.timed.then(Instant::now);
+            let returned = caught(|| handler(arguments));
+            if let Some(started) = started {
+                call.service = started.elapsed();
+            }
+            returned??.write(&mut call.writer).map_err(CallFailure::Unwritable)
+        };
+        self.typed::<A, R>(ToolHandler::Plain(Box::new(plain)))
+    }
+
+    /// Runs `handler` for each call as a future on the thread that read the request, with a [`Context`].
+    #[must_use]
+    pub fn handler_async<A, R, F, Fut>(self, handler: F) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        R: ToolOutput,
+        F: Fn(A, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
+    {
+        let handler = std::sync::Arc::new(handler);
+        let call = move |raw: Option<&RawValue>, context: Context, mut out: Vec<u8>| {
+            let arguments = arguments::read::<A>(raw)?;
+            let handler = std::sync::Arc::clone(&handler);
+            let revision = context.revision();
+            Ok(Box::pin(async move {
+                let started = context.is_timed().then(Instant::now);
+                let returned = caught_future(async move { handler(arguments, context).await }).await;
+                let service = started.map_or(Duration::ZERO, |started| started.elapsed());
+                let outcome = written(returned, &mut out, revision);
+                Done { out, outcome, service }
+            }) as BoxFuture<Done>)
+        };
+        self.typed::<A, R>(ToolHandler::Async(Box::new(call)))
+    }
+
+    /// Runs `handler` for each call on a thread of tokio's pool for blocking work: for files, locks and long sums.
+    #[must_use]
+    pub fn handler_blocking<A, R, F>(self, handler: F) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        R: ToolOutput,
+        F: Fn(A, Context) -> Result<R, HandlerError> + Send + Sync + 'static,
+    {
+        let handler = std::sync::Arc::new(handler);
+        self.handler_async(move |arguments: A, context: Context| {
+            let handler = std::sync::Arc::clone(&handler);
+            async move {
+                let work = tokio::task::spawn_blocking(move || handler(arguments, context));
+                // A panic surfaces here as an error, and is told as any other: not at all.
+                work.await.map_err(HandlerError::internal)?
+            }
+        })
+    }
+
+    fn typed<A: JsonSchema, R: ToolOutput>(mut self, handler: ToolHandler) -> Self {
+        self.input.get_or_insert_with(arguments::schema_read::<A>);
+        if self.output.is_none() {
+            self.output = R::schema();
+        }
+        self.handler = Some(handler);
+        self
+    }
+}
+
+fn written<R: ToolOutput>(
+    returned: Result<Result<R, HandlerError>, Panicked>,
+    out: &mut Vec<u8>,
+    revision: Revision,
+) -> Result<Written, CallFailure> {
+    let mut writer = ToolWriter::new(out, revision);
+    returned??.write(&mut writer).map_err(CallFailure::Unwritable)?;
+    Ok(Written { meta: writer.meta, is_error: writer.is_error })
+}
+
+pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub(crate) type PlainCall = Box<dyn Fn(Option<&RawValue>, &mut Plain<'_>) -> Result<(), CallFailure> + Send + Sync>;
+pub(crate) type AsyncCall =
+    Box<dyn Fn(Option<&RawValue>, Context, Vec<u8>) -> Result<BoxFuture<Done>, Malformed> + Send + Sync>;
+
+/// How a tool runs.
+pub(crate) enum ToolHandler {
+    /// At once, on this thread.
+    Plain(PlainCall),
+    /// As a future. Its buffer already holds the reply's head.
+    Async(AsyncCall),
+}
+
+/// A plain call under way.
+pub(crate) struct Plain<'a> {
+    pub(crate) writer: ToolWriter<'a>,
+    /// Whether anybody wants `service`.
+    pub(crate) timed: bool,
+    pub(crate) service: Duration,
+}
+
+/// An asynchronous call that is over.
+pub(crate) struct Done {
+    pub(crate) out: Vec<u8>,
+    pub(crate) outcome: Result<Written, CallFailure>,
+    pub(crate) service: Duration,
+}
+
+/// What the members written don't say.
+#[derive(Default)]
+pub(crate) struct Written {
+    pub(crate) meta: Option<Extra>,
+    pub(crate) is_error: bool,
+}
+
+/// Why a call wrote no result; the buffer may hold part of one.
+#[derive(Debug)]
+pub(crate) enum CallFailure {
+    Malformed(Malformed),
+    Failed(HandlerError),
+    Panicked,
+    Unwritable(serde_json::Error),
+}
+
+impl From<Malformed> for CallFailure {
+    fn from(malformed: Malformed) -> Self {
+        CallFailure::Malformed(malformed)
+    }
+}
+
+impl From<Panicked> for CallFailure {
+    fn from(_: Panicked) -> Self {
+        CallFailure::Panicked
+    }
+}
+
+impl From<HandlerError> for CallFailure {
+    fn from(error: HandlerError) -> Self {
+        CallFailure::Failed(error)
+    }
+}
