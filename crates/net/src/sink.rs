@@ -84,8 +84,8 @@ struct Events {
 }
 
 impl Events {
-    fn push(&mut self, event: Event, limit: usize) {
-        let size = self.size.saturating_add(event.size());
+    fn push(&mut self, event: Event, size: usize, limit: usize) {
+        let size = self.size.saturating_add(size);
         if size > limit {
             self.lost += 1;
         } else {
@@ -169,12 +169,15 @@ impl Sink {
 
     /// Appends an event that happened at `at`.
     pub fn note_at(&self, at: Nanos, kind: EventKind) {
+        let event = Event { at, kind };
+        // Every thread that is measured takes this lock: what can be done before is done before.
+        let size = event.size();
         let mut queue = lock(&self.shared.queue);
         if queue.ended || !(queue.keep || queue.writing) {
             return;
         }
         let limit = queue.limit;
-        queue.fresh.push(Event { at, kind }, limit);
+        queue.fresh.push(event, size, limit);
     }
 
     /// A fresh connection id.
