@@ -12,7 +12,7 @@ mod stdio;
 
 use std::collections::HashMap;
 
-use mcpace_record::{CallId, ConnectionId, Event, EventKind, ExchangeId, Nanos, Recording};
+use mcpace_record::{CallId, ConnectionId, ExchangeId, Nanos, Recording};
 use serde::Serialize;
 
 pub use calls::Call;
@@ -73,7 +73,7 @@ pub fn exchanges(recording: &Recording) -> View<'_> {
         calls,
         processes: parts.processes,
         end: recording.events().last().map_or(Nanos::ZERO, |e| e.at),
-        incomplete: recording.partial || has_lost_events(recording),
+        incomplete: recording.partial || recording.lost() > 0,
     };
     view.note_first_exchanges();
     view
@@ -115,11 +115,6 @@ impl<'a> View<'a> {
             }
         }
     }
-}
-
-fn has_lost_events(recording: &Recording) -> bool {
-    let lost = |event: &Event| matches!(event.kind, EventKind::EventsLost { count } if count > 0);
-    recording.events().iter().any(lost)
 }
 
 fn index<K: std::hash::Hash + Eq>(ids: impl Iterator<Item = K>) -> HashMap<K, usize> {
