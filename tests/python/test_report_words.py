@@ -105,6 +105,15 @@ def test_some_calls_only() -> None:
     assert text.startswith("2 of 5 calls were sent twice")
 
 
+def test_a_cost_says_in_how_many_calls() -> None:
+    def said(**more: object) -> str:
+        return words.cost_of(finding("late-delivery", {}, **more)).replace("\N{NO-BREAK SPACE}", " ")
+
+    assert said() == "1.50 s a call"
+    assert said(calls=1) == "1.50 s a call, in 1 of 5"
+    assert said(calls=1, cost_s=0.0) == "no time of its own"
+
+
 def change(ratio: float, low: float, high: float, difference_s: float) -> Change:
     return Change(against="python@1.11.0", ratio=ratio, low=low, high=high, difference_s=difference_s)
 

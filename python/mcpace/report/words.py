@@ -58,13 +58,16 @@ def disproof_for(code: str) -> str:
 
 
 def cost_of(finding: Finding) -> str:
-    """``2.0 s, 1 request and 640 B a call``: only what it does cost."""
+    """``2.0 s + 1 extra request + 640 B a call``: only what it does cost, and in how many calls unless in all."""
     costs = [duration(finding.cost_s)] if finding.cost_s > 0 else []
     if finding.cost_requests >= 0.05:
         costs.append(count(finding.cost_requests, "extra request"))
     if finding.cost_bytes >= 1:
         costs.append(size(finding.cost_bytes))
-    return " + ".join(costs) + " a call" if costs else "no time of its own"
+    if not costs:
+        return "no time of its own"
+    seldom = f", in {finding.calls} of {finding.of_calls}" if finding.calls < finding.of_calls else ""
+    return " + ".join(costs) + " a call" + seldom
 
 
 # --- what each code says ---
