@@ -13,6 +13,7 @@ mod link;
 mod message;
 mod negotiate;
 mod oauth;
+mod operation;
 mod options;
 mod params;
 mod results;
@@ -23,11 +24,10 @@ mod task;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpace_record::{CallId, CallOutcome, EventKind};
+use mcpace_record::CallOutcome;
 use mcpace_wire::http::{ParamHeader, mirrored_headers};
 use mcpace_wire::jsonrpc::{Id, Message, Request, code};
 use mcpace_wire::mcp::{ListToolsResult, Tool};
@@ -38,6 +38,7 @@ use self::http::{Http, Reply};
 use self::link::{Ids, Link, result_of};
 use self::message::{Answer, Outgoing};
 use self::negotiate::{Negotiation, Verdict};
+use self::operation::Operation;
 use self::params::Dialect;
 use crate::Sink;
 
@@ -310,57 +311,5 @@ impl Client {
         let call = Message::Request(Request::new(Id::Integer(0), "tools/call", params));
         // The parameters are our own and can be read.
         mirrored_headers(&call, annotations).unwrap_or_default()
-    }
-}
-
-/// The stamps around one operation. Dropped in the middle, it notes that the operation was given up.
-struct Operation {
-    sink: Arc<Sink>,
-    call: CallId,
-    name: &'static str,
-    ended: bool,
-}
-
-impl Operation {
-    fn begin(sink: &Arc<Sink>, name: &'static str, tool: Option<&str>) -> Self {
-        let call = sink.call();
-        let tool = tool.map(str::to_owned);
-        // The edge: nothing of the operation is before this stamp.
-        sink.note(EventKind::CallStart { call, operation: name.to_owned(), tool });
-        Self { sink: Arc::clone(sink), call, name, ended: false }
-    }
-
-    async fn run<T>(
-        &self,
-        limit: Duration,
-        work: impl Future<Output = Result<T, ClientError>>,
-    ) -> Result<T, ClientError> {
-        let expired = Err(ClientError::TimeLimit { operation: self.name, limit });
-        tokio::time::timeout(limit, work).await.unwrap_or(expired)
-    }
-
-    fn end<T>(
-        mut self,
-        outcome: Result<T, ClientError>,
-        told: impl FnOnce(&T) -> CallOutcome,
-    ) -> Result<T, ClientError> {
-        // The edge: stamped before the outcome is put into words.
-        let at = crate::now();
-        self.ended = true;
-        let noted = match &outcome {
-            Ok(value) => told(value),
-            Err(error) => CallOutcome::failed(&error.to_string()),
-        };
-        self.sink.note_at(at, EventKind::CallEnd { call: self.call, outcome: noted });
-        outcome
-    }
-}
-
-impl Drop for Operation {
-    fn drop(&mut self) {
-        if !self.ended {
-            let outcome = CallOutcome::Failed("given up by the caller".to_owned());
-            self.sink.note(EventKind::CallEnd { call: self.call, outcome });
-        }
     }
 }

@@ -22,6 +22,7 @@ mod oauth;
 mod reply;
 mod request;
 mod route;
+mod source;
 mod url_map;
 mod worker;
 

@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 use mcpace_record::{EventKind, ExchangeId, Nanos, ReplyEnding, Side};
 
 use super::meter::{Handover, Meter};
+use super::source::Source;
 use crate::lock::lock;
 use crate::{ReplyObserver, Sink, now};
 
@@ -122,23 +123,18 @@ pub(super) struct ReplyBody {
     room: u64,
 }
 
-enum Source {
-    Streamed { body: Incoming, back: Arc<Meter> },
-    Whole(Option<Bytes>),
-}
-
 impl ReplyBody {
     /// The server's body, passed on as it comes, at most `limit` bytes of it.
     pub(super) fn streamed(body: Incoming, back: Arc<Meter>, passing: Arc<Passing>, limit: u64) -> Self {
         if body.is_end_stream() {
             passing.end(back.last_read(), ReplyEnding::Complete);
         }
-        Self { source: Source::Streamed { body, back }, passing, room: limit }
+        Self { source: Source::Streamed { body, meter: back }, passing, room: limit }
     }
 
     /// A body that was read, or made, before; its end was told to `passing`.
     pub(super) fn whole(bytes: Bytes, passing: Arc<Passing>) -> Self {
-        Self { source: Source::Whole((!bytes.is_empty()).then_some(bytes)), passing, room: 0 }
+        Self { source: Source::whole(bytes), passing, room: 0 }
     }
 }
 
@@ -149,7 +145,7 @@ impl Body for ReplyBody {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         let this = self.get_mut();
         let (body, back) = match &mut this.source {
-            Source::Streamed { body, back } => (body, back),
+            Source::Streamed { body, meter: back } => (body, back),
             Source::Whole(bytes) => {
                 return Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes))));
             }
@@ -182,17 +178,11 @@ impl Body for ReplyBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.source {
-            Source::Streamed { body, .. } => body.is_end_stream(),
-            Source::Whole(bytes) => bytes.is_none(),
-        }
+        self.source.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.source {
-            Source::Streamed { body, .. } => body.size_hint(),
-            Source::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
-        }
+        self.source.size_hint()
     }
 }
 

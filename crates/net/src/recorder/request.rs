@@ -11,6 +11,7 @@ use hyper::body::Incoming;
 use mcpace_record::{ConnectionId, EventKind, ExchangeId, Nanos, Side};
 
 use super::meter::{Handover, Meter};
+use super::source::Source;
 use crate::lock::lock;
 use crate::{RequestObserver, Sink, now};
 
@@ -111,16 +112,11 @@ pub(super) struct RequestBody {
     room: u64,
 }
 
-enum Source {
-    Streamed { body: Incoming, front: Arc<Meter> },
-    Whole(Option<Bytes>),
-}
-
 impl RequestBody {
     /// The client's body, passed on as it comes, at most `limit` bytes of it.
     pub(super) fn streamed(body: Incoming, front: Arc<Meter>, outgoing: Arc<Outgoing>, limit: u64) -> Self {
         let empty = body.is_end_stream();
-        let body = Self { source: Source::Streamed { body, front }, outgoing, room: limit };
+        let body = Self { source: Source::Streamed { body, meter: front }, outgoing, room: limit };
         if empty {
             body.end();
         }
@@ -130,11 +126,11 @@ impl RequestBody {
     /// A body that was read before; its observer has seen it.
     pub(super) fn whole(bytes: Bytes, outgoing: Arc<Outgoing>) -> Self {
         let room = bytes.len() as u64;
-        Self { source: Source::Whole((!bytes.is_empty()).then_some(bytes)), outgoing, room }
+        Self { source: Source::whole(bytes), outgoing, room }
     }
 
     fn end(&self) {
-        if let Source::Streamed { front, .. } = &self.source {
+        if let Source::Streamed { meter: front, .. } = &self.source {
             self.outgoing.end(front.last_read());
             front.await_head();
         }
@@ -178,17 +174,11 @@ impl Body for RequestBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.source {
-            Source::Streamed { body, .. } => body.is_end_stream(),
-            Source::Whole(bytes) => bytes.is_none(),
-        }
+        self.source.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.source {
-            Source::Streamed { body, .. } => body.size_hint(),
-            Source::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
-        }
+        self.source.size_hint()
     }
 }
 

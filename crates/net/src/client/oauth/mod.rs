@@ -1,6 +1,6 @@
 //! The client's side of OAuth 2.1 as MCP asks for it (specification: basic/authorization of each revision).
 //!
-//! Split in two: what is sent, read and believed is pure ([`metadata`], [`request`], [`challenge`]); this file only walks
+//! Split in two: what is sent, read and believed is pure ([`metadata`], [`request`], [`token`], [`challenge`]); this file only walks
 //! through it: 401 → resource metadata → authorization server metadata → registration → consent → token → refresh.
 //!
 //! Tokens and registrations stay in memory and outlast a session; registrations are kept by issuer. Deliberately absent:
@@ -12,6 +12,7 @@ mod challenge;
 mod error;
 mod metadata;
 mod request;
+mod token;
 
 use std::collections::HashMap;
 
@@ -24,7 +25,8 @@ use url::Url;
 
 use self::browser::Callback;
 use self::metadata::{ResourceMetadata, ServerMetadata};
-use self::request::{Pending, Registration, TokenRequest, Tokens};
+use self::request::{Pending, Registration};
+use self::token::{TokenRequest, Tokens};
 use super::error::quoted;
 use super::http::{Fetch, Fetched, Inner};
 use super::{Auth, BrowserConsent, ClientError, Consent, OAuthOptions, Secret};
@@ -124,7 +126,7 @@ impl Authorizer {
     async fn renew(&self, memory: &mut MutexGuard<'_, Memory>, http: &Inner) -> Result<bool, ClientError> {
         let Some(grant) = memory.grant.take() else { return Ok(false) };
         let Some(refresh) = grant.tokens.refresh.clone() else { return Ok(false) };
-        let request = request::refresh_request(&grant.client, &refresh, grant.resource.as_deref());
+        let request = token::refresh_request(&grant.client, &refresh, grant.resource.as_deref());
         match tokens(http, &grant.metadata, request, "the token's renewal", Some(refresh)).await {
             Ok(tokens) => {
                 memory.grant = Some(Grant { tokens, ..grant });
@@ -156,7 +158,7 @@ impl Authorizer {
         let url = request::authorization_url(&found.metadata, &client, &pending, resource.as_deref(), scope.as_deref());
         let redirect = consent.obtain(&url, &pending, &found.metadata, http).await?;
         let code = request::code_of(&redirect, &pending, &found.metadata)?;
-        let request = request::code_request(&client, &pending, &code, resource.as_deref());
+        let request = token::code_request(&client, &pending, &code, resource.as_deref());
         let tokens = tokens(http, &found.metadata, request, "the token", None).await?;
         memory.grant = Some(Grant { tokens, metadata: found.metadata, client, resource, scope });
         Ok(())

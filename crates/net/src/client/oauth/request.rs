@@ -1,9 +1,7 @@
-//! What the client sends to an authorization server, and what it reads from it. Pure but for randomness.
+//! Registration and authorization: what the client sends, and what it reads back. Pure but for randomness.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use form_urlencoded::{Serializer, byte_serialize};
-use mcpace_record::Nanos;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rand::RngCore as _;
 use serde::Deserialize;
 use serde_json::json;
@@ -13,9 +11,6 @@ use url::Url;
 use super::super::Secret;
 use super::OAuthError;
 use super::metadata::ServerMetadata;
-
-/// How long before its end a token counts as expired: a request takes time to arrive.
-const EARLY: Nanos = Nanos(5_000_000_000);
 
 /// What one authorization must remember until its redirect: PKCE's verifier (RFC 7636 §4.1) and the state.
 #[derive(Clone, Debug)]
@@ -175,97 +170,6 @@ pub(super) fn code_of(redirect: &Url, pending: &Pending, metadata: &ServerMetada
     parameter("code")?.map(Secret::new).ok_or(OAuthError::BadRedirect("it has no code"))
 }
 
-/// A request to the token endpoint: the form, and the `Authorization` header of clients that have a secret.
-pub(super) struct TokenRequest {
-    pub(super) form: String,
-    pub(super) authorization: Option<Secret>,
-}
-
-/// RFC 6749 §4.1.3, RFC 7636 §4.5.
-pub(super) fn code_request(
-    client: &Registration,
-    pending: &Pending,
-    code: &Secret,
-    resource: Option<&str>,
-) -> TokenRequest {
-    let pairs = [
-        ("grant_type", "authorization_code"),
-        ("code", code.reveal()),
-        ("redirect_uri", pending.redirect_uri.as_str()),
-        ("code_verifier", pending.verifier.reveal()),
-    ];
-    token_request(client, &pairs, resource)
-}
-
-/// RFC 6749 §6.
-pub(super) fn refresh_request(client: &Registration, refresh: &Secret, resource: Option<&str>) -> TokenRequest {
-    token_request(client, &[("grant_type", "refresh_token"), ("refresh_token", refresh.reveal())], resource)
-}
-
-fn token_request(client: &Registration, pairs: &[(&str, &str)], resource: Option<&str>) -> TokenRequest {
-    let mut form = Serializer::new(String::new());
-    form.extend_pairs(pairs);
-    if let Some(resource) = resource {
-        form.append_pair("resource", resource);
-    }
-    let mut authorization = None;
-    match (client.method, &client.secret) {
-        (TokenAuth::Basic, Some(secret)) => {
-            // RFC 6749 §2.3.1: both halves are form-encoded before Base64.
-            let encode = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
-            let pair = format!("{}:{}", encode(&client.id), encode(secret.reveal()));
-            authorization = Some(Secret::new(format!("Basic {}", STANDARD.encode(pair))));
-        }
-        (TokenAuth::Post, Some(secret)) => {
-            form.append_pair("client_id", &client.id).append_pair("client_secret", secret.reveal());
-        }
-        _ => {
-            form.append_pair("client_id", &client.id);
-        }
-    }
-    TokenRequest { form: form.finish(), authorization }
-}
-
-/// An access token with what belongs to it.
-#[derive(Clone, Debug)]
-pub(super) struct Tokens {
-    pub(super) access: Secret,
-    pub(super) refresh: Option<Secret>,
-    expires: Option<Nanos>,
-}
-
-impl Tokens {
-    /// Reads a token response (RFC 6749 §5.1) that came at `now`. A refresh token that isn't renewed stays.
-    pub(super) fn read(text: &[u8], now: Nanos, refresh: Option<Secret>) -> Result<Self, OAuthError> {
-        #[derive(Deserialize)]
-        struct Granted {
-            access_token: String,
-            token_type: String,
-            expires_in: Option<f64>,
-            refresh_token: Option<String>,
-        }
-        let granted: Granted =
-            serde_json::from_slice(text).map_err(|_| OAuthError::BadToken("it has no access_token and token_type"))?;
-        if !granted.token_type.eq_ignore_ascii_case("bearer") {
-            return Err(OAuthError::BadToken("its token is no bearer token"));
-        }
-        if granted.access_token.is_empty() || !granted.access_token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(OAuthError::UnusableToken);
-        }
-        // A float cast to an integer is cut at the type's ends, so no answer makes this overflow.
-        let lifetime = granted.expires_in.filter(|seconds| *seconds >= 0.0).map(|seconds| (seconds * 1e9) as u64);
-        Ok(Self {
-            access: Secret::new(granted.access_token),
-            refresh: granted.refresh_token.map(Secret::new).or(refresh),
-            expires: lifetime.map(|lifetime| Nanos(now.0.saturating_add(lifetime))),
-        })
-    }
-
-    pub(super) fn has_expired(&self, now: Nanos) -> bool {
-        self.expires.is_some_and(|expires| now.0.saturating_add(EARLY.0) >= expires.0)
-    }
-}
-
 /// The words of an OAuth error body (RFC 6749 §5.2), or the body's beginning.
 pub(super) fn refusal_of(text: &[u8]) -> String {
     #[derive(Deserialize)]
@@ -353,40 +257,6 @@ mod tests {
         metadata.authorization_response_iss_parameter_supported = true;
         assert!(matches!(code(&format!("code=c&state={state}"), &metadata), Err(OAuthError::BadRedirect(_))));
         assert!(code(&format!("code=c&state={state}&iss=https%3A%2F%2Fas"), &metadata).is_ok());
-    }
-
-    #[test]
-    fn each_kind_of_client_proves_itself_in_its_own_way() {
-        let pending = Pending::new(url("http://localhost:1/callback"));
-        let secret = Some(Secret::new("s:é"));
-        let code = Secret::new("c");
-        let public = code_request(&public(), &pending, &code, Some("https://h/mcp"));
-        assert!(public.form.ends_with("resource=https%3A%2F%2Fh%2Fmcp&client_id=me") && public.authorization.is_none());
-        let basic = Registration { id: "m:e".to_owned(), secret: secret.clone(), method: TokenAuth::Basic };
-        let basic = refresh_request(&basic, &Secret::new("r"), None);
-        assert_eq!(basic.form, "grant_type=refresh_token&refresh_token=r");
-        let expected = format!("Basic {}", STANDARD.encode("m%3Ae:s%3A%C3%A9"));
-        assert_eq!(basic.authorization.unwrap().reveal(), expected);
-        let post = Registration { id: "me".to_owned(), secret, method: TokenAuth::Post };
-        assert!(refresh_request(&post, &Secret::new("r"), None).form.ends_with("client_secret=s%3A%C3%A9"));
-    }
-
-    #[test]
-    fn tokens_expire_a_little_early_and_keep_their_refresh_token() {
-        let text = br#"{"access_token":"a","token_type":"bearer","expires_in":60}"#;
-        let tokens = Tokens::read(text, Nanos(0), Some(Secret::new("old"))).unwrap();
-        assert!(!tokens.has_expired(Nanos(54_000_000_000)) && tokens.has_expired(Nanos(55_000_000_000)));
-        assert_eq!(tokens.refresh.unwrap().reveal(), "old");
-        for bad in [
-            &br#"{"access_token":"a"}"#[..],
-            br#"{"access_token":"a","token_type":"mac"}"#,
-            br#"{"access_token":"a\r\nX: y","token_type":"bearer"}"#,
-            b"<html>",
-        ] {
-            assert!(Tokens::read(bad, Nanos(0), None).is_err());
-        }
-        let forever = br#"{"access_token":"a","token_type":"Bearer","expires_in":1e300}"#;
-        assert!(!Tokens::read(forever, Nanos(7), None).unwrap().has_expired(Nanos(u64::MAX / 2)));
     }
 
     #[test]

@@ -1,0 +1,37 @@
+//! Where a passing body comes from: its own connection, chunk by chunk, or memory.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body::{Body, SizeHint};
+use hyper::body::Incoming;
+
+use super::meter::Meter;
+
+/// See the module.
+pub(super) enum Source {
+    /// Read as it comes; the meter is its connection's.
+    Streamed { body: Incoming, meter: Arc<Meter> },
+    /// Read, or made, before; `None` once it was taken.
+    Whole(Option<Bytes>),
+}
+
+impl Source {
+    pub(super) fn whole(bytes: Bytes) -> Self {
+        Source::Whole((!bytes.is_empty()).then_some(bytes))
+    }
+
+    pub(super) fn is_end_stream(&self) -> bool {
+        match self {
+            Source::Streamed { body, .. } => body.is_end_stream(),
+            Source::Whole(bytes) => bytes.is_none(),
+        }
+    }
+
+    pub(super) fn size_hint(&self) -> SizeHint {
+        match self {
+            Source::Streamed { body, .. } => body.size_hint(),
+            Source::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+        }
+    }
+}
