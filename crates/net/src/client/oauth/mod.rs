@@ -1,7 +1,8 @@
 //! The client's side of OAuth 2.1 as MCP asks for it (specification: basic/authorization of each revision).
 //!
-//! Split in two: what is sent, read and believed is pure ([`metadata`], [`request`], [`token`], [`challenge`]); this file only walks
-//! through it: 401 → resource metadata → authorization server metadata → registration → consent → token → refresh.
+//! Split in two: what is sent, read and believed is pure ([`metadata`], [`request`], [`token`], [`challenge`]); this file
+//! and [`consent`] only walk through it: 401 → resource metadata → authorization server metadata → registration → consent
+//! → token → refresh.
 //!
 //! Tokens and registrations stay in memory and outlast a session; registrations are kept by issuer. Deliberately absent:
 //! storage on disk, client-id metadata documents (this client has no address on the web), device and client-credential
@@ -9,6 +10,7 @@
 
 mod browser;
 mod challenge;
+mod consent;
 mod error;
 mod metadata;
 mod request;
@@ -23,22 +25,17 @@ use mcpace_wire::revision::Revision;
 use tokio::sync::{Mutex, MutexGuard};
 use url::Url;
 
-use self::browser::Callback;
+use self::consent::Consenting;
 use self::metadata::{ResourceMetadata, ServerMetadata};
 use self::request::{Pending, Registration};
 use self::token::{TokenRequest, Tokens};
 use super::error::quoted;
 use super::http::{Fetch, Fetched, Inner};
-use super::{Auth, BrowserConsent, ClientError, Consent, OAuthOptions, Secret};
+use super::{Auth, ClientError, OAuthOptions, Secret};
 use crate::now;
 
 pub(crate) use challenge::{Kind, Refusal};
 pub use error::OAuthError;
-
-/// Where the redirect goes when the client follows it itself: nothing listens there.
-const FOLLOWED_REDIRECT: &str = "http://localhost:33418/callback";
-/// Redirects between the authorization endpoint and our redirect URI.
-const MOST_REDIRECTS: usize = 5;
 
 /// Knows the token, and how to get one.
 pub(crate) struct Authorizer {
@@ -216,75 +213,6 @@ impl Authorizer {
             scopes: scopes.map(|scopes| scopes.join(" ")),
         })
     }
-}
-
-/// Consent under way: the redirect's address must stand before the client is registered.
-enum Consenting<'a> {
-    Followed,
-    Browser(&'a BrowserConsent, Callback),
-}
-
-impl<'a> Consenting<'a> {
-    async fn prepare(consent: &'a Consent) -> Result<Self, OAuthError> {
-        match consent {
-            Consent::Follow => Ok(Consenting::Followed),
-            Consent::Browser(browser) => Ok(Consenting::Browser(browser, Callback::listen(browser.port).await?)),
-        }
-    }
-
-    fn redirect_uri(&self) -> Result<Url, OAuthError> {
-        match self {
-            Consenting::Followed => {
-                Url::parse(FOLLOWED_REDIRECT).map_err(|error| OAuthError::Callback(error.to_string()))
-            }
-            Consenting::Browser(_, callback) => Ok(callback.redirect_uri.clone()),
-        }
-    }
-
-    /// The URL that the authorization server redirects to.
-    async fn obtain(
-        &self,
-        url: &Url,
-        pending: &Pending,
-        metadata: &ServerMetadata,
-        http: &Inner,
-    ) -> Result<Url, ClientError> {
-        match self {
-            Consenting::Followed => follow(url, pending, metadata, http).await,
-            Consenting::Browser(browser, callback) => {
-                (browser.open)(url);
-                Ok(callback.redirect(browser.limit).await?)
-            }
-        }
-    }
-}
-
-async fn follow(url: &Url, pending: &Pending, metadata: &ServerMetadata, http: &Inner) -> Result<Url, ClientError> {
-    let mut url = url.clone();
-    for _ in 0..MOST_REDIRECTS {
-        let headers = HeaderMap::new();
-        let what = "the authorization";
-        let fetched = http.fetch(Fetch { method: Method::GET, url: &url, headers, body: Bytes::new(), what }).await?;
-        let next = fetched.location.as_deref().and_then(|location| url.join(location).ok());
-        let Some(next) = next.filter(|_| (300..400).contains(&fetched.status)) else {
-            return Err(match fetched.status {
-                200..400 => OAuthError::NeedsPerson(fetched.status),
-                status => OAuthError::Refused { what, status, reason: request::refusal_of(&fetched.text) },
-            }
-            .into());
-        };
-        let ours = &pending.redirect_uri;
-        if next.origin() == ours.origin() && next.path() == ours.path() {
-            return Ok(next);
-        }
-        if !metadata::is_safe(&next, &metadata.issuer) {
-            return Err(
-                OAuthError::BadRedirect("it leads to an address that is neither https nor on this machine").into()
-            );
-        }
-        url = next;
-    }
-    Err(OAuthError::BadRedirect("it leads on and on").into())
 }
 
 async fn register(

@@ -1,0 +1,86 @@
+//! Consent: from the authorization URL to the redirect that brings the code, by following it or through a browser.
+
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use url::Url;
+
+use super::super::http::{Fetch, Inner};
+use super::super::{BrowserConsent, ClientError, Consent};
+use super::OAuthError;
+use super::browser::Callback;
+use super::metadata::{self, ServerMetadata};
+use super::request::{self, Pending};
+
+/// Where the redirect goes when the client follows it itself: nothing listens there.
+const FOLLOWED_REDIRECT: &str = "http://localhost:33418/callback";
+/// Redirects between the authorization endpoint and our redirect URI.
+const MOST_REDIRECTS: usize = 5;
+
+/// Consent under way: the redirect's address must stand before the client is registered.
+pub(super) enum Consenting<'a> {
+    Followed,
+    Browser(&'a BrowserConsent, Callback),
+}
+
+impl<'a> Consenting<'a> {
+    pub(super) async fn prepare(consent: &'a Consent) -> Result<Self, OAuthError> {
+        match consent {
+            Consent::Follow => Ok(Consenting::Followed),
+            Consent::Browser(browser) => Ok(Consenting::Browser(browser, Callback::listen(browser.port).await?)),
+        }
+    }
+
+    pub(super) fn redirect_uri(&self) -> Result<Url, OAuthError> {
+        match self {
+            Consenting::Followed => {
+                Url::parse(FOLLOWED_REDIRECT).map_err(|error| OAuthError::Callback(error.to_string()))
+            }
+            Consenting::Browser(_, callback) => Ok(callback.redirect_uri.clone()),
+        }
+    }
+
+    /// The URL that the authorization server redirects to.
+    pub(super) async fn obtain(
+        &self,
+        url: &Url,
+        pending: &Pending,
+        metadata: &ServerMetadata,
+        http: &Inner,
+    ) -> Result<Url, ClientError> {
+        match self {
+            Consenting::Followed => follow(url, pending, metadata, http).await,
+            Consenting::Browser(browser, callback) => {
+                (browser.open)(url);
+                Ok(callback.redirect(browser.limit).await?)
+            }
+        }
+    }
+}
+
+async fn follow(url: &Url, pending: &Pending, metadata: &ServerMetadata, http: &Inner) -> Result<Url, ClientError> {
+    let mut url = url.clone();
+    for _ in 0..MOST_REDIRECTS {
+        let headers = HeaderMap::new();
+        let what = "the authorization";
+        let fetched = http.fetch(Fetch { method: Method::GET, url: &url, headers, body: Bytes::new(), what }).await?;
+        let next = fetched.location.as_deref().and_then(|location| url.join(location).ok());
+        let Some(next) = next.filter(|_| (300..400).contains(&fetched.status)) else {
+            return Err(match fetched.status {
+                200..400 => OAuthError::NeedsPerson(fetched.status),
+                status => OAuthError::Refused { what, status, reason: request::refusal_of(&fetched.text) },
+            }
+            .into());
+        };
+        let ours = &pending.redirect_uri;
+        if next.origin() == ours.origin() && next.path() == ours.path() {
+            return Ok(next);
+        }
+        if !metadata::is_safe(&next, &metadata.issuer) {
+            return Err(
+                OAuthError::BadRedirect("it leads to an address that is neither https nor on this machine").into()
+            );
+        }
+        url = next;
+    }
+    Err(OAuthError::BadRedirect("it leads on and on").into())
+}
