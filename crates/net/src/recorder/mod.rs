@@ -2,12 +2,12 @@
 //!
 //! Design constraints. *Transparent*: each front connection has back connections of its own, opened at its first
 //! request, and they end together; bodies pass chunk by chunk, unchanged; a peer's stalls stay visible. *Stamps first*:
-//! a time is taken at the socket ([`crate::tap`]), what the bytes mean is worked out after they were passed on. *No open proxy*:
+//! a time is taken at the socket (`tap`), what the bytes mean is worked out after they were passed on. *No open proxy*:
 //! only the upstream and the servers that its own OAuth metadata names can be reached, and only under the recorder's own
 //! address.
 //!
 //! OAuth works through it because metadata, challenges and redirects are changed to lead through the recorder
-//! ([`url_map`], [`oauth`]); a person's browser is sent to the authorization server directly, for its pages only work
+//! (`url_map`, `oauth`); a person's browser is sent to the authorization server directly, for its pages only work
 //! there. MCP's own bodies are never touched.
 //!
 //! Deliberately absent: HTTP/2, upgrades, TLS in front, passing on 1xx replies (hyper answers `Expect` by itself).
