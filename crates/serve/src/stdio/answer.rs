@@ -1,0 +1,187 @@
+//! The place where a request's answer goes, so that each request is answered at most once and none is forgotten: on its own
+//! line, or into its batch.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use mcpace_wire::jsonrpc::{Id, code, write_error};
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+
+use super::outbox::Outbox;
+use crate::{Gone, Outlet};
+
+/// The requests in flight, by id.
+#[derive(Default)]
+pub(super) struct Calls {
+    table: Mutex<HashMap<Id<'static>, Call>>,
+    ended: Notify,
+}
+
+/// A request in flight.
+pub(super) struct Call {
+    /// `None` only until its task is spawned.
+    pub(super) task: Option<AbortHandle>,
+    /// What its handler speaks through, if it ever asked for that.
+    pub(super) outlet: Option<Arc<CallOutlet>>,
+    /// Whether it lasts until somebody ends it.
+    pub(super) is_subscription: bool,
+}
+
+impl Calls {
+    pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<Id<'static>, Call>> {
+        // Nothing in a critical section panics half-way through a change.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until fewer than `limit` are in flight. For one caller at a time.
+    pub(super) async fn fewer_than(&self, limit: usize) {
+        while self.lock().len() >= limit {
+            self.ended.notified().await;
+        }
+    }
+
+    /// Ends a request: no more is said for it. One of a session is only silenced: dispatch ends it, and lets its handler
+    /// clean up.
+    pub(super) fn cancel(&self, id: &Id<'static>, drop_it: bool) {
+        match self.lock().get(id) {
+            Some(call) if drop_it => call.cancel(),
+            Some(Call { outlet: Some(outlet), .. }) => outlet.close(),
+            _ => {}
+        }
+    }
+
+    /// Ends all subscriptions.
+    pub(super) fn cancel_subscriptions(&self) {
+        self.lock().values().filter(|call| call.is_subscription).for_each(Call::cancel);
+    }
+
+    fn remove(&self, id: &Id<'static>) {
+        self.lock().remove(id);
+        self.ended.notify_one();
+    }
+}
+
+impl Call {
+    fn cancel(&self) {
+        if let Some(outlet) = &self.outlet {
+            outlet.close();
+        }
+        // Dropping the future is what cancels the handler.
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+/// Where a handler speaks ahead of its reply; closed by the reply and by cancellation.
+pub(super) struct CallOutlet {
+    outbox: Outbox,
+    closed: AtomicBool,
+}
+
+impl CallOutlet {
+    pub(super) fn new(outbox: Outbox) -> Self {
+        Self { outbox, closed: AtomicBool::new(false) }
+    }
+
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+}
+
+impl Outlet for CallOutlet {
+    fn send(&self, message: Bytes) -> Result<(), Gone> {
+        if self.closed.load(Ordering::Acquire) { Err(Gone) } else { self.outbox.send(message) }
+    }
+}
+
+/// Where answers go.
+#[derive(Clone)]
+pub(super) enum Destination {
+    /// On a line of its own.
+    Line(Outbox),
+    /// Into the array that answers a batch.
+    Batch(Arc<Batch>),
+}
+
+impl Destination {
+    pub(super) fn put(&self, message: Bytes) {
+        match self {
+            Destination::Line(outbox) => outbox.reply(message),
+            Destination::Batch(batch) => batch.lock().push(message),
+        }
+    }
+}
+
+/// The answers to a batch; written, as one array, when the last holder lets go.
+pub(super) struct Batch {
+    outbox: Outbox,
+    replies: Mutex<Vec<Bytes>>,
+}
+
+impl Batch {
+    pub(super) fn new(outbox: Outbox) -> Self {
+        Self { outbox, replies: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Bytes>> {
+        self.replies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        let replies = std::mem::take(&mut *self.lock());
+        // JSON-RPC 2.0, "Batch": no empty array, nothing at all.
+        if replies.is_empty() {
+            return;
+        }
+        let mut array = Vec::with_capacity(replies.iter().map(|reply| reply.len() + 1).sum::<usize>() + 1);
+        for (index, reply) in replies.iter().enumerate() {
+            array.push(if index == 0 { b'[' } else { b',' });
+            array.extend_from_slice(reply);
+        }
+        array.push(b']');
+        self.outbox.reply(Bytes::from(array));
+    }
+}
+
+/// The one answer that a request gets. Dropped without one, the request was cancelled and gets none; unless its handler
+/// panicked, which is the server's fault and told so.
+pub(super) struct Answer {
+    pub(super) id: Id<'static>,
+    pub(super) destination: Destination,
+    pub(super) calls: Arc<Calls>,
+    pub(super) outlet: Option<Arc<CallOutlet>>,
+    pub(super) given: bool,
+}
+
+impl Answer {
+    pub(super) fn give(mut self, message: Bytes) {
+        self.close();
+        self.given = true;
+        self.destination.put(message);
+    }
+
+    fn close(&self) {
+        if let Some(outlet) = &self.outlet {
+            outlet.close();
+        }
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        self.close();
+        if !self.given && std::thread::panicking() {
+            let mut message = Vec::new();
+            // Nothing in it can fail to be written: it has no data.
+            let _ = write_error(&mut message, Some(&self.id), code::INTERNAL_ERROR, "internal error", None::<&()>);
+            self.destination.put(Bytes::from(message));
+        }
+        self.calls.remove(&self.id);
+    }
+}

@@ -1,0 +1,246 @@
+//! One client's messages, and what each of them starts.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use mcpace_wire::Revision;
+use mcpace_wire::http::{Era, Rejection, RequestHeaders, check_meta};
+use mcpace_wire::jsonrpc::{Id, Message, ParseError, Payload};
+use mcpace_wire::lines::LineError;
+use mcpace_wire::mcp::{CancelledParams, Method, ParamsOutline};
+use tokio::task::JoinSet;
+
+use super::Options;
+use super::answer::{Answer, Batch, Call, CallOutlet, Calls, Destination};
+use super::outbox::Outbox;
+use crate::session::Session;
+use crate::{Channel, Handled, Incoming, Outlet, Peer, Server};
+
+/// One client.
+pub(super) struct Connection {
+    server: Server,
+    outbox: Outbox,
+    calls: Arc<Calls>,
+    tasks: JoinSet<()>,
+    /// Begun by `initialize`.
+    session: Option<Arc<Session>>,
+    call_limit: usize,
+    timed: bool,
+}
+
+impl Connection {
+    pub(super) fn new(server: Server, options: &Options, outbox: Outbox) -> Self {
+        let (call_limit, timed) = (options.call_limit.max(1), options.timed);
+        Self { server, outbox, calls: Arc::default(), tasks: JoinSet::new(), session: None, call_limit, timed }
+    }
+
+    /// Waits until another message may be taken.
+    pub(super) async fn room(&mut self) {
+        while self.tasks.try_join_next().is_some() {}
+        self.outbox.room().await;
+        self.calls.fewer_than(self.call_limit).await;
+    }
+
+    /// Waits until no request is in flight.
+    pub(super) async fn finished(&mut self) {
+        while self.tasks.join_next().await.is_some() {}
+    }
+
+    /// Ends what would otherwise last as long as the client.
+    pub(super) fn end_subscriptions(&self) {
+        self.calls.cancel_subscriptions();
+    }
+
+    /// The client is gone: nothing is done for it any more.
+    pub(super) fn end(&mut self) {
+        if let Some(session) = self.session.take() {
+            session.detach();
+            session.cancel_all();
+        }
+        self.tasks.abort_all();
+    }
+
+    /// Takes one line.
+    pub(super) fn take(&mut self, body: &Bytes) {
+        let received = Instant::now();
+        match Payload::parse(body) {
+            Err(error) => self.refuse(None, &Rejection::from(error), &self.line()),
+            Ok(Payload::Single(message)) => self.take_message(&message, body, received, &self.line()),
+            Ok(Payload::Batch(messages)) => self.take_batch(&messages, body, received),
+        }
+    }
+
+    /// Answers a line that was not taken.
+    pub(super) fn refuse_line(&self, error: &LineError) {
+        let LineError::TooLong { limit } = error;
+        self.refuse(None, &Rejection::BodyTooLarge { limit: *limit }, &self.line());
+    }
+
+    fn take_batch(&mut self, messages: &[Message<'_>], body: &Bytes, received: Instant) {
+        let refusal = match &self.session {
+            Some(session) if session.revision().has_batches() => None,
+            Some(_) => Some("this revision has no batches"),
+            None => Some("a batch is no beginning of a session"),
+        };
+        if let Some(reason) = refusal {
+            return self.refuse(None, &Rejection::NotAllowed(reason), &self.line());
+        }
+        let batch = Destination::Batch(Arc::new(Batch::new(self.outbox.clone())));
+        for message in messages {
+            match message.method().and_then(Method::parse) {
+                // 2025-03-26, basic/lifecycle: initialize is never part of a batch.
+                Some(Method::Initialize) => {
+                    self.refuse(message.id(), &Rejection::NotAllowed("initialize stands alone"), &batch);
+                }
+                _ => self.take_message(message, body, received, &batch),
+            }
+        }
+    }
+
+    fn take_message(&mut self, message: &Message<'_>, body: &Bytes, received: Instant, to: &Destination) {
+        let peer = match self.peer(message) {
+            Ok(Some(peer)) => peer,
+            Ok(None) => return,
+            Err(rejection) => {
+                if let Message::Request(request) = message {
+                    self.refuse(Some(&request.id), &rejection, to);
+                }
+                return;
+            }
+        };
+        if let Message::Notification(notification) = message
+            && Method::parse(&notification.method) == Some(Method::Cancelled)
+        {
+            self.cancel(message, &peer);
+        }
+        if let Message::Request(request) = message
+            && self.calls.lock().contains_key(&request.id)
+        {
+            let rejection = Rejection::NotAllowed("a request with this id is still being answered");
+            return self.refuse(Some(&request.id), &rejection, to);
+        }
+        self.dispatch(message, body, &peer, received, to);
+    }
+
+    /// By which rules a message is read; `None` where it can only be passed over.
+    fn peer(&self, message: &Message<'_>) -> Result<Option<Peer>, Rejection> {
+        let method = message.method().and_then(Method::parse);
+        if self.server.revisions().iter().any(|revision| revision.is_modern()) {
+            let outline = ParamsOutline::parse(message.params());
+            // Where the parameters can't be read, dispatch says so, by the method's own rules.
+            let era = outline.as_ref().map_or(Era::Legacy, |outline| Era::of(&RequestHeaders::default(), outline));
+            if era == Era::Modern || self.session.is_none() && method == Some(Method::Discover) {
+                let outline = outline.map_err(|error| Rejection::InvalidParams(error.to_string().into()))?;
+                let revision = check_meta(&outline, self.server.revisions())?;
+                return Ok(Some(Peer { revision, session: None, principal: None }));
+            }
+        }
+        match (&self.session, method) {
+            (Some(session), _) => {
+                let revision = session.revision();
+                Ok(Some(Peer { revision, session: Some(Arc::clone(session)), principal: None }))
+            }
+            // A ping may come before the session (2025-11-25, basic/lifecycle).
+            (None, Some(Method::Initialize | Method::Ping | Method::Cancelled)) => {
+                Ok(Some(Peer { revision: Revision::LATEST_LEGACY, session: None, principal: None }))
+            }
+            (None, _) if message.id().is_none() => Ok(None),
+            (None, _) => Err(Rejection::InvalidParams(
+                "without a session that initialize began, a request tells its version in _meta".into(),
+            )),
+        }
+    }
+
+    fn dispatch(
+        &mut self,
+        message: &Message<'_>,
+        body: &Bytes,
+        peer: &Peer,
+        received: Instant,
+        to: &Destination,
+    ) {
+        let channel = CallChannel { outbox: &self.outbox, outlet: OnceCell::new() };
+        let incoming = Incoming { message, body, peer, channel: &channel, received, timed: self.timed };
+        let handled = self.server.handle(incoming);
+        let outlet = channel.outlet.into_inner();
+        match handled {
+            Handled::Nothing => {}
+            Handled::Now(reply) => {
+                if let Some(outlet) = outlet {
+                    outlet.close();
+                }
+                if let Some(session) = reply.session {
+                    self.server.attach(&session, Arc::new(self.outbox.clone()));
+                    self.session = Some(session);
+                }
+                to.put(reply.message);
+            }
+            Handled::Later(future) => {
+                // Only requests are answered later.
+                let Some(id) = message.id() else { return };
+                self.start(id.clone().into_owned(), message, future, outlet, to);
+            }
+        }
+    }
+
+    fn start(
+        &mut self,
+        id: Id<'static>,
+        message: &Message<'_>,
+        future: std::pin::Pin<Box<dyn Future<Output = crate::Reply> + Send>>,
+        outlet: Option<Arc<CallOutlet>>,
+        to: &Destination,
+    ) {
+        let is_subscription = message.method() == Some(Method::SubscriptionsListen.as_str());
+        let answer = Answer {
+            id: id.clone(),
+            destination: to.clone(),
+            calls: Arc::clone(&self.calls),
+            outlet: outlet.clone(),
+            given: false,
+        };
+        // In the table before it runs, since its end takes it out again. Not locked over the spawn, for the same reason.
+        self.calls.lock().insert(id.clone(), Call { task: None, outlet, is_subscription });
+        let task = self.tasks.spawn(async move {
+            let answer = answer;
+            let reply = future.await;
+            if !reply.cancelled {
+                answer.give(reply.message);
+            }
+        });
+        if let Some(call) = self.calls.lock().get_mut(&id) {
+            call.task = Some(task);
+        }
+    }
+
+    fn cancel(&self, message: &Message<'_>, peer: &Peer) {
+        let Some(params) = message.params() else { return };
+        if let Ok(CancelledParams { request_id: Some(id), .. }) = serde_json::from_str(params.get()) {
+            self.calls.cancel(&id, peer.session.is_none());
+        }
+    }
+
+    fn refuse(&self, id: Option<&Id<'_>>, rejection: &Rejection, to: &Destination) {
+        let mut message = Vec::new();
+        rejection.write_body(id, &mut message);
+        to.put(Bytes::from(message));
+    }
+
+    fn line(&self) -> Destination {
+        Destination::Line(self.outbox.clone())
+    }
+}
+
+/// Makes the outlet when the handler asks for it.
+struct CallChannel<'a> {
+    outbox: &'a Outbox,
+    outlet: OnceCell<Arc<CallOutlet>>,
+}
+
+impl Channel for CallChannel<'_> {
+    fn open(&self) -> Arc<dyn Outlet> {
+        Arc::clone(self.outlet.get_or_init(|| Arc::new(CallOutlet::new(self.outbox.clone())))) as Arc<dyn Outlet>
+    }
+}

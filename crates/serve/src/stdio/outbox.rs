@@ -1,0 +1,126 @@
+//! What waits to be written: one queue, so that everything leaves in the order that it was said.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use mcpace_wire::lines;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::Notify;
+
+use crate::{Gone, Outlet};
+
+/// Messages are gathered into writes of about this many bytes.
+const WRITE: usize = 64 * 1024;
+
+/// What a queued message costs besides its bytes.
+const OVERHEAD: usize = 64;
+
+/// The queue towards the client.
+#[derive(Clone)]
+pub(super) struct Outbox {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    limit: usize,
+    queue: Mutex<Queue>,
+    filled: Notify,
+    emptied: Notify,
+}
+
+#[derive(Default)]
+struct Queue {
+    messages: VecDeque<Bytes>,
+    /// Of the messages here and of those being written.
+    bytes: usize,
+    closed: bool,
+}
+
+impl Outbox {
+    pub(super) fn new(limit: usize) -> Self {
+        let (filled, emptied) = (Notify::new(), Notify::new());
+        Self { shared: Arc::new(Shared { limit, queue: Mutex::default(), filled, emptied }) }
+    }
+
+    /// Takes a reply, whether there is room or not: its number is bounded by that of the requests in flight.
+    pub(super) fn reply(&self, message: Bytes) {
+        self.with(|queue| queue.push(message));
+        self.shared.filled.notify_one();
+    }
+
+    /// No more messages will come; [`Outbox::write_to`] ends when all are written.
+    pub(super) fn close(&self) {
+        self.with(|queue| queue.closed = true);
+        self.shared.filled.notify_one();
+    }
+
+    /// Waits until less waits to be written than the limit. For one caller at a time.
+    pub(super) async fn room(&self) {
+        while self.with(|queue| queue.bytes >= self.shared.limit) {
+            self.shared.emptied.notified().await;
+        }
+    }
+
+    /// Writes messages as they come, until [`Outbox::close`] or an error. For one caller at a time.
+    pub(super) async fn write_to<W: AsyncWrite>(&self, output: &mut Pin<&mut W>) -> io::Result<()> {
+        let mut buffer = Vec::new();
+        loop {
+            let (cost, closed) = self.with(|queue| (queue.take(&mut buffer), queue.closed));
+            if cost > 0 {
+                output.write_all(&buffer).await?;
+                output.flush().await?;
+                buffer.clear();
+                buffer.shrink_to(WRITE);
+                self.with(|queue| queue.bytes -= cost);
+                self.shared.emptied.notify_one();
+            } else if closed {
+                return Ok(());
+            } else {
+                self.shared.filled.notified().await;
+            }
+        }
+    }
+
+    fn with<T>(&self, f: impl FnOnce(&mut Queue) -> T) -> T {
+        // Nothing in a critical section panics half-way through a change.
+        f(&mut self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Outlet for Outbox {
+    fn send(&self, message: Bytes) -> Result<(), Gone> {
+        let taken = self.with(|queue| {
+            let fits = !queue.closed && queue.bytes < self.shared.limit;
+            if fits {
+                queue.push(message);
+            }
+            fits
+        });
+        if !taken {
+            return Err(Gone);
+        }
+        self.shared.filled.notify_one();
+        Ok(())
+    }
+}
+
+impl Queue {
+    fn push(&mut self, message: Bytes) {
+        self.bytes += message.len() + OVERHEAD;
+        self.messages.push_back(message);
+    }
+
+    /// Moves messages into one write; gives what they count for.
+    fn take(&mut self, buffer: &mut Vec<u8>) -> usize {
+        let mut cost = 0;
+        while buffer.len() < WRITE {
+            let Some(message) = self.messages.pop_front() else { break };
+            lines::encode(&message, buffer);
+            cost += message.len() + OVERHEAD;
+        }
+        cost
+    }
+}

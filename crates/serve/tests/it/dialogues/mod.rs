@@ -1,0 +1,133 @@
+//! Dialogues with the server, kept as data files in `tests/dialogues`: played over stdio in memory and over HTTP on real
+//! sockets. `UPDATE_DIALOGUES=1` writes what came into the files, for a person to read the difference.
+
+mod over_http;
+mod over_stdio;
+mod pattern;
+mod script;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use self::pattern::{Memory, renewed, written};
+use self::script::Scene;
+
+/// What one scene has found.
+#[derive(Debug, Default)]
+pub(crate) struct Player {
+    memory: Memory,
+    update: bool,
+    /// Lines to write anew, with their numbers.
+    updates: Vec<(usize, String)>,
+}
+
+/// A difference: where, and what.
+type Difference = (usize, String);
+
+impl Player {
+    /// Compares a JSON text of the script with what came.
+    fn compare(&mut self, line: usize, expected: &str, actual: &str) -> Result<(), Difference> {
+        let actual: Value = serde_json::from_str(actual).map_err(|error| (line, format!("{error}: {actual}")))?;
+        let wanted: Option<Value> = match expected {
+            // A place to be filled by an update.
+            "" if self.update => None,
+            text => Some(serde_json::from_str(text).map_err(|error| (line, format!("{error} in the script")))?),
+        };
+        if wanted.as_ref().is_some_and(|wanted| self.memory.matches(wanted, &actual)) {
+            return Ok(());
+        }
+        if self.update {
+            self.updates.push((line, written(&renewed(wanted.as_ref(), &actual))));
+            return Ok(());
+        }
+        Err((line, format!("expected {expected}\n     came {}", written(&actual))))
+    }
+
+    fn compare_text(&mut self, line: usize, what: &str, expected: &str, actual: &str) -> Result<(), Difference> {
+        if self.memory.matches_text(expected, actual) {
+            return Ok(());
+        }
+        Err((line, format!("{what}: expected {expected:?}, came {actual:?}")))
+    }
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/dialogues")
+}
+
+/// Plays all scenes of a text; gives the differences and the text as it should be.
+async fn play(name: &str, text: &str, update: bool) -> (Vec<String>, String) {
+    let scenes = match script::parse(text) {
+        Ok(scenes) => scenes,
+        Err(error) => return (vec![format!("{name}: {error}")], text.to_owned()),
+    };
+    let mut differences = Vec::new();
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    for scene in &scenes {
+        let mut player = Player { update, ..Player::default() };
+        if let Err((line, what)) = play_scene(scene, &mut player).await {
+            differences.push(format!("{name}:{line}: {}: {what}", scene.title));
+        }
+        for (line, text) in player.updates {
+            let old = &lines[line - 1];
+            let end = old.find('{').or_else(|| old.find('[')).unwrap_or(old.len());
+            lines[line - 1] = format!("{}{text}", &old[..end]);
+        }
+    }
+    (differences, lines.join("\n") + "\n")
+}
+
+async fn play_scene(scene: &Scene, player: &mut Player) -> Result<(), Difference> {
+    match scene.setting("over") {
+        Some("stdio") => over_stdio::play(scene, player).await,
+        Some("http") => over_http::play(scene, player).await,
+        other => Err((0, format!("over what? {other:?}"))),
+    }
+}
+
+#[tokio::test]
+async fn every_dialogue_goes_as_written() {
+    let update = std::env::var_os("UPDATE_DIALOGUES").is_some();
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
+    files.sort();
+    assert!(!files.is_empty());
+    let mut differences = Vec::new();
+    for path in files {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let (found, renewed) = play(&name, &text, update).await;
+        differences.extend(found);
+        if update && renewed != text {
+            std::fs::write(&path, renewed).unwrap();
+        }
+    }
+    assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), differences.join("\n"));
+}
+
+const WRONG: &str = r#"
+=== a wrong expectation
+over: stdio
+> {"jsonrpc":"2.0","id":1,"method":"ping"}
+< {"jsonrpc":"2.0","id":2,"result":{}}
+=== a missing message
+over: stdio
+! close
+< {"jsonrpc":"2.0","id":2,"result":{}}
+=== a message that nobody expects
+over: stdio
+> {"jsonrpc":"2.0","id":1,"method":"ping"}
+! close
+< end
+"#;
+
+#[tokio::test]
+async fn a_dialogue_that_goes_otherwise_is_told_and_mended_on_demand() {
+    let (differences, unchanged) = play("wrong", WRONG.trim_start(), false).await;
+    assert_eq!(differences.len(), 3, "{differences:?}");
+    assert!(differences[0].starts_with("wrong:4: a wrong expectation: expected"), "{differences:?}");
+    assert_eq!(unchanged, WRONG.trim_start());
+    let (_, mended) = play("wrong", WRONG.trim_start(), true).await;
+    assert_eq!(mended, WRONG.trim_start().replacen(r#""id":2"#, r#""id":1"#, 1));
+}
