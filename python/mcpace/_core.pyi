@@ -15,6 +15,9 @@ FINDINGS: list[str]
 VERSION: str
 """Version of the crates."""
 
+def check_faults(faults: list[str]) -> None:
+    """Raises :class:`UsageProblem` for faults that no target would take."""
+
 class Problem(Exception):
     """Base of what can go wrong in the instruments."""
 

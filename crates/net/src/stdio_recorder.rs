@@ -3,9 +3,9 @@
 //! Design constraints: bytes pass at once and unchanged, lines are only made out afterwards, for the recording. The
 //! server runs in a process group of its own and never outlives the recorder. No shell: the command is a list of words.
 
-use std::future::poll_fn;
+use std::future::{Future, pending, poll_fn};
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::task::Context;
@@ -16,6 +16,7 @@ use mcpace_wire::lines;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::process::{Child, Command};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
 use crate::{NetError, Sink, now};
@@ -27,6 +28,10 @@ const CHUNK: usize = 64 * 1024;
 
 /// For what a process has left in its pipes when it is gone, and for a killed one to be reaped.
 const LEFTOVER_LIMIT: Duration = Duration::from_secs(1);
+
+/// From SIGTERM to SIGKILL for the server where a signal ends the recorder itself: shorter than the 2 s that clients give
+/// us in the same place, or we would be killed first and the server outlive us.
+const STOPPED_LIMIT: Duration = Duration::from_secs(1);
 
 /// Which server to start, and the limits at its end.
 #[derive(Clone, Debug)]
@@ -67,17 +72,22 @@ impl ProcessEnd {
     }
 }
 
-/// Records between this process's own stdin and stdout and the server, until either ends. Blocks.
+/// Records between this process's own stdin and stdout and the server, until either ends or SIGINT, SIGTERM or SIGHUP
+/// asks this process to. Blocks. From then on, those signals do nothing more to this process than they did before.
 ///
 /// # Errors
-/// As [`record_stdio`]; [`NetError::Io`] where the system refuses a runtime.
+/// As [`record_stdio`]; [`NetError::Io`] where the system refuses a runtime or its signals.
 pub fn record_own_stdio(options: &StdioOptions, sink: &Arc<Sink>) -> Result<ProcessEnd, NetError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|reason| NetError::Io { what: "could not start the recorder's runtime", reason })?;
     let (input, output, errors) = (tokio::io::stdin(), tokio::io::stdout(), tokio::io::stderr());
-    let end = runtime.block_on(record_stdio(options, Arc::clone(sink), input, output, errors));
+    let end = runtime.block_on(async {
+        let stop = asked_to_end()
+            .map_err(|reason| NetError::Io { what: "could not listen for the end of the recording", reason })?;
+        record_until(options, Arc::clone(sink), input, output, errors, stop).await
+    });
     // A thread may still hang in a read of our stdin, which no limit can end.
     runtime.shutdown_background();
     end
@@ -97,6 +107,33 @@ pub async fn record_stdio(
     output: impl AsyncWrite + Unpin + Send + 'static,
     errors: impl AsyncWrite + Unpin + Send + 'static,
 ) -> Result<ProcessEnd, NetError> {
+    record_until(options, sink, input, output, errors, pending()).await
+}
+
+/// Completes when a signal asks this process to end.
+fn asked_to_end() -> io::Result<impl Future<Output = ()>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => (),
+            _ = terminate.recv() => (),
+            _ = hangup.recv() => (),
+        }
+    })
+}
+
+/// As [`record_stdio`]; once `stop` completes, the server gets SIGTERM at once and SIGKILL soon after.
+async fn record_until(
+    options: &StdioOptions,
+    sink: Arc<Sink>,
+    input: impl AsyncRead + Unpin + Send + 'static,
+    output: impl AsyncWrite + Unpin + Send + 'static,
+    errors: impl AsyncWrite + Unpin + Send + 'static,
+    stop: impl Future<Output = ()>,
+) -> Result<ProcessEnd, NetError> {
+    let mut stop = pin!(stop);
     let mut server = Server::start(options, &sink)?;
     let mut pumps = JoinSet::new();
     let missing = || NetError::Io { what: "the server process has no pipes", reason: io::ErrorKind::NotFound.into() };
@@ -108,20 +145,29 @@ pub async fn record_stdio(
     let client = pumps.spawn(pump(input, stdin, Lines::new(&sink, LineFrom::Client, usize::MAX)));
     pumps.spawn(pump(stdout, output, Lines::new(&sink, LineFrom::Server, usize::MAX)));
     pumps.spawn(pump(stderr, errors, Lines::new(&sink, LineFrom::ServerStderr, options.stderr_limit)));
-    let mut status = None;
+    let stopped = [Duration::ZERO, STOPPED_LIMIT];
+    let (mut status, mut limits) = (None, [options.exit_limit, options.terminate_limit]);
     while status.is_none() {
         tokio::select! {
             ended = server.child.wait() => status = Some(ended),
             Some(pumped) = pumps.join_next() => if is_clients_end(&pumped) {
                 break;
             },
+            () = &mut stop => {
+                limits = stopped;
+                break;
+            }
             else => break,
         }
     }
     client.abort();
     let status = match status {
         Some(status) => status,
-        None => server.end(options).await,
+        None if limits == stopped => server.end(stopped).await,
+        None => tokio::select! {
+            status = server.end(limits) => status,
+            () = stop => server.end(stopped).await,
+        },
     };
     let end = server.note_end(status.map_err(|reason| NetError::Io { what: "could not wait for the server", reason })?);
     // A grandchild may hold the pipes open for ever.
@@ -154,12 +200,8 @@ impl Server {
     }
 
     /// Its stdin is closed: wait, SIGTERM, SIGKILL.
-    async fn end(&mut self, options: &StdioOptions) -> io::Result<ExitStatus> {
-        let steps = [
-            (options.exit_limit, Signal::TERM),
-            (options.terminate_limit, Signal::KILL),
-            (LEFTOVER_LIMIT, Signal::KILL),
-        ];
+    async fn end(&mut self, [exit, terminate]: [Duration; 2]) -> io::Result<ExitStatus> {
+        let steps = [(exit, Signal::TERM), (terminate, Signal::KILL), (LEFTOVER_LIMIT, Signal::KILL)];
         for (limit, signal) in steps {
             match tokio::time::timeout(limit, self.child.wait()).await {
                 Ok(status) => return status,

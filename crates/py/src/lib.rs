@@ -28,7 +28,7 @@ mod _core {
     #[pymodule_export]
     use super::recording::Recording;
     #[pymodule_export]
-    use super::target::Target;
+    use super::target::{Target, check_faults};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

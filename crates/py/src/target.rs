@@ -10,6 +10,12 @@ use crate::json;
 use crate::problem::{IntoPython, OrRaise, Problem, UsageProblem};
 use crate::runtime::wait;
 
+/// Raises `UsageProblem` for faults that no target would take.
+#[pyfunction]
+pub(crate) fn check_faults(faults: Vec<String>) -> PyResult<()> {
+    Faults::parse(&faults).map_err(mcpace_target::TargetError::from).or_raise().map(drop)
+}
+
 /// A scripted MCP server on loopback, on threads of its own.
 #[pyclass(module = "mcpace._core", frozen)]
 pub(crate) struct Target {

@@ -41,7 +41,7 @@ def bisect(
 ) -> None:
     """Find the first bad release between two, running only about log2(n) of them."""
     place = targets.parse(target, config=config, auth=options.authentication(auth), tool=options.tool(tool, args))
-    settings = Settings(trials, hold, tuple(fault), time_limit, recordings)
+    settings = Settings(trials, hold, options.faults(fault, [place]), time_limit, recordings)
     with shown() as progress:
         run = lab.run(sdk, good, bad, place, settings, progress)
     deliver(run, as_json=as_json, out=out, page=html)

@@ -46,12 +46,12 @@ def clients(
     html: options.Html = None,
 ) -> None:
     """Run real SDK releases as clients against targets and find out where their time goes."""
-    if len(set(subjects)) < len(subjects):
-        raise UsageProblem("a release is named twice; each stands for one row")
     check_codes(fail_on)
-    settings = Settings(trials, hold, tuple(fault), time_limit, recordings)
     call, way_in = options.tool(tool, args), options.authentication(auth)
+    if len(set(target)) < len(target):
+        raise UsageProblem("a target is named twice")
     places = tuple(targets.parse(text, config=config, auth=way_in, tool=call) for text in target)
+    settings = Settings(trials, hold, options.faults(fault, places), time_limit, recordings)
     with shown() as progress:
         run = experiment.run(Plan(tuple(subjects), places, settings), progress)
     deliver(run, as_json=as_json, out=out, page=html, fail_on=fail_on)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -11,7 +10,9 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from mcpace.lab.errors import UsageProblem
+from mcpace.cli.notes import flush_stdout, give_up_stdout, note
+from mcpace.lab.errors import UnknownName
+from mcpace.lab.interruption import held
 from mcpace.report import html, terminal, words
 from mcpace.report.run import Run
 
@@ -22,36 +23,50 @@ def deliver(
     run: Run, *, as_json: bool, out: Path | None, page: Path | None = None, fail_on: list[str] | None = None
 ) -> None:
     """Saves and shows ``run`` and leaves with the exit code that it deserves."""
-    if out is None and run.partial and not as_json:
+    if out is None and run.partial and run.cases and not as_json:
         out = Path(f"mcpace-{run.kind}-{time.strftime('%Y%m%d-%H%M%S')}.partial.json")
-    saved = _save(out, run.to_json()) if out is not None else None
-    show(run, as_json=as_json, page=page)
-    if saved is not None:
-        print(f"mcpace: run {'so far ' if run.partial else ''}saved in {saved}", file=sys.stderr)
+    text, what = run.to_json(), f"run {'so far ' if run.partial else ''}saved"
+    place = out and _save(out, text, what)
+    # The last resort of a run that no disk takes.
+    as_json |= out is not None and place is None
+    shown = show(run, as_json=as_json, page=page)
     code = _exit_code(run, fail_on or [])
+    if code == INTERRUPTED and not run.cases:
+        note("interrupted before anything was measured")
+    elif code == UNREACHABLE:
+        note(f"nothing could be measured: {next((case.error for case in run.cases if case.error), 'no reason given')}")
+    elif code == DONE and not (shown and place == out):
+        code = UNREACHABLE
     if code:
         raise typer.Exit(code)
 
 
-def show(run: Run, *, as_json: bool, page: Path | None) -> None:
-    """Prints ``run`` for people or as JSON, and writes its page."""
-    if as_json:
-        print(run.to_json(), flush=True)
-    else:
-        terminal.print_run(run, Console())
-    if page is not None:
-        written = _save(page, html.render(run))
-        print(f"mcpace: report in {written}", file=sys.stderr)
+def show(run: Run, *, as_json: bool, page: Path | None) -> bool:
+    """Prints ``run`` for people or as JSON, and writes its page. Says whether the page is where it was asked for.
+
+    The page comes first: whoever reads stdout may leave early, which is no failure.
+    """
+    written = page and _save(page, html.render(run), "report")
+    try:
+        if as_json:
+            print(run.to_json())
+        else:
+            terminal.print_run(run, Console())
+        flush_stdout()
+    except BrokenPipeError:
+        give_up_stdout()
+    return written == page
 
 
 def check_codes(codes: list[str]) -> None:
     """Refuses ``--fail-on`` codes that no finding has.
 
-    Raises :class:`UsageProblem`.
+    Raises :class:`UnknownName`.
     """
+    known = [*words.CODES, "any"]
     for code in codes:
-        if code != "any" and code not in words.CODES:
-            raise UsageProblem(f"--fail-on: no finding is called {code!r}; there are {', '.join(words.CODES)}, and any")
+        if code not in known:
+            raise UnknownName("finding", code, known)
 
 
 def _exit_code(run: Run, fail_on: list[str]) -> int:
@@ -65,24 +80,34 @@ def _exit_code(run: Run, fail_on: list[str]) -> int:
     return DONE
 
 
-def _save(path: Path, text: str) -> Path:
-    """Writes whole or not at all. Where the place won't take it, a temporary folder does: nothing measured is lost."""
-    try:
-        return _replace(path, text)
-    except OSError as error:
-        spare = Path(tempfile.gettempdir()) / f"mcpace-{os.getpid()}-{path.name}"
-        print(f"mcpace: could not write {path} ({error.strerror}); trying {spare}", file=sys.stderr)
-    try:
-        return _replace(spare, text)
-    except OSError as error:
-        print(f"mcpace: could not write {spare} either ({error.strerror}); it follows on stdout", file=sys.stderr)
-        print(text, flush=True)
-        raise typer.Exit(UNREACHABLE) from error
+def _save(path: Path, text: str, what: str) -> Path | None:
+    """Writes whole or not at all, and says where; where the place won't take it, a temporary folder does.
+
+    Returns where it is now, ``None`` where neither took it.
+    """
+    refused = ""
+    for place in (path, Path(tempfile.gettempdir()) / f"mcpace-{os.getpid()}-{path.name}"):
+        try:
+            with held():
+                _write(place, text)
+        except OSError as error:
+            refused += f"could not write {place} ({error.strerror}): "
+        else:
+            note(f"{refused}{what} in {place}")
+            return place
+    note(refused.removesuffix(": "))
+    return None
 
 
-def _replace(path: Path, text: str) -> Path:
+def _write(path: Path, text: str) -> None:
+    if path.exists() and not path.is_file():
+        # A pipe or a device is written to; it must not be replaced.
+        with path.open("w", encoding="utf-8") as file:
+            file.write(text)
+        return
+    path = path.resolve()  # through a link, to what it names
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
     temporary = Path(name)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -94,4 +119,3 @@ def _replace(path: Path, text: str) -> Path:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    return path

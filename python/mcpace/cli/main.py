@@ -8,17 +8,32 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from mcpace import __version__
+from mcpace.cli.notes import flush_stdout, give_up_stdout, note
 
-INTERRUPTED = 130
+DONE, USAGE, UNREACHABLE, INTERRUPTED = 0, 2, 3, 130
+
+
+class Commands(TyperGroup):
+    """All commands. Typer on its own would say nothing to Ctrl-C and take a reader that left for a failure."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs the command that was asked for; leaves with an exit code however it ends."""
+        code = _ending(lambda: super(Commands, self).invoke(ctx))
+        if code != DONE:
+            raise typer.Exit(code)
+
 
 app = typer.Typer(
     name="mcpace",
     help="Finds where the time of an MCP call goes, and says why.",
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -44,24 +59,43 @@ def _root(
 def main() -> None:
     """Entry point of the console script."""
     try:
+        from mcpace.lab import interruption
+
+        interruption.listen()
         for command in ("clients", "measure", "bisect", "demo", "record", "target", "report"):
             importlib.import_module(f"mcpace.cli.{command}").register(app)
     except ModuleNotFoundError as error:
-        sys.exit(_complain(f"the lab needs {error.name}, which is not installed: pip install 'mcpace[lab]'", 3))
+        missing = f"the lab needs {error.name}, which is not installed: pip install 'mcpace[lab]'"
+        sys.exit(_complain(missing, UNREACHABLE))
+    except KeyboardInterrupt:
+        sys.exit(_complain("interrupted", INTERRUPTED))
+    app()
+
+
+def _ending(command: Callable[[], object]) -> int:
+    """Runs ``command`` and returns the exit code that its end deserves. Only a fault of mcpace itself gets past it."""
+    from mcpace import _core
     from mcpace.lab.errors import LabError
 
     try:
-        app()
+        command()
+        flush_stdout()
     except LabError as error:
-        sys.exit(_complain(str(error), error.exit_code))
+        return _complain(str(error), error.exit_code)
+    except _core.UsageProblem as error:
+        return _complain(str(error), USAGE)
+    except _core.Problem as error:
+        return _complain(str(error), UNREACHABLE)
     except KeyboardInterrupt:
-        sys.exit(_complain("interrupted", INTERRUPTED))
+        return _complain("interrupted", INTERRUPTED)
     except BrokenPipeError:
-        # Whoever read our output has seen enough; the interpreter must not complain about it at exit.
-        sys.stdout = None
-        sys.exit(0)
+        give_up_stdout()
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        return _complain(f"{place}{error.strerror or error}", UNREACHABLE)
+    return DONE
 
 
 def _complain(sentence: str, code: int) -> int:
-    print(f"mcpace: {sentence}", file=sys.stderr)
+    note(sentence)
     return code

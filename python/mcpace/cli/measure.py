@@ -52,7 +52,7 @@ def measure(
         raise UsageProblem(f"there is no revision {revision!r}; there are {', '.join(_core.REVISIONS)}")
     check_codes(fail_on)
     place = targets.parse(target, config=config, auth=options.authentication(auth), tool=options.tool(tool, args))
-    settings = Settings(trials, hold, tuple(fault), time_limit, recordings)
+    settings = Settings(trials, hold, options.faults(fault, [place]), time_limit, recordings)
     with shown() as progress:
         run = lab.run(place, settings, progress, revision=revision, extra_root=cacert)
     deliver(run, as_json=as_json, out=out, page=html, fail_on=fail_on)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from mcpace import _core
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.plan import DEFAULT_HOLD_S, DEFAULT_TIME_LIMIT_S, DEFAULT_TRIALS
-from mcpace.lab.targets import Tool
+from mcpace.lab.targets import Target, Tool
 
 UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 LONGEST = timedelta(days=1).total_seconds()
@@ -30,6 +32,14 @@ def seconds(text: str) -> float:
     return value
 
 
+def limit(text: str) -> float:
+    """A length of time that something may take: :func:`seconds`, and more than none."""
+    value = seconds(text)
+    if value == 0:
+        raise typer.BadParameter("a limit of no time at all lets nothing happen: write 10s or 1m")
+    return value
+
+
 Trials = Annotated[
     int, typer.Option(help="Trials of each operation; the first is cold and shown apart.", min=1, max=1000)
 ]
@@ -40,7 +50,7 @@ Hold = Annotated[
 Fault = Annotated[
     list[str], typer.Option("--fault", metavar="KIND=SIZE", help="Inject a fault into profiles, e.g. tool=10ms.")
 ]
-TimeLimit = Annotated[float, typer.Option(parser=seconds, metavar="TIME", help="Limit of each operation.")]
+TimeLimit = Annotated[float, typer.Option(parser=limit, metavar="TIME", help="Limit of each operation.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the run as JSON on stdout, and nothing else.")]
 Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the run as JSON to FILE.")]
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the report as one offline HTML file.")]
@@ -75,12 +85,31 @@ def tool(name: str | None, arguments: str | None) -> Tool | None:
     if name is None:
         raise UsageProblem("--args needs --tool: which tool takes these arguments?")
     try:
-        value = json.loads(arguments)
-    except ValueError as error:
+        value = json.loads(arguments, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
         raise UsageProblem(f"--args is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise UsageProblem(f'--args must be a JSON object, as in \'{{"text": "hi"}}\', not {type(value).__name__}')
     return Tool(name, value)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"it has no {constant}")
+
+
+def faults(given: list[str], places: Sequence[Target]) -> tuple[str, ...]:
+    """``--fault`` for these targets.
+
+    Raises :class:`UsageProblem` where there is no such fault, or no profile to inject it into.
+    """
+    try:
+        _core.check_faults(given)
+    except _core.UsageProblem as error:
+        raise UsageProblem(f"--fault: {error}") from error
+    strangers = [place.name for place in places if place.profile is None]
+    if given and strangers:
+        raise UsageProblem(f"--fault works on profiles only, and {strangers[0]} is none")
+    return tuple(given)
 
 
 def authentication(text: str | None) -> Any:

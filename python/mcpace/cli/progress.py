@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,7 +9,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from mcpace.cli.notes import note
 from mcpace.lab import progress
+from mcpace.report.quantities import clean
 
 
 class Shown:
@@ -23,7 +24,7 @@ class Shown:
 
     def preparing(self, what: str) -> None:
         """Shows set-up without a bar."""
-        self._bar.update(self._task, description=f"preparing {escape(what)}")
+        self._bar.update(self._task, description=f"preparing {escape(clean(what))}")
 
     def begin(self, steps: int) -> None:
         """Starts (or starts again) the bar."""
@@ -32,12 +33,12 @@ class Shown:
 
     def step(self, what: str) -> None:
         """A step ends where the next begins."""
-        self._bar.update(self._task, advance=1 if self._started else 0, description=escape(what))
+        self._bar.update(self._task, advance=1 if self._started else 0, description=escape(clean(what)))
         self._started = True
 
     def note(self, text: str) -> None:
         """Leaves a line above the bar."""
-        self._bar.console.print(f"mcpace: {escape(text)}", highlight=False, soft_wrap=True)
+        self._bar.console.print(f"mcpace: {escape(clean(text))}", highlight=False, soft_wrap=True)
 
 
 class Notes(progress.Silent):
@@ -45,7 +46,7 @@ class Notes(progress.Silent):
 
     def note(self, text: str) -> None:
         """One line on stderr."""
-        print(f"mcpace: {text}", file=sys.stderr)
+        note(text)
 
 
 @contextmanager

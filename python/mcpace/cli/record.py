@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import contextlib
 import time
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from mcpace import _core
+from mcpace.cli.notes import note
 from mcpace.lab import targets
 from mcpace.lab.errors import LabError, UsageProblem
 
@@ -38,19 +39,16 @@ def record(
         raise typer.Exit(_core.record_stdio(list(command), str(file), body_limit=body_limit))
     if not upstream.startswith(("http://", "https://")):
         raise UsageProblem(f"--upstream takes a URL or stdio:COMMAND, not {upstream!r}")
-    certificate = cacert.read_text() if cacert is not None else None
+    certificate = targets.certificate(cacert) if cacert is not None else None
     recorder = _core.Recorder(
         upstream, file=str(file), keep=False, port=port, body_limit=body_limit, extra_root=certificate
     )
-    print(
-        f"mcpace: point your client at {recorder.url} (records {upstream} to {file}; Ctrl-C ends it)", file=sys.stderr
-    )
+    note(f"point your client at {recorder.url} (records {upstream} to {file}; Ctrl-C ends it)")
     try:
-        recorder.wait()
-    except KeyboardInterrupt:
-        pass
+        with contextlib.suppress(KeyboardInterrupt):
+            recorder.wait()
     finally:
         recorder.stop()
     if recorder.failed:
         raise LabError(f"the recording in {file} is incomplete: writing failed (is the disk full?)")
-    print(f"mcpace: recorded {recorder.exchanges} exchanges in {file}", file=sys.stderr)
+    note(f"recorded {recorder.exchanges} exchanges in {file}")

@@ -13,6 +13,7 @@ import typer
 
 from mcpace import _core
 from mcpace.cli import options
+from mcpace.cli.notes import note
 from mcpace.lab import targets
 
 
@@ -34,14 +35,14 @@ def target(
 ) -> None:
     """Run a scripted MCP server until Ctrl-C. profile:github takes the token in MCPACE_GITHUB_TOKEN."""
     name = profile.removeprefix("profile:")
-    targets.parse(f"profile:{name}")
+    options.faults(fault, [targets.parse(f"profile:{name}")])
     token = os.environ.get(targets.GITHUB_TOKEN_VARIABLE) or secrets.token_urlsafe(24)
     server = _core.Target(
         name, port=port, hold_s=hold, faults=fault, tls=tls, response=response, token=token, server_timing=server_timing
     )
-    print(f"mcpace: {name} serves at {server.url}; Ctrl-C ends it", file=sys.stderr)
+    note(f"{name} serves at {server.url}; Ctrl-C ends it")
     if name == "github" and targets.GITHUB_TOKEN_VARIABLE not in os.environ:
-        print(f"mcpace: its bearer token is {token} (or set {targets.GITHUB_TOKEN_VARIABLE})", file=sys.stderr)
+        note(f"its bearer token is {token} (or set {targets.GITHUB_TOKEN_VARIABLE})")
     if server.certificate_pem:
         print(server.certificate_pem, end="", flush=True)
     with contextlib.suppress(KeyboardInterrupt):

@@ -14,6 +14,7 @@ from packaging.version import Version
 from mcpace.lab import adapters, releases
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.experiment import Row, new_run, prepare
+from mcpace.lab.interruption import held
 from mcpace.lab.plan import Settings, operations_at
 from mcpace.lab.progress import Progress
 from mcpace.lab.targets import Target
@@ -93,6 +94,7 @@ def run(sdk: str, good: str, bad: str, target: Target, settings: Settings, progr
     result.bisection = Bisection(
         sdk=sdk, target=target.name, good=good, bad=bad, neighbour=None, criterion="", releases=len(between)
     )
+    settings.make_folder()
     prober = _Prober(adapter, target, settings, progress, result)
     try:
         prober.ends(good, bad)
@@ -150,8 +152,9 @@ class _Prober:
             try:
                 row.rounds(self._progress)
             finally:
-                cases = row.cases()
-                self._result.cases += cases
+                with held():
+                    cases = row.cases()
+                    self._result.cases += cases
         if ready.environment is not None:
             self._result.versions[label] = ready.environment.versions
         probe = _probe(version, cases)

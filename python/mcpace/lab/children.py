@@ -9,6 +9,8 @@ import subprocess
 import time
 from dataclasses import dataclass
 
+from mcpace.lab.interruption import hurried
+
 GRACE_S = 4.0
 """From SIGTERM to SIGKILL: time for a client program to end the stdio server that it started."""
 LONGEST_PAUSE_S = 0.05
@@ -70,11 +72,11 @@ def end_group(child: Child, grace_s: float = GRACE_S) -> None:
 
 
 def wait_exit(child: Child, limit_s: float) -> bool:
-    """Waits for a child's exit without reaping it. Says whether it came."""
+    """Waits for a child's exit without reaping it, and not at all in a hurry. Says whether it came."""
     deadline = time.monotonic() + limit_s
     pause_s = 0.001
     while not has_exited(child):
-        if time.monotonic() > deadline:
+        if time.monotonic() > deadline or hurried():
             return False
         time.sleep(pause_s)
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mcpace import __version__
+from mcpace import __version__, _core
 from mcpace.lab import adapters, comparison, environments
 from mcpace.lab.environments import Environment
-from mcpace.lab.errors import LabError
+from mcpace.lab.errors import LabError, UnknownName, UsageProblem
 from mcpace.lab.fold import Facts, cases
+from mcpace.lab.interruption import held
 from mcpace.lab.machine import machine, wall_clock
 from mcpace.lab.plan import Plan, Settings, operations_at
 from mcpace.lab.progress import Progress
@@ -43,6 +44,10 @@ def run(plan: Plan, progress: Progress) -> Run:
     """
     result = new_run("clients", {"subjects": list(plan.subjects), **plan.settings.as_options()})
     resolved = [adapters.resolve(text, progress.preparing) for text in plan.subjects]
+    for index, release in enumerate(resolved):
+        if release in resolved[:index]:
+            raise UsageProblem(f"{plan.subjects[index]} is named twice; each release stands for one row")
+    plan.settings.make_folder()
     try:
         ready = [prepare(subject, progress) for subject in resolved]
         for item in ready:
@@ -53,9 +58,16 @@ def run(plan: Plan, progress: Progress) -> Run:
             with Row(ready, target, plan.settings) as row:
                 try:
                     row.rounds(progress)
+                except UnknownName as problem:
+                    if target is plan.targets[0]:
+                        raise
+                    progress.note(f"{target.name}: {problem}")
                 finally:
-                    result.cases += row.cases()
-                    result.recordings |= row.recordings
+                    with held():
+                        result.cases += row.cases()
+                        result.recordings |= row.recordings
+                        for reason in row.unsaved:
+                            progress.note(reason)
     except KeyboardInterrupt:
         result.partial = True
     return result
@@ -77,13 +89,15 @@ class Row:
     """All subjects at one target. Use as a context manager; leaving stops everything that was started."""
 
     def __init__(self, ready: list[Ready], target: Target, settings: Settings) -> None:
-        self._ready = ready
+        self._ready = list(ready)
         self._target = target
         self._settings = settings
         self._stack = ExitStack()
         self._stations: dict[int, Station] = {}
         self.recordings: dict[str, str] = {}
         """For each subject × target, the file of its recording, where recordings are kept."""
+        self.unsaved: list[str] = []
+        """Why recordings are missing that should have been kept."""
 
     def __enter__(self) -> Row:
         try:
@@ -97,11 +111,18 @@ class Row:
                         self._settings,
                         self._file(item.subject),
                     )
-                    self._stations[index] = self._stack.enter_context(station)
+                    self._enter(index, station)
         except BaseException:
             self._stack.close()
             raise
         return self
+
+    def _enter(self, index: int, station: Station) -> None:
+        try:
+            self._stations[index] = self._stack.enter_context(station)
+        except _core.Problem as problem:
+            # No socket or thread left for this one; the others go on.
+            self._ready[index] = replace(self._ready[index], error=str(problem))
 
     def __exit__(self, *exception: object) -> None:
         self._stack.close()
@@ -129,17 +150,23 @@ class Row:
         if station is None:
             item = self._ready[index]
             return Facts(item.subject, self._target.name, None, error=item.error)
-        return station.conclude()
+        facts = station.conclude()
+        if station.unsaved:
+            self.unsaved.append(station.unsaved)
+            del self.recordings[self._key(station.facts.subject)]
+        return facts
 
     def _file(self, subject: Subject) -> Path | None:
         folder = self._settings.keep_recordings
         if folder is None:
             return None
-        folder.mkdir(parents=True, exist_ok=True)
         text = f"{subject.label()}-{self._target.name}"
         name = "".join(c if c.isalnum() or c in "@.-" else "-" for c in text)[:150] + ".jsonl.zst"
-        self.recordings[f"{subject.label()} × {self._target.name}"] = name
+        self.recordings[self._key(subject)] = name
         return folder / name
+
+    def _key(self, subject: Subject) -> str:
+        return f"{subject.label()} × {self._target.name}"
 
 
 def _step(progress: Progress, where: str, operation: Operation) -> None:

@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from mcpace import _core
-from mcpace.lab.errors import LabError, Unreachable
+from mcpace.lab import targets
+from mcpace.lab.errors import UnknownName, Unreachable
 from mcpace.lab.experiment import new_run
 from mcpace.lab.fold import Facts, Trial, cases, slowest_warm
+from mcpace.lab.interruption import held
 from mcpace.lab.plan import Settings
 from mcpace.lab.progress import Progress
+from mcpace.lab.station import GIVE_UP_AFTER
 from mcpace.lab.targets import Target, Tool
-from mcpace.report.run import Operation, Run, Subject
+from mcpace.report.run import Case, Operation, Run, Subject
 
 
 def run(
@@ -34,25 +37,23 @@ def run(
     """
     options = {"target": target.name, "revision": revision, **settings.as_options()}
     result = new_run("measure", options)
-    with ExitStack() as stack:
-        session = _Session(stack, target, settings, revision, server_timing, extra_root)
-        progress.begin(settings.trials * 3)
-        try:
-            for number in range(1, settings.trials + 1):
-                session.round(progress, f"{target.name} · round {number}/{settings.trials}")
-        except KeyboardInterrupt:
-            result.partial = True
-        operations: list[Operation] = ["connect", "list", "call"]
-        if session.tool is None:
-            operations.remove("call")
-            if not result.partial:
-                progress.note(
-                    f"no tool was called: none of {target.name}'s tools is marked read-only. Name one with --tool."
-                )
-        facts = session.conclude(settings.keep_recordings)
-        result.cases = cases(facts, operations)
-    if facts.error and not any(case.trials_s for case in result.cases):
-        raise Unreachable(facts.error)
+    settings.make_folder()
+    try:
+        with ExitStack() as stack:
+            session = _Session(stack, target, settings, revision, server_timing, extra_root)
+            progress.begin(settings.trials * 3)
+            try:
+                for number in range(1, settings.trials + 1):
+                    if not session.given_up:
+                        session.round(progress, f"{target.name} · round {number}/{settings.trials}")
+            finally:
+                with held():
+                    result.cases = session.cases(progress)
+    except KeyboardInterrupt:
+        result.partial = True
+        return result
+    if session.facts.error and not any(case.trials_s for case in result.cases):
+        raise Unreachable(session.facts.error)
     return result
 
 
@@ -70,9 +71,11 @@ class _Session:
     ) -> None:
         self.tool = target.tool
         self._settings = settings
+        self._failed_connects = 0
+        self._told = False
         endpoint, certificate = _endpoint(stack, target, settings)
         if extra_root is not None:
-            certificate = _certificate(extra_root)
+            certificate = targets.certificate(extra_root)
         self._client = _core.Client(
             endpoint,
             environment=list(target.environment),
@@ -88,28 +91,59 @@ class _Session:
         subject = Subject(sdk="mcpace-client", mode=revision)
         self.facts = Facts(subject, target.name, self.tool.name if self.tool else None)
 
+    @property
+    def given_up(self) -> bool:
+        """Whether further rounds would be pointless: where nothing ever came, once is enough."""
+        came = any(trial.failure is None for trial in self.facts.trials)
+        return self._failed_connects >= (GIVE_UP_AFTER if came else 1)
+
     def round(self, progress: Progress, where: str) -> None:
-        """One session: connect, list, call, disconnect."""
+        """One session: connect, list, call, disconnect.
+
+        Raises :class:`UnknownName` where the server has no such tool as the user named.
+        """
         progress.step(f"{where} · connect")
         if self._timed("connect", self._client.connect) is None:
+            self._failed_connects += 1
             return
         progress.step(f"{where} · list")
         tools = self._timed("list", self._client.list_tools)
-        if tools is not None and self.tool is None:
-            self.tool = _read_only(tools)
-            self.facts.tool = self.tool.name if self.tool else None
+        if tools is not None:
+            self._choose(tools, progress)
         progress.step(f"{where} · call")
         tool = self.tool
         if tools is not None and tool is not None:
             self._timed("call", lambda: self._client.call_tool(tool.name, tool.arguments))
         self._client.disconnect()
 
-    def conclude(self, keep: Path | None) -> Facts:
-        """Explains what was recorded."""
+    def cases(self, progress: Progress) -> list[Case]:
+        """What was measured so far, explained. Call it once."""
+        operations: list[Operation] = ["connect", "list"]
+        if self.tool is not None:
+            operations.append("call")
+        return cases(self._conclude(progress), operations)
+
+    def _choose(self, tools: list[dict[str, Any]], progress: Progress) -> None:
+        """Settles which tool is called, once the server's are known."""
+        if self.tool is None:
+            self.tool = _read_only(tools)
+            if self.tool is not None:
+                self.facts.tool = self.tool.name
+            elif not self._told:
+                self._told = True
+                where = self.facts.target
+                progress.note(f"no tool is called: none of {where}'s tools is marked read-only. Name one with --tool.")
+        elif self.tool.name not in (names := [str(tool.get("name")) for tool in tools]):
+            raise UnknownName("tool", self.tool.name, names)
+
+    def _conclude(self, progress: Progress) -> Facts:
         recording = self._client.recording()
+        keep = self._settings.keep_recordings
         if keep is not None:
-            keep.mkdir(parents=True, exist_ok=True)
-            recording.save(str(keep / "measure.jsonl.zst"))
+            try:
+                recording.save(str(keep / "measure.jsonl.zst"))
+            except _core.Problem as problem:
+                progress.note(str(problem))
         self.facts.ledgers = recording.ledgers()
         self.facts.findings = recording.findings()
         self._stamp()
@@ -125,7 +159,8 @@ class _Session:
         try:
             result = act()
         except _core.ClientProblem as error:
-            trial.failure = f"{operation}: {error}"
+            # Its own sentence may begin with the operation: "connect took longer than …".
+            trial.failure = str(error) if str(error).startswith(f"{operation} ") else f"{operation}: {error}"
             self.facts.error = trial.failure
             self._client.disconnect()
             return None
@@ -160,13 +195,6 @@ def _endpoint(stack: ExitStack, target: Target, settings: Settings) -> tuple[str
     )
     stack.callback(scripted.stop)
     return scripted.url, scripted.certificate_pem
-
-
-def _certificate(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError as error:
-        raise LabError(f"cannot read the certificate {path}: {error.strerror}") from error
 
 
 def _read_only(tools: list[dict[str, Any]]) -> Tool | None:

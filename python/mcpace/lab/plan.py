@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mcpace.lab.errors import LabError
 from mcpace.lab.targets import Target
 from mcpace.report.run import Operation
 
@@ -29,6 +31,20 @@ class Settings:
     """Limit of each operation."""
     keep_recordings: Path | None = None
     """Folder for the recordings; ``None`` keeps none."""
+
+    def make_folder(self) -> None:
+        """Makes the recordings' folder, before anything is measured that it is wanted for.
+
+        Raises :class:`LabError` where it can't be made or written.
+        """
+        folder = self.keep_recordings
+        if folder is None:
+            return
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError as error:
+            raise LabError(f"--recordings: cannot write to {folder}: {error.strerror}") from error
 
     def as_options(self) -> dict[str, Any]:
         """For the Run's ``options``."""

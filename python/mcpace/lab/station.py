@@ -16,7 +16,7 @@ from typing import Any
 
 from mcpace import _core
 from mcpace.lab.environments import Environment
-from mcpace.lab.errors import ProgramProblem, Unsupported
+from mcpace.lab.errors import ProgramProblem, UnknownName, Unsupported
 from mcpace.lab.fold import Facts, Trial, slowest_warm
 from mcpace.lab.plan import Settings, operations_at
 from mcpace.lab.program import Answer, ClientProgram
@@ -62,6 +62,8 @@ class Station:
         recording_file: Path | None = None,
     ) -> None:
         self.facts = Facts(subject=subject, target=target.name, tool=target.tool.name if target.tool else None)
+        self.unsaved: str | None = None
+        """Why the recording is not in its file, where it should be."""
         self._command = command
         self._environment = environment
         self._target = target
@@ -94,7 +96,10 @@ class Station:
         return unsupported or self._hopeless or self._failed_connects >= GIVE_UP_AFTER
 
     def round(self, step: Callable[[Operation], None]) -> None:
-        """One trial of each operation, in one session: connect, list, call, disconnect."""
+        """One trial of each operation, in one session: connect, list, call, disconnect.
+
+        Raises :class:`UnknownName` where the server has no such tool as the user named.
+        """
         for operation in operations_at(self._target):
             step(operation)
             if not self._attempt(operation):
@@ -114,7 +119,10 @@ class Station:
                 trial.operation, tool, stamped.start_ns, stamped.end_ns, stamped.outcome, stamped.message
             )
         if self._recording_file is not None:
-            recording.save(str(self._recording_file))
+            try:
+                recording.save(str(self._recording_file))
+            except _core.Problem as problem:
+                self.unsaved = str(problem)
         self.facts.ledgers = recording.ledgers()
         self.facts.findings = recording.findings()
         for operation in operations_at(self._target):
@@ -171,9 +179,18 @@ class Station:
             outcome, message = "tool-error", str(answer.result.get("text", ""))[:500]
             trial.failure = f"call: the tool answered with an error: {message}"
         else:
+            if trial.operation == "list":
+                self._check_tool(answer.result)
             trial.seconds = (answer.end_ns - answer.start_ns) / 1e9
         if answer.start_ns and answer.end_ns:
             self._stamped.append(_Stamped(trial, answer.start_ns, answer.end_ns, outcome, message))
+
+    def _check_tool(self, listed: dict[str, Any]) -> None:
+        names, tool = listed.get("names"), self._target.tool
+        if tool and isinstance(names, list) and len(names) == listed.get("tools") and not listed.get("more"):
+            known = [str(name) for name in names]
+            if tool.name not in known:
+                raise UnknownName("tool", tool.name, known)
 
     def _ask(self, operation: Operation) -> Answer:
         limit = self._settings.time_limit_s

@@ -78,15 +78,25 @@ def parse(text: str, *, config: Path | None = None, auth: Auth | None = None, to
     return replace(target, tool=tool) if tool is not None else target
 
 
+def certificate(path: Path) -> str:
+    """The text of a PEM file of the user's.
+
+    Raises :class:`UsageProblem` where it can't be read.
+    """
+    try:
+        return path.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no PEM file"
+        raise UsageProblem(f"cannot read the certificate {path}: {reason}") from error
+
+
 def _parse(text: str, config: Path | None) -> Target:
     if text.startswith("profile:"):
         return _profile(text)
     if text.startswith("stdio:"):
         return Target(name=text, command=_words(text.removeprefix("stdio:")))
     if text.startswith(("http://", "https://")):
-        if not urlsplit(text).hostname:
-            raise UsageProblem(f"{text!r} names no host: a URL target looks like http://127.0.0.1:8000/mcp")
-        return Target(name=text, url=text)
+        return Target(name=text, url=_url(text))
     if config is not None:
         return _configured(text, config)
     profiles = [f"profile:{name}" for name in _core.PROFILES]
@@ -98,6 +108,17 @@ def _parse(text: str, config: Path | None) -> Target:
         f"{text!r} is no target: give a URL, stdio:COMMAND, profile:NAME, "
         f"or a server's name with --config mcp.json.{hint}"
     )
+
+
+def _url(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        complete = bool(parts.hostname) and parts.port != 0
+    except ValueError as error:
+        raise UsageProblem(f"{text!r} is no URL: {error}") from error
+    if not complete:
+        raise UsageProblem(f"{text!r} names no host: a URL target looks like http://127.0.0.1:8000/mcp")
+    return text
 
 
 def _profile(text: str) -> Target:
@@ -139,8 +160,8 @@ def _configured(name: str, config: Path) -> Target:
     if isinstance(entry.get("url"), str):
         header = {k.lower(): v for k, v in (entry.get("headers") or {}).items()}.get("authorization", "")
         if header.lower().startswith("bearer "):
-            return Target(name=name, url=entry["url"], auth="bearer", token=os.path.expandvars(header[7:]))
-        return Target(name=name, url=entry["url"])
+            return Target(name=name, url=_url(entry["url"]), auth="bearer", token=os.path.expandvars(header[7:]))
+        return Target(name=name, url=_url(entry["url"]))
     if isinstance(entry.get("command"), str):
         arguments = [str(argument) for argument in entry.get("args") or []]
         environment = tuple((str(k), os.path.expandvars(str(v))) for k, v in (entry.get("env") or {}).items())
@@ -150,10 +171,10 @@ def _configured(name: str, config: Path) -> Target:
 
 def _servers(config: Path) -> dict[str, Any]:
     try:
-        document = json.loads(config.read_text())
+        document = json.loads(config.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageProblem(f"cannot read {config}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageProblem(f"{config} is not JSON: {error}") from error
     for key in ("mcpServers", "servers"):
         if isinstance(document, dict) and isinstance(document.get(key), dict):
