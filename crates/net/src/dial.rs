@@ -19,13 +19,13 @@ use crate::{NetError, Sink};
 
 /// Scheme, host and port of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Origin {
+pub(crate) struct Origin {
     /// Whether to speak TLS.
-    pub tls: bool,
+    pub(crate) tls: bool,
     /// Host name or address, IPv6 without brackets.
-    pub host: String,
+    pub(crate) host: String,
     /// TCP port.
-    pub port: u16,
+    pub(crate) port: u16,
 }
 
 impl Origin {
@@ -33,7 +33,7 @@ impl Origin {
     ///
     /// # Errors
     /// [`NetError::BadUrl`] for another scheme or a URL without a host.
-    pub fn of(url: &Url) -> Result<Self, NetError> {
+    pub(crate) fn of(url: &Url) -> Result<Self, NetError> {
         let bad = |reason: &str| NetError::BadUrl { url: url.to_string(), reason: reason.to_owned() };
         let tls = match url.scheme() {
             "http" => false,
@@ -48,7 +48,7 @@ impl Origin {
 
     /// As it stands in a `Host` header: the port is left out where it is the scheme's own.
     #[must_use]
-    pub fn authority(&self) -> String {
+    pub(crate) fn authority(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         match (self.tls, self.port) {
             (true, 443) | (false, 80) => host,
@@ -58,21 +58,21 @@ impl Origin {
 
     /// As a URL without a path: `https://host:port`.
     #[must_use]
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("{}://{}", if self.tls { "https" } else { "http" }, self.authority())
     }
 }
 
 /// Opens connections and notes `connect-start`, `connection-opened`, `tls-ready`, `connect-failed`.
 #[derive(Clone)]
-pub struct Dialer {
+pub(crate) struct Dialer {
     sink: Arc<Sink>,
     tls: Arc<rustls::ClientConfig>,
     limit: Duration,
 }
 
 /// A connection to a server, plain or TLS.
-pub enum Stream {
+pub(crate) enum Stream {
     /// TCP.
     Plain(TcpStream),
     /// TLS over TCP; boxed, it is large.
@@ -85,7 +85,7 @@ impl Dialer {
     ///
     /// # Errors
     /// [`NetError::Tls`] where `extra_root` is no certificate.
-    pub fn new(sink: Arc<Sink>, limit: Duration, extra_root: Option<&str>) -> Result<Self, NetError> {
+    pub(crate) fn new(sink: Arc<Sink>, limit: Duration, extra_root: Option<&str>) -> Result<Self, NetError> {
         let mut roots = rustls::RootCertStore::empty();
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if let Some(pem) = extra_root {
@@ -109,7 +109,7 @@ impl Dialer {
     ///
     /// # Errors
     /// The last address's error; a time limit; TLS refused.
-    pub async fn dial(
+    pub(crate) async fn dial(
         &self,
         origin: &Origin,
         serves: Option<ConnectionId>,

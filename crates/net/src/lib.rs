@@ -17,8 +17,8 @@ mod sink;
 pub mod stdio_recorder;
 mod tap;
 
-pub use clock::now;
-pub use dial::{Dialer, Origin, Stream};
+pub(crate) use clock::now;
+pub(crate) use dial::{Dialer, Origin, Stream};
 pub use error::NetError;
-pub use observe::{ReplyObserver, RequestObserver};
+pub(crate) use observe::{ReplyObserver, RequestObserver};
 pub use sink::{Sink, SinkOptions};

@@ -15,7 +15,7 @@ use crate::{Sink, now};
 const MESSAGE_LIMIT: usize = 16 * 1024 * 1024;
 
 /// Watches a request's body.
-pub struct RequestObserver {
+pub(crate) struct RequestObserver {
     sink: Arc<Sink>,
     ex: ExchangeId,
     side: Side,
@@ -28,20 +28,20 @@ pub struct RequestObserver {
 impl RequestObserver {
     /// `side` is where the request is first seen: front in the recorder, back in our client.
     #[must_use]
-    pub fn new(sink: Arc<Sink>, ex: ExchangeId, side: Side, content_type: &str) -> Self {
+    pub(crate) fn new(sink: Arc<Sink>, ex: ExchangeId, side: Side, content_type: &str) -> Self {
         let content_type = content_type.to_owned();
         Self { sink, ex, side, content_type, digester: Digester::default(), bytes: 0, text: Vec::new() }
     }
 
     /// The next piece of the body.
-    pub fn read(&mut self, chunk: &[u8]) {
+    pub(crate) fn read(&mut self, chunk: &[u8]) {
         self.bytes += chunk.len() as u64;
         self.digester.update(chunk);
         keep(&mut self.text, chunk);
     }
 
     /// The body ended at `at`; `passed` is when its last byte was handed on to the back side, in the recorder.
-    pub fn end(self, at: Nanos, passed: Option<Nanos>) {
+    pub(crate) fn end(self, at: Nanos, passed: Option<Nanos>) {
         let (sink, ex, bytes, digest) = (self.sink, self.ex, self.bytes, self.digester.finish());
         let messages = MessageNote::of(&self.text);
         let mut body = sink.redactor().body(&self.content_type, &self.text, sink.body_limit());
@@ -66,7 +66,7 @@ pub(crate) fn note_reply_head(sink: &Sink, at: Nanos, ex: ExchangeId, status: St
 }
 
 /// Watches a reply's body: server-sent events one by one, anything else as a whole.
-pub struct ReplyObserver {
+pub(crate) struct ReplyObserver {
     sink: Arc<Sink>,
     ex: ExchangeId,
     both_sides: bool,
@@ -98,7 +98,7 @@ struct EventStream {
 impl ReplyObserver {
     /// `both_sides` in the recorder, where [`ReplyObserver::passed_at`] follows each read.
     #[must_use]
-    pub fn new(sink: Arc<Sink>, ex: ExchangeId, content_type: &str, both_sides: bool) -> Self {
+    pub(crate) fn new(sink: Arc<Sink>, ex: ExchangeId, content_type: &str, both_sides: bool) -> Self {
         let shape = if MediaType::of(content_type) == MediaType::EventStream {
             Shape::Events(Box::new(EventStream {
                 decoder: sse::Decoder::new(MESSAGE_LIMIT),
@@ -125,7 +125,7 @@ impl ReplyObserver {
     }
 
     /// A piece of the body was read at `at`. Returns the events that it completed, for whoever consumes the stream.
-    pub fn read(&mut self, at: Nanos, chunk: &[u8]) -> Vec<sse::Event> {
+    pub(crate) fn read(&mut self, at: Nanos, chunk: &[u8]) -> Vec<sse::Event> {
         if chunk.is_empty() {
             return Vec::new();
         }
@@ -151,7 +151,7 @@ impl ReplyObserver {
     }
 
     /// What was read so far was handed to the front side's socket at `at`.
-    pub fn passed_at(&mut self, at: Nanos) {
+    pub(crate) fn passed_at(&mut self, at: Nanos) {
         if std::mem::take(&mut self.body_passes) {
             self.sink.note_at(at, EventKind::ReplyBodyStart { side: Side::Front, ex: self.ex });
         }
@@ -175,12 +175,12 @@ impl ReplyObserver {
     }
 
     /// The reply ended at `at`. Later calls are ignored, so that a dropped body can't overrule an orderly end.
-    pub fn end(&mut self, at: Nanos, ending: ReplyEnding) {
+    pub(crate) fn end(&mut self, at: Nanos, ending: ReplyEnding) {
         self.end_passed(at, now(), ending);
     }
 
     /// The reply ended at `at` on the back side, and at `passed` on the front side.
-    pub fn end_passed(&mut self, at: Nanos, passed: Nanos, ending: ReplyEnding) {
+    pub(crate) fn end_passed(&mut self, at: Nanos, passed: Nanos, ending: ReplyEnding) {
         if std::mem::replace(&mut self.ended, true) {
             return;
         }
@@ -202,7 +202,7 @@ impl ReplyObserver {
 
     /// The retry time that the event stream named last, in milliseconds.
     #[must_use]
-    pub fn retry(&self) -> Option<u64> {
+    pub(crate) fn retry(&self) -> Option<u64> {
         match &self.shape {
             Shape::Events(stream) => stream.decoder.retry(),
             Shape::Whole(_) => None,
@@ -211,7 +211,7 @@ impl ReplyObserver {
 
     /// The whole body of a reply that is no event stream, as far as it was kept.
     #[must_use]
-    pub fn text(&self) -> &[u8] {
+    pub(crate) fn text(&self) -> &[u8] {
         match &self.shape {
             Shape::Whole(text) => text,
             Shape::Events(_) => &[],
