@@ -16,6 +16,7 @@
 //!
 //! Deliberately absent: matching replies to requests, limits on the size of the text (whoever reads bytes has those).
 
+mod depth;
 mod error;
 mod id;
 mod message;
@@ -24,6 +25,7 @@ mod read;
 pub(crate) mod token;
 mod write;
 
+pub use depth::is_deeper_than;
 pub use error::{ParseError, code};
 pub use id::Id;
 pub use message::{ErrorObject, Members, Message, Notification, Outcome, Payload, Request, Response};

@@ -198,3 +198,19 @@ proptest! {
         prop_assert!(is_not_json);
     }
 }
+
+#[test]
+fn depth_is_counted_outside_strings() {
+    use mcpace_wire::jsonrpc::is_deeper_than;
+    let depth = |text: &str| (0..).find(|&limit| !is_deeper_than(text.as_bytes(), limit)).unwrap();
+    for (text, expected) in [
+        ("1", 0),
+        ("{}", 1),
+        ("[[],[],[[]]]", 3),
+        (r#"{"a":[{"b":1}],"c":[]}"#, 3),
+        (r#"["[[[[", "]]]", "\\", "\"[[["]"#, 1),
+        ("]]]][[", 2),
+    ] {
+        assert_eq!(depth(text), expected, "{text}");
+    }
+}
