@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python lint format lock docs bench-ledger bench-recorder fuzz clean
+.PHONY: help build demo test test-rust test-python conformance lint format lock docs bench-ledger bench-recorder fuzz clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -24,6 +24,9 @@ test-rust: $(VENV)/.tools ## Run the Rust tests
 
 test-python: build ## Run the Python tests; needs the package index
 	$(BIN)/pytest
+
+conformance: ## Run the official conformance suite against the 'everything' server; needs Node and its package index
+	$(PYTHON) tests/conformance/run.py
 
 lint: build ## Check formatting, lints and types
 	cargo fmt --all --check
