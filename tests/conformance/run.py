@@ -1,8 +1,9 @@
 """Runs the official conformance suite against the 'everything' server and holds every scenario to what is expected.
 
 The suite's own exit code looks at the scored scenarios alone; here the unscored ones count as well. What may fail is
-listed in `expected/<requirements>-<mode>.txt`, one `scenario:check-id  # reason` a line, and is strict both ways: a
-failure that is not listed fails the run, and so does a line for what passes.
+listed in `expected/<requirements>.txt`, for one mode in `expected/<requirements>-<mode>.txt`, one
+`scenario:check-id  # reason` a line, and is strict both ways: a failure that is not listed fails the run, and so does a
+line for what passes.
 """
 
 from __future__ import annotations
@@ -27,12 +28,16 @@ OUTPUT = TARGET / "conformance"
 MODULES = OUTPUT / "npm" / "node_modules"
 
 MODES = {
-    "stateful-auto": ["--response", "auto"],
-    "stateful-sse": ["--response", "sse"],
-    "stateless-json": ["--response", "json", "--stateless"],
-    "stateless-sse": ["--response", "sse", "--stateless"],
+    "auto": ["--response", "auto"],
+    "sse": ["--response", "sse"],
+    "json": ["--response", "json"],
+    "stateless": ["--response", "auto", "--stateless"],
 }
-REQUIREMENTS = ("2025-11-25", "2026-07-28")
+REQUIREMENTS = {
+    "2025-11-25": ("auto", "sse", "json", "stateless"),
+    # Knows no sessions in any mode.
+    "2026-07-28": ("auto", "sse", "json"),
+}
 SUITE_LIMIT_SECONDS = 300
 
 
@@ -52,7 +57,7 @@ def main() -> int:
     server = [str(build())] if arguments.url is None else []
     good = True
     for requirements in arguments.requirements or REQUIREMENTS:
-        for mode in arguments.mode or MODES:
+        for mode in arguments.mode or REQUIREMENTS[requirements]:
             with running(server, mode, arguments.url) as url:
                 outcome = run_suite(requirements, mode, url)
             good &= judge(requirements, mode, outcome, expected_failures(requirements, mode), arguments.verbose)
@@ -174,15 +179,15 @@ def suite(*arguments: str, stdout: object = None, check: bool = True) -> subproc
 
 def expected_failures(requirements: str, mode: str) -> dict[str, str]:
     """`scenario:check-id` → reason."""
-    path = HERE / "expected" / f"{requirements}-{mode}.txt"
     expected = {}
-    for number, line in enumerate(path.read_text().splitlines() if path.exists() else [], 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        entry, _, reason = line.partition("#")
-        if not reason.strip() or ":" not in entry:
-            raise SystemExit(f"{path}:{number}: a line is 'scenario:check-id  # reason'")
-        expected[entry.strip()] = reason.strip()
+    for path in (HERE / "expected" / f"{requirements}.txt", HERE / "expected" / f"{requirements}-{mode}.txt"):
+        for number, line in enumerate(path.read_text().splitlines() if path.exists() else [], 1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            entry, _, reason = line.partition("#")
+            if not reason.strip() or ":" not in entry:
+                raise SystemExit(f"{path}:{number}: a line is 'scenario:check-id  # reason'")
+            expected[entry.strip()] = reason.strip()
     return expected
 
 
@@ -195,7 +200,7 @@ def judge(requirements: str, mode: str, outcome: Outcome, expected: dict[str, st
     total = len(outcome.passed) + len(outcome.failed) + len(outcome.missing)
     allowed = sum(all(f"{s}:{c}" in expected for c in checks) for s, checks in outcome.failed.items())
     print(
-        f"{requirements} {mode:<15} {len(outcome.passed)} of {total} scenarios passed, "
+        f"{requirements} {mode:<9} {len(outcome.passed)} of {total} scenarios passed, "
         f"{total - len(outcome.passed) - allowed} failed, {allowed} failed as expected ({outcome.checks} checks)"
     )
     for name, why in (failures if verbose else unexpected).items():
