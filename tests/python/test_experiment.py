@@ -31,13 +31,25 @@ def cases(run: Run, version: str, target: str) -> dict[str, Case]:
     return {case.operation: case for case in found}
 
 
+class Steps(Silent):
+    """Remembers which steps were announced."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def step(self, what: str) -> None:
+        self.told.append(what)
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     recordings = tmp_path_factory.mktemp("recordings")
     settings = Settings(trials=2, hold_s=HOLD_S, time_limit_s=10.0, keep_recordings=recordings)
     places = tuple(targets.parse(f"profile:{name}") for name in ("simple", "notion", "github"))
-    result = experiment.run(Plan(("python@1.11.0", "python@1.12.1"), places, settings), Silent())
+    steps = Steps()
+    result = experiment.run(Plan(("python@1.11.0", "python@1.12.1"), places, settings), steps)
     result.options["folder"] = str(recordings)
+    result.options["steps"] = steps.told
     return result
 
 
@@ -47,6 +59,12 @@ def test_every_case_was_measured(run: Run) -> None:
     assert all(len(case.trials_s) == 2 for case in run.cases)
     assert len(run.cases) == 2 * (3 + 4 + 3)
     assert run.versions["python@1.12.1"]["mcp"] == "1.12.1"
+
+
+def test_no_subject_always_comes_after_another(run: Run) -> None:
+    turns = [tuple(step.split(" · ")[1:3]) for step in run.options["steps"] if step.startswith("profile:simple")]
+    subjects = [subject for _, subject in dict.fromkeys(turns)]
+    assert subjects == ["python@1.11.0", "python@1.12.1", "python@1.12.1", "python@1.11.0"]
 
 
 def test_the_regression_is_named_where_it_is_and_nowhere_else(run: Run) -> None:

@@ -130,11 +130,16 @@ class Row:
     def rounds(self, progress: Progress) -> None:
         """A round of trials at a time, each subject in turn, so that drift of the machine hits all alike."""
         for number in range(1, self._settings.trials + 1):
-            for station in self._stations.values():
+            for station in self._turns(number):
                 if not station.given_up:
                     label = station.facts.subject.label()
                     where = f"{self._target.name} · round {number}/{self._settings.trials} · {label}"
                     station.round(partial(_step, progress, where))
+
+    def _turns(self, number: int) -> list[Station]:
+        """There and back: behind a slow subject the machine has gone idle, and who always came next would suffer."""
+        stations = list(self._stations.values())
+        return stations if number % 2 else stations[::-1]
 
     def cases(self) -> list[Case]:
         """What was measured so far, operation by operation, compared with the first subject. Call it once."""
