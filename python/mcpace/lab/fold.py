@@ -192,4 +192,4 @@ def _label(shape: dict[str, Any]) -> str:
     request = f"{shape.get('method') or ''} {shape.get('target') or ''}".strip()
     rpc = " ".join(str(shape[key]) for key in ("rpc_method", "rpc_name") if shape.get(key))
     identity = f" id {shape['rpc_id']}" if shape.get("rpc_id") is not None else ""
-    return f"{rpc}{identity} · {request}" if rpc else request
+    return " · ".join(part for part in (f"{rpc}{identity}" if rpc else "", request) if part)
