@@ -18,8 +18,24 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
-use crate::stdio_recorder::ProcessEnd;
 use crate::{Sink, now};
+
+/// How a server process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessEnd {
+    /// Exit code, where it exited.
+    pub code: Option<i32>,
+    /// Signal number, where one ended it.
+    pub signal: Option<i32>,
+}
+
+impl ProcessEnd {
+    /// The exit code to pass on, as a shell would: 128 + the signal where one ended it.
+    #[must_use]
+    pub fn exit_code(self) -> i32 {
+        self.code.unwrap_or(128 + self.signal.unwrap_or(0))
+    }
+}
 
 /// A running process; dropped, it is killed with all that it started.
 pub(crate) struct Process {
@@ -128,7 +144,8 @@ impl TimedLines {
 
     /// The next whole line.
     pub(crate) fn next(&mut self) -> Result<Option<(Nanos, Vec<u8>)>, lines::LineError> {
-        let line = self.decoder.next_line()?;
+        // A line past the limit leaves no beginning behind for the one after it.
+        let line = self.decoder.next_line().inspect_err(|_| self.began = None)?;
         if line.is_none() {
             self.began = self.decoder.is_mid_line().then(|| self.began.unwrap_or(self.at));
         }

@@ -3,23 +3,23 @@
 //! Design constraints: bytes pass at once and unchanged, lines are only made out afterwards, for the recording. The
 //! server runs in a process group of its own and never outlives the recorder. No shell: the command is a list of words.
 
-use std::future::{Future, pending, poll_fn};
+use std::future::{Future, pending};
 use std::io;
-use std::pin::{Pin, pin};
-use std::process::{ExitStatus, Stdio};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::Context;
 use std::time::Duration;
 
-use mcpace_record::{EventKind, LineFrom, MessageNote, Nanos, Side, digest};
-use mcpace_wire::lines;
-use rustix::process::{Pid, Signal, kill_process_group};
+use mcpace_record::{EventKind, LineFrom, Nanos, Side, digest};
+use rustix::process::Signal;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
+use crate::process::{Pipes, Process, TimedLines, hand_over, line_event};
 use crate::{NetError, Sink, now};
+
+pub use crate::process::ProcessEnd;
 
 /// Lines past this size pass, but are recorded as lost.
 const LINE_LIMIT: usize = 16 * 1024 * 1024;
@@ -52,23 +52,6 @@ impl StdioOptions {
     pub fn new(command: Vec<String>) -> Self {
         let (exit_limit, terminate_limit) = (Duration::from_secs(5), Duration::from_secs(2));
         Self { command, exit_limit, terminate_limit, stderr_limit: 1024 * 1024 }
-    }
-}
-
-/// How the server process ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProcessEnd {
-    /// Exit code, where it exited.
-    pub code: Option<i32>,
-    /// Signal number, where one ended it.
-    pub signal: Option<i32>,
-}
-
-impl ProcessEnd {
-    /// The exit code to pass on, as a shell would: 128 + the signal where one ended it.
-    #[must_use]
-    pub fn exit_code(self) -> i32 {
-        self.code.unwrap_or(128 + self.signal.unwrap_or(0))
     }
 }
 
@@ -134,22 +117,16 @@ async fn record_until(
     stop: impl Future<Output = ()>,
 ) -> Result<ProcessEnd, NetError> {
     let mut stop = pin!(stop);
-    let mut server = Server::start(options, &sink)?;
+    let (mut server, Pipes { stdin, stdout, stderr }) = start(options, &sink)?;
     let mut pumps = JoinSet::new();
-    let missing = || NetError::Io { what: "the server process has no pipes", reason: io::ErrorKind::NotFound.into() };
-    let (Some(stdin), Some(stdout), Some(stderr)) =
-        (server.child.stdin.take(), server.child.stdout.take(), server.child.stderr.take())
-    else {
-        return Err(missing());
-    };
     let client = pumps.spawn(pump(input, stdin, Lines::new(&sink, LineFrom::Client, usize::MAX)));
     pumps.spawn(pump(stdout, output, Lines::new(&sink, LineFrom::Server, usize::MAX)));
     pumps.spawn(pump(stderr, errors, Lines::new(&sink, LineFrom::ServerStderr, options.stderr_limit)));
     let stopped = [Duration::ZERO, STOPPED_LIMIT];
-    let (mut status, mut limits) = (None, [options.exit_limit, options.terminate_limit]);
-    while status.is_none() {
+    let (mut ended, mut limits) = (None, [options.exit_limit, options.terminate_limit]);
+    while ended.is_none() {
         tokio::select! {
-            ended = server.child.wait() => status = Some(ended),
+            end = server.wait() => ended = Some(end),
             Some(pumped) = pumps.join_next() => if is_clients_end(&pumped) {
                 break;
             },
@@ -161,76 +138,42 @@ async fn record_until(
         }
     }
     client.abort();
-    let status = match status {
-        Some(status) => status,
-        None if limits == stopped => server.end(stopped).await,
+    let ended = match ended {
+        Some(ended) => ended,
+        None if limits == stopped => end(&mut server, stopped).await,
         None => tokio::select! {
-            status = server.end(limits) => status,
-            () = stop => server.end(stopped).await,
+            ended = end(&mut server, limits) => ended,
+            () = stop => end(&mut server, stopped).await,
         },
     };
-    let end = server.note_end(status.map_err(|reason| NetError::Io { what: "could not wait for the server", reason })?);
+    let ended = ended.map_err(|reason| NetError::Io { what: "could not wait for the server", reason })?;
     // A grandchild may hold the pipes open for ever.
     let rest = async { while pumps.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(LEFTOVER_LIMIT, rest).await;
-    Ok(end)
+    Ok(ended)
 }
 
-struct Server {
-    child: Child,
-    pid: u32,
-    sink: Arc<Sink>,
+fn start(options: &StdioOptions, sink: &Arc<Sink>) -> Result<(Process, Pipes), NetError> {
+    let failed = |reason| NetError::Io { what: "could not start the server process", reason };
+    let [program, arguments @ ..] = options.command.as_slice() else {
+        return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "the command is empty")));
+    };
+    let mut command = Command::new(program);
+    command.args(arguments);
+    let named = |error: io::Error| failed(io::Error::new(error.kind(), format!("{program}: {error}")));
+    Process::spawn(command, sink).map_err(named)
 }
 
-impl Server {
-    fn start(options: &StdioOptions, sink: &Arc<Sink>) -> Result<Self, NetError> {
-        let failed = |reason| NetError::Io { what: "could not start the server process", reason };
-        let [program, arguments @ ..] = options.command.as_slice() else {
-            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "the command is empty")));
-        };
-        let mut command = Command::new(program);
-        command.args(arguments).process_group(0).kill_on_drop(true);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child =
-            command.spawn().map_err(|error| failed(io::Error::new(error.kind(), format!("{program}: {error}"))))?;
-        // A child that was not waited for has an id.
-        let pid = child.id().unwrap_or_default();
-        sink.note(EventKind::ProcessStarted { pid, program: program.clone() });
-        Ok(Self { child, pid, sink: Arc::clone(sink) })
-    }
-
-    /// Its stdin is closed: wait, SIGTERM, SIGKILL.
-    async fn end(&mut self, [exit, terminate]: [Duration; 2]) -> io::Result<ExitStatus> {
-        let steps = [(exit, Signal::TERM), (terminate, Signal::KILL), (LEFTOVER_LIMIT, Signal::KILL)];
-        for (limit, signal) in steps {
-            match tokio::time::timeout(limit, self.child.wait()).await {
-                Ok(status) => return status,
-                Err(_) => self.signal(signal),
-            }
-        }
-        Err(io::Error::new(io::ErrorKind::TimedOut, "it did not end even when killed"))
-    }
-
-    fn signal(&self, signal: Signal) {
-        if let Some(group) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) {
-            // Nobody left in the group is what we want.
-            let _ = kill_process_group(group, signal);
+/// The server's stdin is closed: wait, SIGTERM, SIGKILL.
+async fn end(server: &mut Process, [exit, terminate]: [Duration; 2]) -> io::Result<ProcessEnd> {
+    let steps = [(exit, Signal::TERM), (terminate, Signal::KILL), (LEFTOVER_LIMIT, Signal::KILL)];
+    for (limit, signal) in steps {
+        match tokio::time::timeout(limit, server.wait()).await {
+            Ok(ended) => return ended,
+            Err(_) => server.group().signal(signal),
         }
     }
-
-    fn note_end(&self, status: ExitStatus) -> ProcessEnd {
-        use std::os::unix::process::ExitStatusExt;
-        let (code, signal) = (status.code(), status.signal());
-        self.sink.note(EventKind::ProcessExited { pid: self.pid, code, signal });
-        ProcessEnd { code, signal }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // What the server started and left behind goes with it.
-        self.signal(Signal::KILL);
-    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, "it did not end even when killed"))
 }
 
 /// Whether the client is done, or takes no more.
@@ -269,31 +212,11 @@ async fn pump(
     (from, ended)
 }
 
-/// Writes it all and returns when the last of it was handed to the pipe.
-async fn hand_over(target: &mut (impl AsyncWrite + Unpin), mut bytes: &[u8]) -> io::Result<Nanos> {
-    let mut at = now();
-    while !bytes.is_empty() {
-        let write = |cx: &mut Context<'_>| {
-            // Stamped before the call: the other process may already be running when it returns.
-            at = now();
-            Pin::new(&mut *target).poll_write(cx, bytes)
-        };
-        match poll_fn(write).await? {
-            0 => return Err(io::ErrorKind::WriteZero.into()),
-            size => bytes = &bytes[size..],
-        }
-    }
-    target.flush().await?;
-    Ok(at)
-}
-
-/// Makes lines out of what has passed, and events out of lines.
+/// Makes events out of the lines that have passed.
 struct Lines {
     sink: Arc<Sink>,
     from: LineFrom,
-    decoder: lines::Decoder,
-    /// When the first byte of the line in progress was there.
-    began: Option<Nanos>,
+    lines: TimedLines,
     /// Bytes that may still be recorded.
     room: usize,
     lost: u64,
@@ -301,50 +224,44 @@ struct Lines {
 
 impl Lines {
     fn new(sink: &Arc<Sink>, from: LineFrom, room: usize) -> Self {
-        let decoder = lines::Decoder::new(LINE_LIMIT);
-        Self { sink: Arc::clone(sink), from, decoder, began: None, room, lost: 0 }
+        Self { sink: Arc::clone(sink), from, lines: TimedLines::new(LINE_LIMIT), room, lost: 0 }
     }
 
     fn passed(&mut self, read: Nanos, passed: Nanos, chunk: &[u8]) {
-        self.decoder.feed(chunk);
+        self.lines.feed(read, chunk);
         loop {
-            match self.decoder.next_line() {
-                Ok(Some(line)) => self.note(read, passed, &line),
+            match self.lines.next() {
+                Ok(Some((began, line))) => self.note(began, read, passed, &line),
                 Ok(None) => break,
                 Err(_) => self.lost += 1,
             }
         }
-        self.began = self.decoder.is_mid_line().then(|| self.began.unwrap_or(read));
     }
 
     fn end(&mut self) {
-        if let Some(line) = self.decoder.finish() {
+        if let Some((began, line)) = self.lines.finish() {
             let at = now();
-            self.note(at, at, &line);
+            self.note(began, at, at, &line);
         }
         if self.lost > 0 {
             self.sink.note(EventKind::EventsLost { count: self.lost });
         }
     }
 
-    fn note(&mut self, read: Nanos, passed: Nanos, line: &[u8]) {
-        let began = self.began.take().unwrap_or(read);
+    fn note(&mut self, began: Nanos, read: Nanos, passed: Nanos, line: &[u8]) {
         let Some(room) = self.room.checked_sub(line.len()) else {
             self.lost += 1;
             return;
         };
         self.room = room;
-        let (seen, other) = match self.from {
+        let from = self.from;
+        let (seen, other) = match from {
             LineFrom::Client => (Side::Front, Side::Back),
             LineFrom::Server | LineFrom::ServerStderr => (Side::Back, Side::Front),
         };
-        let (from, bytes, digest) = (self.from, line.len() as u64, digest(line));
-        let is_text = from == LineFrom::ServerStderr;
-        let messages = if is_text { Vec::new() } else { MessageNote::of(line) };
-        let content_type = if is_text { "text/plain" } else { "application/json" };
-        let body = self.sink.redactor().body(content_type, line, self.sink.body_limit());
-        self.sink.note_at(read, EventKind::StdioLine { side: seen, from, began, bytes, digest, messages, body });
-        let (messages, body) = (Vec::new(), None);
+        self.sink.note_at(read, line_event(&self.sink, seen, from, began, line));
+        // On the other side there are only stamps.
+        let (bytes, digest, messages, body) = (line.len() as u64, digest(line), Vec::new(), None);
         let kind = EventKind::StdioLine { side: other, from, began: passed, bytes, digest, messages, body };
         self.sink.note_at(passed, kind);
     }

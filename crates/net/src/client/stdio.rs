@@ -19,8 +19,7 @@ use super::message::{Answer, Outgoing};
 use super::router::Router;
 use super::task::Task;
 use crate::lock::lock;
-use crate::process::{Group, Pipes, Process, TimedLines, hand_over, line_event, name_of};
-use crate::stdio_recorder::ProcessEnd;
+use crate::process::{Group, Pipes, Process, ProcessEnd, TimedLines, hand_over, line_event, name_of};
 use crate::{Sink, now};
 
 /// Bytes of one line of stderr, and of stderr as a whole, that are recorded.
