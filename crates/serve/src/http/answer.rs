@@ -1,0 +1,185 @@
+//! An answer before it is HTTP: small, so that it can be made in many places and turned into headers in one.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use mcpace_wire::http::{Rejection, name};
+use mcpace_wire::jsonrpc::{Id, code, write_error};
+
+use super::reply_body::ReplyBody;
+use crate::exchange::{ReplyStatus, Timing};
+
+const SESSION_ID: HeaderName = HeaderName::from_static(name::SESSION_ID);
+const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static(name::X_ACCEL_BUFFERING);
+const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache, no-transform");
+const NO: HeaderValue = HeaderValue::from_static("no");
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
+const SOON: HeaderValue = HeaderValue::from_static("1");
+
+/// See the module.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) kind: Kind,
+    pub(super) body: ReplyBody,
+    /// What few answers have.
+    extras: Option<Box<Extras>>,
+}
+
+/// What the body is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    None,
+    Json,
+    Events,
+}
+
+#[derive(Default)]
+struct Extras {
+    session: Option<HeaderValue>,
+    timing: Option<HeaderValue>,
+    challenge: Option<HeaderValue>,
+    allow: Option<HeaderValue>,
+    retry_soon: bool,
+    close: bool,
+}
+
+impl Answer {
+    pub(super) fn empty(status: StatusCode) -> Self {
+        Self { status, kind: Kind::None, body: ReplyBody::Empty, extras: None }
+    }
+
+    pub(super) fn json(status: StatusCode, body: impl Into<Bytes>) -> Self {
+        Self { status, kind: Kind::Json, body: ReplyBody::Full(body.into()), extras: None }
+    }
+
+    pub(super) fn events(body: ReplyBody) -> Self {
+        Self { status: StatusCode::OK, kind: Kind::Events, body, extras: None }
+    }
+
+    /// A refusal of the protocol, in answer to `id` where it is known.
+    pub(super) fn rejected(rejection: &Rejection, id: Option<&Id<'_>>) -> Self {
+        let mut body = Vec::with_capacity(160);
+        rejection.write_body(id, &mut body);
+        let status = StatusCode::from_u16(rejection.status()).unwrap_or(StatusCode::BAD_REQUEST);
+        tracing::debug!(%status, reason = %rejection, "refused");
+        Self::json(status, body)
+    }
+
+    /// A refusal that the protocol has no word for.
+    pub(super) fn refused(status: StatusCode, code: i64, reason: &str) -> Self {
+        tracing::debug!(%status, reason, "refused");
+        let mut body = Vec::with_capacity(160);
+        // Without data there is nothing that could fail to be written.
+        let _ = write_error(&mut body, None, code, reason, None::<&()>);
+        Self::json(status, body)
+    }
+
+    /// Too much at the moment.
+    pub(super) fn overloaded(status: StatusCode, reason: &str) -> Self {
+        let mut answer = Self::refused(status, code::INTERNAL_ERROR, reason);
+        answer.extras().retry_soon = true;
+        answer
+    }
+
+    pub(super) fn with_session(mut self, id: &str) -> Self {
+        self.extras().session = HeaderValue::try_from(id).ok();
+        self
+    }
+
+    pub(super) fn with_challenge(mut self, challenge: &str) -> Self {
+        self.extras().challenge = HeaderValue::try_from(challenge).ok();
+        self
+    }
+
+    pub(super) fn with_allow(mut self, methods: &'static str) -> Self {
+        self.extras().allow = Some(HeaderValue::from_static(methods));
+        self
+    }
+
+    /// `transport` is what is left of the time from `received` to now.
+    pub(super) fn with_timing(mut self, timing: Option<Timing>, received: Instant) -> Self {
+        if let Some(Timing { dispatch, service }) = timing {
+            let transport = received.elapsed().saturating_sub(dispatch + service);
+            let millis = |time: Duration| time.as_secs_f64() * 1e3;
+            let text = format!(
+                "transport;dur={:.6}, dispatch;dur={:.6}, service;dur={:.6}",
+                millis(transport),
+                millis(dispatch),
+                millis(service)
+            );
+            self.extras().timing = HeaderValue::try_from(text).ok();
+        }
+        self
+    }
+
+    /// The connection ends after it: what the client still sends is of no use.
+    pub(super) fn closing(mut self) -> Self {
+        self.extras().close = true;
+        self
+    }
+
+    fn extras(&mut self) -> &mut Extras {
+        self.extras.get_or_insert_default()
+    }
+
+    /// As HTTP. `headers` is the request's map, emptied: its memory serves again.
+    pub(super) fn into_response(self, mut headers: HeaderMap) -> Response<ReplyBody> {
+        headers.clear();
+        match self.kind {
+            Kind::None => {}
+            Kind::Json => {
+                headers.insert(CONTENT_TYPE, JSON);
+            }
+            Kind::Events => {
+                headers.insert(CONTENT_TYPE, EVENT_STREAM);
+                headers.insert(CACHE_CONTROL, NO_CACHE);
+                headers.insert(X_ACCEL_BUFFERING, NO);
+            }
+        }
+        if let Some(extras) = self.extras {
+            extras.write(&mut headers);
+        }
+        let mut response = Response::new(self.body);
+        *response.status_mut() = self.status;
+        *response.headers_mut() = headers;
+        response
+    }
+}
+
+impl Extras {
+    fn write(self, headers: &mut HeaderMap) {
+        let Extras { session, timing, challenge, allow, retry_soon, close } = self;
+        let named = [(SESSION_ID, session), (SERVER_TIMING, timing), (WWW_AUTHENTICATE, challenge), (ALLOW, allow)];
+        for (name, value) in named {
+            if let Some(value) = value {
+                headers.insert(name, value);
+            }
+        }
+        if retry_soon {
+            headers.insert(RETRY_AFTER, SOON);
+        }
+        if close {
+            headers.insert(CONNECTION, CLOSE);
+        }
+    }
+}
+
+impl From<Rejection> for Answer {
+    fn from(rejection: Rejection) -> Self {
+        Answer::rejected(&rejection, None)
+    }
+}
+
+/// The HTTP status of a reply.
+pub(super) fn status(status: ReplyStatus) -> StatusCode {
+    match status {
+        ReplyStatus::Ok => StatusCode::OK,
+        ReplyStatus::BadRequest => StatusCode::BAD_REQUEST,
+        ReplyStatus::NotFound => StatusCode::NOT_FOUND,
+    }
+}

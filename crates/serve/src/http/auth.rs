@@ -1,0 +1,142 @@
+//! Bearer tokens: who may call, and how a client learns where to get a token (RFC 6750, RFC 9728).
+//!
+//! Deliberately absent: what makes a token good. A [`TokenVerifier`] knows, and caches if asking is dear.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mcpace_wire::http::Challenge;
+
+use super::ServeError;
+use crate::exchange::Principal;
+
+/// Tells whose token it is.
+pub trait TokenVerifier: Send + Sync {
+    /// Looks at a token. It is a secret: never log it.
+    fn verify<'a>(
+        &'a self,
+        token: &'a str,
+    ) -> Pin<Box<dyn Future<Output = Result<Principal, TokenError>> + Send + 'a>>;
+}
+
+/// Why a token is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    /// Unknown, expired, revoked, or meant for somebody else: 401.
+    #[error("the token is not valid")]
+    Invalid,
+    /// Good, but not for this: 403.
+    #[error("the token lacks a scope")]
+    InsufficientScope,
+    /// Nobody can tell at the moment: 503.
+    #[error("tokens can't be checked at the moment")]
+    Unavailable,
+}
+
+/// That each request needs a token, and from whom.
+#[derive(Clone)]
+pub struct Authorization {
+    /// Looks at tokens.
+    pub verifier: Arc<dyn TokenVerifier>,
+    /// The resource's identifier (RFC 8707): the endpoint's URL as clients see it, such as `https://mcp.example/mcp`.
+    pub resource: String,
+    /// The issuers of tokens for it.
+    pub authorization_servers: Vec<String>,
+    /// Scopes that a token must have, all of them.
+    pub scopes: Vec<String>,
+}
+
+impl fmt::Debug for Authorization {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authorization")
+            .field("resource", &self.resource)
+            .field("authorization_servers", &self.authorization_servers)
+            .field("scopes", &self.scopes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where the metadata is, beside the path of the resource itself.
+pub(super) const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
+
+/// [`Authorization`], with everything worked out that doesn't depend on the request.
+pub(super) struct Guard {
+    verifier: Arc<dyn TokenVerifier>,
+    scopes: Vec<String>,
+    metadata_url: String,
+    /// The metadata document (RFC 9728 §2).
+    pub(super) metadata: Bytes,
+}
+
+impl Guard {
+    pub(super) fn new(authorization: &Authorization) -> Result<Self, ServeError> {
+        let resource = &authorization.resource;
+        let misused = |reason| ServeError::Option { option: "authorization.resource", value: resource.clone(), reason };
+        let uri: http::Uri = resource.parse().map_err(|_| misused("an absolute URL"))?;
+        let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+            return Err(misused("an absolute URL"));
+        };
+        let path = uri.path().trim_end_matches('/');
+        let mut document = serde_json::json!({
+            "resource": resource,
+            "authorization_servers": authorization.authorization_servers,
+            "bearer_methods_supported": ["header"],
+        });
+        if !authorization.scopes.is_empty() {
+            document["scopes_supported"] = authorization.scopes.clone().into();
+        }
+        Ok(Self {
+            verifier: Arc::clone(&authorization.verifier),
+            scopes: authorization.scopes.clone(),
+            metadata_url: format!("{scheme}://{authority}{WELL_KNOWN}{path}"),
+            metadata: Bytes::from(document.to_string()),
+        })
+    }
+
+    /// Who sends this `Authorization` header.
+    pub(super) async fn admit(&self, header: Option<&[u8]>) -> Result<Principal, Denied> {
+        let Some(token) = header.and_then(bearer) else {
+            return Err(Denied::Unauthorized(self.challenge(None)));
+        };
+        let principal = self.verifier.verify(token).await.map_err(|error| match error {
+            TokenError::Invalid => Denied::Unauthorized(self.challenge(Some("invalid_token"))),
+            TokenError::InsufficientScope => Denied::Forbidden(self.challenge(Some("insufficient_scope"))),
+            TokenError::Unavailable => Denied::Unavailable,
+        })?;
+        if self.scopes.iter().all(|scope| principal.scopes.contains(scope)) {
+            Ok(principal)
+        } else {
+            Err(Denied::Forbidden(self.challenge(Some("insufficient_scope"))))
+        }
+    }
+
+    fn challenge(&self, error: Option<&str>) -> String {
+        let mut challenge = Challenge::bearer();
+        if let Some(error) = error {
+            challenge = challenge.with("error", error);
+        }
+        if !self.scopes.is_empty() {
+            challenge = challenge.with("scope", &self.scopes.join(" "));
+        }
+        challenge.with("resource_metadata", &self.metadata_url).to_string()
+    }
+}
+
+/// Why a request goes no further; with the challenge to send.
+pub(super) enum Denied {
+    /// 401.
+    Unauthorized(String),
+    /// 403.
+    Forbidden(String),
+    /// 503.
+    Unavailable,
+}
+
+fn bearer(header: &[u8]) -> Option<&str> {
+    let (scheme, token) = std::str::from_utf8(header).ok()?.split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}

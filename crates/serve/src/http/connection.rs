@@ -1,0 +1,160 @@
+//! One connection from accept to close: TLS, then HTTP/1.1 or HTTP/2, whichever the client begins.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::net::TcpStream;
+
+use super::guarded::Guarded;
+use super::pulse::{Order, Pulse};
+use super::reply_body::ReplyBody;
+use super::site::{Protocol, Site};
+
+/// Serves a connection to its end. Failures are the peer's or the network's, and end only this connection.
+pub(super) async fn serve(stream: TcpStream, site: Arc<Site>, pulse: Arc<Pulse>) {
+    // Without it the last small write of a stream waits for the peer's delayed ACK: 40 ms, each time.
+    if stream.set_nodelay(true).is_err() {
+        return;
+    }
+    let Some(acceptor) = &site.acceptor else {
+        return plain(stream, site, pulse).await;
+    };
+    let accepted = tokio::time::timeout(site.limits.head_time, acceptor.accept(stream)).await;
+    let Ok(Ok(stream)) = accepted else {
+        tracing::debug!("TLS handshake failed");
+        return;
+    };
+    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    if is_http2 {
+        http2(stream, Bytes::new(), site, pulse).await;
+    } else {
+        http1(stream, Bytes::new(), site, pulse).await;
+    }
+}
+
+/// What an HTTP/2 connection begins with (RFC 9113 §3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+async fn plain(mut stream: TcpStream, site: Arc<Site>, pulse: Arc<Pulse>) {
+    let wait = tokio::time::timeout(site.limits.connection_idle, first_bytes(&mut stream));
+    let first = tokio::select! {
+        biased;
+        first = wait => first,
+        () = Ordered(&pulse) => return,
+    };
+    match first {
+        Ok(Ok(first)) if first.starts_with(PREFACE) => http2(stream, first, site, pulse).await,
+        Ok(Ok(first)) if !first.is_empty() => http1(stream, first, site, pulse).await,
+        _ => {}
+    }
+}
+
+/// Ready once there is any order but to serve.
+struct Ordered<'p>(&'p Pulse);
+
+impl Future for Ordered<'_> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.0.on_order(cx.waker());
+        if self.0.order() == Order::Serve { Poll::Pending } else { Poll::Ready(()) }
+    }
+}
+
+/// Bytes enough to tell the protocol: up to the first that the preface doesn't have.
+async fn first_bytes(stream: &mut TcpStream) -> io::Result<Bytes> {
+    let mut first = Vec::with_capacity(4096);
+    loop {
+        let read = stream.read_buf(&mut first).await?;
+        let is_open = read > 0 && first.len() < PREFACE.len() && PREFACE.starts_with(&first);
+        if !is_open {
+            return Ok(first.into());
+        }
+    }
+}
+
+async fn http1<S>(stream: S, ahead: Bytes, site: Arc<Site>, pulse: Arc<Pulse>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let io = TokioIo::new(Guarded::new(stream, ahead, Arc::clone(&pulse)));
+    let mut builder = http1::Builder::new();
+    // Heads that come slowly are the pulse's business: hyper's own limit would cost a timer for each request.
+    builder.header_read_timeout(None).max_header_size(site.limits.head).max_buf_size(site.limits.head.max(64 << 10));
+    let connection = builder.serve_connection(io, responder(site, &pulse, Protocol::Http1));
+    run(pin!(connection), &pulse, http1::Connection::graceful_shutdown).await;
+}
+
+async fn http2<S>(stream: S, ahead: Bytes, site: Arc<Site>, pulse: Arc<Pulse>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let io = TokioIo::new(Guarded::new(stream, ahead, Arc::clone(&pulse)));
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(site.limits.http2_streams)
+        .max_header_list_size(u32::try_from(site.limits.head).unwrap_or(u32::MAX));
+    let connection = builder.serve_connection(io, responder(site, &pulse, Protocol::Http2));
+    run(pin!(connection), &pulse, http2::Connection::graceful_shutdown).await;
+}
+
+fn responder(
+    site: Arc<Site>,
+    pulse: &Arc<Pulse>,
+    protocol: Protocol,
+) -> impl hyper::service::HttpService<
+    Incoming,
+    ResBody = ReplyBody,
+    Error = Infallible,
+    Future = impl Future<Output = Result<Response<ReplyBody>, Infallible>> + Send + 'static,
+> + Send
++ 'static {
+    let pulse = Arc::clone(pulse);
+    service_fn(move |request: Request<Incoming>| {
+        let (site, pulse) = (Arc::clone(&site), Arc::clone(&pulse));
+        async move { Ok::<_, Infallible>(site.respond(request, &pulse, protocol).await) }
+    })
+}
+
+/// Drives a connection, and carries out what its pulse is ordered.
+async fn run<C>(mut connection: Pin<&mut C>, pulse: &Pulse, finish: fn(Pin<&mut C>))
+where
+    C: Future<Output = hyper::Result<()>>,
+{
+    let mut is_known = false;
+    let mut is_finishing = false;
+    std::future::poll_fn(|cx| {
+        if !is_known {
+            // The waker of a task stays the same for its life.
+            pulse.on_order(cx.waker());
+            is_known = true;
+        }
+        match pulse.order() {
+            Order::Serve => {}
+            Order::Finish if is_finishing => {}
+            Order::Finish => {
+                is_finishing = true;
+                finish(connection.as_mut());
+            }
+            Order::Cut => return Poll::Ready(()),
+        }
+        let ended = std::task::ready!(connection.as_mut().poll(cx));
+        if let Err(error) = ended {
+            tracing::debug!(%error, "connection failed");
+        }
+        Poll::Ready(())
+    })
+    .await;
+}

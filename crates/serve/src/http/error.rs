@@ -1,0 +1,33 @@
+//! Why serving can't begin.
+
+use std::io;
+use std::net::SocketAddr;
+
+/// Why [`super::serve`] failed. All of it happens before the first connection is taken.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Our user's misuse: an option that can't be.
+    #[error("the option {option} can't be {value:?}: {reason}")]
+    Option {
+        /// Which.
+        option: &'static str,
+        /// What it was.
+        value: String,
+        /// What it has to be.
+        reason: &'static str,
+    },
+    /// The environment: the address can't be listened on.
+    #[error("can't listen on {address}: {source}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The environment: a worker can't be started.
+    #[error("can't start a worker: {0}")]
+    Worker(#[source] io::Error),
+    /// Our user's misuse: certificate or key can't be used.
+    #[error("can't use the certificate or its key: {0}")]
+    Certificate(String),
+}

@@ -1,0 +1,86 @@
+//! A body that is a stream of events: those of a log, with comments where it is silent for long.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::{Instant, Sleep};
+
+use super::calls::Calls;
+use super::log::Reader;
+
+/// A comment, which clients pass over.
+const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
+
+/// See the module. Dropping it, which is what a disconnect does, cancels the calls that it drives.
+pub(super) struct EventStream {
+    reader: Reader,
+    /// What is still to be answered on this stream, where the stream itself has to see to that.
+    calls: Option<Calls>,
+    silence: Duration,
+    timer: Option<Pin<Box<Sleep>>>,
+    ended: bool,
+    /// Kept for as long as the stream lasts.
+    _held: Option<Arc<dyn Send + Sync>>,
+}
+
+impl EventStream {
+    pub(super) fn new(reader: Reader, silence: Duration) -> Self {
+        Self { reader, calls: None, silence, timer: None, ended: false, _held: None }
+    }
+
+    /// With calls to be driven; their replies end the stream.
+    pub(super) fn driving(mut self, calls: Calls) -> Self {
+        self.calls = Some(calls);
+        self
+    }
+
+    /// With something that has to live as long.
+    pub(super) fn holding(mut self, held: Arc<dyn Send + Sync>) -> Self {
+        self._held = Some(held);
+        self
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        self.drive(cx);
+        if let Poll::Ready(events) = self.reader.poll(cx) {
+            // So that the last event and the end of the body go out together.
+            self.ended = self.reader.is_at_end();
+            self.rest();
+            return Poll::Ready(events);
+        }
+        let silence = self.silence;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(silence)));
+        std::task::ready!(timer.as_mut().poll(cx));
+        self.rest();
+        // The comment is followed by another poll, which waits on the timer again.
+        Poll::Ready(Some(KEEP_ALIVE))
+    }
+
+    fn drive(&mut self, cx: &mut Context<'_>) {
+        let Some(calls) = &mut self.calls else { return };
+        let all = calls.poll_all(cx);
+        calls.take_done().for_each(|reply| self.reader.log().push(&reply));
+        if all.is_ready() {
+            self.reader.log().end();
+            self.calls = None;
+        }
+    }
+
+    /// The silence begins anew.
+    fn rest(&mut self) {
+        if let Some(timer) = &mut self.timer {
+            timer.as_mut().reset(Instant::now() + self.silence);
+        }
+    }
+}

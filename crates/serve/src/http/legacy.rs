@@ -1,0 +1,186 @@
+//! HTTP+SSE, the two endpoints of 2024-11-05: a GET opens the stream that all answers go to, POSTs bring messages.
+//!
+//! The stream is the session: when it closes, all that is under way in it is cancelled.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::StatusCode;
+use mcpace_wire::Revision;
+use mcpace_wire::http::Rejection;
+use mcpace_wire::jsonrpc::{Message, Payload};
+use mcpace_wire::sse::Event;
+use tokio_util::sync::CancellationToken;
+
+use super::answer::Answer;
+use super::event_stream::EventStream;
+use super::fields::Fields;
+use super::log::Log;
+use super::reply_body::ReplyBody;
+use super::request_body;
+use super::sessions::{Key, Place, Sessions};
+use super::site::{Asked, Site};
+use crate::exchange::{Channel, Handled, Incoming, Outlet, Peer, Principal, Reply};
+use crate::session::Session;
+
+/// Where the stream is.
+pub(super) const EVENTS_PATH: &str = "/sse";
+/// Where messages go.
+pub(super) const MESSAGES_PATH: &str = "/messages";
+/// The query that names the stream.
+const SESSION_QUERY: &str = "sessionId=";
+
+/// The open streams.
+pub(super) struct LegacyStreams {
+    sessions: Arc<Sessions>,
+    open: Mutex<HashMap<Key, Arc<Open>>>,
+}
+
+/// One of them.
+struct Open {
+    log: Arc<Log>,
+    principal: Option<Principal>,
+    /// Known once the client has initialized.
+    session: OnceLock<Arc<Session>>,
+    closed: CancellationToken,
+    /// Counts as a session.
+    _place: Place,
+}
+
+impl LegacyStreams {
+    pub(super) fn new(sessions: Arc<Sessions>) -> Self {
+        Self { sessions, open: Mutex::default() }
+    }
+
+    /// Ends all streams: they would hold up a stop for ever.
+    pub(super) fn end_all(&self) {
+        self.open().values().for_each(|open| open.log.end());
+    }
+
+    fn find(&self, query: Option<&str>, principal: Option<&Principal>) -> Option<Arc<Open>> {
+        let id = query?.split('&').find_map(|pair| pair.strip_prefix(SESSION_QUERY))?;
+        let open = Arc::clone(self.open().get(&Key::parse(id)?)?);
+        let subject = |of: Option<&Principal>| of.map(|principal| Arc::clone(&principal.subject));
+        (subject(open.principal.as_ref()) == subject(principal)).then_some(open)
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<Key, Arc<Open>>> {
+        // Nothing under the lock can panic half way.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Closes a stream's session when its connection goes.
+struct Closing {
+    key: Key,
+    of: Arc<LegacyStreams>,
+}
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        let removed = self.of.open().remove(&self.key);
+        if let Some(open) = removed {
+            open.closed.cancel();
+            if let Some(session) = open.session.get() {
+                session.cancel_all();
+            }
+        }
+    }
+}
+
+impl Site {
+    /// GET: opens a stream, and says where its messages go.
+    pub(super) async fn legacy_events(&self, fields: &Fields<'_>) -> Result<Answer, Answer> {
+        let principal = self.principal(fields).await?;
+        if !fields.accept().event_stream() {
+            return Err(Rejection::NotAcceptable.into());
+        }
+        let full = || Answer::overloaded(StatusCode::SERVICE_UNAVAILABLE, "as many sessions as may be are open");
+        let legacy = self.legacy.as_ref().ok_or_else(full)?;
+        let place = legacy.sessions.reserve().ok_or_else(full)?;
+        let key = Key::random().ok_or_else(full)?;
+        let log = Log::new(None, self.stream_bounds.log);
+        log.push_event(&Event {
+            event: Some("endpoint".to_owned()),
+            data: format!("{MESSAGES_PATH}?{SESSION_QUERY}{key}"),
+            ..Event::default()
+        });
+        let reader = log.reader(None);
+        let (session, closed) = (OnceLock::new(), CancellationToken::new());
+        legacy.open().insert(key, Arc::new(Open { log, principal, session, closed, _place: place }));
+        let closing = Arc::new(Closing { key, of: Arc::clone(legacy) });
+        let stream = EventStream::new(reader, self.keep_alive).holding(closing);
+        Ok(Answer::events(ReplyBody::Events(Box::new(stream))))
+    }
+
+    /// POST: takes messages; their answers go to the stream.
+    pub(super) async fn legacy_message(&self, asked: Asked<'_>) -> Result<Answer, Answer> {
+        let Asked { head, fields, body, pulse, protocol } = asked;
+        let principal = self.principal(fields).await?;
+        let legacy = self.legacy.as_ref().ok_or(Rejection::SessionNotFound)?;
+        let open = legacy.find(head.uri.query(), principal.as_ref()).ok_or(Rejection::SessionNotFound)?;
+        if !fields.is_json() {
+            return Err(Rejection::UnsupportedMediaType.into());
+        }
+        let body = request_body::read(body, fields.content_length, self.body_bounds(), pulse, protocol).await?;
+        let payload = Payload::parse_with_limit(&body, self.limits.batch).map_err(Rejection::from)?;
+        if open.log.bytes() >= self.limits.stream_bytes {
+            return Err(Answer::overloaded(StatusCode::TOO_MANY_REQUESTS, "the stream is not being read"));
+        }
+        for message in payload.messages() {
+            self.take_legacy(&open, message, &body);
+        }
+        Ok(Answer::empty(StatusCode::ACCEPTED))
+    }
+
+    fn take_legacy(&self, open: &Arc<Open>, message: &Message<'_>, body: &Bytes) {
+        let session = open.session.get().cloned();
+        let peer = Peer {
+            revision: session.as_ref().map_or(Revision::V2024_11_05, |session| session.revision()),
+            session,
+            principal: open.principal.clone(),
+        };
+        let channel: &dyn Channel = &OnLog(&open.log);
+        let (received, timed) = (Instant::now(), self.server_timing);
+        match self.server.handle(Incoming { message, body, peer: &peer, channel, received, timed }) {
+            Handled::Nothing => {}
+            Handled::Now(reply) => self.answer_legacy(open, reply),
+            Handled::Later(call) => {
+                let (open, server) = (Arc::clone(open), self.server.clone());
+                tokio::spawn(async move {
+                    tokio::select! {
+                        biased;
+                        () = open.closed.cancelled() => {}
+                        reply = call => settle(&server, &open, reply),
+                    }
+                });
+            }
+        }
+    }
+
+    fn answer_legacy(&self, open: &Open, reply: Reply) {
+        settle(&self.server, open, reply);
+    }
+}
+
+fn settle(server: &crate::Server, open: &Open, mut reply: Reply) {
+    if let Some(session) = reply.session.take() {
+        // A second initialize changes nothing: the first one's session stays.
+        let session = open.session.get_or_init(|| session);
+        let outlet: Arc<Log> = Arc::clone(&open.log);
+        server.attach(session, outlet);
+    }
+    // Last: the client's next message may come as soon as it has this.
+    open.log.push(&reply);
+}
+
+/// What handlers say goes to the one stream there is.
+struct OnLog<'o>(&'o Arc<Log>);
+
+impl Channel for OnLog<'_> {
+    fn open(&self) -> Arc<dyn Outlet> {
+        Arc::<Log>::clone(self.0)
+    }
+}

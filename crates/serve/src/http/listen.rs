@@ -1,0 +1,55 @@
+//! Listening: one socket a worker, so that the kernel spreads connections and no worker waits for another; one shared
+//! socket where the system can't.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
+
+use super::ServeError;
+
+/// How many connections may wait to be accepted; the kernel caps it.
+const BACKLOG: i32 = 4096;
+
+/// Sockets for `workers` workers, and the address that they have in common.
+pub(super) fn bind(address: SocketAddr, workers: usize) -> Result<(Vec<TcpListener>, SocketAddr), ServeError> {
+    let failed = |source| ServeError::Listen { address, source };
+    // Without SO_REUSEPORT first: with it, an address in use by another of our processes would look free.
+    let alone = listener(address, false).map_err(failed)?;
+    let bound = alone.local_addr().map_err(failed)?;
+    if workers == 1 {
+        return Ok((vec![alone], bound));
+    }
+    // Another process could take the port between these two lines; then the bind fails, and that is said.
+    drop(alone);
+    let sockets: io::Result<Vec<_>> = (0..workers).map(|_| listener(bound, true)).collect();
+    let sockets = match sockets {
+        Ok(sockets) => sockets,
+        Err(_) => shared(bound, workers).map_err(failed)?,
+    };
+    Ok((sockets, bound))
+}
+
+/// One socket, accepted from by all.
+fn shared(address: SocketAddr, workers: usize) -> io::Result<Vec<TcpListener>> {
+    let one = listener(address, false)?;
+    let mut sockets = Vec::with_capacity(workers);
+    for _ in 1..workers {
+        sockets.push(one.try_clone()?);
+    }
+    sockets.push(one);
+    Ok(sockets)
+}
+
+fn listener(address: SocketAddr, shares_port: bool) -> io::Result<TcpListener> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket: OwnedFd = net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    if shares_port {
+        sockopt::set_socket_reuseport(&socket, true)?;
+    }
+    net::bind(&socket, &address)?;
+    net::listen(&socket, BACKLOG)?;
+    Ok(TcpListener::from(socket))
+}

@@ -1,0 +1,299 @@
+//! POST: one message, or in the revisions that have them a batch, from bytes to dispatch.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::StatusCode;
+use mcpace_wire::Revision;
+use mcpace_wire::http::{Era, Rejection, check_legacy, check_modern, check_params};
+use mcpace_wire::jsonrpc::{Message, Payload};
+use mcpace_wire::mcp::ParamsOutline;
+
+use super::answer::Answer;
+use super::calls::Calls;
+use super::fields::Fields;
+use super::log::Log;
+use super::options::ResponseMode;
+use super::reply::Exchange;
+use super::request_body;
+use super::sessions::{Live, Place};
+use super::site::{Asked, Site};
+use super::streams::Standalone;
+use crate::exchange::{Channel, Gone, Handled, Incoming, Outlet, Peer, Principal, Reply};
+
+impl Site {
+    /// Messages from the client.
+    pub(super) async fn post(&self, asked: Asked<'_>) -> Result<Answer, Answer> {
+        let Asked { fields, body, pulse, protocol, .. } = asked;
+        let principal = self.principal(fields).await?;
+        if !fields.is_json() {
+            return Err(Rejection::UnsupportedMediaType.into());
+        }
+        let mode = self.mode(fields)?;
+        let body = request_body::read(body, fields.content_length, self.body_bounds(), pulse, protocol).await?;
+        match self.begin(fields, mode, principal, &body)? {
+            Step::Done(answer) => Ok(answer),
+            Step::Wait(exchange, calls) => Ok(self.settle(*exchange, calls).await),
+        }
+    }
+
+    /// How to answer: as the server is set, or the other way where the client takes only that.
+    fn mode(&self, fields: &Fields<'_>) -> Result<ResponseMode, Rejection> {
+        let accept = fields.accept();
+        match (accept.json(), accept.event_stream()) {
+            (true, true) => Ok(self.response),
+            (true, false) => Ok(ResponseMode::Json),
+            (false, true) => Ok(ResponseMode::Sse),
+            (false, false) => Err(Rejection::NotAcceptable),
+        }
+    }
+
+    /// Reads the body and hands its messages to dispatch. Plain handlers have run when this returns.
+    fn begin(
+        &self,
+        fields: &Fields<'_>,
+        mode: ResponseMode,
+        principal: Option<Principal>,
+        body: &Bytes,
+    ) -> Result<Step, Answer> {
+        let received = Instant::now();
+        let payload = Payload::parse_with_limit(body, self.limits.batch).map_err(Rejection::from)?;
+        let admitted = match &payload {
+            Payload::Single(message) => self.admit(fields, message, body, principal.as_ref(), received),
+            Payload::Batch(messages) => self.admit_batch(fields, messages, principal.as_ref(), received),
+        };
+        let admitted = admitted.map_err(|refusal| refusal.answer(&payload))?;
+        let peer = Peer {
+            revision: admitted.revision,
+            session: admitted.live.as_ref().map(|live| Arc::clone(&live.session)),
+            principal,
+        };
+        let way = Way { site: self, mode, admitted: &admitted, log: OnceCell::new() };
+        let handle = |message| {
+            let channel: &dyn Channel = &way;
+            let timed = self.server_timing;
+            self.server.handle(Incoming { message, body, peer: &peer, channel, received, timed })
+        };
+        let work = match &payload {
+            Payload::Single(message) => Work::from(handle(message)),
+            Payload::Batch(messages) => Work::of_batch(messages.iter().map(handle)),
+        };
+        let log = way.log.into_inner();
+        let is_batch = payload.is_batch();
+        let exchange = |admitted: Admitted| Exchange { mode, admitted, log, received, is_batch };
+        match work {
+            Work::Nothing => Ok(Step::Done(Answer::empty(StatusCode::ACCEPTED))),
+            Work::Done(reply) => Ok(Step::Done(self.finish(exchange(admitted), reply))),
+            Work::Open(calls) => Ok(Step::Wait(Box::new(exchange(admitted)), calls)),
+        }
+    }
+
+    fn admit(
+        &self,
+        fields: &Fields<'_>,
+        message: &Message<'_>,
+        body: &Bytes,
+        principal: Option<&Principal>,
+        received: Instant,
+    ) -> Result<Admitted, Refusal> {
+        if may_name_version(body) || fields.mcp.protocol_version.ascii() == Some(Revision::LATEST.as_str()) {
+            let outline = ParamsOutline::parse(message.params())
+                .map_err(|error| Rejection::InvalidParams(error.to_string().into()))?;
+            if Era::of(&fields.mcp, &outline) == Era::Modern {
+                return Ok(self.admit_modern(fields, message, &outline)?);
+            }
+        }
+        if is_initialize(message) {
+            return self.admit_initialize();
+        }
+        self.admit_legacy(fields, principal, received)
+    }
+
+    fn admit_modern(
+        &self,
+        fields: &Fields<'_>,
+        message: &Message<'_>,
+        outline: &ParamsOutline<'_>,
+    ) -> Result<Admitted, Rejection> {
+        let revision = check_modern(&fields.mcp, message, outline, self.server.revisions())?;
+        if message.method() == Some("tools/call") {
+            let annotations = outline.name.as_deref().and_then(|tool| self.server.param_headers(tool));
+            if let Some(annotations) = annotations {
+                check_params(&fields.mcp, &annotations, outline.arguments)?;
+            }
+        }
+        Ok(Admitted { revision, live: None, place: None })
+    }
+
+    fn admit_initialize(&self) -> Result<Admitted, Refusal> {
+        let place = if self.stateless { None } else { Some(self.sessions.reserve().ok_or(Refusal::Full)?) };
+        // The revision is what the request asks for; dispatch reads it there.
+        Ok(Admitted { revision: Revision::ASSUMED, live: None, place })
+    }
+
+    fn admit_legacy(
+        &self,
+        fields: &Fields<'_>,
+        principal: Option<&Principal>,
+        received: Instant,
+    ) -> Result<Admitted, Refusal> {
+        let live = self.live(fields, principal, received)?;
+        let negotiated = live.as_ref().map(|live| live.session.revision());
+        let (revision, _) = check_legacy(&fields.mcp, negotiated, self.server.revisions())?;
+        Ok(Admitted { revision, live, place: None })
+    }
+
+    /// The session that a request names, which it must where there are sessions.
+    pub(super) fn live(
+        &self,
+        fields: &Fields<'_>,
+        principal: Option<&Principal>,
+        now: Instant,
+    ) -> Result<Option<Arc<Live>>, Rejection> {
+        if self.stateless {
+            return Ok(None);
+        }
+        let (_, id) = check_legacy(&fields.mcp, None, self.server.revisions())?;
+        let id = id.ok_or(Rejection::SessionMissing)?;
+        self.sessions.find(&id, principal, now).map(Some).ok_or(Rejection::SessionNotFound)
+    }
+
+    fn admit_batch(
+        &self,
+        fields: &Fields<'_>,
+        messages: &[Message<'_>],
+        principal: Option<&Principal>,
+        received: Instant,
+    ) -> Result<Admitted, Refusal> {
+        if Era::of(&fields.mcp, &ParamsOutline::default()) == Era::Modern {
+            return Err(Rejection::NotAllowed("a batch is no message of this revision").into());
+        }
+        if messages.iter().any(is_initialize) {
+            return Err(Rejection::NotAllowed("initialize can't be part of a batch").into());
+        }
+        let admitted = self.admit_legacy(fields, principal, received)?;
+        if admitted.revision.has_batches() {
+            Ok(admitted)
+        } else {
+            Err(Rejection::NotAllowed("a batch is no message of this revision").into())
+        }
+    }
+}
+
+/// How far a POST came without waiting.
+enum Step {
+    Done(Answer),
+    Wait(Box<Exchange>, Calls),
+}
+
+/// What is known of a message that may go to dispatch.
+pub(super) struct Admitted {
+    pub(super) revision: Revision,
+    pub(super) live: Option<Arc<Live>>,
+    /// For the session that an `initialize` may begin.
+    pub(super) place: Option<Place>,
+}
+
+enum Refusal {
+    Protocol(Rejection),
+    /// No room for another session.
+    Full,
+}
+
+impl From<Rejection> for Refusal {
+    fn from(rejection: Rejection) -> Self {
+        Refusal::Protocol(rejection)
+    }
+}
+
+impl Refusal {
+    fn answer(&self, payload: &Payload<'_>) -> Answer {
+        let id = match payload {
+            Payload::Single(Message::Request(request)) => Some(&request.id),
+            _ => None,
+        };
+        match self {
+            Refusal::Protocol(rejection) => Answer::rejected(rejection, id),
+            Refusal::Full => Answer::overloaded(StatusCode::SERVICE_UNAVAILABLE, "as many sessions as may be are open"),
+        }
+    }
+}
+
+/// What dispatch made of a whole POST.
+enum Work {
+    Nothing,
+    Done(Reply),
+    Open(Calls),
+}
+
+impl From<Handled> for Work {
+    fn from(handled: Handled) -> Self {
+        match handled {
+            Handled::Nothing => Work::Nothing,
+            Handled::Now(reply) => Work::Done(reply),
+            Handled::Later(call) => {
+                let mut calls = Calls::default();
+                calls.push(call);
+                Work::Open(calls)
+            }
+        }
+    }
+}
+
+impl Work {
+    fn of_batch(all: impl Iterator<Item = Handled>) -> Self {
+        let mut calls = Calls::default();
+        for handled in all {
+            match handled {
+                Handled::Nothing => {}
+                Handled::Now(reply) => calls.push_done(reply),
+                Handled::Later(call) => calls.push(call),
+            }
+        }
+        if calls.is_empty() { Work::Nothing } else { Work::Open(calls) }
+    }
+}
+
+fn is_initialize(message: &Message<'_>) -> bool {
+    matches!(message, Message::Request(request) if request.method == "initialize")
+}
+
+/// Whether `_meta` could name a revision. Looking for the name is much quicker than reading the parameters, which most
+/// legacy requests are spared. An escaped spelling of it has a backslash and a `u`.
+fn may_name_version(body: &[u8]) -> bool {
+    memchr::memmem::find(body, b"io.modelcontextprotocol/protocolVersion").is_some()
+        || memchr::memmem::find(body, b"\\u").is_some()
+        || memchr::memmem::find(body, b"\\/").is_some()
+}
+
+/// The way back for one POST's handlers.
+struct Way<'s> {
+    site: &'s Site,
+    mode: ResponseMode,
+    admitted: &'s Admitted,
+    log: OnceCell<Arc<Log>>,
+}
+
+impl Channel for Way<'_> {
+    fn open(&self) -> Arc<dyn Outlet> {
+        if self.mode == ResponseMode::Json {
+            return match &self.admitted.live {
+                Some(live) => Arc::new(Standalone(Arc::downgrade(live))),
+                None => Arc::new(Nowhere),
+            };
+        }
+        let log = self.log.get_or_init(|| self.site.new_log(self.admitted));
+        Arc::<Log>::clone(log)
+    }
+}
+
+/// A JSON reply without a session: there is no room for anything but the result.
+struct Nowhere;
+
+impl Outlet for Nowhere {
+    fn send(&self, _message: Bytes) -> Result<(), Gone> {
+        Err(Gone)
+    }
+}

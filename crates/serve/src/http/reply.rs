@@ -1,0 +1,219 @@
+//! From what dispatch answers to an HTTP reply: JSON, events in one piece, or a stream that goes on.
+
+use std::future::{Future, poll_fn};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::StatusCode;
+use mcpace_wire::sse::encode_message;
+
+use super::answer::{self, Answer};
+use super::calls::Calls;
+use super::event_stream::EventStream;
+use super::log::Log;
+use super::options::ResponseMode;
+use super::post::Admitted;
+use super::reply_body::ReplyBody;
+use super::sessions::Live;
+use super::site::Site;
+use super::streams::Streams;
+use crate::exchange::{Reply, ReplyStatus, Timing};
+
+/// A POST with requests in it.
+pub(super) struct Exchange {
+    pub(super) mode: ResponseMode,
+    pub(super) admitted: Admitted,
+    /// Opened by a handler that may speak before its result.
+    pub(super) log: Option<Arc<Log>>,
+    pub(super) received: Instant,
+    pub(super) is_batch: bool,
+}
+
+impl Exchange {
+    /// The session, where a lost stream of it can be taken up again.
+    fn resumable(&self) -> Option<&Arc<Live>> {
+        self.admitted.resumable()
+    }
+
+    fn has_spoken(&self) -> bool {
+        self.log.as_ref().is_some_and(|log| log.has_spoken())
+    }
+}
+
+impl Admitted {
+    fn resumable(&self) -> Option<&Arc<Live>> {
+        self.live.as_ref().filter(|live| live.streams.are_resumable() && self.revision.has_http_sessions())
+    }
+}
+
+/// How a wait went.
+enum Turn {
+    /// All is answered.
+    Finished,
+    /// The stream has to begin.
+    Speaks,
+}
+
+impl Site {
+    /// A log for the messages and replies of a POST.
+    pub(super) fn new_log(&self, admitted: &Admitted) -> Arc<Log> {
+        match admitted.resumable() {
+            Some(live) => {
+                let log = live.streams.new_log();
+                if admitted.revision.has_priming_events() {
+                    log.prime(self.retry);
+                }
+                log
+            }
+            None => Log::new(None, self.stream_bounds.log),
+        }
+    }
+
+    /// Waits for the result, or for the moment that a stream has to begin. When the client goes away meanwhile, this
+    /// future is dropped, and the calls with it.
+    pub(super) async fn settle(&self, exchange: Exchange, mut calls: Calls) -> Answer {
+        // The session's id is a header: `initialize` holds the head back whatever the mode.
+        let holds = exchange.mode == ResponseMode::Json || exchange.admitted.place.is_some();
+        let mut timer = None;
+        let turn = poll_fn(|cx| {
+            if calls.poll_all(cx).is_ready() {
+                return Poll::Ready(Turn::Finished);
+            }
+            if holds {
+                return Poll::Pending;
+            }
+            let speaks = exchange.log.as_ref().is_some_and(|log| log.poll_spoken(cx).is_ready());
+            if speaks || exchange.mode == ResponseMode::Sse {
+                return Poll::Ready(Turn::Speaks);
+            }
+            let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.keep_alive)));
+            timer.as_mut().poll(cx).map(|()| Turn::Speaks)
+        });
+        match turn.await {
+            Turn::Speaks => self.stream(exchange, calls),
+            Turn::Finished if exchange.is_batch => self.finish_batch(exchange, calls),
+            Turn::Finished => match calls.take_done().next() {
+                Some(reply) => self.finish(exchange, reply),
+                // A single message makes one call, and that has ended.
+                None => Answer::empty(StatusCode::ACCEPTED),
+            },
+        }
+    }
+
+    /// The whole reply to a single request, in one piece.
+    pub(super) fn finish(&self, mut exchange: Exchange, reply: Reply) -> Answer {
+        let Reply { message, status, session, timing, cancelled: _ } = reply;
+        let begun = session.zip(exchange.admitted.place.take()).and_then(|(session, place)| {
+            let streams = Streams::new(Arc::clone(&self.stream_bounds), self.resumable);
+            place.take(session, streams, exchange.received)
+        });
+        let as_events = exchange.mode == ResponseMode::Sse || exchange.has_spoken();
+        let answer = if status == ReplyStatus::Ok && as_events {
+            Answer::events(ReplyBody::Full(self.whole_events(&exchange, &[message])))
+        } else {
+            Answer::json(answer::status(status), message)
+        };
+        let answer = answer.with_timing(timing, exchange.received);
+        match begun {
+            Some(live) => answer.with_session(&live.key.to_string()),
+            None => answer,
+        }
+    }
+
+    fn finish_batch(&self, exchange: Exchange, mut calls: Calls) -> Answer {
+        let mut sum: Option<Timing> = None;
+        let messages: Vec<Bytes> = calls
+            .take_done()
+            .map(|reply| {
+                if let Some(timing) = reply.timing {
+                    let sum = sum.get_or_insert_default();
+                    sum.dispatch += timing.dispatch;
+                    sum.service += timing.service;
+                }
+                reply.message
+            })
+            .collect();
+        let as_events = exchange.mode == ResponseMode::Sse || exchange.has_spoken();
+        let answer = if as_events {
+            Answer::events(ReplyBody::Full(self.whole_events(&exchange, &messages)))
+        } else {
+            Answer::json(StatusCode::OK, json_array(&messages))
+        };
+        answer.with_timing(sum, exchange.received)
+    }
+
+    /// All events of a reply that is there at once. Head, events and end go out in one write.
+    fn whole_events(&self, exchange: &Exchange, messages: &[Bytes]) -> Bytes {
+        let resumable = exchange.resumable();
+        if resumable.is_none() && !exchange.has_spoken() {
+            let size: usize = messages.iter().map(|message| message.len() + EVENT_FRAME).sum();
+            let mut events = Vec::with_capacity(size);
+            messages.iter().for_each(|message| encode_message(message, None, &mut events));
+            return events.into();
+        }
+        let log = exchange.log.clone().unwrap_or_else(|| self.new_log(&exchange.admitted));
+        messages.iter().for_each(|message| log.push_reply(message));
+        log.end();
+        let events = log.take_all();
+        if let Some(live) = resumable {
+            live.streams.finish(&log);
+        }
+        events
+    }
+
+    /// A reply that goes on.
+    fn stream(&self, exchange: Exchange, calls: Calls) -> Answer {
+        let log = exchange.log.clone().unwrap_or_else(|| self.new_log(&exchange.admitted));
+        let reader = log.reader(None);
+        let stream = EventStream::new(reader, self.keep_alive);
+        let stream = match exchange.resumable() {
+            Some(live) => {
+                if live.streams.begin(&log).is_err() {
+                    let reason = "as many streams as may be are open in this session";
+                    return Answer::overloaded(StatusCode::TOO_MANY_REQUESTS, reason);
+                }
+                tokio::spawn(drive(calls, log, Arc::clone(live)));
+                stream
+            }
+            None => stream.driving(calls),
+        };
+        let stream = match exchange.admitted.live {
+            Some(live) => stream.holding(live),
+            None => stream,
+        };
+        Answer::events(ReplyBody::Events(Box::new(stream)))
+    }
+}
+
+/// Sees calls through whether or not anybody reads: their client may come back. Only the session's end stops them.
+async fn drive(mut calls: Calls, log: Arc<Log>, live: Arc<Live>) {
+    let over = live.streams.over();
+    let all = poll_fn(|cx| {
+        let all = calls.poll_all(cx);
+        calls.take_done().for_each(|reply| log.push(&reply));
+        all
+    });
+    tokio::select! {
+        biased;
+        () = over.cancelled() => {}
+        () = all => {}
+    }
+    log.end();
+    live.streams.finish(&log);
+}
+
+/// `event: message\ndata: …\n\n`.
+const EVENT_FRAME: usize = 24;
+
+fn json_array(messages: &[Bytes]) -> Vec<u8> {
+    let size: usize = messages.iter().map(|message| message.len() + 1).sum();
+    let mut array = Vec::with_capacity(size + 1);
+    for (index, message) in messages.iter().enumerate() {
+        array.push(if index == 0 { b'[' } else { b',' });
+        array.extend_from_slice(message);
+    }
+    array.push(b']');
+    array
+}

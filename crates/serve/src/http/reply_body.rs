@@ -1,0 +1,51 @@
+//! What hyper sends as a body.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+
+use super::event_stream::EventStream;
+
+/// A reply's body. One that is known whole goes out in one write with its head.
+pub(super) enum ReplyBody {
+    Empty,
+    Full(Bytes),
+    Events(Box<EventStream>),
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let data = match &mut *self {
+            ReplyBody::Empty => None,
+            ReplyBody::Full(bytes) => {
+                let bytes = std::mem::take(bytes);
+                *self = ReplyBody::Empty;
+                Some(bytes)
+            }
+            ReplyBody::Events(stream) => std::task::ready!(stream.poll_next(cx)),
+        };
+        Poll::Ready(data.map(|data| Ok(Frame::data(data))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            ReplyBody::Empty => true,
+            ReplyBody::Full(bytes) => bytes.is_empty(),
+            ReplyBody::Events(stream) => stream.has_ended(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            ReplyBody::Empty => SizeHint::with_exact(0),
+            ReplyBody::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            ReplyBody::Events(_) => SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Reading a request's body: bounded in bytes and time, and without a copy where it came in one piece.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::StatusCode;
+use hyper::body::{Body as _, Incoming};
+use mcpace_wire::http::Rejection;
+use mcpace_wire::jsonrpc::code;
+
+use super::answer::Answer;
+use super::pulse::{InBody, Pulse};
+use super::site::Protocol;
+
+/// Bounds on one body.
+#[derive(Clone, Copy)]
+pub(super) struct Bounds {
+    pub(super) bytes: usize,
+    pub(super) time: Duration,
+}
+
+/// The whole body.
+pub(super) async fn read(
+    body: Incoming,
+    length: Option<u64>,
+    bounds: Bounds,
+    pulse: &Pulse,
+    protocol: Protocol,
+) -> Result<Bytes, Answer> {
+    let length = match length.map(usize::try_from) {
+        Some(Ok(length)) if length <= bounds.bytes => Some(length),
+        Some(_) => return Err(too_large(bounds.bytes)),
+        None => None,
+    };
+    match protocol {
+        Protocol::Http1 => collect(body, length, bounds.bytes, Some(pulse.begin_body())).await,
+        // Many bodies share a connection, so its pulse can't tell them apart: a timer each.
+        Protocol::Http2 => {
+            let collected = tokio::time::timeout(bounds.time, collect(body, length, bounds.bytes, None));
+            collected.await.unwrap_or_else(|_| Err(too_slow()))
+        }
+    }
+}
+
+async fn collect(
+    mut body: Incoming,
+    length: Option<usize>,
+    limit: usize,
+    watch: Option<InBody<'_>>,
+) -> Result<Bytes, Answer> {
+    let Some(first) = next(&mut body, watch.as_ref()).await? else {
+        return Ok(Bytes::new());
+    };
+    if first.len() > limit {
+        return Err(too_large(limit));
+    }
+    if length == Some(first.len()) {
+        return Ok(first);
+    }
+    let mut whole = BytesMut::with_capacity(length.unwrap_or(2 * first.len()).min(limit));
+    whole.extend_from_slice(&first);
+    while let Some(piece) = next(&mut body, watch.as_ref()).await? {
+        if piece.len() > limit - whole.len() {
+            return Err(too_large(limit));
+        }
+        whole.extend_from_slice(&piece);
+    }
+    Ok(whole.freeze())
+}
+
+/// The next piece; trailers are passed over.
+async fn next(body: &mut Incoming, watch: Option<&InBody<'_>>) -> Result<Option<Bytes>, Answer> {
+    poll_fn(|cx| poll_next(body, watch, cx)).await
+}
+
+fn poll_next(
+    body: &mut Incoming,
+    watch: Option<&InBody<'_>>,
+    cx: &mut Context<'_>,
+) -> Poll<Result<Option<Bytes>, Answer>> {
+    loop {
+        match Pin::new(&mut *body).poll_frame(cx) {
+            Poll::Ready(None) => return Poll::Ready(Ok(None)),
+            Poll::Ready(Some(Ok(frame))) => {
+                if let Ok(data) = frame.into_data() {
+                    return Poll::Ready(Ok(Some(data)));
+                }
+            }
+            Poll::Ready(Some(Err(error))) => {
+                tracing::debug!(%error, "a body broke off");
+                let answer = Answer::refused(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, "the body broke off");
+                return Poll::Ready(Err(answer.closing()));
+            }
+            // Whoever finds that it takes too long wakes this connection.
+            Poll::Pending if watch.is_some_and(InBody::is_expired) => return Poll::Ready(Err(too_slow())),
+            Poll::Pending => return Poll::Pending,
+        }
+    }
+}
+
+fn too_large(limit: usize) -> Answer {
+    Answer::from(Rejection::BodyTooLarge { limit }).closing()
+}
+
+fn too_slow() -> Answer {
+    Answer::refused(StatusCode::REQUEST_TIMEOUT, code::INVALID_REQUEST, "the body came too slowly").closing()
+}

@@ -1,0 +1,93 @@
+//! A server that runs, and how it stops.
+
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::thread::{self, JoinHandle};
+
+use tokio_util::sync::CancellationToken;
+
+use super::site::Site;
+use super::{Options, ServeError, listen, worker};
+use crate::Server;
+
+/// Serves `server` over HTTP on threads of its own, one a core unless said otherwise, until [`Running::stop`].
+///
+/// # Errors
+/// [`ServeError`]: the options can't be, or the address can't be listened on.
+pub fn serve(server: Server, options: Options) -> Result<Running, ServeError> {
+    let workers = options.workers.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+    let (listeners, address) = listen::bind(options.address, workers)?;
+    let site = Arc::new(Site::new(server, options, address)?);
+    let stop = CancellationToken::new();
+    let open = Arc::new(AtomicUsize::new(0));
+    let mut running = Running { address, site: Arc::clone(&site), stop: stop.clone(), workers: Vec::new() };
+    for (index, listener) in listeners.into_iter().enumerate() {
+        let worker = worker::start(index, listener, Arc::clone(&site), Arc::clone(&open), stop.clone());
+        // On failure the ones that were started stop with `running`.
+        running.workers.push(worker.map_err(ServeError::Worker)?);
+    }
+    tracing::info!(%address, workers, "serving");
+    Ok(running)
+}
+
+/// A server that runs. Dropping it stops it without waiting. Stopping also closes the [`Server`] ([`Server::close`]).
+pub struct Running {
+    address: SocketAddr,
+    site: Arc<Site>,
+    stop: CancellationToken,
+    workers: Vec<JoinHandle<()>>,
+}
+
+impl Running {
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// How many legacy sessions there are.
+    #[must_use]
+    pub fn sessions(&self) -> usize {
+        self.site.sessions.len()
+    }
+
+    /// Takes nothing new, finishes what is in flight within [`super::Limits::stop`], and ends the rest. Blocks for as long.
+    pub fn stop(mut self) {
+        self.order_stop();
+        for worker in self.workers.drain(..) {
+            // A worker that panicked has said so already, and has nothing left to finish.
+            let _ = worker.join();
+        }
+    }
+
+    /// Blocks until the server has stopped, which nobody but the process's end may ever cause.
+    pub fn wait(mut self) {
+        for worker in std::mem::take(&mut self.workers) {
+            let _ = worker.join();
+        }
+    }
+
+    fn order_stop(&self) {
+        self.stop.cancel();
+        // What only waits would hold up a stop for ever: subscriptions, standalone streams, streams of 2024-11-05.
+        self.site.server.close();
+        self.site.sessions.end_standalone_streams();
+        if let Some(legacy) = &self.site.legacy {
+            legacy.end_all();
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.order_stop();
+    }
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Running").field("address", &self.address).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,204 @@
+//! The legacy sessions: a sharded table, bounded in number, swept of those that nobody uses.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use mcpace_wire::http::SessionId;
+use rand::TryRngCore;
+use rand::rngs::OsRng;
+
+use super::streams::Streams;
+use crate::exchange::Principal;
+use crate::session::Session;
+
+/// What a session id stands for: 128 bits that nobody can guess. On the wire: 32 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Key(u128);
+
+impl Key {
+    /// From the system's randomness. `None` if it has none to give.
+    pub(super) fn random() -> Option<Self> {
+        let mut bytes = [0; 16];
+        OsRng.try_fill_bytes(&mut bytes).ok()?;
+        Some(Key(u128::from_ne_bytes(bytes)))
+    }
+
+    pub(super) fn parse(id: &str) -> Option<Self> {
+        let is_ours = id.len() == 32 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        // Signs and upper case, which the parser would take, are out by now.
+        if is_ours { u128::from_str_radix(id, 16).ok().map(Key) } else { None }
+    }
+}
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+/// A session as the transport has it. Small, since there may be very many.
+pub(super) struct Live {
+    pub(super) key: Key,
+    pub(super) session: Arc<Session>,
+    pub(super) streams: Streams,
+    /// When it was last used, in milliseconds since the table was made.
+    seen: AtomicU64,
+}
+
+/// See the module.
+pub(super) struct Sessions {
+    shards: Box<[Mutex<Shard>]>,
+    /// Those in the table, and those that are about to be.
+    count: AtomicUsize,
+    limit: usize,
+    idle: Duration,
+    epoch: Instant,
+}
+
+type Shard = HashMap<Key, Arc<Live>, BuildHasherDefault<AsItIs>>;
+
+const SHARDS: usize = 16;
+
+impl Sessions {
+    pub(super) fn new(limit: usize, idle: Duration, now: Instant) -> Arc<Self> {
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        Arc::new(Self { shards, count: AtomicUsize::new(0), limit, idle, epoch: now })
+    }
+
+    /// A place for a new session, before it is known whether there will be one. `None` when all are taken.
+    pub(super) fn reserve(self: &Arc<Self>) -> Option<Place> {
+        if self.count.fetch_add(1, Relaxed) >= self.limit {
+            self.count.fetch_sub(1, Relaxed);
+            return None;
+        }
+        Some(Place { of: Some(Arc::clone(self)) })
+    }
+
+    /// The session of this id, if it is this principal's; used just now.
+    pub(super) fn find(&self, id: &SessionId, principal: Option<&Principal>, now: Instant) -> Option<Arc<Live>> {
+        let key = Key::parse(id.as_str())?;
+        let live = Arc::clone(self.shard(key).get(&key)?);
+        if !live.session.belongs_to(principal) {
+            return None;
+        }
+        live.seen.store(self.millis(now), Relaxed);
+        Some(live)
+    }
+
+    /// Ends a session.
+    pub(super) fn end(&self, live: &Live) {
+        // Out of the table first: nothing finds it while it ends.
+        let removed = self.shard(live.key).remove(&live.key);
+        if removed.is_some() {
+            self.count.fetch_sub(1, Relaxed);
+            live.end();
+        }
+    }
+
+    /// Ends the sessions that nobody has used for the idle limit and nobody is using.
+    pub(super) fn sweep(&self, now: Instant) {
+        let now = self.millis(now);
+        let idle = u64::try_from(self.idle.as_millis()).unwrap_or(u64::MAX);
+        for shard in &self.shards {
+            let mut dead = Vec::new();
+            lock(shard).retain(|_, live| {
+                // Requests and streams under way hold the session; nobody can begin to while the shard is locked.
+                let is_used = Arc::strong_count(live) > 1;
+                if is_used {
+                    live.seen.store(now, Relaxed);
+                }
+                let lives = is_used || now.saturating_sub(live.seen.load(Relaxed)) < idle;
+                if !lives {
+                    dead.push(Arc::clone(live));
+                }
+                lives
+            });
+            self.count.fetch_sub(dead.len(), Relaxed);
+            dead.iter().for_each(|live| live.end());
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.count.load(Relaxed)
+    }
+
+    /// Lets go of the connections that only wait: they would hold up a stop for ever.
+    pub(super) fn end_standalone_streams(&self) {
+        for shard in &self.shards {
+            lock(shard).values().for_each(|live| live.streams.end_standalone());
+        }
+    }
+
+    fn shard(&self, key: Key) -> MutexGuard<'_, Shard> {
+        // The key is random: any of its bits are as good as a hash. The table itself uses the low ones.
+        lock(&self.shards[(key.0 >> 124) as usize % SHARDS])
+    }
+
+    fn millis(&self, now: Instant) -> u64 {
+        u64::try_from(now.saturating_duration_since(self.epoch).as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+impl Live {
+    fn end(&self) {
+        self.session.cancel_all();
+        self.streams.end();
+    }
+}
+
+/// A place in the table, given back when dropped unused.
+pub(super) struct Place {
+    of: Option<Arc<Sessions>>,
+}
+
+impl Place {
+    /// Puts a session there. `None` if the system gives no randomness for an id.
+    pub(super) fn take(mut self, session: Arc<Session>, streams: Streams, now: Instant) -> Option<Arc<Live>> {
+        let sessions = self.of.as_ref()?;
+        let key = Key::random()?;
+        let seen = AtomicU64::new(sessions.millis(now));
+        let live = Arc::new(Live { key, session, streams, seen });
+        sessions.shard(key).insert(key, Arc::clone(&live));
+        self.of = None;
+        Some(live)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(sessions) = &self.of {
+            sessions.count.fetch_sub(1, Relaxed);
+        }
+    }
+}
+
+fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+    // Nothing under the lock can panic half way.
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Hashes random keys by taking them as they are. Clients choose what is looked up, never what is in the table.
+#[derive(Default)]
+struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.0 ^= u64::from_ne_bytes(word);
+        }
+    }
+
+    fn write_u128(&mut self, key: u128) {
+        // The low half is what is wanted.
+        self.0 = key as u64;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}

@@ -1,0 +1,211 @@
+//! What all connections share, and the way of a request to its endpoint: host, origin, path, method, token.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::{Duration, Instant};
+
+use http::request::Parts;
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use mcpace_wire::http::Rejection;
+use mcpace_wire::jsonrpc::code;
+use tokio_rustls::TlsAcceptor;
+
+use super::admission::Admission;
+use super::answer::Answer;
+use super::auth::{Denied, Guard, WELL_KNOWN};
+use super::fields::Fields;
+use super::legacy::LegacyStreams;
+use super::log::LogBounds;
+use super::options::{Limits, Options, ResponseMode};
+use super::pulse::Pulse;
+use super::reply_body::ReplyBody;
+use super::request_body::Bounds;
+use super::sessions::Sessions;
+use super::streams::StreamBounds;
+use super::tls::Tls;
+use super::{ServeError, legacy};
+use crate::Server;
+use crate::exchange::Principal;
+
+/// See the module.
+pub(super) struct Site {
+    pub(super) server: Server,
+    pub(super) acceptor: Option<TlsAcceptor>,
+    pub(super) limits: Limits,
+    pub(super) response: ResponseMode,
+    pub(super) stateless: bool,
+    pub(super) server_timing: bool,
+    pub(super) resumable: bool,
+    pub(super) retry: Duration,
+    pub(super) keep_alive: Duration,
+    pub(super) sessions: Arc<Sessions>,
+    pub(super) stream_bounds: Arc<StreamBounds>,
+    pub(super) legacy: Option<Arc<LegacyStreams>>,
+    path: String,
+    metadata_path: String,
+    admission: Admission,
+    guard: Option<Guard>,
+}
+
+/// What a connection speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protocol {
+    Http1,
+    Http2,
+}
+
+/// One request, once its head is there.
+pub(super) struct Asked<'r> {
+    pub(super) head: &'r Parts,
+    pub(super) fields: &'r Fields<'r>,
+    pub(super) body: Incoming,
+    pub(super) pulse: &'r Pulse,
+    pub(super) protocol: Protocol,
+}
+
+enum Route {
+    Mcp,
+    Metadata,
+    LegacyEvents,
+    LegacyMessages,
+}
+
+impl Site {
+    pub(super) fn new(server: Server, options: Options, bound: SocketAddr) -> Result<Self, ServeError> {
+        if !options.path.starts_with('/') {
+            return Err(ServeError::Option { option: "path", value: options.path, reason: "it begins with a slash" });
+        }
+        if options.limits.head < MIN_HEAD {
+            let value = options.limits.head.to_string();
+            return Err(ServeError::Option { option: "limits.head", value, reason: "at least 8192 bytes" });
+        }
+        let limits = options.limits;
+        let stream_bounds = StreamBounds {
+            log: LogBounds { events: limits.stream_events, bytes: limits.stream_bytes },
+            standalone: limits.standalone_streams,
+            open: limits.session_streams,
+            replay_bytes_each: limits.session_replay_bytes,
+            replay_bytes_all: limits.replay_bytes,
+            replay_bytes: AtomicUsize::new(0),
+        };
+        let sessions = Sessions::new(limits.sessions, limits.session_idle, Instant::now());
+        Ok(Self {
+            server,
+            acceptor: options.tls.as_ref().map(Tls::acceptor),
+            response: options.response,
+            stateless: options.stateless,
+            server_timing: options.server_timing,
+            resumable: options.resumable,
+            retry: options.retry,
+            keep_alive: options.keep_alive,
+            legacy: options.legacy_sse.then(|| Arc::new(LegacyStreams::new(Arc::clone(&sessions)))),
+            sessions,
+            stream_bounds: Arc::new(stream_bounds),
+            metadata_path: format!("{WELL_KNOWN}{}", options.path.trim_end_matches('/')),
+            path: options.path,
+            admission: Admission::new(bound, &options.allowed_hosts, &options.allowed_origins),
+            guard: options.authorization.as_ref().map(Guard::new).transpose()?,
+            limits,
+        })
+    }
+
+    /// Answers a request.
+    pub(super) async fn respond(
+        &self,
+        request: Request<Incoming>,
+        pulse: &Pulse,
+        protocol: Protocol,
+    ) -> Response<ReplyBody> {
+        let _busy = pulse.begin();
+        let (head, body) = request.into_parts();
+        let answer = {
+            let fields = Fields::of(&head);
+            let asked = Asked { head: &head, fields: &fields, body, pulse, protocol };
+            self.answer(asked).await.unwrap_or_else(|refusal| refusal)
+        };
+        answer.into_response(head.headers)
+    }
+
+    /// Refusals are answers too; they come as errors so that `?` leads straight out.
+    async fn answer(&self, asked: Asked<'_>) -> Result<Answer, Answer> {
+        self.check_peer(asked.fields)?;
+        match self.route(asked.head.uri.path())? {
+            Route::Mcp => match asked.head.method {
+                Method::POST => self.post(asked).await,
+                Method::GET => self.get(asked.fields).await,
+                Method::DELETE => self.delete(asked.fields).await,
+                _ => Err(self.method_not_allowed()),
+            },
+            Route::Metadata => match (&asked.head.method, &self.guard) {
+                (&Method::GET, Some(guard)) => Ok(Answer::json(StatusCode::OK, guard.metadata.clone())),
+                _ => Err(Answer::from(Rejection::MethodNotAllowed).with_allow("GET")),
+            },
+            Route::LegacyEvents => match asked.head.method {
+                Method::GET => self.legacy_events(asked.fields).await,
+                _ => Err(Answer::from(Rejection::MethodNotAllowed).with_allow("GET")),
+            },
+            Route::LegacyMessages => match asked.head.method {
+                Method::POST => self.legacy_message(asked).await,
+                _ => Err(Answer::from(Rejection::MethodNotAllowed).with_allow("POST")),
+            },
+        }
+    }
+
+    /// Which host is meant, and which page asks.
+    fn check_peer(&self, fields: &Fields<'_>) -> Result<(), Answer> {
+        let Some(host) = fields.host else {
+            let reason = "Host is missing, or there twice";
+            return Err(Answer::refused(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, reason));
+        };
+        if !self.admission.admits_host(host) {
+            return Err(Answer::refused(StatusCode::FORBIDDEN, code::INVALID_REQUEST, "host not allowed"));
+        }
+        if !self.admission.admits_origin(fields.mcp.origin) {
+            return Err(Rejection::OriginForbidden.into());
+        }
+        Ok(())
+    }
+
+    fn route(&self, path: &str) -> Result<Route, Answer> {
+        if path == self.path {
+            return Ok(Route::Mcp);
+        }
+        match path {
+            legacy::EVENTS_PATH if self.legacy.is_some() => Ok(Route::LegacyEvents),
+            legacy::MESSAGES_PATH if self.legacy.is_some() => Ok(Route::LegacyMessages),
+            _ if self.guard.is_some() && (path == self.metadata_path || path == WELL_KNOWN) => Ok(Route::Metadata),
+            _ => Err(Answer::refused(StatusCode::NOT_FOUND, code::INVALID_REQUEST, "nothing is here")),
+        }
+    }
+
+    /// Who asks, where that matters.
+    pub(super) async fn principal(&self, fields: &Fields<'_>) -> Result<Option<Principal>, Answer> {
+        let Some(guard) = &self.guard else { return Ok(None) };
+        let refused = |status, reason| Answer::refused(status, code::INVALID_REQUEST, reason);
+        guard.admit(fields.authorization).await.map(Some).map_err(|denied| match denied {
+            Denied::Unauthorized(challenge) => {
+                refused(StatusCode::UNAUTHORIZED, "a valid bearer token is required").with_challenge(&challenge)
+            }
+            Denied::Forbidden(challenge) => {
+                refused(StatusCode::FORBIDDEN, "the token lacks a scope").with_challenge(&challenge)
+            }
+            Denied::Unavailable => {
+                Answer::overloaded(StatusCode::SERVICE_UNAVAILABLE, "tokens can't be checked at the moment")
+            }
+        })
+    }
+
+    pub(super) fn method_not_allowed(&self) -> Answer {
+        let methods = if self.stateless { "POST" } else { "POST, GET, DELETE" };
+        Answer::from(Rejection::MethodNotAllowed).with_allow(methods)
+    }
+
+    pub(super) fn body_bounds(&self) -> Bounds {
+        Bounds { bytes: self.limits.body, time: self.limits.body_time }
+    }
+}
+
+/// What hyper's buffer has at least.
+const MIN_HEAD: usize = 8192;

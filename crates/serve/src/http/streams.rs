@@ -1,0 +1,189 @@
+//! The streams of one session: the standalone ones, those being written, and those that have ended and can still be sent
+//! again.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
+
+use super::log::{Log, LogBounds, Reader, position_after};
+use super::sessions::Live;
+use crate::exchange::{Gone, Outlet};
+
+/// What streams may take, and how much all sessions together keep.
+pub(super) struct StreamBounds {
+    pub(super) log: LogBounds,
+    pub(super) standalone: usize,
+    pub(super) open: usize,
+    pub(super) replay_bytes_each: usize,
+    pub(super) replay_bytes_all: usize,
+    pub(super) replay_bytes: AtomicUsize,
+}
+
+/// See the module. Allocates nothing until there is a stream.
+pub(super) struct Streams {
+    bounds: Arc<StreamBounds>,
+    resumable: bool,
+    known: Mutex<Option<Box<Known>>>,
+}
+
+#[derive(Default)]
+struct Known {
+    last_number: u32,
+    standalone: Vec<Arc<Log>>,
+    open: Vec<Arc<Log>>,
+    ended: VecDeque<Kept>,
+    ended_bytes: usize,
+    over: CancellationToken,
+}
+
+/// An ended stream, and what it takes.
+struct Kept {
+    log: Arc<Log>,
+    bytes: usize,
+}
+
+/// As many streams as may be are there.
+pub(super) struct TooMany;
+
+impl Streams {
+    pub(super) fn new(bounds: Arc<StreamBounds>, resumable: bool) -> Self {
+        Self { bounds, resumable, known: Mutex::default() }
+    }
+
+    /// Whether streams can be taken up again.
+    pub(super) fn are_resumable(&self) -> bool {
+        self.resumable
+    }
+
+    /// A log for the replies to one POST, not in the list yet.
+    pub(super) fn new_log(&self) -> Arc<Log> {
+        let number = self.resumable.then(|| self.with(Known::next_number));
+        Log::new(number, self.bounds.log)
+    }
+
+    /// Puts a log into the list of those that are being written.
+    pub(super) fn begin(&self, log: &Arc<Log>) -> Result<(), TooMany> {
+        self.with(|known| {
+            if known.open.len() >= self.bounds.open {
+                return Err(TooMany);
+            }
+            known.open.push(Arc::clone(log));
+            Ok(())
+        })
+    }
+
+    /// The log is written to its end. It is kept for as long as there is room.
+    pub(super) fn finish(&self, log: &Arc<Log>) {
+        let bytes = log.bytes();
+        let all = &self.bounds.replay_bytes;
+        self.with(|known| {
+            known.open.retain(|open| !Arc::ptr_eq(open, log));
+            if known.over.is_cancelled() || bytes > self.bounds.replay_bytes_each {
+                return;
+            }
+            while known.ended_bytes + bytes > self.bounds.replay_bytes_each || known.ended.len() >= MAX_ENDED {
+                let Some(oldest) = known.ended.pop_front() else { break };
+                known.ended_bytes -= oldest.bytes;
+                all.fetch_sub(oldest.bytes, Relaxed);
+            }
+            if all.load(Relaxed) + bytes <= self.bounds.replay_bytes_all {
+                known.ended.push_back(Kept { log: Arc::clone(log), bytes });
+                known.ended_bytes += bytes;
+                all.fetch_add(bytes, Relaxed);
+            }
+        });
+    }
+
+    /// A new standalone stream. Those that nobody reads make room for it.
+    pub(super) fn open_standalone(&self) -> Result<Arc<Log>, TooMany> {
+        self.with(|known| {
+            known.standalone.retain(|log| log.has_reader());
+            if known.standalone.len() >= self.bounds.standalone {
+                return Err(TooMany);
+            }
+            let number = self.resumable.then(|| known.next_number());
+            let log = Log::new(number, self.bounds.log);
+            known.standalone.push(Arc::clone(&log));
+            Ok(log)
+        })
+    }
+
+    /// Takes up the stream of the event that the client saw last. `None` if there is no such stream (any more).
+    pub(super) fn resume(&self, event_id: &str) -> Option<Reader> {
+        let (number, position) = position_after(event_id)?;
+        let known = self.known();
+        let known = known.as_deref()?;
+        let ended = known.ended.iter().map(|kept| &kept.log);
+        let mut logs = known.standalone.iter().chain(&known.open).chain(ended);
+        logs.find(|log| log.number() == Some(number)).map(|log| log.reader(Some(position)))
+    }
+
+    /// Ends with the session.
+    pub(super) fn over(&self) -> CancellationToken {
+        self.with(|known| known.over.clone())
+    }
+
+    pub(super) fn end_standalone(&self) {
+        if let Some(known) = self.known().as_deref() {
+            known.standalone.iter().for_each(|log| log.end());
+        }
+    }
+
+    /// The session is over: readers are let go, handlers are cancelled, what was kept is forgotten.
+    pub(super) fn end(&self) {
+        let Some(known) = &mut *self.known() else { return };
+        known.over.cancel();
+        known.standalone.drain(..).chain(known.open.drain(..)).for_each(|log| log.end());
+        known.ended.clear();
+        self.bounds.replay_bytes.fetch_sub(std::mem::take(&mut known.ended_bytes), Relaxed);
+    }
+
+    /// A message that belongs to no request: on one standalone stream, never on two.
+    fn send_standalone(&self, message: Bytes) -> Result<(), Gone> {
+        let log = {
+            let known = self.known();
+            let standalone = known.as_deref().map(|known| known.standalone.as_slice()).unwrap_or_default();
+            // One that was lost may be taken up again, so what is said meanwhile is kept.
+            let read = standalone.iter().find(|log| log.has_reader());
+            read.or(standalone.first().filter(|log| log.number().is_some())).cloned()
+        };
+        log.ok_or(Gone)?.send(message)
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Known) -> T) -> T {
+        act(self.known().get_or_insert_default())
+    }
+
+    fn known(&self) -> MutexGuard<'_, Option<Box<Known>>> {
+        // Nothing under the lock can panic half way.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How many ended streams a session keeps, however small they are.
+const MAX_ENDED: usize = 64;
+
+impl Known {
+    fn next_number(&mut self) -> u32 {
+        self.last_number = self.last_number.wrapping_add(1);
+        self.last_number
+    }
+}
+
+impl Drop for Streams {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The standalone streams of a session as a way to the client. Does not keep the session.
+pub(super) struct Standalone(pub(super) Weak<Live>);
+
+impl Outlet for Standalone {
+    fn send(&self, message: Bytes) -> Result<(), Gone> {
+        self.0.upgrade().ok_or(Gone)?.streams.send_standalone(message)
+    }
+}

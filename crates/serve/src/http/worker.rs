@@ -1,0 +1,182 @@
+//! One thread with a runtime of its own, which accepts and serves. Workers share nothing but the site.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use tokio::runtime;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::connection;
+use super::pulse::{Observed, Order, Patience, Pulse};
+use super::site::Site;
+
+/// How long accepting rests after the system refused, for lack of descriptors say.
+const ACCEPT_REST: Duration = Duration::from_millis(20);
+
+/// Starts a worker. It ends when `stop` is cancelled and its connections are finished, or the limit for that is over.
+pub(super) fn start(
+    index: usize,
+    listener: TcpListener,
+    site: Arc<Site>,
+    open: Arc<AtomicUsize>,
+    stop: CancellationToken,
+) -> io::Result<JoinHandle<()>> {
+    listener.set_nonblocking(true)?;
+    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+    let worker = Worker { site, connections: Arc::new(Connections::new(open)), tracker: TaskTracker::new(), stop };
+    let is_first = index == 0;
+    thread::Builder::new().name(format!("mcpace-http-{index}")).spawn(move || runtime.block_on(worker.run(listener, is_first)))
+}
+
+struct Worker {
+    site: Arc<Site>,
+    connections: Arc<Connections>,
+    tracker: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Worker {
+    async fn run(self, listener: TcpListener, sweeps_sessions: bool) {
+        // Registered with this thread's reactor, so it has to be made here.
+        let listener = match tokio::net::TcpListener::from_std(listener) {
+            Ok(listener) => listener,
+            Err(error) => {
+                tracing::error!(%error, "a worker can't listen");
+                return;
+            }
+        };
+        tokio::spawn(watch(Arc::clone(&self.connections), self.patience()));
+        if sweeps_sessions {
+            tokio::spawn(sweep(Arc::clone(&self.site)));
+        }
+        let accept = self.accept(listener);
+        tokio::select! {
+            () = accept => {}
+            () = self.stop.cancelled() => {}
+        }
+        self.finish().await;
+    }
+
+    async fn accept(&self, listener: tokio::net::TcpListener) {
+        loop {
+            let stream = match listener.accept().await {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    tracing::warn!(%error, "can't accept");
+                    tokio::time::sleep(ACCEPT_REST).await;
+                    continue;
+                }
+            };
+            if let Some(registered) = self.connections.register(self.site.limits.connections) {
+                let pulse = Arc::clone(&registered.pulse);
+                let serving = connection::serve(stream, Arc::clone(&self.site), pulse);
+                self.tracker.spawn(async move {
+                    serving.await;
+                    drop(registered);
+                });
+            }
+        }
+    }
+
+    /// What is in flight gets its time; then the rest is cut by dropping the runtime.
+    async fn finish(self) {
+        self.connections.order_all(Order::Finish);
+        self.tracker.close();
+        let waited = tokio::time::timeout(self.site.limits.stop, self.tracker.wait()).await;
+        if waited.is_err() {
+            tracing::warn!(left = self.tracker.len(), "cut off what did not finish in time");
+        }
+    }
+
+    fn patience(&self) -> Patience {
+        let limits = &self.site.limits;
+        Patience::new(limits.head_time, limits.body_time, limits.connection_idle, limits.write_stall)
+    }
+}
+
+/// Looks at all connections of a worker, every now and then.
+async fn watch(connections: Arc<Connections>, patience: Patience) {
+    loop {
+        tokio::time::sleep(patience.interval).await;
+        connections.look(&patience);
+    }
+}
+
+/// Ends sessions that nobody uses.
+async fn sweep(site: Arc<Site>) {
+    let interval = (site.limits.session_idle / 8).clamp(Duration::from_millis(10), Duration::from_secs(30));
+    loop {
+        tokio::time::sleep(interval).await;
+        site.sessions.sweep(Instant::now());
+    }
+}
+
+/// The connections of one worker.
+struct Connections {
+    known: Mutex<Known>,
+    /// How many are open, in all workers.
+    open: Arc<AtomicUsize>,
+}
+
+#[derive(Default)]
+struct Known {
+    last: u64,
+    connections: HashMap<u64, (Arc<Pulse>, Observed)>,
+}
+
+impl Connections {
+    fn new(open: Arc<AtomicUsize>) -> Self {
+        Self { known: Mutex::default(), open }
+    }
+
+    /// `None` when there are `limit` already.
+    fn register(self: &Arc<Self>, limit: usize) -> Option<Registered> {
+        if self.open.fetch_add(1, Relaxed) >= limit {
+            self.open.fetch_sub(1, Relaxed);
+            return None;
+        }
+        let mut known = self.known();
+        known.last += 1;
+        let number = known.last;
+        let pulse = Arc::new(Pulse::default());
+        known.connections.insert(number, (Arc::clone(&pulse), Observed::default()));
+        Some(Registered { number, pulse, of: Arc::clone(self) })
+    }
+
+    fn look(&self, patience: &Patience) {
+        for (pulse, observed) in self.known().connections.values_mut() {
+            observed.look(pulse, patience);
+        }
+    }
+
+    fn order_all(&self, order: Order) {
+        for (pulse, _) in self.known().connections.values() {
+            pulse.give(order);
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        // Nothing under the lock can panic half way.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection's place in [`Connections`], given back when dropped.
+struct Registered {
+    number: u64,
+    pulse: Arc<Pulse>,
+    of: Arc<Connections>,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.of.known().connections.remove(&self.number);
+        self.of.open.fetch_sub(1, Relaxed);
+    }
+}
