@@ -7,7 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use mcpace_wire::Revision;
 use mcpace_wire::http::{Era, Rejection, RequestHeaders, check_meta};
-use mcpace_wire::jsonrpc::{Id, Message, ParseError, Payload};
+use mcpace_wire::jsonrpc::{Id, Message, Payload, is_deeper_than};
 use mcpace_wire::lines::LineError;
 use mcpace_wire::mcp::{CancelledParams, Method, ParamsOutline};
 use tokio::task::JoinSet;
@@ -27,13 +27,22 @@ pub(super) struct Connection {
     /// Begun by `initialize`.
     session: Option<Arc<Session>>,
     call_limit: usize,
+    nesting_limit: usize,
     timed: bool,
 }
 
 impl Connection {
     pub(super) fn new(server: Server, options: &Options, outbox: Outbox) -> Self {
-        let (call_limit, timed) = (options.call_limit.max(1), options.timed);
-        Self { server, outbox, calls: Arc::default(), tasks: JoinSet::new(), session: None, call_limit, timed }
+        Self {
+            server,
+            outbox,
+            calls: Arc::default(),
+            tasks: JoinSet::new(),
+            session: None,
+            call_limit: options.call_limit.max(1),
+            nesting_limit: options.nesting_limit,
+            timed: options.timed,
+        }
     }
 
     /// Waits until another message may be taken.
@@ -67,6 +76,9 @@ impl Connection {
         let received = Instant::now();
         match Payload::parse(body) {
             Err(error) => self.refuse(None, &Rejection::from(error), &self.line()),
+            Ok(_) if is_deeper_than(body, self.nesting_limit) => {
+                self.refuse(None, &Rejection::NotAllowed("the message nests too deep"), &self.line());
+            }
             Ok(Payload::Single(message)) => self.take_message(&message, body, received, &self.line()),
             Ok(Payload::Batch(messages)) => self.take_batch(&messages, body, received),
         }

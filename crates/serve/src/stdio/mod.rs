@@ -35,6 +35,8 @@ const CHUNK: usize = 64 * 1024;
 pub struct Options {
     /// The longest line taken, in bytes. A longer one is answered with an error and passed over.
     pub line_limit: usize,
+    /// Levels of nesting in a message. A deeper one is answered with an error.
+    pub nesting_limit: usize,
     /// Requests in flight at once. At the limit nothing is read until one is done.
     pub call_limit: usize,
     /// Bytes that may wait to be written. At the limit nothing is read, and handlers that speak are refused.
@@ -52,6 +54,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             line_limit: 4 * 1024 * 1024,
+            nesting_limit: 128,
             call_limit: 1024,
             queue_limit: 8 * 1024 * 1024,
             drain_limit: Duration::from_secs(5),
