@@ -8,10 +8,12 @@ use mcpace_wire::Revision;
 use mcpace_wire::http::AnnotationError;
 use mcpace_wire::mcp::{CacheScope, Extra, Icon, Implementation};
 
-use crate::catalogue::Tell;
+use crate::catalogue::{
+    CompletionEntry, Definitions, PromptEntry, ResourceEntry, Tell, TemplateEntry, ToolEntry,
+};
 use crate::limits::Limits;
 use crate::server::{Inner, Server};
-use crate::service::Tool;
+use crate::service::{Completion, Prompt, Resource, ResourceTemplate, Tool};
 
 /// Why there is no server. Always the registering program's mistake.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +68,12 @@ pub enum BuildError {
         /// What is wrong.
         reason: &'static str,
     },
+    /// A completion of an argument that no prompt or template registered has.
+    #[error("completion of {argument:?}: there is no such prompt, or no such template with this variable")]
+    Orphan {
+        /// Which.
+        argument: String,
+    },
     /// No revision is left to speak.
     #[error("a server speaks at least one revision")]
     NoRevision,
@@ -84,10 +92,35 @@ pub enum BuildError {
     Random,
 }
 
+/// What the author registered, not yet checked.
+#[derive(Default)]
+pub(crate) struct Registered {
+    pub(crate) tools: Vec<Tool>,
+    pub(crate) resources: Vec<Resource>,
+    pub(crate) templates: Vec<ResourceTemplate>,
+    pub(crate) prompts: Vec<Prompt>,
+    pub(crate) completions: Vec<Completion>,
+}
+
+impl Registered {
+    pub(crate) fn check(self) -> Result<Definitions, BuildError> {
+        fn all<T, U>(parts: Vec<T>, check: fn(T) -> Result<U, BuildError>) -> Result<Vec<Arc<U>>, BuildError> {
+            parts.into_iter().map(|part| check(part).map(Arc::new)).collect()
+        }
+        Ok(Definitions {
+            tools: all(self.tools, ToolEntry::check)?,
+            resources: all(self.resources, ResourceEntry::check)?,
+            templates: all(self.templates, TemplateEntry::check)?,
+            prompts: all(self.prompts, PromptEntry::check)?,
+            completions: all(self.completions, CompletionEntry::check)?,
+        })
+    }
+}
+
 /// What a server is made from. See [`Server::builder`].
 pub struct Builder {
     pub(crate) tell: Tell,
-    pub(crate) tools: Vec<Tool>,
+    pub(crate) registered: Registered,
     pub(crate) limits: Limits,
     pub(crate) state: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     pub(crate) tell_failures: bool,
@@ -106,7 +139,7 @@ impl Builder {
                 scope: CacheScope::Private,
                 extensions: Extra::new(),
             },
-            tools: Vec::new(),
+            registered: Registered::default(),
             limits: Limits::default(),
             state: HashMap::new(),
             tell_failures: false,
@@ -159,7 +192,35 @@ impl Builder {
     /// Registers a tool.
     #[must_use]
     pub fn tool(mut self, tool: Tool) -> Self {
-        self.tools.push(tool);
+        self.registered.tools.push(tool);
+        self
+    }
+
+    /// Registers a resource.
+    #[must_use]
+    pub fn resource(mut self, resource: Resource) -> Self {
+        self.registered.resources.push(resource);
+        self
+    }
+
+    /// Registers a family of resources.
+    #[must_use]
+    pub fn resource_template(mut self, template: ResourceTemplate) -> Self {
+        self.registered.templates.push(template);
+        self
+    }
+
+    /// Registers a prompt.
+    #[must_use]
+    pub fn prompt(mut self, prompt: Prompt) -> Self {
+        self.registered.prompts.push(prompt);
+        self
+    }
+
+    /// Registers proposals for an argument of a prompt or resource template that is registered too.
+    #[must_use]
+    pub fn completion(mut self, completion: Completion) -> Self {
+        self.registered.completions.push(completion);
         self
     }
 

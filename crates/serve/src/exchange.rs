@@ -62,6 +62,10 @@ pub trait Outlet: Send + Sync {
     /// # Errors
     /// The client is gone, too slow, or this way carries nothing (a stateless JSON reply).
     fn send(&self, message: Bytes) -> Result<(), Gone>;
+
+    /// Lets the client's connection go, not the call: the client takes the stream up again when it wants to know how the
+    /// call went on (2025-11-25, polling). Where streams can't be taken up again nothing happens.
+    fn release(&self) {}
 }
 
 /// Nobody is there to take a message.

@@ -11,13 +11,20 @@ mod builder;
 mod catalogue;
 mod dispatch;
 mod exchange;
+pub mod http;
 mod limits;
+mod listeners;
 mod server;
 mod service;
 pub mod session;
+pub mod stdio;
 
 pub use builder::{BuildError, Builder};
 pub use exchange::{Channel, Gone, Handled, Incoming, Outlet, Peer, Principal, Reply, ReplyStatus, Timing};
 pub use limits::Limits;
 pub use server::Server;
-pub use service::{Context, HandlerError, NoArguments, Structured, Tool, ToolError, ToolOutput, ToolWriter};
+pub use service::{
+    AskError, Completion, CompletionRequest, Context, Elicited, HandlerError, InputRequired, NoArguments, Prompt,
+    PromptOutput, Resource, ResourceOutput, ResourceRequest, ResourceTemplate, Structured, Tool, ToolError, ToolOutput,
+    ToolWriter,
+};

@@ -12,10 +12,11 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio_util::sync::CancellationToken;
 
 use crate::builder::{BuildError, Builder};
-use crate::catalogue::{Catalogue, Definitions, Tell, ToolEntry};
+use crate::catalogue::{Catalogue, Tell};
 use crate::dispatch;
 use crate::exchange::{Handled, Incoming, Outlet};
 use crate::limits::Limits;
+use crate::listeners::{Change, Listeners};
 use crate::session::Session;
 
 /// An MCP server without a transport: hand it messages, it hands back what became of them. Cheap to clone; all clones are
@@ -34,6 +35,7 @@ pub(crate) struct Inner {
     pub(crate) tell_failures: bool,
     pub(crate) key: hmac::Key,
     pub(crate) closing: CancellationToken,
+    pub(crate) listeners: Listeners,
     state: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     sessions: Mutex<Sessions>,
 }
@@ -113,6 +115,26 @@ impl Server {
         }
     }
 
+    /// Tells all clients that want to know that the list of tools has changed.
+    pub fn tools_changed(&self) {
+        self.inner.tell(Change::Tools);
+    }
+
+    /// As [`Server::tools_changed`], for prompts.
+    pub fn prompts_changed(&self) {
+        self.inner.tell(Change::Prompts);
+    }
+
+    /// As [`Server::tools_changed`], for resources and their templates.
+    pub fn resources_changed(&self) {
+        self.inner.tell(Change::Resources);
+    }
+
+    /// Tells all clients that watch `uri` that its contents have changed.
+    pub fn resource_updated(&self, uri: &str) {
+        self.inner.tell(Change::Resource(uri));
+    }
+
     /// Begins the end: subscriptions are closed with their result, tasks are cancelled. Calls under way go on: whoever
     /// holds their futures decides how long.
     pub fn close(&self) {
@@ -128,13 +150,11 @@ impl From<Inner> for Server {
 
 impl Inner {
     pub(crate) fn new(builder: Builder) -> Result<Self, BuildError> {
-        let Builder { tell, tools, limits, state, tell_failures, key } = builder;
+        let Builder { tell, registered, limits, state, tell_failures, key } = builder;
         if tell.revisions.is_empty() {
             return Err(BuildError::NoRevision);
         }
-        let definitions = Definitions {
-            tools: tools.into_iter().map(|tool| ToolEntry::check(tool).map(Arc::new)).collect::<Result<_, _>>()?,
-        };
+        let definitions = registered.check()?;
         let catalogue = Catalogue::build(definitions, &tell, 0)?;
         let info = serde_json::to_string(&tell.info).map_err(|error| BuildError::Unwritable {
             kind: "server",
@@ -149,6 +169,7 @@ impl Inner {
             tell_failures,
             key: hmac::Key::new(hmac::HMAC_SHA256, &key.map_or_else(random_key, Ok)?),
             closing: CancellationToken::new(),
+            listeners: Listeners::default(),
             state,
             sessions: Mutex::default(),
         })
@@ -156,6 +177,18 @@ impl Inner {
 
     pub(crate) fn state<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         Arc::clone(self.state.get(&TypeId::of::<T>())?).downcast().ok()
+    }
+
+    pub(crate) fn tell(&self, change: Change<'_>) {
+        self.listeners.tell(change);
+        let message = bytes::Bytes::from(change.message(None));
+        for session in self.attached() {
+            if let Change::Resource(uri) = change && !session.is_subscribed(uri) {
+                continue;
+            }
+            // Whoever is gone or too slow lists again when it is back.
+            let _ = session.send(message.clone());
+        }
     }
 
     /// The sessions that can be told of changes.

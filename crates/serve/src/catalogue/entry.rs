@@ -8,7 +8,10 @@ use mcpace_wire::mcp;
 
 use super::pages::Listed;
 use crate::builder::BuildError;
-use crate::service::{Tool, ToolHandler, arguments};
+use crate::service::{
+    Completed, Completion, CompletionHandler, Prompt, PromptHandler, ReadHandler, Resource, ResourceTemplate, Tool,
+    ToolHandler, UriTemplate, arguments,
+};
 
 /// A tool.
 pub(crate) struct ToolEntry {
@@ -73,5 +76,130 @@ impl Listed for ToolEntry {
             tool.icons = None;
         }
         tool
+    }
+}
+
+/// A resource.
+pub(crate) struct ResourceEntry {
+    pub(crate) listed: mcp::Resource,
+    pub(crate) handler: ReadHandler,
+}
+
+/// A family of resources.
+pub(crate) struct TemplateEntry {
+    pub(crate) listed: mcp::ResourceTemplate,
+    pub(crate) template: UriTemplate,
+    pub(crate) handler: ReadHandler,
+}
+
+/// A prompt.
+pub(crate) struct PromptEntry {
+    listed: mcp::Prompt,
+    pub(crate) handler: PromptHandler,
+}
+
+/// The completion of one argument.
+pub(crate) struct CompletionEntry {
+    pub(crate) of: Completed,
+    pub(crate) argument: String,
+    pub(crate) handler: CompletionHandler,
+}
+
+impl ResourceEntry {
+    pub(crate) fn check(resource: Resource) -> Result<Self, BuildError> {
+        let Resource { listed, handler } = resource;
+        let name = listed.uri.clone();
+        // RFC 3986 §3: a URI has a scheme.
+        if !name.contains(':') {
+            return Err(BuildError::Name { kind: "resource", name });
+        }
+        let handler = handler.ok_or(BuildError::NoHandler { kind: "resource", name })?;
+        Ok(Self { listed, handler })
+    }
+}
+
+impl TemplateEntry {
+    pub(crate) fn check(template: ResourceTemplate) -> Result<Self, BuildError> {
+        let ResourceTemplate { listed, handler } = template;
+        let template = UriTemplate::parse(&listed.uri_template)?;
+        let name = listed.uri_template.clone();
+        let handler = handler.ok_or(BuildError::NoHandler { kind: "resource template", name })?;
+        Ok(Self { listed, template, handler })
+    }
+}
+
+impl PromptEntry {
+    pub(crate) fn check(prompt: Prompt) -> Result<Self, BuildError> {
+        let Prompt { listed, handler } = prompt;
+        let name = listed.name.clone();
+        if name.is_empty() {
+            return Err(BuildError::Name { kind: "prompt", name });
+        }
+        let handler = handler.ok_or(BuildError::NoHandler { kind: "prompt", name })?;
+        Ok(Self { listed, handler })
+    }
+}
+
+impl CompletionEntry {
+    pub(crate) fn check(completion: Completion) -> Result<Self, BuildError> {
+        let Completion { of, argument, handler } = completion;
+        let handler = handler.ok_or_else(|| BuildError::NoHandler { kind: "completion", name: argument.clone() })?;
+        Ok(Self { of, argument, handler })
+    }
+}
+
+/// Leaves out of a description what a revision doesn't know.
+macro_rules! trimmed {
+    ($shape:expr, $revision:expr) => {{
+        let mut shape = $shape.clone();
+        if $revision < Revision::V2025_06_18 {
+            shape.title = None;
+        }
+        if $revision < Revision::V2025_11_25 {
+            shape.icons = None;
+        }
+        shape
+    }};
+}
+
+impl Listed for ResourceEntry {
+    type Shape = mcp::Resource;
+
+    fn name(&self) -> &str {
+        &self.listed.uri
+    }
+
+    fn shape(&self, revision: Revision) -> mcp::Resource {
+        trimmed!(self.listed, revision)
+    }
+}
+
+impl Listed for TemplateEntry {
+    type Shape = mcp::ResourceTemplate;
+
+    fn name(&self) -> &str {
+        &self.listed.uri_template
+    }
+
+    fn shape(&self, revision: Revision) -> mcp::ResourceTemplate {
+        trimmed!(self.listed, revision)
+    }
+}
+
+impl Listed for PromptEntry {
+    type Shape = mcp::Prompt;
+
+    fn name(&self) -> &str {
+        &self.listed.name
+    }
+
+    fn shape(&self, revision: Revision) -> mcp::Prompt {
+        let mut prompt = trimmed!(self.listed, revision);
+        if revision < Revision::V2025_06_18 {
+            for argument in prompt.arguments.iter_mut().flatten() {
+                argument.title = None;
+            }
+        }
+        prompt
     }
 }

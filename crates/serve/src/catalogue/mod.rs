@@ -6,14 +6,16 @@
 mod entry;
 mod pages;
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use mcpace_wire::Revision;
-use mcpace_wire::mcp::{CacheScope, Extra, Implementation, ListChanged, ServerCapabilities};
+use mcpace_wire::mcp::{CacheScope, Extra, Implementation, ListChanged, ResourcesCapability, ServerCapabilities};
 use rustc_hash::FxHashMap;
 
 use crate::builder::BuildError;
-pub(crate) use entry::ToolEntry;
+use crate::service::Completed;
+pub(crate) use entry::{CompletionEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 pub(crate) use pages::{Listed, Pages, UnknownCursor, cache_hints};
 
 /// What the server tells of itself.
@@ -32,6 +34,10 @@ pub(crate) struct Tell {
 #[derive(Clone, Default)]
 pub(crate) struct Definitions {
     pub(crate) tools: Vec<Arc<ToolEntry>>,
+    pub(crate) resources: Vec<Arc<ResourceEntry>>,
+    pub(crate) templates: Vec<Arc<TemplateEntry>>,
+    pub(crate) prompts: Vec<Arc<PromptEntry>>,
+    pub(crate) completions: Vec<Arc<CompletionEntry>>,
 }
 
 /// See the module.
@@ -40,7 +46,13 @@ pub(crate) struct Catalogue {
     /// Names come from our own author, so the hash needs no protection from the peer.
     pub(crate) tools: FxHashMap<Box<str>, Arc<ToolEntry>>,
     pub(crate) has_param_headers: bool,
+    pub(crate) resources: FxHashMap<Box<str>, Arc<ResourceEntry>>,
+    pub(crate) prompts: FxHashMap<Box<str>, Arc<PromptEntry>>,
+    completions: HashMap<(Completed, String), Arc<CompletionEntry>>,
     pub(crate) tool_pages: Pages,
+    pub(crate) resource_pages: Pages,
+    pub(crate) template_pages: Pages,
+    pub(crate) prompt_pages: Pages,
     capabilities: ByRevision<ServerCapabilities>,
 }
 
@@ -61,9 +73,19 @@ impl<T> ByRevision<T> {
 impl Catalogue {
     pub(crate) fn build(definitions: Definitions, tell: &Tell, generation: u64) -> Result<Self, BuildError> {
         let tools = index("tool", &definitions.tools)?;
+        let resources = index("resource", &definitions.resources)?;
+        let prompts = index("prompt", &definitions.prompts)?;
+        index("resource template", &definitions.templates)?;
+        let completions = completions(&definitions)?;
         Ok(Self {
             has_param_headers: definitions.tools.iter().any(|tool| !tool.headers.is_empty()),
             tool_pages: Pages::build("tools", &definitions.tools, tell, generation)?,
+            resource_pages: Pages::build("resources", &definitions.resources, tell, generation)?,
+            template_pages: Pages::build("resourceTemplates", &definitions.templates, tell, generation)?,
+            prompt_pages: Pages::build("prompts", &definitions.prompts, tell, generation)?,
+            resources,
+            prompts,
+            completions,
             capabilities: ByRevision::build(|revision| capabilities(&definitions, tell, revision)),
             tools,
             definitions,
@@ -73,6 +95,50 @@ impl Catalogue {
     pub(crate) fn capabilities(&self, revision: Revision) -> &ServerCapabilities {
         self.capabilities.of(revision)
     }
+
+    /// The first template that `uri` is of, with what its variables stand for.
+    pub(crate) fn template(&self, uri: &str) -> Option<(&Arc<TemplateEntry>, BTreeMap<String, String>)> {
+        self.definitions.templates.iter().find_map(|entry| Some((entry, entry.template.variables(uri)?)))
+    }
+
+    /// Whether there is anything to read under `uri`.
+    pub(crate) fn has_resource(&self, uri: &str) -> bool {
+        self.resources.contains_key(uri) || self.template(uri).is_some()
+    }
+
+    /// The completion of an argument; `Err` where there is nothing that could have one.
+    pub(crate) fn completion(&self, of: Completed, argument: String) -> Result<Option<&Arc<CompletionEntry>>, ()> {
+        let known = match &of {
+            Completed::Prompt(name) => self.prompts.contains_key(name.as_str()),
+            // A client may also name a resource of the family.
+            Completed::Template(uri) => {
+                self.definitions.templates.iter().any(|entry| entry.name() == uri) || self.has_resource(uri)
+            }
+        };
+        if known { Ok(self.completions.get(&(of, argument))) } else { Err(()) }
+    }
+}
+
+/// Every completion belongs to something.
+fn completions(definitions: &Definitions) -> Result<HashMap<(Completed, String), Arc<CompletionEntry>>, BuildError> {
+    let mut map = HashMap::new();
+    for entry in &definitions.completions {
+        let owned = match &entry.of {
+            Completed::Prompt(name) => definitions.prompts.iter().any(|prompt| prompt.name() == name),
+            Completed::Template(uri) => definitions
+                .templates
+                .iter()
+                .any(|template| template.name() == uri && template.template.has_variable(&entry.argument)),
+        };
+        let name = entry.argument.clone();
+        if !owned {
+            return Err(BuildError::Orphan { argument: name });
+        }
+        if map.insert((entry.of.clone(), name.clone()), Arc::clone(entry)).is_some() {
+            return Err(BuildError::Duplicate { kind: "completion", name });
+        }
+    }
+    Ok(map)
 }
 
 fn index<T: Listed>(kind: &'static str, entries: &[Arc<T>]) -> Result<FxHashMap<Box<str>, Arc<T>>, BuildError> {
@@ -89,6 +155,12 @@ fn capabilities(definitions: &Definitions, tell: &Tell, revision: Revision) -> S
     let changes = || ListChanged { list_changed: Some(true), extra: Extra::new() };
     ServerCapabilities {
         tools: (!definitions.tools.is_empty()).then(changes),
+        prompts: (!definitions.prompts.is_empty()).then(changes),
+        resources: (!definitions.resources.is_empty() || !definitions.templates.is_empty()).then(|| {
+            ResourcesCapability { subscribe: Some(true), list_changed: Some(true), extra: Extra::new() }
+        }),
+        // Told since 2025-03-26.
+        completions: (!definitions.completions.is_empty() && revision >= Revision::V2025_03_26).then(Extra::new),
         logging: Some(Extra::new()),
         extensions: (revision.is_modern() && !tell.extensions.is_empty()).then(|| tell.extensions.clone()),
         ..ServerCapabilities::default()

@@ -5,12 +5,16 @@
 
 mod call;
 mod clocks;
+mod failing;
+mod handlers;
 mod inbound;
 mod lifecycle;
 mod lists;
 mod outline;
 mod reply;
 mod running;
+mod sealing;
+mod watching;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -77,16 +81,41 @@ impl<'a> Call<'a> {
     }
 
     fn route(self) -> Result<Handled, Refusal> {
+        let catalogue = self.server.catalogue.load();
+        let told = catalogue.capabilities(self.revision);
+        // What the server has not declared, it doesn't have: the method is unknown here.
+        let declared = |yes: bool| if yes { Ok(()) } else { Err(Refusal::UnknownMethod) };
         match self.method {
-            Method::ToolsCall => self.call_tool(),
+            Method::ToolsCall => self.call_tool(&catalogue),
             Method::Initialize => self.initialize(),
             Method::Discover => self.discover(),
             Method::Ping => Ok(self.empty()),
             Method::ToolsList => {
-                let catalogue = self.server.catalogue.load();
+                declared(told.tools.is_some())?;
                 self.list(&catalogue.tool_pages)
             }
+            Method::ResourcesList => {
+                declared(told.resources.is_some())?;
+                self.list(&catalogue.resource_pages)
+            }
+            Method::ResourceTemplatesList => {
+                declared(told.resources.is_some())?;
+                self.list(&catalogue.template_pages)
+            }
+            Method::ResourcesRead => self.read_resource(),
+            Method::ResourcesSubscribe => self.subscribe(&catalogue),
+            Method::ResourcesUnsubscribe => self.unsubscribe(),
+            Method::PromptsList => {
+                declared(told.prompts.is_some())?;
+                self.list(&catalogue.prompt_pages)
+            }
+            Method::PromptsGet => self.get_prompt(),
+            Method::Complete => {
+                declared(told.completions.is_some())?;
+                self.complete()
+            }
             Method::SetLevel => self.set_level(),
+            Method::SubscriptionsListen => self.listen(),
             _ => Err(Refusal::UnknownMethod),
         }
     }

@@ -3,6 +3,7 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::task::Poll;
 
 use mcpace_wire::jsonrpc::{Id, code};
@@ -10,7 +11,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Call, Refusal};
 use crate::session::{Busy, Session};
-use crate::service::{Context, Request};
+use crate::service::{Context, Inputs, Request};
 
 /// Keeps a request cancellable for as long as it lives; when dropped, whatever holds its token learns of the end.
 pub(super) struct InFlight {
@@ -68,7 +69,7 @@ impl Drop for InFlight {
 
 impl Call<'_> {
     /// A context for this request's handler.
-    pub(super) fn context(&self, in_flight: &InFlight) -> Context {
+    pub(super) fn context(&self, in_flight: &InFlight, inputs: Inputs) -> Context {
         let peer = self.incoming.peer;
         Context::new(Request {
             server: Arc::clone(self.server),
@@ -84,6 +85,9 @@ impl Call<'_> {
             progress: std::sync::Mutex::new(f64::NEG_INFINITY),
             log_level: self.meta.log_level,
             timed: self.clocks.is_some(),
+            capabilities: self.meta.capabilities.map(|capabilities| self.keep(capabilities.get())),
+            inputs,
+            asked: AtomicU32::new(0),
         })
     }
 

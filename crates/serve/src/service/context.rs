@@ -1,6 +1,7 @@
 //! What a handler may use while it runs.
 
 use std::any::Any;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -10,6 +11,7 @@ use mcpace_wire::mcp::{Json, LogMessageParams, LoggingLevel, Method, ProgressPar
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+use super::Inputs;
 use crate::exchange::{Outlet, Principal};
 use crate::server::Inner;
 use crate::session::{Session, rank};
@@ -38,6 +40,12 @@ pub(crate) struct Request {
     /// From which level on the request wants log messages; `None`: none.
     pub(crate) log_level: Option<LoggingLevel>,
     pub(crate) timed: bool,
+    /// Since 2026-07-28: what the client says it can do, as JSON.
+    pub(crate) capabilities: Option<Bytes>,
+    /// Since 2026-07-28: what earlier rounds left.
+    pub(crate) inputs: Inputs,
+    /// How many questions the handler has asked in this round.
+    pub(crate) asked: AtomicU32,
 }
 
 impl Context {

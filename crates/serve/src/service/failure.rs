@@ -5,7 +5,9 @@ use std::error::Error;
 use std::fmt;
 
 use mcpace_wire::jsonrpc::code;
-use mcpace_wire::mcp::{CallToolResult, Json};
+use mcpace_wire::mcp::{CallToolResult, Extra, Json};
+
+use super::{AskError, InputRequired};
 
 /// Why a handler has no result.
 ///
@@ -47,6 +49,10 @@ pub(crate) enum Kind {
     },
     /// There is no such resource.
     NotFound,
+    /// The round ends with questions.
+    Input(InputRequired),
+    /// The client has not declared what this needs.
+    Undeclared(Extra),
 }
 
 impl HandlerError {
@@ -88,7 +94,14 @@ impl HandlerError {
     }
 
     pub(crate) fn into_kind(self) -> Kind {
-        *self.0
+        match *self.0 {
+            // A question that came by `?` is still one.
+            Kind::Internal(error) => match error.downcast::<AskError>() {
+                Ok(asked) => asked.into_kind(),
+                Err(error) => Kind::Internal(error),
+            },
+            kind => kind,
+        }
     }
 }
 
@@ -112,6 +125,8 @@ impl fmt::Debug for HandlerError {
             Kind::Internal(error) => f.debug_tuple("Internal").field(error).finish(),
             Kind::Protocol { code, message, .. } => f.debug_tuple("Protocol").field(code).field(message).finish(),
             Kind::NotFound => f.write_str("NotFound"),
+            Kind::Input(input) => f.debug_tuple("Input").field(input).finish(),
+            Kind::Undeclared(required) => f.debug_tuple("Undeclared").field(required).finish(),
         }
     }
 }

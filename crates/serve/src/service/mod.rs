@@ -4,18 +4,36 @@
 //! without anything in between that it didn't ask for. A plain one never sees a future, a [`Context`] or a clock.
 
 pub(crate) mod arguments;
+mod ask;
+mod completion;
 mod context;
 mod failure;
+mod handler;
+mod input;
 mod output;
 mod panic;
+mod prompt;
+mod resource;
+mod template;
 mod tool;
 
 pub use arguments::NoArguments;
+pub use ask::{AskError, Elicited};
+pub(crate) use completion::{Completed, CompletionHandler};
+pub use completion::{Completion, CompletionRequest};
 pub use context::Context;
 pub(crate) use context::Request;
 pub(crate) use failure::Kind;
 pub use failure::{HandlerError, ToolError};
+pub(crate) use handler::Handler;
+pub use input::InputRequired;
+pub(crate) use input::Inputs;
 pub use output::{Structured, ToolOutput, ToolWriter};
 pub(crate) use panic::{Panicked, caught, caught_future};
+pub(crate) use prompt::PromptHandler;
+pub use prompt::{Prompt, PromptOutput};
+pub(crate) use resource::ReadHandler;
+pub use resource::{Resource, ResourceOutput, ResourceRequest, ResourceTemplate};
+pub(crate) use template::UriTemplate;
 pub use tool::Tool;
 pub(crate) use tool::{AsyncCall, CallFailure, Plain, PlainCall, ToolHandler, Written};

@@ -1,0 +1,197 @@
+//! `resources/read`, `prompts/get` and `completion/complete`: anything whose handler gives a value, not bytes.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use mcpace_wire::Revision;
+use mcpace_wire::jsonrpc::{Id, code};
+use mcpace_wire::mcp::{
+    CompleteParams, Completion, CompletionRef, Extra, GetPromptResult, Json, ReadResourceResult,
+};
+
+use super::clocks::Clocks;
+use super::failing::{self, Failing};
+use super::lifecycle::write_members;
+use super::reply::{End, head};
+use super::running::InFlight;
+use super::{Call, Refusal, missing};
+use crate::exchange::{Handled, Reply};
+use crate::server::Inner;
+use crate::service::{
+    Completed, CompletionRequest, Context, Handler, HandlerError, Panicked, ResourceRequest, caught, caught_future,
+};
+
+impl Call<'_> {
+    pub(super) fn read_resource(&self) -> Result<Handled, Refusal> {
+        let uri = &*self.outline.uri.as_ref().ok_or_else(|| missing("uri"))?.0;
+        let catalogue = self.server.catalogue.load();
+        if let Some(entry) = catalogue.resources.get(uri) {
+            let request = ResourceRequest::new(uri.to_owned(), <_>::default(), entry.listed.mime_type.as_deref());
+            return self.run(&entry.handler, request, Some(uri));
+        }
+        let (entry, variables) = catalogue.template(uri).ok_or_else(|| failing::not_found(self.revision, uri))?;
+        let request = ResourceRequest::new(uri.to_owned(), variables, entry.listed.mime_type.as_deref());
+        self.run(&entry.handler, request, Some(uri))
+    }
+
+    pub(super) fn get_prompt(&self) -> Result<Handled, Refusal> {
+        let name = &*self.outline.name.as_ref().ok_or_else(|| missing("name"))?.0;
+        let catalogue = self.server.catalogue.load();
+        let Some(prompt) = catalogue.prompts.get(name) else {
+            let name: String = name.chars().take(128).collect();
+            return Err(Refusal::error(code::INVALID_PARAMS, format!("unknown prompt: {name}")));
+        };
+        self.run(&prompt.handler, self.outline.arguments.map(Json::from), None)
+    }
+
+    pub(super) fn complete(&self) -> Result<Handled, Refusal> {
+        let params: CompleteParams = self.params()?;
+        let of = match params.reference {
+            CompletionRef::Prompt { name, .. } => Completed::Prompt(name),
+            CompletionRef::Resource { uri, .. } => Completed::Template(uri),
+        };
+        let catalogue = self.server.catalogue.load();
+        let completion = catalogue
+            .completion(of, params.argument.name)
+            .map_err(|()| Refusal::error(code::INVALID_PARAMS, "ref: no such prompt or resource template"))?;
+        let settled = params.context.and_then(|context| context.arguments).unwrap_or_default();
+        match completion {
+            Some(entry) => self.run(&entry.handler, CompletionRequest { value: params.argument.value, settled }, None),
+            None => self.run(&Handler::plain(|()| Ok(Vec::<String>::new())), (), None),
+        }
+    }
+
+    fn run<I: Send + 'static, O: Answer>(
+        &self,
+        handler: &Handler<I, O>,
+        input: I,
+        uri: Option<&str>,
+    ) -> Result<Handled, Refusal> {
+        let mut finish = Finish {
+            server: Arc::clone(self.server),
+            revision: self.revision,
+            clocks: self.clocks,
+            uri: uri.map(str::to_owned),
+            context: None,
+        };
+        // Checked even where the handler doesn't care: a state that was tampered with is refused by all.
+        let inputs = self.inputs()?;
+        match handler {
+            Handler::Plain(handler) => {
+                let started = self.clocks.map(|_| Instant::now());
+                let outcome = caught(|| handler(input));
+                finish.served(started);
+                finish.reply(self.id(), outcome).map(Handled::Now)
+            }
+            Handler::Async(handler) => {
+                let in_flight = InFlight::begin(self)?;
+                let context = self.context(&in_flight, inputs);
+                finish.context = Some(context.clone());
+                let work = handler(input, context);
+                let (id, revision, timed) = (self.id().clone().into_owned(), self.revision, self.clocks.is_some());
+                Ok(Handled::Later(Box::pin(async move {
+                    let started = timed.then(Instant::now);
+                    let Some(outcome) = in_flight.run(caught_future(work)).await else {
+                        return Refusal::Cancelled.reply(&id, revision);
+                    };
+                    finish.served(started);
+                    finish.reply(&id, outcome).unwrap_or_else(|refusal| refusal.reply(&id, revision))
+                })))
+            }
+        }
+    }
+}
+
+/// From what a handler left behind to a reply.
+struct Finish {
+    server: Arc<Inner>,
+    revision: Revision,
+    clocks: Option<Clocks>,
+    uri: Option<String>,
+    context: Option<Context>,
+}
+
+impl Finish {
+    fn served(&mut self, started: Option<Instant>) {
+        if let (Some(clocks), Some(started)) = (&mut self.clocks, started) {
+            clocks.service = started.elapsed();
+        }
+    }
+
+    fn reply<O: Answer>(
+        self,
+        id: &Id<'_>,
+        outcome: Result<Result<O, HandlerError>, Panicked>,
+    ) -> Result<Reply, Refusal> {
+        let mut out = head(id);
+        let mut end = End::new(&self.server, self.revision, self.clocks.as_ref());
+        match outcome {
+            Err(Panicked) => {
+                tracing::error!("a handler panicked");
+                Err(Refusal::internal())
+            }
+            Ok(Ok(answer)) => {
+                let meta = answer.write(&self.server, self.revision, &mut out)?;
+                end.meta = meta.as_ref();
+                Ok(end.complete(out))
+            }
+            Ok(Err(error)) => match failing::sort(&self.server, self.revision, self.uri.as_deref(), error) {
+                Failing::Refuse(refusal) => Err(refusal),
+                Failing::Tell(result) => Err(failing::told(&result)),
+                Failing::Ask(input) => failing::ask(self.context.as_ref().map(Context::request), &input, end, out),
+            },
+        }
+    }
+}
+
+/// A handler's value as the members of a result.
+trait Answer: 'static {
+    /// Appends them; gives the metadata, which the end of the result takes.
+    fn write(self, server: &Inner, revision: Revision, out: &mut Vec<u8>) -> Result<Option<Extra>, Refusal>;
+}
+
+impl Answer for ReadResourceResult {
+    fn write(mut self, server: &Inner, revision: Revision, out: &mut Vec<u8>) -> Result<Option<Extra>, Refusal> {
+        if revision.is_modern() {
+            self.ttl_ms.get_or_insert(server.tell.ttl_ms);
+            self.cache_scope.get_or_insert(server.tell.scope);
+        } else {
+            (self.ttl_ms, self.cache_scope) = (None, None);
+        }
+        self.result_type = None;
+        let meta = self.meta.take();
+        write_members(&self, out)?;
+        Ok(meta)
+    }
+}
+
+impl Answer for GetPromptResult {
+    fn write(mut self, _: &Inner, _: Revision, out: &mut Vec<u8>) -> Result<Option<Extra>, Refusal> {
+        self.result_type = None;
+        let meta = self.meta.take();
+        write_members(&self, out)?;
+        Ok(meta)
+    }
+}
+
+/// Proposals: at most 100 of them are told (server/utilities/completion).
+const PROPOSALS: usize = 100;
+
+impl Answer for Vec<String> {
+    fn write(mut self, _: &Inner, _: Revision, out: &mut Vec<u8>) -> Result<Option<Extra>, Refusal> {
+        #[derive(serde::Serialize)]
+        struct Members {
+            completion: Completion,
+        }
+        let total = self.len();
+        self.truncate(PROPOSALS);
+        let completion = Completion {
+            values: self,
+            total: Some(total as u64),
+            has_more: Some(total > PROPOSALS),
+            extra: Extra::new(),
+        };
+        write_members(&Members { completion }, out)?;
+        Ok(None)
+    }
+}

@@ -1,0 +1,75 @@
+//! Being told of changes: `resources/subscribe` in legacy sessions, `subscriptions/listen` since 2026-07-28.
+
+use std::sync::Arc;
+
+use mcpace_wire::jsonrpc::code;
+use mcpace_wire::mcp::{ResourceUriParams, SubscriptionParams};
+
+use super::reply::{End, head};
+use super::running::InFlight;
+use super::{Call, Refusal, failing};
+use crate::catalogue::Catalogue;
+use crate::exchange::Handled;
+
+impl Call<'_> {
+    pub(super) fn subscribe(&self, catalogue: &Catalogue) -> Result<Handled, Refusal> {
+        if catalogue.capabilities(self.revision).resources.is_none() {
+            return Err(Refusal::UnknownMethod);
+        }
+        let params: ResourceUriParams = self.params()?;
+        if !catalogue.has_resource(&params.uri) {
+            return Err(failing::not_found(self.revision, &params.uri));
+        }
+        let Some(session) = &self.incoming.peer.session else {
+            return Err(Refusal::error(code::INVALID_REQUEST, "a subscription needs a session"));
+        };
+        if !session.subscribe(&params.uri, self.server.limits.watched_resources) {
+            return Err(Refusal::error(code::INTERNAL_ERROR, "the session watches too many resources"));
+        }
+        Ok(self.empty())
+    }
+
+    pub(super) fn unsubscribe(&self) -> Result<Handled, Refusal> {
+        let params: ResourceUriParams = self.params()?;
+        if let Some(session) = &self.incoming.peer.session {
+            session.unsubscribe(&params.uri);
+        }
+        Ok(self.empty())
+    }
+
+    /// Acknowledges, then tells of changes until the client goes away or the server closes.
+    pub(super) fn listen(&self) -> Result<Handled, Refusal> {
+        let params: SubscriptionParams = self.params()?;
+        let mut filter = params.notifications;
+        filter.task_ids = None;
+        filter.extra.clear();
+        let watched = filter.resource_subscriptions.as_ref().map_or(0, Vec::len);
+        if watched > self.server.limits.watched_resources {
+            return Err(Refusal::error(code::INVALID_PARAMS, "the subscription watches too many resources"));
+        }
+        let in_flight = InFlight::begin(self)?;
+        let outlet = self.incoming.channel.open();
+        let id = self.id().clone().into_owned();
+        let listener = self
+            .server
+            .listeners
+            .begin(id.clone(), filter, outlet, self.server.limits.subscriptions)
+            .ok_or_else(|| Refusal::error(code::INTERNAL_ERROR, "the server has too many subscriptions"))?;
+        let (server, revision, clocks) = (Arc::clone(self.server), self.revision, self.clocks);
+        Ok(Handled::Later(Box::pin(async move {
+            let over = async {
+                tokio::select! {
+                    () = server.closing.cancelled() => {}
+                    () = listener.gone() => {}
+                }
+            };
+            if in_flight.run(over).await.is_none() {
+                return Refusal::Cancelled.reply(&id, revision);
+            }
+            let meta = listener.meta();
+            let mut end = End::new(&server, revision, clocks.as_ref());
+            end.meta = Some(&meta);
+            end.complete(head(&id))
+        })))
+    }
+}

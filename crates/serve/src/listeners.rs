@@ -1,0 +1,153 @@
+//! Who listens for changes since 2026-07-28, and what of.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mcpace_wire::jsonrpc::{Id, write_notification};
+use mcpace_wire::mcp::{Extra, Method, SubscriptionFilter, SubscriptionParams, key};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::exchange::Outlet;
+
+/// All open subscriptions.
+#[derive(Default)]
+pub(crate) struct Listeners {
+    open: Arc<Mutex<Vec<Arc<Entry>>>>,
+}
+
+/// One of them; it ends when this is dropped.
+pub(crate) struct Listener {
+    entry: Arc<Entry>,
+    among: Arc<Mutex<Vec<Arc<Entry>>>>,
+}
+
+struct Entry {
+    /// `_meta` of each message: the listen request's id, its type kept.
+    meta: Extra,
+    tools: bool,
+    prompts: bool,
+    resources: bool,
+    watched: HashSet<String>,
+    outlet: Arc<dyn Outlet>,
+    gone: CancellationToken,
+}
+
+/// What changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change<'a> {
+    Tools,
+    Prompts,
+    Resources,
+    Resource(&'a str),
+}
+
+impl Change<'_> {
+    pub(crate) fn method(self) -> Method {
+        match self {
+            Change::Tools => Method::ToolsListChanged,
+            Change::Prompts => Method::PromptsListChanged,
+            Change::Resources => Method::ResourcesListChanged,
+            Change::Resource(_) => Method::ResourceUpdated,
+        }
+    }
+
+    /// The notification, with this metadata.
+    pub(crate) fn message(self, meta: Option<&Extra>) -> Vec<u8> {
+        let mut params = Extra::new();
+        if let Change::Resource(uri) = self {
+            params.insert("uri".to_owned(), uri.into());
+        }
+        if let Some(meta) = meta {
+            params.insert("_meta".to_owned(), Value::Object(meta.clone()));
+        }
+        let mut out = Vec::with_capacity(128);
+        // A tree of JSON can always be written.
+        let written = write_notification(&mut out, self.method().as_str(), Some(&params).filter(|it| !it.is_empty()));
+        debug_assert!(written.is_ok());
+        out
+    }
+}
+
+impl Listeners {
+    /// Opens one: the acknowledgement is on its way when this returns. `None` when there are `limit` already.
+    pub(crate) fn begin(
+        &self,
+        id: Id<'static>,
+        filter: SubscriptionFilter,
+        outlet: Arc<dyn Outlet>,
+        limit: usize,
+    ) -> Option<Listener> {
+        let id = serde_json::to_value(&id).unwrap_or_default();
+        let meta = Extra::from_iter([(key::SUBSCRIPTION_ID.to_owned(), id)]);
+        let entry = Arc::new(Entry {
+            meta: meta.clone(),
+            tools: filter.tools_list_changed == Some(true),
+            prompts: filter.prompts_list_changed == Some(true),
+            resources: filter.resources_list_changed == Some(true),
+            watched: filter.resource_subscriptions.iter().flatten().cloned().collect(),
+            outlet,
+            gone: CancellationToken::new(),
+        });
+        let mut open = lock(&self.open);
+        if open.len() >= limit {
+            return None;
+        }
+        // Under the lock, so that no change can come before it.
+        let params = SubscriptionParams { notifications: filter, meta: Some(meta), extra: Extra::new() };
+        let mut message = Vec::with_capacity(192);
+        let written = write_notification(&mut message, Method::SubscriptionsAcknowledged.as_str(), Some(&params));
+        debug_assert!(written.is_ok());
+        entry.send(message);
+        open.push(Arc::clone(&entry));
+        Some(Listener { entry, among: Arc::clone(&self.open) })
+    }
+
+    /// Tells everybody who wants to know.
+    pub(crate) fn tell(&self, change: Change<'_>) {
+        let listening: Vec<_> = lock(&self.open).iter().filter(|entry| entry.wants(change)).cloned().collect();
+        for entry in listening {
+            entry.send(change.message(Some(&entry.meta)));
+        }
+    }
+}
+
+impl Listener {
+    /// When its client can't be reached any more.
+    pub(crate) async fn gone(&self) {
+        self.entry.gone.cancelled().await;
+    }
+
+    /// `_meta` of its result.
+    pub(crate) fn meta(&self) -> Extra {
+        self.entry.meta.clone()
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        lock(&self.among).retain(|entry| !Arc::ptr_eq(entry, &self.entry));
+    }
+}
+
+impl Entry {
+    fn wants(&self, change: Change<'_>) -> bool {
+        match change {
+            Change::Tools => self.tools,
+            Change::Prompts => self.prompts,
+            Change::Resources => self.resources,
+            Change::Resource(uri) => self.watched.contains(uri),
+        }
+    }
+
+    fn send(&self, message: Vec<u8>) {
+        if self.outlet.send(message.into()).is_err() {
+            self.gone.cancel();
+        }
+    }
+}
+
+fn lock(open: &Mutex<Vec<Arc<Entry>>>) -> MutexGuard<'_, Vec<Arc<Entry>>> {
+    // Nothing under the lock can leave the list half changed.
+    open.lock().unwrap_or_else(PoisonError::into_inner)
+}
