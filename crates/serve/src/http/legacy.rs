@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use mcpace_wire::Revision;
 use mcpace_wire::http::Rejection;
-use mcpace_wire::jsonrpc::{Message, Payload};
+use mcpace_wire::jsonrpc::Message;
 use mcpace_wire::sse::Event;
 use tokio_util::sync::CancellationToken;
 
@@ -125,7 +125,7 @@ impl Site {
             return Err(Rejection::UnsupportedMediaType.into());
         }
         let body = request_body::read(body, fields.content_length, self.body_bounds(), pulse, protocol).await?;
-        let payload = Payload::parse_with_limit(&body, self.limits.batch).map_err(Rejection::from)?;
+        let payload = self.parse(&body)?;
         if open.log.bytes() >= self.limits.stream_bytes {
             return Err(Answer::overloaded(StatusCode::TOO_MANY_REQUESTS, "the stream is not being read"));
         }

@@ -85,7 +85,9 @@ pub struct Limits {
     pub body: usize,
     /// A request's line and headers; 431 past it. At least 8 KiB.
     pub head: usize,
-    /// Messages in a batch.
+    /// Levels of nesting in a body; 400 past it.
+    pub nesting: usize,
+    /// Messages in a batch; 400 past it.
     pub batch: usize,
     /// Connections at a time, over all workers. More are closed as they come.
     pub connections: usize,
@@ -124,6 +126,7 @@ impl Default for Limits {
         Self {
             body: 4 << 20,
             head: 32 << 10,
+            nesting: 128,
             batch: mcpace_wire::jsonrpc::DEFAULT_BATCH_LIMIT,
             connections: 65_536,
             http2_streams: 100,

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use mcpace_wire::Revision;
 use mcpace_wire::http::{Era, Rejection, check_legacy, check_modern, check_params};
-use mcpace_wire::jsonrpc::{Message, Payload};
+use mcpace_wire::jsonrpc::{Message, Payload, is_deeper_than};
 use mcpace_wire::mcp::ParamsOutline;
 
 use super::answer::Answer;
@@ -59,7 +59,7 @@ impl Site {
         body: &Bytes,
     ) -> Result<Step, Answer> {
         let received = Instant::now();
-        let payload = Payload::parse_with_limit(body, self.limits.batch).map_err(Rejection::from)?;
+        let payload = self.parse(body)?;
         let admitted = match &payload {
             Payload::Single(message) => self.admit(fields, message, body, principal.as_ref(), received),
             Payload::Batch(messages) => self.admit_batch(fields, messages, principal.as_ref(), received),
@@ -88,6 +88,13 @@ impl Site {
             Work::Done(reply) => Ok(Step::Done(self.finish(exchange(admitted), reply))),
             Work::Open(calls) => Ok(Step::Wait(Box::new(exchange(admitted)), calls)),
         }
+    }
+
+    pub(super) fn parse<'b>(&self, body: &'b Bytes) -> Result<Payload<'b>, Rejection> {
+        if is_deeper_than(body, self.limits.nesting) {
+            return Err(Rejection::NotAllowed("the message nests too deep"));
+        }
+        Ok(Payload::parse_with_limit(body, self.limits.batch)?)
     }
 
     fn admit(
