@@ -43,13 +43,10 @@ impl Calls {
         }
     }
 
-    /// Ends a request: no more is said for it. One of a session is only silenced: dispatch ends it, and lets its handler
-    /// clean up.
-    pub(super) fn cancel(&self, id: &Id<'static>, drop_it: bool) {
-        match self.lock().get(id) {
-            Some(call) if drop_it => call.cancel(),
-            Some(Call { outlet: Some(outlet), .. }) => outlet.close(),
-            _ => {}
+    /// Ends a request: no more is said for it.
+    pub(super) fn cancel(&self, id: &Id<'static>) {
+        if let Some(call) = self.lock().get(id) {
+            call.cancel();
         }
     }
 

@@ -122,10 +122,12 @@ impl Connection {
                 return;
             }
         };
+        // The requests of a session are cancelled by dispatch, which lets their handlers clean up.
         if let Message::Notification(notification) = message
             && Method::parse(&notification.method) == Some(Method::Cancelled)
+            && peer.session.is_none()
         {
-            self.cancel(message, &peer);
+            self.cancel(message);
         }
         if let Message::Request(request) = message
             && self.calls.lock().contains_key(&request.id)
@@ -227,10 +229,10 @@ impl Connection {
         }
     }
 
-    fn cancel(&self, message: &Message<'_>, peer: &Peer) {
+    fn cancel(&self, message: &Message<'_>) {
         let Some(params) = message.params() else { return };
         if let Ok(CancelledParams { request_id: Some(id), .. }) = serde_json::from_str(params.get()) {
-            self.calls.cancel(&id, peer.session.is_none());
+            self.calls.cancel(&id);
         }
     }
 
