@@ -8,6 +8,7 @@
 //! Over HTTP its first line on stdout is `listening on URL`. It serves until it is killed or, over stdio, its input ends.
 
 mod ask;
+mod changes;
 mod content;
 mod inputs;
 mod prompts;
@@ -76,8 +77,16 @@ fn server() -> Result<Server, BuildError> {
     let builder = Server::builder("everything", env!("CARGO_PKG_VERSION"))
         .title("Everything")
         .instructions("Has each feature of the protocol once, for tests of clients and of the protocol itself.");
-    [content::register, talk::register, ask::register, inputs::register, resources::register, prompts::register]
-        .into_iter()
-        .fold(builder, |builder, register| register(builder))
-        .build()
+    [
+        content::register,
+        talk::register,
+        ask::register,
+        inputs::register,
+        changes::register,
+        resources::register,
+        prompts::register,
+    ]
+    .into_iter()
+    .fold(builder, |builder, register| register(builder))
+    .build()
 }

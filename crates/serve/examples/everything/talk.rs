@@ -34,6 +34,15 @@ pub(crate) fn register(builder: Builder) -> Builder {
                 }),
         )
         .tool(
+            Tool::new("test_reconnection")
+                .description("Tests a stream that the server lets go and the client takes up again (SEP-1699)")
+                .handler_async(|_: NoArguments, context: Context| async move {
+                    context.release();
+                    tokio::time::sleep(PAUSE).await;
+                    Ok("Reconnection test completed successfully.")
+                }),
+        )
+        .tool(
             Tool::new("test_streaming_elicitation")
                 .description("Tests that nothing but notifications and the reply is on a reply's stream")
                 .handler_async(|_: NoArguments, context: Context| async move {

@@ -38,8 +38,10 @@ struct State {
     first: u64,
     /// The position that the reader gets next.
     read: u64,
-    /// A handler has said something; replies and priming don't count.
+    /// A handler has said something, or let the connection go; replies and priming don't count.
     spoken: bool,
+    /// Let go before anybody read: the first reader gets what is there, and comes back for the rest.
+    released: bool,
     ended: bool,
     /// Not resumable, and its reader went away.
     abandoned: bool,
@@ -115,14 +117,21 @@ impl Log {
         state.wake();
     }
 
-    /// Ends the connection that reads, not the stream: the client comes back with the last id it got.
+    /// Ends the connection that reads, not the stream: the client comes back with the last id it got. Without an id to
+    /// come back with it would be lost, so nothing happens then.
     pub(super) fn release_reader(&self) {
         let mut state = self.state();
-        if self.number.is_some() {
+        if self.number.is_none() || state.next() == 0 {
+            return;
+        }
+        if state.has_reader {
             state.reader = state.reader.wrapping_add(1);
             state.has_reader = false;
-            state.wake();
+        } else if state.reader == 0 {
+            state.released = true;
+            state.spoken = true;
         }
+        state.wake();
     }
 
     pub(super) fn has_reader(&self) -> bool {
@@ -163,6 +172,7 @@ impl Log {
         if let Some(from) = from {
             // Events that are no longer held can't be sent again; those after them can.
             state.read = from.clamp(state.first, state.next());
+            state.released = false;
         }
         state.wake();
         Reader { log: Arc::clone(self), number: state.reader }
@@ -278,7 +288,7 @@ impl Reader {
         if let Some(events) = self.log.unread(&mut state) {
             return Poll::Ready(Some(events));
         }
-        if state.ended {
+        if state.ended || state.released {
             return Poll::Ready(None);
         }
         state.waker = Some(cx.waker().clone());
@@ -288,7 +298,7 @@ impl Reader {
     /// Whether [`Reader::poll`] will give nothing more.
     pub(super) fn is_at_end(&self) -> bool {
         let state = self.log.state();
-        state.reader != self.number || (state.ended && state.read == state.next())
+        state.reader != self.number || ((state.ended || state.released) && state.read == state.next())
     }
 }
 
@@ -393,8 +403,32 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_released_before_it_is_read_gives_what_there_is_and_goes_on_later() {
+        let log = Log::new(Some(1), BOUNDS);
+        log.prime(Duration::from_secs(1));
+        log.release_reader();
+        assert!(log.has_spoken(), "a stream has to begin for the client to learn the id");
+        let mut reader = log.reader(None);
+        assert!(read(&mut reader).is_some());
+        assert!(reader.is_at_end());
+        send(&log, "m").unwrap();
+        let mut again = log.reader(Some(1));
+        assert!(read(&mut again).is_some());
+        assert!(!again.is_at_end());
+    }
+
+    #[test]
+    fn a_client_without_an_id_to_come_back_with_is_not_let_go() {
+        let log = Log::new(Some(1), BOUNDS);
+        let reader = log.reader(None);
+        log.release_reader();
+        assert!(!reader.is_at_end());
+    }
+
+    #[test]
     fn a_released_reader_ends_and_the_stream_goes_on() {
         let log = Log::new(Some(1), BOUNDS);
+        log.prime(Duration::from_secs(1));
         let reader = log.reader(None);
         log.release_reader();
         assert!(reader.is_at_end());

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Inputs;
 use crate::exchange::{Outlet, Principal};
-use crate::server::Inner;
+use crate::server::{Inner, Server};
 use crate::session::{Session, rank};
 
 /// A handler's view of its request and of the client. Cheap to clone; made only for handlers that take one.
@@ -94,6 +94,19 @@ impl Context {
     #[must_use]
     pub fn state<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         self.inner.server.state()
+    }
+
+    /// The server that this request came to, for [`Server::tools_changed`] and its like.
+    #[must_use]
+    pub fn server(&self) -> Server {
+        Server { inner: Arc::clone(&self.inner.server) }
+    }
+
+    /// Lets the client's connection go, not the call: the client comes back for the rest when it likes (2025-11-25,
+    /// basic/transports, "Sending Messages to the Server"). For handlers that take minutes. Nothing happens where streams
+    /// can't be taken up again.
+    pub fn release(&self) {
+        self.inner.outlet.release();
     }
 
     /// Tells how far the work is, if the client asked to know. Progress strictly rises: what doesn't is not sent. Nothing
