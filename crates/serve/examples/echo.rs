@@ -54,7 +54,5 @@ fn server(tools: usize) -> Result<Server, BuildError> {
 }
 
 fn echo(name: String) -> Tool {
-    Tool::new(name)
-        .description("Says the text again")
-        .handler(|given: EchoArguments| Ok::<_, ToolError>(given.text))
+    Tool::new(name).description("Says the text again").handler(|given: EchoArguments| Ok::<_, ToolError>(given.text))
 }

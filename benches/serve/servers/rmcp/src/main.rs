@@ -21,7 +21,8 @@ async fn main() -> std::io::Result<()> {
         return Err(std::io::Error::other("usage: rmcp-echo PORT json|sse default|nodelay"));
     };
     let echo = Echo { tool_router: Echo::tool_router() };
-    let config = StreamableHttpServerConfig::default().with_legacy_session_mode(false).with_json_response(mode == "json");
+    let config =
+        StreamableHttpServerConfig::default().with_legacy_session_mode(false).with_json_response(mode == "json");
     let service =
         StreamableHttpService::new(move || Ok(echo.clone()), Arc::new(LocalSessionManager::default()), config);
     let app = Router::new().nest_service("/mcp", service);

@@ -1,0 +1,83 @@
+"""A server's process tree: started in a session of its own, watched through /proc, and ended whatever happens."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+START_LIMIT_S = 60
+STOP_LIMIT_S = 3
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+class Process:
+    """A server that listens on a port of its own. Ends with the `with` block, children included."""
+
+    def __init__(self, command: tuple[str, ...]) -> None:
+        self.port = free_port()
+        address = f"127.0.0.1:{self.port}"
+        self.program = command[0]
+        arguments = [part.format(port=self.port, address=address) for part in command]
+        environment = os.environ | {"NODE_ENV": "production"}
+        self.child = subprocess.Popen(
+            arguments, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
+        )
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.signal(signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            self.child.wait(STOP_LIMIT_S)
+        # Also when the leader is gone: a child of it may not be.
+        self.signal(signal.SIGKILL)
+        self.child.wait()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal to the whole group."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.child.pid, number)
+
+    def wait_until_it_listens(self) -> None:
+        """Returns when a connection is taken."""
+        limit = time.monotonic() + START_LIMIT_S
+        while time.monotonic() < limit:
+            if self.child.poll() is not None:
+                raise RuntimeError(f"{self.program} ended with {self.child.returncode} before it listened")
+            with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
+                return
+            time.sleep(0.05)
+        raise RuntimeError(f"{self.program} did not listen within {START_LIMIT_S} s")
+
+    def cpu_s(self) -> float:
+        """CPU time of the tree so far, user and system."""
+        # Fields 14 and 15 of stat(5); counted here from the state, which is field 3.
+        return sum(int(fields[11]) + int(fields[12]) for fields in self.stats()) / TICKS_PER_SECOND
+
+    def rss_bytes(self) -> int:
+        """Resident memory of the tree."""
+        return sum(int(fields[21]) for fields in self.stats()) * os.sysconf("SC_PAGE_SIZE")
+
+    def stats(self) -> list[list[str]]:
+        """What /proc says of each process of the session, from the state on."""
+        found = []
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(OSError):
+                # A process' name may have spaces and brackets; what follows the last one is regular.
+                fields = stat.read_text().rpartition(")")[2].split()
+                if int(fields[3]) == self.child.pid:
+                    found.append(fields)
+        return found
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

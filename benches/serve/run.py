@@ -1,0 +1,176 @@
+"""Compares the runtime with its floor and with other SDKs: wrk, one thread, 50 kept-alive connections, echo tool.
+
+Every server runs for the whole time and is measured in turn, round after round, so that the machine's drift hits all
+alike; figures are medians over rounds, ratios are taken within rounds. A run of everything also writes `latest.json`
+and the table of README.md beside this file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import call
+import load
+import sessions
+import table
+from process import Process
+from subjects import HERE, Missing, Subject, build_mcpace, subjects, versions
+
+CONNECTIONS = 50
+SESSIONS = 50_000
+SESSIONS_LABEL = "sessions"
+TABLE = re.compile(r"(<!-- table -->\n).*(<!-- end of table -->)", re.DOTALL)
+
+
+def main() -> int:
+    options = parse()
+    chosen = choose(options.only)
+    with_sessions = not options.only or SESSIONS_LABEL in options.only
+    if options.list:
+        print("\n".join([subject.label for subject in chosen] + [SESSIONS_LABEL] * with_sessions))
+        return 0
+    # Ended by a signal, the `with` blocks below still end what was started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        document = measure(chosen, with_sessions, options)
+    except Missing as missing:
+        print(missing, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    text = table.markdown(
+        document["rows"] + document["more_rows"], document["checks"], document["versions"], note(document)
+    )
+    print(text)
+    if not options.only:
+        write(document, text)
+    return 0
+
+
+def parse() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    only = "measure these and the floor; `sessions` is the memory of idle sessions; writes no files"
+    parser.add_argument("--only", type=lambda names: names.split(","), default=[], metavar="NAME[/MODE],…", help=only)
+    parser.add_argument("--rounds", type=int, default=3, help="rounds over all servers (default: 3)")
+    parser.add_argument("--seconds", type=int, default=3, help="length of each measurement (default: 3)")
+    parser.add_argument("--list", action="store_true", help="say what would be measured, and end")
+    return parser.parse_args()
+
+
+def choose(only: list[str]) -> list[Subject]:
+    """The servers that `--only` names by name, name and mode, or whole label; the floor always, for the ratios."""
+    every = subjects()
+    known = {SESSIONS_LABEL, *(part for s in every for part in (s.name, f"{s.name}/{s.mode}", s.label))}
+    if unknown := set(only) - known:
+        sys.exit(f"no such server: {', '.join(sorted(unknown))}; --list shows them")
+    if not only or only == [SESSIONS_LABEL]:
+        return every if not only else []
+    wanted = {"floor", *only}
+    return [
+        s for s in every if s.name in wanted or s.label in wanted or (s.tools == 1 and f"{s.name}/{s.mode}" in wanted)
+    ]
+
+
+def measure(chosen: list[Subject], with_sessions: bool, options: argparse.Namespace) -> dict[str, Any]:
+    """Builds, starts, checks and measures."""
+    if chosen and shutil.which("wrk") is None:
+        raise Missing("wrk is missing: apt install wrk")
+    for build in dict.fromkeys([*(subject.built_by for subject in chosen), *[build_mcpace] * with_sessions]):
+        say(f"building: {build.__name__.removeprefix('build_')}")
+        build()
+    load_before = os.getloadavg()[0]
+    with ExitStack() as started:
+        folder = Path(started.enter_context(tempfile.TemporaryDirectory()))
+        running = [(subject, started.enter_context(Process(subject.command))) for subject in chosen]
+        for subject, server in running:
+            server.wait_until_it_listens()
+            for revision in subject.revisions:
+                try:
+                    call.check(server.port, revision, subject.mode)
+                except (RuntimeError, OSError, ValueError) as error:
+                    raise RuntimeError(f"{subject.label}, {revision}: {error}") from error
+        rows = measure_rounds(running, options, folder)
+    table.add_ratios(rows)
+    memory = None
+    if with_sessions:
+        say(f"{SESSIONS} idle sessions")
+        memory = sessions.measure(SESSIONS)
+    return {
+        "rows": [row for row in rows if row["tools"] == 1],
+        "more_rows": [row for row in rows if row["tools"] != 1],
+        "checks": table.checks(rows, memory),
+        "idle_sessions": memory,
+        "versions": versions(),
+        "conditions": {
+            "connections": CONNECTIONS,
+            "rounds": options.rounds,
+            "seconds": options.seconds,
+            "cores": os.cpu_count(),
+            "architecture": platform.machine(),
+            "load_average_before": load_before,
+            "load_average_after": os.getloadavg()[0],
+            "measured_at": time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime()),
+        },
+    }
+
+
+def measure_rounds(
+    running: list[tuple[Subject, Process]], options: argparse.Namespace, folder: Path
+) -> list[table.Row]:
+    """One row for each server and revision."""
+    cases = [(subject, revision, server) for subject, server in running for revision in subject.revisions]
+    for subject, revision, server in cases:
+        say(f"warming up: {subject.label}, {revision}")
+        load.measure(server.port, revision, 1, CONNECTIONS, folder)
+    rounds: list[list[tuple[load.Figures, float, int]]] = [[] for _ in cases]
+    for number in range(1, options.rounds + 1):
+        for case, (subject, revision, server) in zip(rounds, cases, strict=True):
+            before = server.cpu_s()
+            figures = load.measure(server.port, revision, options.seconds, CONNECTIONS, folder)
+            case.append((figures, server.cpu_s() - before, server.rss_bytes()))
+            say(f"round {number}: {subject.label}, {revision}: {figures.rps:,.0f} requests/s")
+    # Over a single connection nothing queues, so that a stall stands out as what it is.
+    alone = [load.measure(server.port, revision, 1, 1, folder) for _, revision, server in cases]
+    return [
+        table.row(subject.name, subject.mode, revision, subject.tools, case, one)
+        for (subject, revision, _), case, one in zip(cases, rounds, alone, strict=True)
+    ]
+
+
+def note(document: dict[str, Any]) -> str:
+    """Under what circumstances the figures came about."""
+    at = document["conditions"]
+    return (
+        f"{at['measured_at']}, {at['cores']} cores ({at['architecture']}) shared by servers and generator, "
+        f"{at['rounds']} rounds of {at['seconds']} s, load average before {at['load_average_before']:.1f}. "
+        "Only ratios within this run mean anything."
+    )
+
+
+def write(document: dict[str, Any], text: str) -> None:
+    """Keeps the run: the figures for programs, the table for people."""
+    (HERE / "latest.json").write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    readme = HERE / "README.md"
+    readme.write_text(TABLE.sub(lambda found: found[1] + text + found[2], readme.read_text()))
+
+
+def say(text: str) -> None:
+    """Tells how far it is, beside the table on stdout."""
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

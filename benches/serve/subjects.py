@@ -1,0 +1,186 @@
+"""What is compared: each server, how it is built, how it is started, and where its version stands."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BUILT = ROOT / "target" / "bench-serve"
+SERVERS = HERE / "servers"
+
+LEGACY = "2025-06-18"
+MODERN = "2026-07-28"
+
+MODES = ("json", "sse", "auto")
+FOREIGN_MODES = ("json", "sse")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One server process; a row of the table for each revision that it is called in."""
+
+    name: str
+    mode: str
+    command: tuple[str, ...]
+    """What starts it. `{port}` and `{address}` stand for where it is to listen."""
+    built_by: Callable[[], None]
+    revisions: tuple[str, ...] = (LEGACY,)
+    tools: int = 1
+
+    @property
+    def label(self) -> str:
+        """Name and mode, as `--only` takes them."""
+        return f"{self.name}/{self.mode}" if self.tools == 1 else f"{self.name}/{self.mode}/{self.tools}-tools"
+
+
+class Missing(Exception):
+    """A program that is needed and not there; the text says how to get it."""
+
+
+def subjects() -> list[Subject]:
+    """Every server of the comparison, in the order of the table."""
+    examples = BUILT / "mcpace" / "release" / "examples"
+    echo, rmcp = str(examples / "echo"), str(BUILT / "rmcp" / "release" / "rmcp-echo")
+    both = (LEGACY, MODERN)
+    go = str(BUILT / "go-sdk" / "go-sdk")
+    typescript = str(BUILT / "typescript-sdk" / "server.mjs")
+    many = (echo, "{address}", "json", "stateless", "100")
+    return [
+        Subject("floor", "json", (str(examples / "floor"), "{address}"), build_mcpace),
+        *(Subject("mcpace-rust", mode, (echo, "{address}", mode, "stateless"), build_mcpace, both) for mode in MODES),
+        Subject("mcpace-rust", "json", many, build_mcpace, tools=100),
+        Subject("rmcp", "json", (rmcp, "{port}", "json", "default"), build_rmcp),
+        Subject("rmcp", "sse", (rmcp, "{port}", "sse", "default"), build_rmcp),
+        Subject("rmcp-nodelay", "sse", (rmcp, "{port}", "sse", "nodelay"), build_rmcp),
+        *(Subject("go-sdk", mode, (go, "{port}", mode), build_go) for mode in FOREIGN_MODES),
+        *(
+            Subject("typescript-sdk", mode, ("node", typescript, "{port}", mode), build_typescript)
+            for mode in FOREIGN_MODES
+        ),
+        *python_subjects("python-mcp", build_python_mcp),
+        *python_subjects("fastmcp", build_fastmcp),
+    ]
+
+
+def python_subjects(name: str, build: Callable[[], None]) -> list[Subject]:
+    """A Python server in both modes, in its environment."""
+    python, script = str(BUILT / name / "bin" / "python"), str(SERVERS / name / "server.py")
+    return [Subject(name, mode, (python, script, "{port}", mode), build) for mode in FOREIGN_MODES]
+
+
+def stateful_echo() -> Subject:
+    """mcpace with sessions, for their memory."""
+    echo = str(BUILT / "mcpace" / "release" / "examples" / "echo")
+    return Subject("mcpace-rust", "json", (echo, "{address}", "json", "stateful"), build_mcpace)
+
+
+def build_mcpace() -> None:
+    """Builds mcpace's echo and the floor."""
+    cargo("--package", "mcpace-serve", "--example", "echo", "--example", "floor", target="mcpace", folder=ROOT)
+
+
+def build_rmcp() -> None:
+    """Builds the Rust SDK's server, in its own workspace."""
+    cargo(target="rmcp", folder=SERVERS / "rmcp")
+
+
+def cargo(*arguments: str, target: str, folder: Path) -> None:
+    """Builds in release mode into a folder that no other build uses."""
+    command = ("cargo", "build", "--release", "--locked", "--quiet", "--target-dir", str(BUILT / target), *arguments)
+    run(command, folder, "https://rustup.rs")
+
+
+def build_go() -> None:
+    """Builds the Go SDK's server."""
+    run(("go", "build", "-o", str(BUILT / "go-sdk" / "go-sdk"), "."), SERVERS / "go-sdk", "apt install golang")
+
+
+def build_typescript() -> None:
+    """Installs the TypeScript SDK beside a copy of its server, so that the sources stay clean."""
+    source, target = SERVERS / "typescript-sdk", BUILT / "typescript-sdk"
+    lock = target / "package-lock.json"
+    fresh = lock.exists() and lock.read_bytes() == (source / "package-lock.json").read_bytes()
+    shutil.copytree(source, target, dirs_exist_ok=True)
+    if not fresh or not (target / "node_modules").exists():
+        run(("npm", "ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"), target, "apt install npm")
+
+
+def build_python_mcp() -> None:
+    """Installs the Python SDK's lock into an environment of its own."""
+    environment("python-mcp")
+
+
+def build_fastmcp() -> None:
+    """Installs FastMCP's lock into an environment of its own."""
+    environment("fastmcp")
+
+
+def environment(name: str) -> None:
+    """Makes the environment hold exactly what the lock names."""
+    uv = str(Path(sys.executable).parent / "uv")
+    target = BUILT / name
+    if not target.exists():
+        run((uv, "venv", "--quiet", "--python", sys.executable, str(target)), ROOT, "make build")
+    python = str(target / "bin" / "python")
+    lock = str(SERVERS / name / "requirements.txt")
+    run((uv, "pip", "sync", "--quiet", "--python", python, lock), ROOT, "make build")
+
+
+def run(command: tuple[str, ...], folder: Path, remedy: str) -> None:
+    """Runs a build step to its end."""
+    if shutil.which(command[0]) is None:
+        raise Missing(f"{command[0]} is missing: {remedy}; or leave its server out with --only")
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run(command, cwd=folder, check=True)
+
+
+def versions() -> dict[str, str]:
+    """What was compared, as the locks and the tools say."""
+    requirement = {
+        name: pinned(SERVERS / name / "requirements.txt", f"{package}==")
+        for name, package in (("python-mcp", "mcp"), ("fastmcp", "fastmcp"))
+    }
+    packages = json.loads((SERVERS / "typescript-sdk" / "package-lock.json").read_text())["packages"]
+    return {
+        "mcpace": said("git", "rev-parse", "--short", "HEAD"),
+        "hyper": locked(ROOT / "Cargo.lock", "hyper"),
+        "rmcp": locked(SERVERS / "rmcp" / "Cargo.lock", "rmcp"),
+        "axum": locked(SERVERS / "rmcp" / "Cargo.lock", "axum"),
+        "go-sdk": pinned(SERVERS / "go-sdk" / "go.mod", "require github.com/modelcontextprotocol/go-sdk "),
+        "typescript-sdk": packages["node_modules/@modelcontextprotocol/sdk"]["version"],
+        "express": packages["node_modules/express"]["version"],
+        **requirement,
+        "uvicorn": pinned(SERVERS / "python-mcp" / "requirements.txt", "uvicorn=="),
+        "rustc": said("rustc", "--version").split()[1],
+        "go": said("go", "env", "GOVERSION").removeprefix("go"),
+        "node": said("node", "--version").removeprefix("v"),
+        "python": sys.version.split()[0],
+        "wrk": said("wrk", "--version").split()[1],
+    }
+
+
+def locked(lock: Path, package: str) -> str:
+    """A package's version in a Cargo.lock."""
+    lines = lock.read_text().splitlines()
+    return lines[lines.index(f'name = "{package}"') + 1].split('"')[1]
+
+
+def pinned(lock: Path, start: str) -> str:
+    """What follows `start` on its line."""
+    return next(line.removeprefix(start).split()[0] for line in lock.read_text().splitlines() if line.startswith(start))
+
+
+def said(*command: str) -> str:
+    """What a tool prints, wherever it prints it; `unknown ?` when it isn't there."""
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    except FileNotFoundError:
+        return "unknown unknown"
+    return (done.stdout or done.stderr).strip()
