@@ -48,9 +48,9 @@ def clients(
     """Run real SDK releases as clients against targets and find out where their time goes."""
     check_codes(fail_on)
     call, way_in = options.tool(tool, args), options.authentication(auth)
-    if len(set(target)) < len(target):
-        raise UsageProblem("a target is named twice")
     places = tuple(targets.parse(text, config=config, auth=way_in, tool=call) for text in target)
+    if len({place.name for place in places}) < len(places):
+        raise UsageProblem("a target is named twice, or two differ in their query only")
     settings = Settings(trials, hold, options.faults(fault, places), time_limit, recordings)
     with shown() as progress:
         run = experiment.run(Plan(tuple(subjects), places, settings), progress)

@@ -51,11 +51,19 @@ def show(run: Run, *, as_json: bool, page: Path | None) -> bool:
         if as_json:
             print(run.to_json())
         else:
-            terminal.print_run(run, Console())
+            terminal.print_run(run, _Screen())
         flush_stdout()
     except BrokenPipeError:
         give_up_stdout()
     return written == page
+
+
+class _Screen(Console):
+    """Rich would leave with exit code 1 where the reader does."""
+
+    def on_broken_pipe(self) -> None:
+        """Told in an except block for :class:`BrokenPipeError`."""
+        raise
 
 
 def check_codes(codes: list[str]) -> None:
@@ -86,12 +94,15 @@ def _save(path: Path, text: str, what: str) -> Path | None:
     Returns where it is now, ``None`` where neither took it.
     """
     refused = ""
-    for place in (path, Path(tempfile.gettempdir()) / f"mcpace-{os.getpid()}-{path.name}"):
+    for wanted in (path, None):
+        place = wanted
         try:
+            # Asking for the temporary folder fails where no disk has room.
+            place = wanted or Path(tempfile.gettempdir()) / f"mcpace-{os.getpid()}-{path.name}"
             with held():
                 _write(place, text)
         except OSError as error:
-            refused += f"could not write {place} ({error.strerror}): "
+            refused += f"could not write {place or 'a temporary file'} ({error.strerror}): "
         else:
             note(f"{refused}{what} in {place}")
             return place

@@ -36,19 +36,29 @@ def record(
     file = out or Path(f"mcpace-{time.strftime('%Y%m%d-%H%M%S')}.jsonl.zst")
     if upstream.startswith("stdio:"):
         command = targets.parse(upstream).command
+        _check(file)
         raise typer.Exit(_core.record_stdio(list(command), str(file), body_limit=body_limit))
     if not upstream.startswith(("http://", "https://")):
         raise UsageProblem(f"--upstream takes a URL or stdio:COMMAND, not {upstream!r}")
     certificate = targets.certificate(cacert) if cacert is not None else None
+    _check(file)
     recorder = _core.Recorder(
         upstream, file=str(file), keep=False, port=port, body_limit=body_limit, extra_root=certificate
     )
-    note(f"point your client at {recorder.url} (records {upstream} to {file}; Ctrl-C ends it)")
     try:
         with contextlib.suppress(KeyboardInterrupt):
+            note(f"point your client at {recorder.url} (records {targets.shown(upstream)} to {file}; Ctrl-C ends it)")
             recorder.wait()
     finally:
         recorder.stop()
     if recorder.failed:
         raise LabError(f"the recording in {file} is incomplete: writing failed (is the disk full?)")
     note(f"recorded {recorder.exchanges} exchanges in {file}")
+
+
+def _check(file: Path) -> None:
+    """Raises :class:`LabError` where the recording can't be written there."""
+    try:
+        file.open("wb").close()
+    except OSError as error:
+        raise LabError(f"cannot write the recording to {file}: {error.strerror}") from error

@@ -40,12 +40,12 @@ def target(
     server = _core.Target(
         name, port=port, hold_s=hold, faults=fault, tls=tls, response=response, token=token, server_timing=server_timing
     )
-    note(f"{name} serves at {server.url}; Ctrl-C ends it")
-    if name == "github" and targets.GITHUB_TOKEN_VARIABLE not in os.environ:
-        note(f"its bearer token is {token} (or set {targets.GITHUB_TOKEN_VARIABLE})")
-    if server.certificate_pem:
-        print(server.certificate_pem, end="", flush=True)
     with contextlib.suppress(KeyboardInterrupt):
+        note(f"{name} serves at {server.url}; Ctrl-C ends it")
+        if name == "github" and targets.GITHUB_TOKEN_VARIABLE not in os.environ:
+            note(f"its bearer token is {token} (or set {targets.GITHUB_TOKEN_VARIABLE})")
+        if server.certificate_pem:
+            print(server.certificate_pem, end="", flush=True)
         server.wait()
     counters = server.counters()
     server.stop()

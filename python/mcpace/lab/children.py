@@ -1,19 +1,29 @@
-"""Child processes that can't outlive us: a process group of their own, ended whole and within a limit."""
+"""Child processes that can't outlive us: a process group of their own, ended whole and within a limit.
+
+What a child started in a group of its own, and was killed before it could end, becomes a child of ours (a stray) and is
+ended too.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import subprocess
+import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from mcpace.lab.interruption import hurried
 
 GRACE_S = 4.0
 """From SIGTERM to SIGKILL: time for a client program to end the stdio server that it started."""
 LONGEST_PAUSE_S = 0.05
+GENERATIONS = 16
+"""Strays may have left strays of their own."""
+PR_SET_CHILD_SUBREAPER = 36
 
 Child = subprocess.Popen[str] | subprocess.Popen[bytes]
 
@@ -69,6 +79,27 @@ def end_group(child: Child, grace_s: float = GRACE_S) -> None:
         # Also after the leader has gone: its own children may have ignored SIGTERM.
         signal_group(child, signal.SIGKILL)
         child.wait()
+
+
+def adopt_orphans() -> bool:
+    """From now on, processes whose parents die below us become our children. Says whether this system can do that."""
+    return sys.platform == "linux" and bool(ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+
+
+def end_strays() -> None:
+    """Kills every child of this process. To be called where none of them is wanted any more."""
+    for _ in range(GENERATIONS):
+        strays = [int(pid) for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()]
+        if not strays:
+            return
+        for pid in strays:
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                group = os.getpgid(pid)
+                if group == os.getpgrp():
+                    os.kill(pid, signal.SIGKILL)
+                else:
+                    os.killpg(group, signal.SIGKILL)
+                os.waitpid(pid, 0)
 
 
 def wait_exit(child: Child, limit_s: float) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import statistics
 
 import numpy as np
-from scipy import stats
 
 from mcpace.report.run import Case, Change
 
@@ -45,7 +44,7 @@ def _ranks_left_out(ours: int, theirs: int) -> int:
     tail = (1 - CONFIDENCE) / 2
     if ours * theirs > EXACT_PAIRS:
         spread = (ours * theirs * (ours + theirs + 1) / 12) ** 0.5
-        return max(0, int(ours * theirs / 2 + float(stats.norm.ppf(tail)) * spread) - 1)
+        return max(0, int(ours * theirs / 2 + statistics.NormalDist().inv_cdf(tail) * spread) - 1)
     below = np.cumsum(_rank_sum_distribution(ours, theirs))
     return int(np.searchsorted(below, tail, side="right")) - 1
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from mcpace import __version__, _core
 from mcpace.lab import adapters, comparison, environments
+from mcpace.lab.children import adopt_orphans, end_strays
 from mcpace.lab.environments import Environment
 from mcpace.lab.errors import LabError, UnknownName, UsageProblem
 from mcpace.lab.fold import Facts, cases
@@ -93,6 +94,8 @@ class Row:
         self._target = target
         self._settings = settings
         self._stack = ExitStack()
+        # An SDK that is killed leaves its stdio server behind; over HTTP, programs start nothing that must end.
+        self._adopting = bool(target.command) and adopt_orphans()
         self._stations: dict[int, Station] = {}
         self.recordings: dict[str, str] = {}
         """For each subject × target, the file of its recording, where recordings are kept."""
@@ -126,6 +129,8 @@ class Row:
 
     def __exit__(self, *exception: object) -> None:
         self._stack.close()
+        if self._adopting:
+            end_strays()
 
     def rounds(self, progress: Progress) -> None:
         """A round of trials at a time, each subject in turn, so that drift of the machine hits all alike."""

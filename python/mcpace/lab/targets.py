@@ -14,7 +14,7 @@ import shlex
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from mcpace import _core
 from mcpace.lab.errors import UsageProblem
@@ -38,7 +38,7 @@ class Target:
     """Where the calls go and how one gets in."""
 
     name: str
-    """As the user gave it."""
+    """As the user gave it; of a URL, without what may be secret in it, since names go into reports."""
     profile: str | None = None
     url: str | None = None
     command: tuple[str, ...] = ()
@@ -96,7 +96,7 @@ def _parse(text: str, config: Path | None) -> Target:
     if text.startswith("stdio:"):
         return Target(name=text, command=_words(text.removeprefix("stdio:")))
     if text.startswith(("http://", "https://")):
-        return Target(name=text, url=_url(text))
+        return Target(name=shown(text), url=_url(text))
     if config is not None:
         return _configured(text, config)
     profiles = [f"profile:{name}" for name in _core.PROFILES]
@@ -119,6 +119,16 @@ def _url(text: str) -> str:
     if not complete:
         raise UsageProblem(f"{text!r} names no host: a URL target looks like http://127.0.0.1:8000/mcp")
     return text
+
+
+def shown(url: str) -> str:
+    """A URL for people: without user information, and with the query's names only."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url  # none at all, which is said next
+    names = "&".join(f"{name}=…" for name, _ in parse_qsl(parts.query, keep_blank_values=True))
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query=names, fragment="").geturl()
 
 
 def _profile(text: str) -> Target:
