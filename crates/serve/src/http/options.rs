@@ -69,7 +69,8 @@ impl Default for Options {
 /// How requests are answered, where the client takes both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ResponseMode {
-    /// Always one JSON body. What a handler says before its result goes to the session's standalone stream, or nowhere.
+    /// One JSON body, but for `subscriptions/listen`, which is a stream by nature. What a handler says before its result
+    /// goes to the session's standalone stream, or nowhere.
     Json,
     /// Always a stream of events.
     Sse,

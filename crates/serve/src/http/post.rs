@@ -9,7 +9,7 @@ use http::StatusCode;
 use mcpace_wire::Revision;
 use mcpace_wire::http::{Era, Rejection, check_legacy, check_modern, check_params};
 use mcpace_wire::jsonrpc::{Message, Payload, is_deeper_than};
-use mcpace_wire::mcp::ParamsOutline;
+use mcpace_wire::mcp::{Method, ParamsOutline};
 
 use super::answer::Answer;
 use super::calls::Calls;
@@ -65,6 +65,11 @@ impl Site {
             Payload::Batch(messages) => self.admit_batch(fields, messages, principal.as_ref(), received),
         };
         let admitted = admitted.map_err(|refusal| refusal.answer(&payload))?;
+        let mode = if opens_stream(&payload, admitted.revision) {
+            fields.accept().event_stream().then_some(ResponseMode::Sse).ok_or(Rejection::NotAcceptable)?
+        } else {
+            mode
+        };
         let peer = Peer {
             revision: admitted.revision,
             session: admitted.live.as_ref().map(|live| Arc::clone(&live.session)),
@@ -273,6 +278,13 @@ fn may_name_version(body: &[u8]) -> bool {
     memchr::memmem::find(body, b"io.modelcontextprotocol/protocolVersion").is_some()
         || memchr::memmem::find(body, b"\\u").is_some()
         || memchr::memmem::find(body, b"\\/").is_some()
+}
+
+/// Whether a stream of events is the only reply there can be (2026-07-28, basic/transports/streamable-http, "Receiving
+/// Messages").
+fn opens_stream(payload: &Payload<'_>, revision: Revision) -> bool {
+    matches!(payload, Payload::Single(Message::Request(request))
+        if revision.is_modern() && request.method == Method::SubscriptionsListen.as_str())
 }
 
 /// The way back for one POST's handlers.
