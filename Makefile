@@ -75,5 +75,6 @@ $(VENV)/.tools: requirements.txt scripts/doctor.py
 	@touch $@
 
 $(VENV)/.built: $(VENV)/.tools pyproject.toml $(RUST_SOURCES)
+	@echo "building mcpace (some minutes the first time)"
 	VIRTUAL_ENV="$(CURDIR)/$(VENV)" PATH="$(CURDIR)/$(BIN):$(PATH)" $(BIN)/maturin develop --release --locked --quiet --uv
 	@touch $@

@@ -7,7 +7,7 @@ around, nearest first, and named.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from packaging.version import Version
 
@@ -19,6 +19,11 @@ from mcpace.lab.plan import Settings, operations_at
 from mcpace.lab.progress import Progress
 from mcpace.lab.targets import Target
 from mcpace.report.run import Bisection, Case, Probe, Run
+
+PATIENCE = 5
+"""How many times the slowest trial of either end a release may take before it counts as hung, but LEAST_LIMIT_S."""
+
+LEAST_LIMIT_S = 10.0
 
 CLEAR_RATIO = 1.5
 """Ends whose slowest-changing operation differs by less than this are too alike to search between."""
@@ -130,6 +135,9 @@ class _Prober:
             if probe.verdict == "untestable":
                 raise LabError(f"{self._adapter.name}@{probe.version} can't be measured: {probe.reason}")
         self._criterion = _criterion(first, last)
+        slowest = max(seconds for case in self._result.cases for seconds in case.trials_s)
+        limit = min(self._settings.time_limit_s, max(LEAST_LIMIT_S, PATIENCE * slowest))
+        self._settings = replace(self._settings, time_limit_s=limit)
         self._bisection.criterion = self._criterion.describe()
         first.verdict, last.verdict = "good", "bad"
         self._known = {good: first, bad: last}

@@ -18,6 +18,9 @@ const USUAL: Nanos = Nanos::from_millis(20);
 /// A single late call counts from here on; a shorter one may be a pause of the machine.
 const SINGLE: Nanos = Nanos::from_millis(100);
 
+/// From this many calls on, one that is late without a sign on the wire is chance.
+const SEVERAL: u64 = 3;
+
 /// Without a sign on the wire: how many times the call's other time it must be.
 const TIMES_OTHER: u64 = 3;
 
@@ -31,6 +34,15 @@ struct Late {
     of_calls: u64,
     longest: Nanos,
     released_by: Option<Released>,
+}
+
+impl Late {
+    /// A pause of the machine hits one call among several; a cause comes again, or leaves a sign on the wire.
+    fn is_more_than_chance(&self) -> bool {
+        let comes_again = self.calls > 1 && self.calls * 2 >= self.of_calls;
+        let signed = self.released_by != Some(Released::NothingSeen);
+        comes_again || (self.longest >= SINGLE && (signed || self.of_calls < SEVERAL))
+    }
 }
 
 /// The longest unexplained stretch of a call between a result and the client's next act.
@@ -57,7 +69,7 @@ pub(super) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     operations
         .into_iter()
         .filter(|(_, late)| late.calls > 0)
-        .filter(|(_, late)| late.longest >= SINGLE || (late.calls > 1 && late.calls * 2 >= late.of_calls))
+        .filter(|(_, late)| late.is_more_than_chance())
         .map(|(operation, late)| conclude(scene, operation, late))
         .collect()
 }

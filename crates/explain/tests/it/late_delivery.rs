@@ -86,6 +86,18 @@ fn one_pause_among_many_calls_is_noise() {
 }
 
 #[test]
+fn one_long_pause_among_several_calls_is_noise_too_but_not_alone() {
+    let paused = |others: u64| {
+        let mut script = calls(others, 7.0, Some(5.1));
+        script.call("call", 90_000.0, 90_400.0);
+        script.post(call_tool(90_001.0, 9, Reply::Json(90_004.0, 90_005.0)));
+        codes(&script.recording())
+    };
+    assert_eq!(paused(4), [""; 0]);
+    assert_eq!(paused(0), ["late-delivery"]);
+}
+
+#[test]
 fn a_stream_held_open_is_no_matter_to_a_client_that_returns_at_once() {
     assert_eq!(codes(&calls(5, 6.0, Some(3000.0)).recording()), [""; 0]);
     assert_eq!(codes(&calls(5, 6.0, None).recording()), [""; 0]);

@@ -176,6 +176,9 @@ impl Negotiation<'_> {
         {
             return Err(no_common(revision.as_str(), &supported(data.as_deref())));
         }
+        if is_legacy_refusal(&reply) {
+            return Err(no_common(revision.as_str(), &["older revisions only, by its answer".to_owned()]));
+        }
         let result = result_of(reply, "server/discover", &link.address(), true)?;
         self.discovered(link, &result, revision)
     }
@@ -281,6 +284,14 @@ fn supported(data: Option<&RawValue>) -> Vec<String> {
 
 fn best(supported: &[String]) -> Option<Revision> {
     supported.iter().filter_map(|version| version.parse().ok()).max()
+}
+
+/// A server that knows no `server/discover` answers with 400, or with an error that isn't one of the modern era's.
+fn is_legacy_refusal(reply: &Reply) -> bool {
+    match reply {
+        Reply::Answer { answer, .. } => matches!(answer, Answer::Error { .. }) && !is_modern_refusal(answer),
+        Reply::Other(other) => other.status == 400,
+    }
 }
 
 fn no_common(asked: &str, offered: &[String]) -> ClientError {

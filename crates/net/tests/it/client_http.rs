@@ -320,6 +320,18 @@ async fn a_server_that_wants_another_revision_than_asked_is_an_error_and_a_named
 }
 
 #[tokio::test]
+async fn a_legacy_server_asked_for_the_modern_revision_is_said_to_be_older() {
+    let script = Script::serve(|_| json_reply(400, &json!({ "error": "Missing session ID" }))).await;
+    let modern = ClientOptions { revision: Some(Revision::V2026_07_28), ..options() };
+    let (mut client, _) = client_with(script.url.as_str(), modern);
+    let error = client.connect().await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the server speaks older revisions only, by its answer, but 2026-07-28 was asked for"
+    );
+}
+
+#[tokio::test]
 async fn a_modern_call_mirrors_its_arguments_and_bad_annotations_drop_the_tool() {
     let script = Script::serve(|seen| {
         let complete = |mut value: serde_json::Value| {
