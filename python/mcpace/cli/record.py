@@ -42,9 +42,12 @@ def record(
         raise UsageProblem(f"--upstream takes a URL or stdio:COMMAND, not {upstream!r}")
     certificate = targets.certificate(cacert) if cacert is not None else None
     _check(file)
-    recorder = _core.Recorder(
-        upstream, file=str(file), keep=False, port=port, body_limit=body_limit, extra_root=certificate
-    )
+    try:
+        recorder = _core.Recorder(
+            upstream, file=str(file), keep=False, port=port, body_limit=body_limit, extra_root=certificate
+        )
+    except _core.EnvironmentProblem as problem:
+        raise LabError(f"cannot record to {file}: {problem}") from problem
     try:
         with contextlib.suppress(KeyboardInterrupt):
             note(f"point your client at {recorder.url} (records {targets.shown(upstream)} to {file}; Ctrl-C ends it)")

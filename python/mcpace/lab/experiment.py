@@ -12,7 +12,7 @@ from mcpace import __version__, _core
 from mcpace.lab import adapters, comparison, environments
 from mcpace.lab.children import adopt_orphans, end_strays
 from mcpace.lab.environments import Environment
-from mcpace.lab.errors import LabError, UnknownName, UsageProblem
+from mcpace.lab.errors import LabError, ReleasesProblem, UnknownName, UsageProblem
 from mcpace.lab.fold import Facts, cases
 from mcpace.lab.interruption import held
 from mcpace.lab.machine import machine, wall_clock
@@ -44,7 +44,7 @@ def run(plan: Plan, progress: Progress) -> Run:
     Raises :class:`LabError` for a plan that can't be carried out at all (unknown SDK, version or target).
     """
     result = new_run("clients", {"subjects": list(plan.subjects), **plan.settings.as_options()})
-    resolved = [adapters.resolve(text, progress.preparing) for text in plan.subjects]
+    resolved = [resolve(text, progress) for text in plan.subjects]
     for index, release in enumerate(resolved):
         if release in resolved[:index]:
             raise UsageProblem(f"{plan.subjects[index]} is named twice; each release stands for one row")
@@ -72,6 +72,21 @@ def run(plan: Plan, progress: Progress) -> Run:
     except KeyboardInterrupt:
         result.partial = True
     return result
+
+
+def resolve(text: str, progress: Progress) -> adapters.Resolved:
+    """What the user typed, to one release. One whose environment stands needs no package index.
+
+    Raises :class:`LabError` as :func:`adapters.resolve` does.
+    """
+    try:
+        return adapters.resolve(text, progress.preparing)
+    except ReleasesProblem:
+        subject = adapters.parse_subject(text, adapters.load_all())
+        version = str(subject.selection)
+        if environments.read_ready(environments.environment_path(subject.adapter, version)) is None:
+            raise
+        return adapters.Resolved(subject.adapter, version, subject.mode)
 
 
 def prepare(resolved: adapters.Resolved, progress: Progress) -> Ready:

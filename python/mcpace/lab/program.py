@@ -83,6 +83,7 @@ class ClientProgram:
                 stderr=subprocess.PIPE,
                 # Nothing that lies in the user's folder may be imported or written by accident.
                 cwd=environment.path if environment is not None else tempfile.gettempdir(),
+                env={**os.environ, **past_proxies()},
                 start_new_session=True,
             )
         except OSError as error:
@@ -226,6 +227,13 @@ class ClientProgram:
             kept += len(self._stderr_tail[-1])
             while kept - len(self._stderr_tail[0]) >= STDERR_TAIL:
                 kept -= len(self._stderr_tail.popleft())
+
+
+def past_proxies() -> dict[str, str]:
+    """What programs connect to is our recorder on loopback, which no proxy of the user's can reach."""
+    kept = os.environ.get("NO_PROXY") or os.environ.get("no_proxy") or ""
+    hosts = ",".join(filter(None, (kept, "127.0.0.1", "localhost")))
+    return {"NO_PROXY": hosts, "no_proxy": hosts}
 
 
 def signal_name(number: int) -> str:

@@ -216,7 +216,9 @@ def fetch(package: str, index: str) -> list[Release]:
         raise ReleasesProblem(f"the package index at {shown} answered {error.code} for {package!r}") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
-        raise ReleasesProblem(f"the package index at {shown} could not be reached: {reason}") from error
+        raise ReleasesProblem(
+            f"the package index at {shown} could not be reached: {reason}; check the network, or set UV_DEFAULT_INDEX"
+        ) from error
     files = json_files(body) if content_type.endswith("json") else html_files(body)
     found = group(files)
     if not found:
