@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use mcpace_wire::Revision;
+use mcpace_wire::http::Rejection;
 use mcpace_wire::jsonrpc::code;
 use mcpace_wire::mcp::{Extra, Implementation, InitializeParams, InitializeResult};
 use serde::Serialize;
@@ -21,7 +22,12 @@ impl Call<'_> {
         }
         let params: InitializeParams = self.params()?;
         let tell = &self.server.tell;
-        let revision = Revision::negotiate(&params.protocol_version, &tell.revisions).ok_or(Refusal::UnknownMethod)?;
+        let revision = Revision::negotiate(&params.protocol_version, &tell.revisions);
+        // Such clients have no way forward: what they can tell their user is all there is (2026-07-28, basic/versioning).
+        let revision = revision.ok_or_else(|| Rejection::UnsupportedVersion {
+            requested: params.protocol_version.chars().take(64).collect(),
+            supported: tell.revisions.clone(),
+        })?;
         let result = InitializeResult {
             protocol_version: revision.as_str().to_owned(),
             capabilities: self.server.catalogue.load().capabilities(revision).clone(),

@@ -57,7 +57,8 @@ impl Site {
     async fn live_of_bodiless(&self, fields: &Fields<'_>) -> Result<Arc<Live>, Answer> {
         let principal = self.principal(fields).await?;
         let is_modern = Era::of(&fields.mcp, &ParamsOutline::default()) == Era::Modern;
-        if self.stateless || is_modern {
+        let has_sessions = self.server.revisions().iter().any(|revision| revision.has_http_sessions());
+        if self.stateless || is_modern || !has_sessions {
             return Err(self.method_not_allowed());
         }
         let live = self.live(fields, principal.as_ref(), Instant::now())?;

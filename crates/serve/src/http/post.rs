@@ -110,7 +110,10 @@ impl Site {
         principal: Option<&Principal>,
         received: Instant,
     ) -> Result<Admitted, Refusal> {
-        if may_name_version(body) || fields.mcp.protocol_version.ascii() == Some(Revision::LATEST.as_str()) {
+        let may_be_modern = self.server.revisions().iter().any(|revision| revision.is_modern());
+        let names_version = || may_name_version(body) || fields.mcp.protocol_version.ascii() == Some(Revision::LATEST.as_str());
+        // A server of the old revisions only must not answer as one of the new: the client would never initialize.
+        if may_be_modern && names_version() {
             let outline = ParamsOutline::parse(message.params())
                 .map_err(|error| Rejection::InvalidParams(error.to_string().into()))?;
             if Era::of(&fields.mcp, &outline) == Era::Modern {
