@@ -74,11 +74,11 @@ impl Connection {
     /// Takes one line.
     pub(super) fn take(&mut self, body: &Bytes) {
         let received = Instant::now();
+        if is_deeper_than(body, self.nesting_limit) {
+            return self.refuse(None, &Rejection::NotAllowed("the message nests too deep"), &self.line());
+        }
         match Payload::parse(body) {
             Err(error) => self.refuse(None, &Rejection::from(error), &self.line()),
-            Ok(_) if is_deeper_than(body, self.nesting_limit) => {
-                self.refuse(None, &Rejection::NotAllowed("the message nests too deep"), &self.line());
-            }
             Ok(Payload::Single(message)) => self.take_message(&message, body, received, &self.line()),
             Ok(Payload::Batch(messages)) => self.take_batch(&messages, body, received),
         }

@@ -64,12 +64,14 @@ async fn play(name: &str, text: &str, update: bool) -> (Vec<String>, String) {
     };
     let mut differences = Vec::new();
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    for scene in &scenes {
-        let mut player = Player { update, ..Player::default() };
-        if let Err((line, what)) = play_scene(scene, &mut player).await {
-            differences.push(format!("{name}:{line}: {}: {what}", scene.title));
+    // Side by side, since a scene that fails does so by waiting to its limit.
+    let playing: Vec<_> = scenes.into_iter().map(|scene| tokio::spawn(play_scene(scene, update))).collect();
+    for played in playing {
+        let (title, updates, played) = played.await.unwrap();
+        if let Err((line, what)) = played {
+            differences.push(format!("{name}:{line}: {title}: {what}"));
         }
-        for (line, text) in player.updates {
+        for (line, text) in updates {
             let old = &lines[line - 1];
             let end = old.find('{').or_else(|| old.find('[')).unwrap_or(old.len());
             lines[line - 1] = format!("{}{text}", &old[..end]);
@@ -78,12 +80,15 @@ async fn play(name: &str, text: &str, update: bool) -> (Vec<String>, String) {
     (differences, lines.join("\n") + "\n")
 }
 
-async fn play_scene(scene: &Scene, player: &mut Player) -> Result<(), Difference> {
-    match scene.setting("over") {
-        Some("stdio") => over_stdio::play(scene, player).await,
-        Some("http") => over_http::play(scene, player).await,
+/// Gives the scene's title, the lines to write anew, and how it went.
+async fn play_scene(scene: Scene, update: bool) -> (String, Vec<(usize, String)>, Result<(), Difference>) {
+    let mut player = Player { update, ..Player::default() };
+    let played = match scene.setting("over") {
+        Some("stdio") => over_stdio::play(&scene, &mut player).await,
+        Some("http") => over_http::play(&scene, &mut player).await,
         other => Err((0, format!("over what? {other:?}"))),
-    }
+    };
+    (scene.title, player.updates, played)
 }
 
 #[tokio::test]

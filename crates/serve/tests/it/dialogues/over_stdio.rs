@@ -30,9 +30,9 @@ pub(super) async fn play(scene: &Scene, player: &mut Player) -> Result<(), Diffe
         end.map_err(|error| (0, format!("the server failed: {error}")))
     };
     let talking = async {
-        talk(scene, player, &mut client).await?;
-        client.input = None;
-        Ok(())
+        let talked = talk(scene, player, &mut client).await;
+        client.close().await;
+        talked
     };
     // The talk first: where it fails, nobody ends the server's input.
     let serving = std::pin::pin!(serving);
@@ -72,7 +72,7 @@ async fn talk(scene: &Scene, player: &mut Player, client: &mut Client) -> Result
     while let Some(step) = steps.next() {
         match (step.action, step.text.as_str()) {
             (Action::Send, text) => client.send(&player.memory.fill(text)).await.map_err(|what| (step.line, what))?,
-            (Action::Do, "close") => client.input = None,
+            (Action::Do, "close") => client.close().await,
             (Action::Expect, "end") => match client.line().await.map_err(|what| (step.line, what))? {
                 Some(line) => return Err((step.line, format!("expected the end, came {line}"))),
                 None => return Ok(()),
@@ -107,6 +107,13 @@ async fn any_order(player: &mut Player, client: &mut Client, mut group: Vec<&Ste
 }
 
 impl Client {
+    async fn close(&mut self) {
+        if let Some(mut input) = self.input.take() {
+            // Where the server is gone already there is nothing left to close.
+            let _ = input.shutdown().await;
+        }
+    }
+
     async fn send(&mut self, text: &str) -> Result<(), String> {
         let input = self.input.as_mut().ok_or("the input is closed")?;
         let mut line = Vec::new();
