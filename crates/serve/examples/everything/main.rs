@@ -11,6 +11,7 @@ mod ask;
 mod changes;
 mod content;
 mod inputs;
+mod jobs;
 mod prompts;
 mod resources;
 mod talk;
@@ -83,6 +84,7 @@ fn server() -> Result<Server, BuildError> {
         ask::register,
         inputs::register,
         changes::register,
+        jobs::register,
         resources::register,
         prompts::register,
     ]
