@@ -247,6 +247,13 @@ impl Builder {
         self
     }
 
+    /// Declares an extension of the protocol, with its settings, to clients of 2026-07-28.
+    #[must_use]
+    pub fn extension(mut self, name: impl Into<String>, settings: Extra) -> Self {
+        self.tell.extensions.insert(name.into(), settings.into());
+        self
+    }
+
     /// Bounds on what one client may make the server keep.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {

@@ -18,6 +18,7 @@ mod server;
 mod service;
 pub mod session;
 pub mod stdio;
+mod tasks;
 
 pub use builder::{BuildError, Builder};
 pub use exchange::{Channel, Gone, Handled, Incoming, Outlet, Peer, Principal, Reply, ReplyStatus, Timing};

@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcpace_wire::jsonrpc::{Id, write_notification};
-use mcpace_wire::mcp::{Extra, Method, SubscriptionFilter, SubscriptionParams, key};
+use mcpace_wire::mcp::{Extra, Method, SubscriptionFilter, SubscriptionParams, Task, key};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::exchange::Outlet;
+use crate::tasks::Running;
 
 /// All open subscriptions.
 #[derive(Default)]
@@ -29,6 +30,7 @@ struct Entry {
     prompts: bool,
     resources: bool,
     watched: HashSet<String>,
+    tasks: HashSet<String>,
     outlet: Arc<dyn Outlet>,
     gone: CancellationToken,
 }
@@ -86,6 +88,7 @@ impl Listeners {
             prompts: filter.prompts_list_changed == Some(true),
             resources: filter.resources_list_changed == Some(true),
             watched: filter.resource_subscriptions.iter().flatten().cloned().collect(),
+            tasks: filter.task_ids.iter().flatten().cloned().collect(),
             outlet,
             gone: CancellationToken::new(),
         });
@@ -108,6 +111,22 @@ impl Listeners {
         let listening: Vec<_> = lock(&self.open).iter().filter(|entry| entry.wants(change)).cloned().collect();
         for entry in listening {
             entry.send(change.message(Some(&entry.meta)));
+        }
+    }
+
+    /// Tells how a task is.
+    pub(crate) fn tell_task(&self, task: &Running) {
+        let listening: Vec<_> = lock(&self.open).iter().filter(|entry| entry.tasks.contains(&task.id)).cloned().collect();
+        if listening.is_empty() {
+            return;
+        }
+        let task = task.task();
+        for entry in listening {
+            let params = Task { meta: Some(entry.meta.clone()), ..task.clone() };
+            let mut message = Vec::with_capacity(256);
+            let written = write_notification(&mut message, Method::TaskChanged.as_str(), Some(&params));
+            debug_assert!(written.is_ok());
+            entry.send(message);
         }
     }
 }

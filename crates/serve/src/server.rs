@@ -18,6 +18,7 @@ use crate::exchange::{Handled, Incoming, Outlet};
 use crate::limits::Limits;
 use crate::listeners::{Change, Listeners};
 use crate::session::Session;
+use crate::tasks::Tasks;
 
 /// An MCP server without a transport: hand it messages, it hands back what became of them. Cheap to clone; all clones are
 /// the same server.
@@ -36,6 +37,7 @@ pub(crate) struct Inner {
     pub(crate) key: hmac::Key,
     pub(crate) closing: CancellationToken,
     pub(crate) listeners: Listeners,
+    pub(crate) tasks: Tasks,
     state: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     sessions: Mutex<Sessions>,
 }
@@ -170,6 +172,7 @@ impl Inner {
             key: hmac::Key::new(hmac::HMAC_SHA256, &key.map_or_else(random_key, Ok)?),
             closing: CancellationToken::new(),
             listeners: Listeners::default(),
+            tasks: Tasks::default(),
             state,
             sessions: Mutex::default(),
         })

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use mcpace_wire::Revision;
-use mcpace_wire::mcp::{CacheScope, Extra, Implementation, ListChanged, ResourcesCapability, ServerCapabilities};
+use mcpace_wire::mcp::{CacheScope, Extra, Implementation, ListChanged, ResourcesCapability, ServerCapabilities, key};
 use rustc_hash::FxHashMap;
 
 use crate::builder::BuildError;
@@ -153,6 +153,10 @@ fn index<T: Listed>(kind: &'static str, entries: &[Arc<T>]) -> Result<FxHashMap<
 
 fn capabilities(definitions: &Definitions, tell: &Tell, revision: Revision) -> ServerCapabilities {
     let changes = || ListChanged { list_changed: Some(true), extra: Extra::new() };
+    let mut extensions = tell.extensions.clone();
+    if definitions.tools.iter().any(|tool| tool.task) {
+        extensions.insert(key::TASKS_EXTENSION.to_owned(), Extra::new().into());
+    }
     ServerCapabilities {
         tools: (!definitions.tools.is_empty()).then(changes),
         prompts: (!definitions.prompts.is_empty()).then(changes),
@@ -162,7 +166,7 @@ fn capabilities(definitions: &Definitions, tell: &Tell, revision: Revision) -> S
         // Told since 2025-03-26.
         completions: (!definitions.completions.is_empty() && revision >= Revision::V2025_03_26).then(Extra::new),
         logging: Some(Extra::new()),
-        extensions: (revision.is_modern() && !tell.extensions.is_empty()).then(|| tell.extensions.clone()),
+        extensions: Some(extensions).filter(|extensions| revision.is_modern() && !extensions.is_empty()),
         ..ServerCapabilities::default()
     }
 }

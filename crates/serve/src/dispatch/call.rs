@@ -48,8 +48,11 @@ impl Call<'_> {
         self.finish(members, None).reply(out, outcome.map(|()| Written { meta, is_error }), service).map(Handled::Now)
     }
 
-    fn call_async(&self, _tool: &Arc<ToolEntry>, handler: &AsyncCall) -> Result<Handled, Refusal> {
+    fn call_async(&self, tool: &Arc<ToolEntry>, handler: &AsyncCall) -> Result<Handled, Refusal> {
         let inputs = self.inputs()?;
+        if tool.task && self.takes_tasks() && let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            return self.call_task(&runtime, handler);
+        }
         let in_flight = InFlight::begin(self)?;
         let context = self.context(&in_flight, inputs);
         let out = head(self.id());
@@ -70,6 +73,30 @@ impl Call<'_> {
                 .reply(done.out, done.outcome, done.service)
                 .unwrap_or_else(|refusal| refusal.reply(&request.id, revision))
         })))
+    }
+
+    /// The same, with the task for an answer.
+    fn call_task(&self, runtime: &tokio::runtime::Handle, handler: &AsyncCall) -> Result<Handled, Refusal> {
+        let task = self.begin_task()?;
+        let context = self.task_context(&task);
+        let out = head(self.id());
+        let members = out.len();
+        let work = match handler(self.outline.arguments, context.clone(), out) {
+            Ok(work) => work,
+            Err(malformed) => {
+                // Nothing to wait for.
+                self.server.tasks.forget(&task.id);
+                let failed = Err(CallFailure::Malformed(malformed));
+                return self.finish(members, None).reply(head(self.id()), failed, Duration::ZERO).map(Handled::Now);
+            }
+        };
+        let (server, revision) = (Arc::clone(self.server), self.revision);
+        self.run_task(runtime, task, async move {
+            let done = work.await;
+            let finish = Finish { server: &server, revision, clocks: None, members, request: None };
+            let id = context.request_id();
+            finish.reply(done.out, done.outcome, done.service).unwrap_or_else(|refusal| refusal.reply(id, revision))
+        })
     }
 
     fn finish<'f>(&'f self, members: usize, request: Option<&'f Request>) -> Finish<'f> {

@@ -14,6 +14,7 @@ mod outline;
 mod reply;
 mod running;
 mod sealing;
+mod tasking;
 mod watching;
 
 use std::borrow::Cow;
@@ -116,6 +117,10 @@ impl<'a> Call<'a> {
             }
             Method::SetLevel => self.set_level(),
             Method::SubscriptionsListen => self.listen(),
+            Method::TasksGet if self.revision.is_modern() => self.task_get(),
+            Method::TasksUpdate => self.task_update(),
+            Method::TasksCancel if self.revision.is_modern() => self.task_cancel(),
+            // Core tasks of 2025-11-25 are not offered.
             _ => Err(Refusal::UnknownMethod),
         }
     }

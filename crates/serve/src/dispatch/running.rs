@@ -9,7 +9,10 @@ use std::task::Poll;
 use mcpace_wire::jsonrpc::{Id, code};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::tasking::Nowhere;
 use super::{Call, Refusal};
+use crate::exchange::Outlet;
+use crate::tasks::Running;
 use crate::session::{Busy, Session};
 use crate::service::{Context, Inputs, Request};
 
@@ -70,6 +73,22 @@ impl Drop for InFlight {
 impl Call<'_> {
     /// A context for this request's handler.
     pub(super) fn context(&self, in_flight: &InFlight, inputs: Inputs) -> Context {
+        let outlet = self.incoming.channel.open();
+        self.context_with(outlet, in_flight.token().clone(), inputs, None)
+    }
+
+    /// A context for a handler that runs as a task.
+    pub(super) fn task_context(&self, task: &Arc<Running>) -> Context {
+        self.context_with(Arc::new(Nowhere), task.cancellation.clone(), Inputs::default(), Some(Arc::clone(task)))
+    }
+
+    fn context_with(
+        &self,
+        outlet: Arc<dyn Outlet>,
+        cancellation: CancellationToken,
+        inputs: Inputs,
+        task: Option<Arc<Running>>,
+    ) -> Context {
         let peer = self.incoming.peer;
         Context::new(Request {
             server: Arc::clone(self.server),
@@ -79,8 +98,8 @@ impl Call<'_> {
             id: self.id().clone().into_owned(),
             method: self.method,
             params: self.request.params.map(|params| self.keep(params.get())),
-            outlet: self.incoming.channel.open(),
-            cancellation: in_flight.token().clone(),
+            outlet,
+            cancellation,
             progress_token: self.meta.progress_token.clone(),
             progress: std::sync::Mutex::new(f64::NEG_INFINITY),
             log_level: self.meta.log_level,
@@ -88,6 +107,7 @@ impl Call<'_> {
             capabilities: self.meta.capabilities.map(|capabilities| self.keep(capabilities.get())),
             inputs,
             asked: AtomicU32::new(0),
+            task,
         })
     }
 

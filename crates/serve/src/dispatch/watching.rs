@@ -41,9 +41,15 @@ impl Call<'_> {
     pub(super) fn listen(&self) -> Result<Handled, Refusal> {
         let params: SubscriptionParams = self.params()?;
         let mut filter = params.notifications;
-        filter.task_ids = None;
+        // What is acknowledged is what there is: the client's own tasks, nothing unknown.
+        let subject = self.subject();
+        filter.task_ids = filter.task_ids.filter(|_| self.takes_tasks());
+        if let Some(ids) = &mut filter.task_ids {
+            ids.retain(|id| self.server.tasks.find(id, subject.as_ref()).is_some());
+        }
         filter.extra.clear();
-        let watched = filter.resource_subscriptions.as_ref().map_or(0, Vec::len);
+        let count = |list: &Option<Vec<String>>| list.as_ref().map_or(0, Vec::len);
+        let watched = count(&filter.resource_subscriptions) + count(&filter.task_ids);
         if watched > self.server.limits.watched_resources {
             return Err(Refusal::error(code::INVALID_PARAMS, "the subscription watches too many resources"));
         }

@@ -3,7 +3,8 @@
 //! In a legacy session a request goes to the client and its answer is awaited. Since 2026-07-28 the handler's round ends
 //! with the question ([`AskError::InputRequired`], passed on by `?`), and the handler runs again from its start when the
 //! answer is there; the answers of all rounds are kept for it. So a handler that asks must do so in the same order each
-//! time, and do nothing before that it can't do twice.
+//! time, and do nothing before that it can't do twice. In a task the question is
+//! one of the task's, and the handler waits for `tasks/update`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -154,16 +155,17 @@ impl Context {
             let required = required.as_object().cloned().unwrap_or_default();
             return Err(AskError::Undeclared { required });
         }
-        let answer = match self.session().filter(|_| self.revision().is_legacy()) {
-            Some(session) => self.ask_now(session, method, params.as_ref()).await?,
-            None => {
-                let key = format!("{}-{number}", method.as_str().replace('/', "-"));
-                if let Some(answer) = self.request().inputs.answers.get(&key) {
-                    answer.get().into()
-                } else {
-                    return Err(AskError::InputRequired(InputRequired::new().ask(key, method, params)));
-                }
-            }
+        let key = || format!("{}-{number}", method.as_str().replace('/', "-"));
+        let answer = if let Some(session) = self.session().filter(|_| self.revision().is_legacy()) {
+            self.ask_now(session, method, params.as_ref()).await?
+        } else if let Some(task) = &self.request().task {
+            let answer = task.ask(key(), method, params);
+            self.request().server.listeners.tell_task(task);
+            answer.await.map_err(|_| AskError::Unreachable)?.get().into()
+        } else if let Some(answer) = self.request().inputs.answers.get(&key()) {
+            answer.get().into()
+        } else {
+            return Err(AskError::InputRequired(InputRequired::new().ask(key(), method, params)));
         };
         serde_json::from_str(&answer).map_err(|error| AskError::BadAnswer(error.to_string()))
     }

@@ -15,6 +15,7 @@ use super::Inputs;
 use crate::exchange::{Outlet, Principal};
 use crate::server::{Inner, Server};
 use crate::session::{Session, rank};
+use crate::tasks::Running;
 
 /// A handler's view of its request and of the client. Cheap to clone; made only for handlers that take one.
 #[derive(Clone)]
@@ -46,6 +47,8 @@ pub(crate) struct Request {
     pub(crate) inputs: Inputs,
     /// How many questions the handler has asked in this round.
     pub(crate) asked: AtomicU32,
+    /// The task that the handler runs as.
+    pub(crate) task: Option<Arc<Running>>,
 }
 
 impl Context {
