@@ -25,6 +25,10 @@ impl Call<'_> {
             let name: String = name.chars().take(128).collect();
             return Err(Refusal::error(code::INVALID_PARAMS, format!("unknown tool: {name}")));
         };
+        // A malformed request, not arguments that a model could mend (2025-11-25, server/tools, "Error Handling").
+        if self.outline.arguments.is_some_and(|arguments| !arguments.get().starts_with('{')) {
+            return Err(Refusal::error(code::INVALID_PARAMS, "params.arguments: expected an object"));
+        }
         match &tool.handler {
             ToolHandler::Plain(handler) => {
                 if self.outline.request_state.is_some() {
