@@ -125,7 +125,7 @@ async fn no_message_over_stdio_does_harm() {
                 differences.push(format!("{revision} over stdio: {}: {what}", entry.title));
             }
         }
-        drop(input);
+        input.shutdown().await.unwrap();
         limited("the end", serving).await.unwrap().unwrap().unwrap();
     }
     assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), differences.join("\n"));
