@@ -1,6 +1,16 @@
 //! The runtime, tested from outside: over real sockets and pipes in memory.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
+mod core_asking;
+mod core_context;
+mod core_harness;
+mod core_lifecycle;
+mod core_resources;
+mod core_rounds;
+mod core_server;
+mod core_tasks;
+mod core_tools;
+mod core_watching;
 mod corpus;
 mod dialogues;
 mod fixture;
