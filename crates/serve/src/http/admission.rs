@@ -105,7 +105,8 @@ mod tests {
         for host in ["localhost", "LOCALHOST:8000", "127.0.0.1:1", "[::1]:8000", "[::1]", "192.0.2.7:8000"] {
             assert!(admission.admits_host(host.as_bytes()), "{host}");
         }
-        for host in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "", ":80", "::1", "\u{e9}"] {
+        for host in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "", ":80", "::1", "\u{e9}"]
+        {
             assert!(!admission.admits_host(host.as_bytes()), "{host}");
         }
     }

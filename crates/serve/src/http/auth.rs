@@ -16,10 +16,8 @@ use crate::exchange::Principal;
 /// Tells whose token it is.
 pub trait TokenVerifier: Send + Sync {
     /// Looks at a token. It is a secret: never log it.
-    fn verify<'a>(
-        &'a self,
-        token: &'a str,
-    ) -> Pin<Box<dyn Future<Output = Result<Principal, TokenError>> + Send + 'a>>;
+    fn verify<'a>(&'a self, token: &'a str)
+    -> Pin<Box<dyn Future<Output = Result<Principal, TokenError>> + Send + 'a>>;
 }
 
 /// Why a token is refused.

@@ -46,7 +46,11 @@ pub(super) async fn serve(stream: TcpStream, site: Arc<Site>, pulse: Arc<Pulse>)
 /// What an HTTP/2 connection begins with (RFC 9113 §3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-async fn plain(mut stream: TcpStream, site: Arc<Site>, pulse: Arc<Pulse>) {
+/// Serves a connection in clear.
+pub(super) async fn plain<S>(mut stream: S, site: Arc<Site>, pulse: Arc<Pulse>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let wait = tokio::time::timeout(site.limits.connection_idle, first_bytes(&mut stream));
     let first = tokio::select! {
         biased;
@@ -73,7 +77,7 @@ impl Future for Ordered<'_> {
 }
 
 /// Bytes enough to tell the protocol: up to the first that the preface doesn't have.
-async fn first_bytes(stream: &mut TcpStream) -> io::Result<Bytes> {
+async fn first_bytes(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Bytes> {
     let mut first = Vec::with_capacity(4096);
     loop {
         let read = stream.read_buf(&mut first).await?;

@@ -29,8 +29,7 @@ impl Site {
                     let reason = "as many standalone streams as may be are open in this session";
                     Answer::refused(StatusCode::CONFLICT, code::INVALID_REQUEST, reason)
                 })?;
-                let (revision, _) =
-                    check_legacy(&fields.mcp, Some(live.session.revision()), self.server.revisions())?;
+                let (revision, _) = check_legacy(&fields.mcp, Some(live.session.revision()), self.server.revisions())?;
                 if live.streams.are_resumable() && revision.has_priming_events() {
                     log.prime(self.retry);
                 }

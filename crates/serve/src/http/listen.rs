@@ -44,7 +44,8 @@ fn shared(address: SocketAddr, workers: usize) -> io::Result<Vec<TcpListener>> {
 
 fn listener(address: SocketAddr, shares_port: bool) -> io::Result<TcpListener> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let socket: OwnedFd = net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
+    let socket: OwnedFd =
+        net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
     sockopt::set_socket_reuseaddr(&socket, true)?;
     if shares_port {
         sockopt::set_socket_reuseport(&socket, true)?;

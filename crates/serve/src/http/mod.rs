@@ -16,6 +16,7 @@ mod answer;
 mod auth;
 mod calls;
 mod connection;
+mod endpoint;
 mod error;
 mod event_stream;
 mod fields;
@@ -38,6 +39,7 @@ mod tls;
 mod worker;
 
 pub use auth::{Authorization, TokenError, TokenVerifier};
+pub use endpoint::Endpoint;
 pub use error::ServeError;
 pub use options::{Limits, Options, ResponseMode};
 pub use running::{Running, serve};

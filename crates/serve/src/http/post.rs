@@ -111,7 +111,8 @@ impl Site {
         received: Instant,
     ) -> Result<Admitted, Refusal> {
         let may_be_modern = self.server.revisions().iter().any(|revision| revision.is_modern());
-        let names_version = || may_name_version(body) || fields.mcp.protocol_version.ascii() == Some(Revision::LATEST.as_str());
+        let names_version =
+            || may_name_version(body) || fields.mcp.protocol_version.ascii() == Some(Revision::LATEST.as_str());
         // A server of the old revisions only must not answer as one of the new: the client would never initialize.
         if may_be_modern && names_version() {
             let outline = ParamsOutline::parse(message.params())

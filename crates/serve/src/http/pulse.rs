@@ -142,7 +142,8 @@ impl Patience {
         let shortest = head.min(body).min(idle).min(write);
         let interval = (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(5));
         // One look more than fits: the first may come right after the state began.
-        let looks = |time: Duration| u32::try_from(time.as_nanos().div_ceil(interval.as_nanos())).unwrap_or(u32::MAX - 1) + 1;
+        let looks =
+            |time: Duration| u32::try_from(time.as_nanos().div_ceil(interval.as_nanos())).unwrap_or(u32::MAX - 1) + 1;
         Self { interval, head: looks(head), body: looks(body), idle: looks(idle), write: looks(write) }
     }
 }

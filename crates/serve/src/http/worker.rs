@@ -31,7 +31,9 @@ pub(super) fn start(
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     let worker = Worker { site, connections: Arc::new(Connections::new(open)), tracker: TaskTracker::new(), stop };
     let is_first = index == 0;
-    thread::Builder::new().name(format!("mcpace-http-{index}")).spawn(move || runtime.block_on(worker.run(listener, is_first)))
+    thread::Builder::new()
+        .name(format!("mcpace-http-{index}"))
+        .spawn(move || runtime.block_on(worker.run(listener, is_first)))
 }
 
 struct Worker {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod core_asking;
+mod core_changes;
 mod core_context;
 mod core_harness;
 mod core_lifecycle;
@@ -14,4 +15,9 @@ mod core_watching;
 mod corpus;
 mod dialogues;
 mod fixture;
+mod http_checks;
+mod http_connections;
+mod http_harness;
+mod http_sessions;
+mod http_streams;
 mod peer;

@@ -1,0 +1,58 @@
+//! HTTP without a socket: connections that somebody else made, over any stream of bytes.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::pulse::{Observed, Patience, Pulse};
+use super::site::Site;
+use super::{Options, ServeError, connection};
+use crate::Server;
+
+/// What [`super::serve`] serves, without listeners and threads: for Unix sockets, for calls within a process, for tests.
+/// Connections share sessions. Cheap to clone.
+#[derive(Clone)]
+pub struct Endpoint {
+    site: Arc<Site>,
+}
+
+impl Endpoint {
+    /// Of the options, those that say where and how to listen have no meaning: `address` only stands for the host that
+    /// requests may name beside loopback, `tls`, `workers` and `limits.connections` are passed over.
+    ///
+    /// # Errors
+    /// [`ServeError::Option`].
+    pub fn new(server: Server, options: Options) -> Result<Self, ServeError> {
+        let bound = options.address;
+        Ok(Self { site: Arc::new(Site::new(server, options, bound)?) })
+    }
+
+    /// Serves one connection, HTTP/1.1 or HTTP/2 in clear, to its end. Dropping the future cuts it off.
+    pub async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        self.site.sessions.sweep(Instant::now());
+        let pulse = Arc::new(Pulse::default());
+        let serving = connection::plain(stream, Arc::clone(&self.site), Arc::clone(&pulse));
+        tokio::select! {
+            () = serving => {}
+            () = self.watch(&pulse) => {}
+        }
+    }
+
+    /// Gives the order to cut off what is too slow; never ends.
+    async fn watch(&self, pulse: &Pulse) {
+        let limits = &self.site.limits;
+        let patience = Patience::new(limits.head_time, limits.body_time, limits.connection_idle, limits.write_stall);
+        let mut observed = Observed::default();
+        loop {
+            tokio::time::sleep(patience.interval).await;
+            observed.look(pulse, &patience);
+        }
+    }
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Endpoint").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,198 @@
+//! Sessions over HTTP: their ids, limits, owners and ends; tokens; the two endpoints of 2024-11-05.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use mcpace_serve::Principal;
+use mcpace_serve::http::{Authorization, Options, ResponseMode, TokenError, TokenVerifier};
+use serde_json::json;
+
+use crate::http_harness::{Request, ask, call, echo, event, head, initialize, open, session, start, text_of};
+use crate::peer::limited;
+
+const REVISION: &str = "2025-06-18";
+
+#[tokio::test]
+async fn a_session_lives_until_it_is_deleted() {
+    let running = start(|_| {});
+    let address = running.address();
+    let (one, other) = (session(address, REVISION).await, session(address, REVISION).await);
+    assert_ne!(one, other);
+    assert!(one.len() == 32 && one.bytes().all(|byte| byte.is_ascii_hexdigit()), "{one}");
+    assert_eq!(running.sessions(), 2);
+
+    let request = Request::post(&echo(1, "hi")).within(&one, REVISION);
+    assert_eq!(text_of(&ask(address, &request).await.json()), "hi");
+    let delete = Request::bare("DELETE").within(&one, REVISION);
+    assert_eq!(ask(address, &delete).await.head.status, 204);
+    assert_eq!(ask(address, &request).await.head.status, 404);
+    assert_eq!(ask(address, &delete).await.head.status, 404);
+    assert_eq!(running.sessions(), 1);
+}
+
+#[tokio::test]
+async fn deleting_a_session_cancels_what_it_has_under_way() {
+    let running = start(|options| options.response = ResponseMode::Sse);
+    let address = running.address();
+    let (one, other) = (session(address, "2025-11-25").await, session(address, "2025-11-25").await);
+    let mut waiting = open(address, &Request::post(&call(1, "wait", &json!({}))).within(&one, "2025-11-25")).await;
+    head(&mut waiting).await;
+    let probe = |tool| Request::post(&call(2, tool, &json!({}))).within(&other, "2025-11-25");
+    limited("the call begins", ask(address, &probe("waiting"))).await.unwrap();
+    assert_eq!(ask(address, &Request::bare("DELETE").within(&one, "2025-11-25")).await.head.status, 204);
+    limited("the call is cancelled", ask(address, &probe("cancelled"))).await.unwrap();
+    assert_eq!(event(&mut waiting).await, None);
+}
+
+#[tokio::test]
+async fn past_the_limit_there_are_no_more_sessions_until_one_ends() {
+    let running = start(|options| options.limits.sessions = 1);
+    let address = running.address();
+    let id = session(address, REVISION).await;
+    let refused = ask(address, &Request::post(&initialize(REVISION))).await;
+    assert_eq!(refused.status_and_code(), (503, -32603));
+    assert!(refused.head.header("retry-after").is_some());
+    ask(address, &Request::bare("DELETE").within(&id, REVISION)).await;
+    session(address, REVISION).await;
+}
+
+#[tokio::test]
+async fn an_initialize_that_fails_takes_no_place() {
+    let running = start(|options| options.limits.sessions = 1);
+    let mut wrong = initialize(REVISION);
+    wrong["params"] = json!({"protocolVersion": 7});
+    for _ in 0..3 {
+        let answer = ask(running.address(), &Request::post(&wrong)).await;
+        assert_eq!(answer.json()["error"]["code"], -32602, "{}", answer.body);
+    }
+    session(running.address(), REVISION).await;
+}
+
+#[tokio::test]
+async fn without_sessions_no_id_is_given() {
+    let running = start(|options| options.stateless = true);
+    let answer = ask(running.address(), &Request::post(&initialize(REVISION))).await;
+    assert_eq!((answer.head.status, answer.head.header("mcp-session-id")), (200, None));
+}
+
+#[tokio::test]
+async fn a_session_nobody_uses_ends() {
+    let running = start(|options| options.limits.session_idle = std::time::Duration::from_millis(20));
+    session(running.address(), REVISION).await;
+    let gone = async {
+        while running.sessions() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    limited("the session ends", gone).await.unwrap();
+}
+
+/// Knows two people, and one who may do nothing.
+struct Names;
+
+impl TokenVerifier for Names {
+    fn verify<'a>(
+        &'a self,
+        token: &'a str,
+    ) -> Pin<Box<dyn Future<Output = Result<Principal, TokenError>> + Send + 'a>> {
+        Box::pin(async move {
+            let scopes: &[&str] = match token {
+                "alice" | "bob" => &["mcp"],
+                "carol" => &[],
+                "later" => return Err(TokenError::Unavailable),
+                _ => return Err(TokenError::Invalid),
+            };
+            let scopes = scopes.iter().map(|&scope| scope.to_owned()).collect();
+            Ok(Principal { subject: token.into(), scopes })
+        })
+    }
+}
+
+fn guarded(options: &mut Options) {
+    options.authorization = Some(Authorization {
+        verifier: Arc::new(Names),
+        resource: "https://mcp.example/mcp".to_owned(),
+        authorization_servers: vec!["https://login.example".to_owned()],
+        scopes: vec!["mcp".to_owned()],
+    });
+}
+
+#[tokio::test]
+async fn a_request_without_a_good_token_is_challenged() {
+    let running = start(guarded);
+    let request = Request::post(&initialize(REVISION));
+    let metadata = "resource_metadata=\"https://mcp.example/.well-known/oauth-protected-resource/mcp\"";
+    for (token, status, says) in [
+        (None, 401, metadata),
+        (Some("Basic alice"), 401, metadata),
+        (Some("Bearer mallory"), 401, "error=\"invalid_token\""),
+        (Some("Bearer carol"), 403, "error=\"insufficient_scope\", scope=\"mcp\""),
+    ] {
+        let request = token.map_or(request.clone(), |token| request.clone().with("Authorization", token));
+        let answer = ask(running.address(), &request).await;
+        let challenge = answer.head.header("www-authenticate").unwrap_or_default();
+        assert_eq!(answer.head.status, status, "{token:?}");
+        assert!(challenge.starts_with("Bearer ") && challenge.contains(says), "{token:?}: {challenge}");
+    }
+    let later = ask(running.address(), &request.clone().with("Authorization", "Bearer later")).await;
+    assert_eq!(later.head.status, 503);
+    let good = ask(running.address(), &request.with("Authorization", "bearer alice")).await;
+    assert_eq!(good.head.status, 200);
+}
+
+#[tokio::test]
+async fn the_resource_tells_who_gives_tokens() {
+    let running = start(guarded);
+    for path in ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"] {
+        let answer = ask(running.address(), &Request::bare("GET").path(path)).await;
+        assert_eq!(answer.head.status, 200);
+        assert_eq!(answer.json()["resource"], "https://mcp.example/mcp");
+        assert_eq!(answer.json()["authorization_servers"], json!(["https://login.example"]));
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_its_owners() {
+    let running = start(guarded);
+    let address = running.address();
+    let begin = Request::post(&initialize(REVISION)).with("Authorization", "Bearer alice");
+    let id = ask(address, &begin).await.head.header("mcp-session-id").unwrap().to_owned();
+    let request = Request::post(&echo(1, "hi")).within(&id, REVISION);
+    let as_of = |token: &str| request.clone().with("Authorization", format!("Bearer {token}"));
+    assert_eq!(ask(address, &as_of("bob")).await.head.status, 404);
+    let delete = Request::bare("DELETE").within(&id, REVISION).with("Authorization", "Bearer bob");
+    assert_eq!(ask(address, &delete).await.head.status, 404);
+    assert_eq!(ask(address, &as_of("alice")).await.head.status, 200);
+}
+
+#[tokio::test]
+async fn the_endpoints_of_2024_11_05_work_where_they_are_wanted() {
+    let off = start(|_| {});
+    assert_eq!(ask(off.address(), &Request::bare("GET").path("/sse")).await.head.status, 404);
+
+    let running = start(|options| options.legacy_sse = true);
+    let address = running.address();
+    let mut stream = open(address, &Request::bare("GET").path("/sse")).await;
+    assert_eq!(head(&mut stream).await.header("content-type"), Some("text/event-stream"));
+    let endpoint = limited("the endpoint", stream.event()).await.unwrap().unwrap().unwrap();
+    assert_eq!(endpoint.event.as_deref(), Some("endpoint"));
+    let to = endpoint.data;
+    for message in [initialize("2024-11-05"), echo(1, "hi"), call(2, "turn", &json!({}))] {
+        assert_eq!(ask(address, &Request::post(&message).path(&to)).await.head.status, 202);
+        let reply = event(&mut stream).await.unwrap();
+        assert_eq!((&reply["id"], reply["error"].is_null()), (&message["id"], true), "{reply}");
+    }
+    let stranger = Request::post(&echo(1, "hi")).path("/messages?sessionId=0123456789abcdef0123456789abcdef");
+    assert_eq!(ask(address, &stranger).await.head.status, 404);
+    // The stream is the session: it ends with its connection.
+    assert_eq!(running.sessions(), 1);
+    drop(stream);
+    let gone = async {
+        while running.sessions() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    limited("the session ends", gone).await.unwrap();
+    assert_eq!(ask(address, &Request::post(&echo(1, "hi")).path(&to)).await.head.status, 404);
+}
