@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcpace_serve::{Builder, Context, HandlerError, NoArguments, Tool};
+use mcpace_serve::{Builder, Context, Elicited, HandlerError, NoArguments, Tool};
 use mcpace_wire::jsonrpc::code;
 use mcpace_wire::mcp::{ElicitAction, ElicitParams};
 use serde::Deserialize;
@@ -24,6 +24,12 @@ struct Delete {
     filename: String,
 }
 
+#[derive(Deserialize, schemars::JsonSchema)]
+struct Named {
+    /// Yours.
+    name: String,
+}
+
 pub(crate) fn register(builder: Builder) -> Builder {
     builder
         .tool(Tool::new("slow_compute").description("Takes as long as it is told to").task().handler_async(
@@ -34,12 +40,16 @@ pub(crate) fn register(builder: Builder) -> Builder {
                 Ok(format!("{} computed for {} s", compute.label.as_deref().unwrap_or("it"), compute.seconds))
             },
         ))
-        .tool(Tool::new("failing_job").description("Fails, as a tool does").task().handler_async(
-            |_: NoArguments, _: Context| async move {
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                Err::<(), _>(HandlerError::new("the job failed"))
-            },
-        ))
+        .tool(
+            Tool::new("failing_job")
+                .description("Fails, as a tool does; a task or nothing")
+                .task_on_demand()
+                .handler_async(|_: NoArguments, context: Context| async move {
+                    context.begin_task().await?;
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    Err::<(), _>(HandlerError::new("the job failed"))
+                }),
+        )
         .tool(Tool::new("protocol_error_job").description("Fails, as a protocol does").task().handler_async(
             |_: NoArguments, _: Context| async move {
                 Err::<(), _>(HandlerError::protocol(code::INTERNAL_ERROR, "the job broke down", None))
@@ -60,6 +70,19 @@ pub(crate) fn register(builder: Builder) -> Builder {
                 Ok(format!("{accepted} of 2 accepted"))
             },
         ))
+        .tool(
+            Tool::new("test_tool_with_task")
+                .description("Asks, then goes on as a task")
+                .task_on_demand()
+                .handler_async(|_: NoArguments, context: Context| async move {
+                    let Elicited::Accepted(Named { name }) = context.elicit_form("What is your name?").await? else {
+                        return Err(HandlerError::new("nobody said a name"));
+                    };
+                    context.begin_task().await?;
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    Ok(format!("Done for {name}"))
+                }),
+        )
 }
 
 fn confirmation(message: &str) -> Result<ElicitParams, HandlerError> {

@@ -9,8 +9,8 @@ use mcpace_wire::mcp;
 use super::pages::Listed;
 use crate::builder::BuildError;
 use crate::service::{
-    Completed, Completion, CompletionHandler, Prompt, PromptHandler, ReadHandler, Resource, ResourceTemplate, Tool,
-    ToolHandler, UriTemplate, arguments,
+    Completed, Completion, CompletionHandler, Prompt, PromptHandler, ReadHandler, Resource, ResourceTemplate, TaskUse,
+    Tool, ToolHandler, UriTemplate, arguments,
 };
 
 /// A tool.
@@ -20,7 +20,7 @@ pub(crate) struct ToolEntry {
     object_output: bool,
     pub(crate) headers: Arc<[ParamHeader]>,
     pub(crate) handler: ToolHandler,
-    pub(crate) task: bool,
+    pub(crate) task: TaskUse,
 }
 
 const TOOL: &str = "tool";
@@ -56,7 +56,7 @@ fn is_tool_name(name: &str) -> bool {
 impl Listed for ToolEntry {
     type Shape = mcp::Tool;
 
-    fn name(&self) -> &str {
+    fn key(&self) -> &str {
         &self.listed.name
     }
 
@@ -165,7 +165,7 @@ macro_rules! trimmed {
 impl Listed for ResourceEntry {
     type Shape = mcp::Resource;
 
-    fn name(&self) -> &str {
+    fn key(&self) -> &str {
         &self.listed.uri
     }
 
@@ -177,7 +177,7 @@ impl Listed for ResourceEntry {
 impl Listed for TemplateEntry {
     type Shape = mcp::ResourceTemplate;
 
-    fn name(&self) -> &str {
+    fn key(&self) -> &str {
         &self.listed.uri_template
     }
 
@@ -189,7 +189,7 @@ impl Listed for TemplateEntry {
 impl Listed for PromptEntry {
     type Shape = mcp::Prompt;
 
-    fn name(&self) -> &str {
+    fn key(&self) -> &str {
         &self.listed.name
     }
 

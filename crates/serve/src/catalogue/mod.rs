@@ -14,7 +14,7 @@ use mcpace_wire::mcp::{CacheScope, Extra, Implementation, ListChanged, Resources
 use rustc_hash::FxHashMap;
 
 use crate::builder::BuildError;
-use crate::service::Completed;
+use crate::service::{Completed, TaskUse};
 pub(crate) use entry::{CompletionEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 pub(crate) use pages::{Listed, Pages, UnknownCursor, cache_hints};
 
@@ -42,6 +42,8 @@ pub(crate) struct Definitions {
 
 /// See the module.
 pub(crate) struct Catalogue {
+    /// How many changes there were before.
+    pub(crate) generation: u64,
     pub(crate) definitions: Definitions,
     /// Names come from our own author, so the hash needs no protection from the peer.
     pub(crate) tools: FxHashMap<Box<str>, Arc<ToolEntry>>,
@@ -78,6 +80,7 @@ impl Catalogue {
         index("resource template", &definitions.templates)?;
         let completions = completions(&definitions)?;
         Ok(Self {
+            generation,
             has_param_headers: definitions.tools.iter().any(|tool| !tool.headers.is_empty()),
             tool_pages: Pages::build("tools", &definitions.tools, tell, generation)?,
             resource_pages: Pages::build("resources", &definitions.resources, tell, generation)?,
@@ -112,7 +115,7 @@ impl Catalogue {
             Completed::Prompt(name) => self.prompts.contains_key(name.as_str()),
             // A client may also name a resource of the family.
             Completed::Template(uri) => {
-                self.definitions.templates.iter().any(|entry| entry.name() == uri) || self.has_resource(uri)
+                self.definitions.templates.iter().any(|entry| entry.key() == uri) || self.has_resource(uri)
             }
         };
         if known { Ok(self.completions.get(&(of, argument))) } else { Err(()) }
@@ -124,11 +127,11 @@ fn completions(definitions: &Definitions) -> Result<HashMap<(Completed, String),
     let mut map = HashMap::new();
     for entry in &definitions.completions {
         let owned = match &entry.of {
-            Completed::Prompt(name) => definitions.prompts.iter().any(|prompt| prompt.name() == name),
+            Completed::Prompt(name) => definitions.prompts.iter().any(|prompt| prompt.key() == name),
             Completed::Template(uri) => definitions
                 .templates
                 .iter()
-                .any(|template| template.name() == uri && template.template.has_variable(&entry.argument)),
+                .any(|template| template.key() == uri && template.template.has_variable(&entry.argument)),
         };
         let name = entry.argument.clone();
         if !owned {
@@ -144,8 +147,8 @@ fn completions(definitions: &Definitions) -> Result<HashMap<(Completed, String),
 fn index<T: Listed>(kind: &'static str, entries: &[Arc<T>]) -> Result<FxHashMap<Box<str>, Arc<T>>, BuildError> {
     let mut map = FxHashMap::default();
     for entry in entries {
-        if map.insert(entry.name().into(), Arc::clone(entry)).is_some() {
-            return Err(BuildError::Duplicate { kind, name: entry.name().to_owned() });
+        if map.insert(entry.key().into(), Arc::clone(entry)).is_some() {
+            return Err(BuildError::Duplicate { kind, name: entry.key().to_owned() });
         }
     }
     Ok(map)
@@ -154,7 +157,7 @@ fn index<T: Listed>(kind: &'static str, entries: &[Arc<T>]) -> Result<FxHashMap<
 fn capabilities(definitions: &Definitions, tell: &Tell, revision: Revision) -> ServerCapabilities {
     let changes = || ListChanged { list_changed: Some(true), extra: Extra::new() };
     let mut extensions = tell.extensions.clone();
-    if definitions.tools.iter().any(|tool| tool.task) {
+    if definitions.tools.iter().any(|tool| tool.task != TaskUse::Never) {
         extensions.insert(key::TASKS_EXTENSION.to_owned(), Extra::new().into());
     }
     ServerCapabilities {

@@ -16,7 +16,7 @@ pub(crate) trait Listed {
     type Shape: Serialize;
 
     /// What it is looked up by.
-    fn name(&self) -> &str;
+    fn key(&self) -> &str;
 
     /// What a list of this revision says of it.
     fn shape(&self, revision: Revision) -> Self::Shape;
@@ -80,7 +80,7 @@ fn pages<T: Listed>(
                 page.push(b',');
             }
             serde_json::to_writer(&mut page, &entry.shape(revision))
-                .map_err(|error| BuildError::Unwritable { kind: key, name: entry.name().to_owned(), error })?;
+                .map_err(|error| BuildError::Unwritable { kind: key, name: entry.key().to_owned(), error })?;
         }
         page.push(b']');
         if number + 1 < count {

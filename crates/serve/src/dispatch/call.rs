@@ -11,11 +11,13 @@ use super::clocks::Clocks;
 use super::failing::{self, Failing};
 use super::reply::{End, head};
 use super::running::InFlight;
-use super::{Call, Refusal, missing};
+use super::{Call, Refusal, missing, tasking, tracing};
 use crate::catalogue::{Catalogue, ToolEntry};
 use crate::exchange::{Handled, Reply};
 use crate::server::Inner;
-use crate::service::{AsyncCall, CallFailure, Plain, PlainCall, Request, ToolHandler, ToolWriter, Written};
+use crate::service::{
+    AsyncCall, BoxFuture, CallFailure, Context, Done, Plain, PlainCall, Request, TaskUse, ToolHandler, ToolWriter, Written,
+};
 
 impl Call<'_> {
     pub(super) fn call_tool(&self, catalogue: &Catalogue) -> Result<Handled, Refusal> {
@@ -54,11 +56,20 @@ impl Call<'_> {
 
     fn call_async(&self, tool: &Arc<ToolEntry>, handler: &AsyncCall) -> Result<Handled, Refusal> {
         let inputs = self.inputs()?;
-        if tool.task && self.takes_tasks() && let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            return self.call_task(&runtime, handler);
+        let runtime = match tool.task {
+            TaskUse::Never => None,
+            TaskUse::AtOnce | TaskUse::OnDemand => {
+                tokio::runtime::Handle::try_current().ok().filter(|_| self.takes_tasks())
+            }
+        };
+        if tool.task == TaskUse::AtOnce && let Some(runtime) = &runtime {
+            return self.call_task(runtime, handler);
         }
         let in_flight = InFlight::begin(self)?;
-        let context = self.context(&in_flight, inputs);
+        let context = match &runtime {
+            Some(_) => self.detachable_context(&in_flight, inputs),
+            None => self.context(&in_flight, inputs),
+        };
         let out = head(self.id());
         let members = out.len();
         let work = match handler(self.outline.arguments, context.clone(), out) {
@@ -69,6 +80,9 @@ impl Call<'_> {
             }
         };
         let (server, revision, clocks) = (Arc::clone(self.server), self.revision, self.clocks);
+        if let Some(runtime) = runtime {
+            return Ok(Handled::Later(Box::pin(on_demand(runtime, server, clocks, in_flight, context, work, members))));
+        }
         Ok(Handled::Later(Box::pin(async move {
             let request = context.request();
             let Some(done) = in_flight.run(work).await else { return Refusal::Cancelled.reply(&request.id, revision) };
@@ -108,6 +122,50 @@ impl Call<'_> {
     }
 }
 
+/// A call that its handler may turn into a task.
+async fn on_demand(
+    runtime: tokio::runtime::Handle,
+    server: Arc<Inner>,
+    clocks: Option<Clocks>,
+    in_flight: InFlight,
+    context: Context,
+    mut work: BoxFuture<Done>,
+    members: usize,
+) -> Reply {
+    let request = context.request();
+    let revision = request.revision;
+    let finish = |clocks| Finish { server: &server, revision, clocks, members, request: Some(request) };
+    let ends = async {
+        match &request.detach {
+            Some(detach) => tokio::select! {
+                biased;
+                done = &mut work => Some(done),
+                () = detach.wanted.cancelled() => None,
+            },
+            None => Some((&mut work).await),
+        }
+    };
+    let reply = match in_flight.run(ends).await {
+        None => return Refusal::Cancelled.reply(&request.id, revision),
+        Some(Some(done)) => finish(clocks).reply(done.out, done.outcome, done.service),
+        Some(None) => {
+            let (server_then, context_then) = (Arc::clone(&server), context.clone());
+            let rest = async move {
+                let done = work.await;
+                // Kept until here: when it goes, whatever the handler spawned learns of the end.
+                drop(in_flight);
+                let request = context_then.request();
+                let finish = Finish { server: &server_then, revision, clocks: None, members, request: None };
+                finish
+                    .reply(done.out, done.outcome, done.service)
+                    .unwrap_or_else(|refusal| refusal.reply(&request.id, revision))
+            };
+            tasking::detach(&runtime, &server, request, End::new(&server, revision, clocks.as_ref()), rest)
+        }
+    };
+    reply.unwrap_or_else(|refusal| refusal.reply(&request.id, revision))
+}
+
 /// From what a handler left behind to a reply.
 struct Finish<'a> {
     server: &'a Arc<Inner>,
@@ -142,6 +200,7 @@ impl Finish<'_> {
             }
         };
         if written.is_error {
+            tracing::tool_failed();
             out.extend_from_slice(b",\"isError\":true");
         }
         end.meta = written.meta.as_ref();
@@ -153,11 +212,11 @@ impl Finish<'_> {
             // 2025-11-25, server/tools, "Error Handling": the model can mend its arguments, so it must read what is wrong.
             CallFailure::Malformed(malformed) => CallToolResult::error(malformed.to_string()),
             CallFailure::Panicked => {
-                tracing::error!("a tool panicked");
+                ::tracing::error!("a tool panicked");
                 CallToolResult::error("internal error")
             }
             CallFailure::Unwritable(error) => {
-                tracing::error!(%error, "a tool's result can't be written as JSON");
+                ::tracing::error!(%error, "a tool's result can't be written as JSON");
                 CallToolResult::error("internal error")
             }
             CallFailure::Failed(error) => return failing::sort(self.server, self.revision, None, error),

@@ -2,7 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::AtomicU32;
 use std::task::Poll;
 
@@ -14,7 +14,7 @@ use super::{Call, Refusal};
 use crate::exchange::Outlet;
 use crate::tasks::Running;
 use crate::session::{Busy, Session};
-use crate::service::{Context, Inputs, Request};
+use crate::service::{Context, Detach, Inputs, Request};
 
 /// Keeps a request cancellable for as long as it lives; when dropped, whatever holds its token learns of the end.
 pub(super) struct InFlight {
@@ -46,7 +46,7 @@ impl InFlight {
 
     /// Runs `work` to its end, or to the client's change of mind: then `None`. The work is polled once more before it is
     /// dropped, so that it can end in an orderly way.
-    pub(super) async fn run<T>(self, work: impl Future<Output = T>) -> Option<T> {
+    pub(super) async fn run<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
         let mut cancelled = pin!(self.token.cancelled());
         poll_fn(|context| {
@@ -74,12 +74,18 @@ impl Call<'_> {
     /// A context for this request's handler.
     pub(super) fn context(&self, in_flight: &InFlight, inputs: Inputs) -> Context {
         let outlet = self.incoming.channel.open();
-        self.context_with(outlet, in_flight.token().clone(), inputs, None)
+        self.context_with(outlet, in_flight.token().clone(), inputs, None, None)
+    }
+
+    /// The same, for a handler that may become a task.
+    pub(super) fn detachable_context(&self, in_flight: &InFlight, inputs: Inputs) -> Context {
+        let outlet = self.incoming.channel.open();
+        self.context_with(outlet, in_flight.token().clone(), inputs, None, Some(Detach::default()))
     }
 
     /// A context for a handler that runs as a task.
     pub(super) fn task_context(&self, task: &Arc<Running>) -> Context {
-        self.context_with(Arc::new(Nowhere), task.cancellation.clone(), Inputs::default(), Some(Arc::clone(task)))
+        self.context_with(Arc::new(Nowhere), task.cancellation.clone(), Inputs::default(), Some(task), None)
     }
 
     fn context_with(
@@ -87,7 +93,8 @@ impl Call<'_> {
         outlet: Arc<dyn Outlet>,
         cancellation: CancellationToken,
         inputs: Inputs,
-        task: Option<Arc<Running>>,
+        task: Option<&Arc<Running>>,
+        detach: Option<Detach>,
     ) -> Context {
         let peer = self.incoming.peer;
         Context::new(Request {
@@ -107,7 +114,8 @@ impl Call<'_> {
             capabilities: self.meta.capabilities.map(|capabilities| self.keep(capabilities.get())),
             inputs,
             asked: AtomicU32::new(0),
-            task,
+            task: task.map(|task| OnceLock::from(Arc::clone(task))).unwrap_or_default(),
+            detach,
         })
     }
 

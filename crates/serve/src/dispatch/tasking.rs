@@ -6,16 +6,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mcpace_wire::http::Rejection;
 use mcpace_wire::jsonrpc::{Message, Outcome as Answered, code};
-use mcpace_wire::mcp::{ClientCapabilities, Extra, Json, TaskIdParams, TaskStatus, UpdateTaskParams, key};
+use mcpace_wire::mcp::{ClientCapabilities, Json, TaskIdParams, TaskStatus, UpdateTaskParams, key};
 use serde::Serialize;
-use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::lifecycle::write_members;
-use super::reply::head;
+use super::reply::{End, head};
 use super::{Call, Refusal};
 use crate::exchange::{Gone, Handled, Outlet, Reply};
 use crate::server::Inner;
+use crate::service::{Request, tasks_extension};
 use crate::tasks::{Outcome, Running};
 
 impl Call<'_> {
@@ -31,11 +31,7 @@ impl Call<'_> {
     }
 
     pub(super) fn begin_task(&self) -> Result<Arc<Running>, Refusal> {
-        let limits = &self.server.limits;
-        self.server
-            .tasks
-            .begin(self.subject(), limits.task_time, limits.tasks)
-            .ok_or_else(|| Refusal::error(code::INTERNAL_ERROR, "the server has too many tasks"))
+        begin(self.server, self.subject())
     }
 
     /// Lets `work` run on, and answers with the task.
@@ -86,8 +82,7 @@ impl Call<'_> {
             return Err(Refusal::UnknownMethod);
         }
         if !self.takes_tasks() {
-            let required = Extra::from_iter([("extensions".to_owned(), json!({key::TASKS_EXTENSION: {}}))]);
-            return Err(Rejection::MissingCapability { required }.into());
+            return Err(Rejection::MissingCapability { required: tasks_extension() }.into());
         }
         self.params()
     }
@@ -100,6 +95,34 @@ impl Call<'_> {
     pub(super) fn subject(&self) -> Option<Arc<str>> {
         self.incoming.peer.principal.as_ref().map(|principal| Arc::clone(&principal.subject))
     }
+}
+
+fn begin(server: &Inner, subject: Option<Arc<str>>) -> Result<Arc<Running>, Refusal> {
+    server
+        .tasks
+        .begin(subject, server.limits.task_time, server.limits.tasks)
+        .ok_or_else(|| Refusal::error(code::INTERNAL_ERROR, "the server has too many tasks"))
+}
+
+/// Answers a call with the task that its handler goes on as.
+pub(super) fn detach(
+    runtime: &tokio::runtime::Handle,
+    server: &Arc<Inner>,
+    request: &Request,
+    end: End<'_>,
+    work: impl Future<Output = Reply> + Send + 'static,
+) -> Result<Reply, Refusal> {
+    let subject = request.principal.as_ref().map(|principal| Arc::clone(&principal.subject));
+    let task = begin(server, subject)?;
+    let mut out = head(&request.id);
+    write_members(&task.task(), &mut out)?;
+    // Set once: a handler wants to become a task once, and is told after that.
+    request.task.get_or_init(|| Arc::clone(&task));
+    if let Some(detach) = &request.detach {
+        detach.begun.cancel();
+    }
+    runtime.spawn(run(Arc::clone(server), task, work));
+    Ok(end.close(out, "task"))
 }
 
 /// Runs the work to its end, then keeps the task for as long as was promised.

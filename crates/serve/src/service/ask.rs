@@ -158,7 +158,7 @@ impl Context {
         let key = || format!("{}-{number}", method.as_str().replace('/', "-"));
         let answer = if let Some(session) = self.session().filter(|_| self.revision().is_legacy()) {
             self.ask_now(session, method, params.as_ref()).await?
-        } else if let Some(task) = &self.request().task {
+        } else if let Some(task) = self.task() {
             let answer = task.ask(key(), method, params);
             self.request().server.listeners.tell_task(task);
             answer.await.map_err(|_| AskError::Unreachable)?.get().into()

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use mcpace_wire::Revision;
@@ -11,7 +11,7 @@ use mcpace_wire::mcp::{Json, LogMessageParams, LoggingLevel, Method, ProgressPar
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::Inputs;
+use super::{Detach, Inputs};
 use crate::exchange::{Outlet, Principal};
 use crate::server::{Inner, Server};
 use crate::session::{Session, rank};
@@ -48,7 +48,9 @@ pub(crate) struct Request {
     /// How many questions the handler has asked in this round.
     pub(crate) asked: AtomicU32,
     /// The task that the handler runs as.
-    pub(crate) task: Option<Arc<Running>>,
+    pub(crate) task: OnceLock<Arc<Running>>,
+    /// Where the handler may become a task.
+    pub(crate) detach: Option<Detach>,
 }
 
 impl Context {

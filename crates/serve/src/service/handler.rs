@@ -8,9 +8,12 @@ use super::{Context, HandlerError};
 
 /// From an `I` to an `O`.
 pub(crate) enum Handler<I, O> {
-    Plain(Box<dyn Fn(I) -> Result<O, HandlerError> + Send + Sync>),
-    Async(Box<dyn Fn(I, Context) -> BoxFuture<Result<O, HandlerError>> + Send + Sync>),
+    Plain(PlainHandler<I, O>),
+    Async(AsyncHandler<I, O>),
 }
+
+type PlainHandler<I, O> = Box<dyn Fn(I) -> Result<O, HandlerError> + Send + Sync>;
+type AsyncHandler<I, O> = Box<dyn Fn(I, Context) -> BoxFuture<Result<O, HandlerError>> + Send + Sync>;
 
 impl<I: Send + 'static, O: 'static> Handler<I, O> {
     pub(crate) fn plain(run: impl Fn(I) -> Result<O, HandlerError> + Send + Sync + 'static) -> Self {

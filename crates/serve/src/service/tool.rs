@@ -47,7 +47,7 @@ pub struct Tool {
     pub(crate) input: Option<Schema>,
     pub(crate) output: Option<Schema>,
     pub(crate) handler: Option<ToolHandler>,
-    pub(crate) task: bool,
+    pub(crate) task: TaskUse,
 }
 
 impl Tool {
@@ -70,7 +70,7 @@ impl Tool {
             input: None,
             output: None,
             handler: None,
-            task: false,
+            task: TaskUse::Never,
         }
     }
 
@@ -128,7 +128,15 @@ impl Tool {
     /// call is answered at once, the result is fetched later. Has no effect on plain handlers, nor for other clients.
     #[must_use]
     pub fn task(mut self) -> Self {
-        self.task = true;
+        self.task = TaskUse::AtOnce;
+        self
+    }
+
+    /// Lets an asynchronous handler become a task when it wants to, by [`Context::begin_task`]: after it asked its
+    /// questions, or once it knows that it takes long.
+    #[must_use]
+    pub fn task_on_demand(mut self) -> Self {
+        self.task = TaskUse::OnDemand;
         self
     }
 
@@ -214,6 +222,16 @@ fn written<R: ToolOutput>(
     let mut writer = ToolWriter::new(out, revision);
     returned??.write(&mut writer).map_err(CallFailure::Unwritable)?;
     Ok(Written { meta: writer.meta, is_error: writer.is_error })
+}
+
+/// When a call becomes a task, for clients that take tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TaskUse {
+    Never,
+    /// Before the handler runs.
+    AtOnce,
+    /// When the handler says so.
+    OnDemand,
 }
 
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
