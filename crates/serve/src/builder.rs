@@ -8,9 +8,7 @@ use mcpace_wire::Revision;
 use mcpace_wire::http::AnnotationError;
 use mcpace_wire::mcp::{CacheScope, Extra, Icon, Implementation};
 
-use crate::catalogue::{
-    CompletionEntry, Definitions, PromptEntry, ResourceEntry, Tell, TemplateEntry, ToolEntry,
-};
+use crate::catalogue::{CompletionEntry, Definitions, PromptEntry, ResourceEntry, Tell, TemplateEntry, ToolEntry};
 use crate::limits::Limits;
 use crate::server::{Inner, Server};
 use crate::service::{Completion, Prompt, Resource, ResourceTemplate, Tool};

@@ -9,6 +9,7 @@
 
 mod builder;
 mod catalogue;
+mod changes;
 mod dispatch;
 mod exchange;
 pub mod http;
@@ -21,6 +22,7 @@ pub mod stdio;
 mod tasks;
 
 pub use builder::{BuildError, Builder};
+pub use changes::Changes;
 pub use exchange::{Channel, Gone, Handled, Incoming, Outlet, Peer, Principal, Reply, ReplyStatus, Timing};
 pub use limits::Limits;
 pub use server::Server;

@@ -116,7 +116,8 @@ impl Listeners {
 
     /// Tells how a task is.
     pub(crate) fn tell_task(&self, task: &Running) {
-        let listening: Vec<_> = lock(&self.open).iter().filter(|entry| entry.tasks.contains(&task.id)).cloned().collect();
+        let listening: Vec<_> =
+            lock(&self.open).iter().filter(|entry| entry.tasks.contains(&task.id)).cloned().collect();
         if listening.is_empty() {
             return;
         }

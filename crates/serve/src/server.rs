@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::builder::{BuildError, Builder};
 use crate::catalogue::{Catalogue, Tell};
+use crate::changes::Changes;
 use crate::dispatch;
 use crate::exchange::{Handled, Incoming, Outlet};
 use crate::limits::Limits;
@@ -40,6 +41,7 @@ pub(crate) struct Inner {
     pub(crate) tasks: Tasks,
     state: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     sessions: Mutex<Sessions>,
+    updating: Mutex<()>,
 }
 
 /// Sessions with a standalone outlet: those that can be told of changes.
@@ -117,6 +119,29 @@ impl Server {
         }
     }
 
+    /// Changes what is registered, all at once, and tells all clients that want to know. Calls under way keep what they
+    /// began with. What a legacy client was told of capabilities by `initialize` stays as it is.
+    ///
+    /// # Errors
+    /// The first mistake found; nothing has changed then.
+    pub fn update(&self, change: impl FnOnce(&mut Changes)) -> Result<(), BuildError> {
+        let changes = {
+            // One at a time: each starts from what the one before left.
+            let _alone = self.inner.updating.lock().unwrap_or_else(PoisonError::into_inner);
+            let current = self.inner.catalogue.load();
+            let mut changes = Changes::new(current.definitions.clone());
+            change(&mut changes);
+            if let Some(mistake) = changes.mistake {
+                return Err(mistake);
+            }
+            let next = Catalogue::build(changes.definitions.clone(), &self.inner.tell, current.generation + 1)?;
+            self.inner.catalogue.store(Arc::new(next));
+            changes
+        };
+        changes.told().for_each(|change| self.inner.tell(change));
+        Ok(())
+    }
+
     /// Tells all clients that want to know that the list of tools has changed.
     pub fn tools_changed(&self) {
         self.inner.tell(Change::Tools);
@@ -175,6 +200,7 @@ impl Inner {
             tasks: Tasks::default(),
             state,
             sessions: Mutex::default(),
+            updating: Mutex::default(),
         })
     }
 
@@ -186,7 +212,9 @@ impl Inner {
         self.listeners.tell(change);
         let message = bytes::Bytes::from(change.message(None));
         for session in self.attached() {
-            if let Change::Resource(uri) = change && !session.is_subscribed(uri) {
+            if let Change::Resource(uri) = change
+                && !session.is_subscribed(uri)
+            {
                 continue;
             }
             // Whoever is gone or too slow lists again when it is back.

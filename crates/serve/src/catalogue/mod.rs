@@ -163,9 +163,8 @@ fn capabilities(definitions: &Definitions, tell: &Tell, revision: Revision) -> S
     ServerCapabilities {
         tools: (!definitions.tools.is_empty()).then(changes),
         prompts: (!definitions.prompts.is_empty()).then(changes),
-        resources: (!definitions.resources.is_empty() || !definitions.templates.is_empty()).then(|| {
-            ResourcesCapability { subscribe: Some(true), list_changed: Some(true), extra: Extra::new() }
-        }),
+        resources: (!definitions.resources.is_empty() || !definitions.templates.is_empty())
+            .then(|| ResourcesCapability { subscribe: Some(true), list_changed: Some(true), extra: Extra::new() }),
         // Told since 2025-03-26.
         completions: (!definitions.completions.is_empty() && revision >= Revision::V2025_03_26).then(Extra::new),
         logging: Some(Extra::new()),

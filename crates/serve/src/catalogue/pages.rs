@@ -56,7 +56,9 @@ impl Pages {
     pub(crate) fn page(&self, revision: Revision, cursor: Option<&str>) -> Result<&[u8], UnknownCursor> {
         let number = match cursor {
             None => 0,
-            Some(cursor) => decode(cursor).filter(|(generation, _)| *generation == self.generation).ok_or(UnknownCursor)?.1,
+            Some(cursor) => {
+                decode(cursor).filter(|(generation, _)| *generation == self.generation).ok_or(UnknownCursor)?.1
+            }
         };
         self.pages.of(revision).get(number).map(|page| &**page).ok_or(UnknownCursor)
     }
@@ -79,8 +81,11 @@ fn pages<T: Listed>(
             if index > 0 {
                 page.push(b',');
             }
-            serde_json::to_writer(&mut page, &entry.shape(revision))
-                .map_err(|error| BuildError::Unwritable { kind: key, name: entry.key().to_owned(), error })?;
+            serde_json::to_writer(&mut page, &entry.shape(revision)).map_err(|error| BuildError::Unwritable {
+                kind: key,
+                name: entry.key().to_owned(),
+                error,
+            })?;
         }
         page.push(b']');
         if number + 1 < count {

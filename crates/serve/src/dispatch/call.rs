@@ -16,7 +16,8 @@ use crate::catalogue::{Catalogue, ToolEntry};
 use crate::exchange::{Handled, Reply};
 use crate::server::Inner;
 use crate::service::{
-    AsyncCall, BoxFuture, CallFailure, Context, Done, Plain, PlainCall, Request, TaskUse, ToolHandler, ToolWriter, Written,
+    AsyncCall, BoxFuture, CallFailure, Context, Done, Plain, PlainCall, Request, TaskUse, ToolHandler, ToolWriter,
+    Written,
 };
 
 impl Call<'_> {
@@ -62,7 +63,9 @@ impl Call<'_> {
                 tokio::runtime::Handle::try_current().ok().filter(|_| self.takes_tasks())
             }
         };
-        if tool.task == TaskUse::AtOnce && let Some(runtime) = &runtime {
+        if tool.task == TaskUse::AtOnce
+            && let Some(runtime) = &runtime
+        {
             return self.call_task(runtime, handler);
         }
         let in_flight = InFlight::begin(self)?;

@@ -34,7 +34,7 @@ pub(super) fn sort(server: &Inner, revision: Revision, uri: Option<&str>, error:
         },
         Kind::Input(input) if revision.is_modern() => Failing::Ask(input),
         Kind::Input(_) => {
-            tracing::error!("a handler asked for another round, which this revision doesn't have");
+            ::tracing::error!("a handler asked for another round, which this revision doesn't have");
             Failing::Refuse(Refusal::internal())
         }
         Kind::Undeclared(required) if revision.is_modern() => {
@@ -44,7 +44,7 @@ pub(super) fn sort(server: &Inner, revision: Revision, uri: Option<&str>, error:
             Failing::Tell(CallToolResult::error("the client has not declared the capability that this needs"))
         }
         Kind::Internal(error) => {
-            tracing::warn!(%error, "a handler failed");
+            ::tracing::warn!(%error, "a handler failed");
             Failing::Tell(CallToolResult::error(match server.tell_failures {
                 true => error.to_string(),
                 false => "internal error".to_owned(),
@@ -76,7 +76,12 @@ pub(super) fn told(result: &CallToolResult) -> Refusal {
 }
 
 /// The questions of `input`, in a buffer that holds the reply's head.
-pub(super) fn ask(request: Option<&Request>, input: &InputRequired, end: End<'_>, mut out: Vec<u8>) -> Result<Reply, Refusal> {
+pub(super) fn ask(
+    request: Option<&Request>,
+    input: &InputRequired,
+    end: End<'_>,
+    mut out: Vec<u8>,
+) -> Result<Reply, Refusal> {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Members<'a> {

@@ -5,9 +5,7 @@ use std::time::Instant;
 
 use mcpace_wire::Revision;
 use mcpace_wire::jsonrpc::{Id, code};
-use mcpace_wire::mcp::{
-    CompleteParams, Completion, CompletionRef, Extra, GetPromptResult, Json, ReadResourceResult,
-};
+use mcpace_wire::mcp::{CompleteParams, Completion, CompletionRef, Extra, GetPromptResult, Json, ReadResourceResult};
 
 use super::clocks::Clocks;
 use super::failing::{self, Failing};
@@ -127,7 +125,7 @@ impl Finish {
         let mut end = End::new(&self.server, self.revision, self.clocks.as_ref());
         match outcome {
             Err(Panicked) => {
-                tracing::error!("a handler panicked");
+                ::tracing::error!("a handler panicked");
                 Err(Refusal::internal())
             }
             Ok(Ok(answer)) => {

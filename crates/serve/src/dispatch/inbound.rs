@@ -16,7 +16,7 @@ pub(super) fn notification(peer: &Peer, notification: &Notification<'_>) {
     let params = notification.params.map_or("{}", RawValue::get);
     let Ok(params) = serde_json::from_str::<CancelledParams>(params) else { return };
     if let Some(id) = params.request_id {
-        tracing::debug!(jsonrpc.request.id = %id, reason = params.reason, "cancelled by the client");
+        ::tracing::debug!(jsonrpc.request.id = %id, reason = params.reason, "cancelled by the client");
         session.cancel(&id);
     }
 }

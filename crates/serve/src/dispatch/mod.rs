@@ -15,6 +15,7 @@ mod reply;
 mod running;
 mod sealing;
 mod tasking;
+mod tracing;
 mod watching;
 
 use std::borrow::Cow;
@@ -35,7 +36,11 @@ pub(crate) use reply::Refusal;
 pub(crate) fn handle(server: &Arc<Inner>, incoming: Incoming<'_>) -> Handled {
     match incoming.message {
         Message::Request(request) => match Call::read(server, &incoming, request) {
-            Ok(call) => call.route().unwrap_or_else(|refusal| refusal.handled(&request.id, incoming.peer.revision)),
+            Ok(call) => {
+                let span = call.span();
+                let answered = || call.route().unwrap_or_else(|refusal| refusal.handled(&request.id, call.revision));
+                if span.is_disabled() { answered() } else { tracing::within(span.clone(), span.in_scope(answered)) }
+            }
             Err(refusal) => refusal.handled(&request.id, incoming.peer.revision),
         },
         Message::Notification(notification) => {
@@ -62,11 +67,7 @@ pub(crate) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    fn read(
-        server: &'a Arc<Inner>,
-        incoming: &'a Incoming<'a>,
-        request: &'a Request<'a>,
-    ) -> Result<Self, Refusal> {
+    fn read(server: &'a Arc<Inner>, incoming: &'a Incoming<'a>, request: &'a Request<'a>) -> Result<Self, Refusal> {
         let revision = incoming.peer.revision;
         let outline = Outline::parse(request.params)?;
         let meta = Meta::parse(outline.meta)?;
@@ -81,7 +82,7 @@ impl<'a> Call<'a> {
         Ok(Call { server, incoming, request, outline, meta, revision, method, clocks })
     }
 
-    fn route(self) -> Result<Handled, Refusal> {
+    fn route(&self) -> Result<Handled, Refusal> {
         let catalogue = self.server.catalogue.load();
         let told = catalogue.capabilities(self.revision);
         // What the server has not declared, it doesn't have: the method is unknown here.

@@ -21,11 +21,7 @@ pub(crate) enum Refusal {
     /// No such method: 404 in 2026-07-28.
     UnknownMethod,
     /// Any other error, with status 200.
-    Error {
-        code: i64,
-        message: Cow<'static, str>,
-        data: Option<Json>,
-    },
+    Error { code: i64, message: Cow<'static, str>, data: Option<Json> },
     /// The client took the request back.
     Cancelled,
 }

@@ -2,8 +2,8 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 
 use mcpace_wire::jsonrpc::{Id, code};
@@ -12,9 +12,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::tasking::Nowhere;
 use super::{Call, Refusal};
 use crate::exchange::Outlet;
-use crate::tasks::Running;
-use crate::session::{Busy, Session};
 use crate::service::{Context, Detach, Inputs, Request};
+use crate::session::{Busy, Session};
+use crate::tasks::Running;
 
 /// Keeps a request cancellable for as long as it lives; when dropped, whatever holds its token learns of the end.
 pub(super) struct InFlight {

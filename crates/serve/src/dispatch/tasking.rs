@@ -160,9 +160,9 @@ fn outcome(reply: &[u8]) -> (TaskStatus, Option<Outcome>) {
     let outcome = match Message::parse(reply) {
         Ok(Message::Response(response)) => match response.outcome {
             Answered::Result(result) => Some(Outcome::Result(result.into())),
-            Answered::Error(error) => {
-                Json::of(&Failed { code: error.code, message: &error.message, data: error.data }).ok().map(Outcome::Error)
-            }
+            Answered::Error(error) => Json::of(&Failed { code: error.code, message: &error.message, data: error.data })
+                .ok()
+                .map(Outcome::Error),
         },
         // Our own reply is a response.
         _ => None,

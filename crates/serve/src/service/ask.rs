@@ -120,12 +120,13 @@ impl Context {
     /// # Errors
     /// See [`AskError`]; pass it on by `?`.
     pub async fn sample(&self, params: CreateMessageParams) -> Result<CreateMessageResult, AskError> {
-        let (able, required): (fn(&ClientCapabilities) -> bool, _) = if params.tools.is_some() || params.tool_choice.is_some() {
-            let able = |client: &ClientCapabilities| client.sampling.as_ref().is_some_and(|it| it.tools.is_some());
-            (able, json!({"sampling": {"tools": {}}}))
-        } else {
-            (|client: &ClientCapabilities| client.sampling.is_some(), json!({"sampling": {}}))
-        };
+        let (able, required): (fn(&ClientCapabilities) -> bool, _) =
+            if params.tools.is_some() || params.tool_choice.is_some() {
+                let able = |client: &ClientCapabilities| client.sampling.as_ref().is_some_and(|it| it.tools.is_some());
+                (able, json!({"sampling": {"tools": {}}}))
+            } else {
+                (|client: &ClientCapabilities| client.sampling.is_some(), json!({"sampling": {}}))
+            };
         self.ask(Method::CreateMessage, Some(&params), able, required).await
     }
 

@@ -125,8 +125,14 @@ impl Context {
         }
         *last = progress;
         let message = message.filter(|_| self.revision() >= Revision::V2025_03_26).map(str::to_owned);
-        let params =
-            ProgressParams { progress_token: token.clone(), progress, total, message, meta: None, extra: <_>::default() };
+        let params = ProgressParams {
+            progress_token: token.clone(),
+            progress,
+            total,
+            message,
+            meta: None,
+            extra: <_>::default(),
+        };
         self.notify(Method::Progress, &params);
     }
 

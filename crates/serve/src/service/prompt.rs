@@ -2,9 +2,7 @@
 
 use std::future::Future;
 
-use mcpace_wire::mcp::{
-    self, ContentBlock, Extra, GetPromptResult, Icon, Json, PromptArgument, PromptMessage, Role,
-};
+use mcpace_wire::mcp::{self, ContentBlock, Extra, GetPromptResult, Icon, Json, PromptArgument, PromptMessage, Role};
 use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -139,7 +137,8 @@ impl Prompt {
 
     fn typed<A: JsonSchema>(mut self, handler: PromptHandler) -> Self {
         if self.listed.arguments.is_none() {
-            self.listed.arguments = Some(listed_arguments(&arguments::schema_read::<A>())).filter(|list| !list.is_empty());
+            self.listed.arguments =
+                Some(listed_arguments(&arguments::schema_read::<A>())).filter(|list| !list.is_empty());
         }
         self.handler = Some(handler);
         self

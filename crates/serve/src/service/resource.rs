@@ -234,8 +234,11 @@ impl ResourceTemplate {
     /// The resources whose URIs `template` matches, called `name` by programs.
     #[must_use]
     pub fn new(template: impl Into<String>, name: impl Into<String>) -> Self {
-        let listed =
-            mcp::ResourceTemplate { uri_template: template.into(), name: name.into(), ..mcp::ResourceTemplate::default() };
+        let listed = mcp::ResourceTemplate {
+            uri_template: template.into(),
+            name: name.into(),
+            ..mcp::ResourceTemplate::default()
+        };
         Self { listed, handler: None }
     }
 }

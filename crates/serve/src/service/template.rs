@@ -16,7 +16,10 @@ pub(crate) struct UriTemplate {
 enum Part {
     Literal(String),
     /// One that may be `reserved` also stands for slashes and the like.
-    Variable { name: String, reserved: bool },
+    Variable {
+        name: String,
+        reserved: bool,
+    },
 }
 
 impl UriTemplate {

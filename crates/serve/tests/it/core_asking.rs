@@ -51,7 +51,8 @@ async fn urls_models_and_roots_are_asked_too() {
     let call = begin(&client, "ask-model");
     let request = client.outbox.next().await;
     assert_eq!(request["method"], "sampling/createMessage");
-    client.respond(&request["id"], json!({"role": "assistant", "content": {"type": "text", "text": "x"}, "model": "m"}));
+    client
+        .respond(&request["id"], json!({"role": "assistant", "content": {"type": "text", "text": "x"}, "model": "m"}));
     assert_eq!(call.await.unwrap().text(), "m");
     let call = begin(&client, "ask-twice");
     let request = client.outbox.next().await;

@@ -10,7 +10,13 @@ use crate::core_harness::{Client, MODERN, finish, legacy};
 use crate::core_server::{Probe, builder, server};
 
 fn messages(client: &Client, method: &str) -> Vec<Value> {
-    client.outbox.take().into_iter().filter(|message| message["method"] == method).map(|m| m["params"].clone()).collect()
+    client
+        .outbox
+        .take()
+        .into_iter()
+        .filter(|message| message["method"] == method)
+        .map(|m| m["params"].clone())
+        .collect()
 }
 
 #[tokio::test(start_paused = true)]

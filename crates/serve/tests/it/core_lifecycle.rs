@@ -46,14 +46,16 @@ fn initialize_wants_its_parameters_and_happens_once() {
         assert_eq!(client.now(0, "initialize", params).error(), (-32602, ReplyStatus::Ok));
     }
     let client = Client::connect(&server, Revision::V2025_06_18);
-    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let params =
+        json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
     assert_eq!(client.now(0, "initialize", params).error(), (-32600, ReplyStatus::Ok));
 }
 
 #[test]
 fn sessions_belong_to_who_opened_them() {
     let server = server();
-    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let params =
+        json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
     let anna = Client::stateless(&server, Revision::V2025_06_18).of("anna");
     let session = anna.now(0, "initialize", params).session.unwrap();
     assert!(session.belongs_to(anna.peer.principal.as_ref()));
@@ -66,7 +68,10 @@ fn discover_tells_everything() {
     let server = server();
     let answer = Client::connect(&server, MODERN).now(1, "server/discover", json!({}));
     let result = answer.result();
-    assert_eq!(result["supportedVersions"], json!(["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]));
+    assert_eq!(
+        result["supportedVersions"],
+        json!(["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])
+    );
     assert_eq!(result["instructions"], "Be kind.");
     assert_eq!(result["resultType"], "complete");
     assert_eq!((&result["ttlMs"], &result["cacheScope"]), (&json!(0), &json!("private")));
@@ -92,7 +97,11 @@ fn every_method_exists_where_it_should() {
                 Handled::Later(_) => false,
                 Handled::Nothing => panic!("{method} is not answered"),
             };
-            assert_eq!(unknown, !served || core_tasks || (*method == Method::Complete && revision == Revision::V2024_11_05), "{revision} {method}");
+            assert_eq!(
+                unknown,
+                !served || core_tasks || (*method == Method::Complete && revision == Revision::V2024_11_05),
+                "{revision} {method}"
+            );
         }
         for method in ["nope", "", "tools/", "TOOLS/LIST"] {
             assert_eq!(client.now(1, method, json!({})).error().0, -32601);
@@ -165,11 +174,8 @@ fn ids_come_back_as_they_came() {
 
 #[test]
 fn lists_come_in_pages() {
-    let server = crate::core_server::builder(&<_>::default())
-        .page_size(4)
-        .cache(60_000, CacheScope::Public)
-        .build()
-        .unwrap();
+    let server =
+        crate::core_server::builder(&<_>::default()).page_size(4).cache(60_000, CacheScope::Public).build().unwrap();
     for revision in Revision::ALL {
         let client = Client::connect(&server, revision);
         for (method, key, count) in [
@@ -222,7 +228,9 @@ fn what_is_not_declared_is_unknown() {
     let server = Server::builder("bare", "1").build().unwrap();
     for revision in Revision::ALL {
         let client = Client::connect(&server, revision);
-        for method in ["tools/list", "resources/list", "resources/templates/list", "prompts/list", "completion/complete"] {
+        for method in
+            ["tools/list", "resources/list", "resources/templates/list", "prompts/list", "completion/complete"]
+        {
             assert_eq!(client.now(1, method, json!({})).error().0, -32601, "{revision} {method}");
         }
     }
@@ -235,7 +243,8 @@ fn only_some_revisions() {
     assert_eq!(answer.error(), (-32022, ReplyStatus::BadRequest));
     assert_eq!(answer.body["error"]["data"]["supported"], json!(["2025-06-18"]));
     let server = Server::builder("x", "1").revisions(&[MODERN]).build().unwrap();
-    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let params =
+        json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
     let answer = Client::stateless(&server, Revision::V2025_06_18).now(1, "initialize", params);
     assert_eq!(answer.error(), (-32022, ReplyStatus::Ok));
     assert_eq!(answer.body["error"]["data"]["supported"], json!(["2026-07-28"]));

@@ -1,6 +1,8 @@
 //! Resources, prompts and completions.
 
-use mcpace_serve::{BuildError, Completion, HandlerError, NoArguments, Prompt, ReplyStatus, Resource, ResourceTemplate, Server};
+use mcpace_serve::{
+    BuildError, Completion, HandlerError, NoArguments, Prompt, ReplyStatus, Resource, ResourceTemplate, Server,
+};
 use mcpace_wire::Revision;
 use serde_json::{Value, json};
 
@@ -55,7 +57,12 @@ fn prompts_are_filled_in() {
         let told = &list.result()["prompts"][0]["arguments"];
         assert_eq!(*told, json!([{"name": "text", "description": "What to say.", "required": true}]));
         assert!(list.result()["prompts"][1]["arguments"].is_null());
-        for params in [json!({}), json!({"name": "nope"}), json!({"name": "greet"}), json!({"name": "greet", "arguments": {"text": 1}})] {
+        for params in [
+            json!({}),
+            json!({"name": "nope"}),
+            json!({"name": "greet"}),
+            json!({"name": "greet", "arguments": {"text": 1}}),
+        ] {
             assert_eq!(client.now(3, "prompts/get", params).error(), (-32602, ReplyStatus::Ok));
         }
         let broken = client.now(4, "prompts/get", json!({"name": "broken"}));
@@ -83,7 +90,12 @@ async fn arguments_are_completed() {
         // Arguments without proposals have none; what doesn't exist is an error.
         assert_eq!(complete(template, "title").await.result()["completion"]["values"], json!([]));
         assert_eq!(complete(prompt, "other").await.result()["completion"]["values"], json!([]));
-        for nothing in [json!({"type": "ref/prompt", "name": "x"}), json!({"type": "ref/resource", "uri": "x:"}), json!({"type": "ref/x"}), json!({})] {
+        for nothing in [
+            json!({"type": "ref/prompt", "name": "x"}),
+            json!({"type": "ref/resource", "uri": "x:"}),
+            json!({"type": "ref/x"}),
+            json!({}),
+        ] {
             assert_eq!(complete(nothing, "text").await.error().0, -32602);
         }
     }
@@ -106,7 +118,9 @@ fn mistakes_are_found_at_registration() {
         builder().prompt(Prompt::new("p")),
         builder().resource_template(template("a:{b}{c}")),
         builder().completion(completion(Completion::prompt("p", "a"))),
-        builder().resource_template(template("a:{b}")).completion(completion(Completion::resource_template("a:{b}", "c"))),
+        builder()
+            .resource_template(template("a:{b}"))
+            .completion(completion(Completion::resource_template("a:{b}", "c"))),
         builder().prompt(prompt()).completion(Completion::prompt("p", "a")),
     ];
     for (index, builder) in wrong.into_iter().enumerate() {

@@ -44,7 +44,8 @@ async fn questions_come_one_after_another() {
     assert_eq!(last.text(), "Ada in 0 roots");
     assert_eq!(last.result()["resultType"], "complete");
     // A round without the answer asks again.
-    let again = call(&client, json!({"name": "ask-twice", "arguments": arguments, "requestState": state(&second)})).await;
+    let again =
+        call(&client, json!({"name": "ask-twice", "arguments": arguments, "requestState": state(&second)})).await;
     assert!(again.result()["inputRequests"]["elicitation-create-1"].is_object());
 }
 
@@ -109,7 +110,8 @@ async fn a_state_that_is_not_ours_is_refused() {
 async fn servers_of_one_key_take_each_others_states() {
     let server = || builder(&<_>::default()).key([7; 32]).build().unwrap();
     let first = call(&Client::connect(&server(), MODERN), json!({"name": "steps"})).await;
-    let second = call(&Client::connect(&server(), MODERN), json!({"name": "steps", "requestState": state(&first)})).await;
+    let second =
+        call(&Client::connect(&server(), MODERN), json!({"name": "steps", "requestState": state(&first)})).await;
     state(&second);
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpace_serve::{
-    Builder, Completion, CompletionRequest, Context, Elicited, HandlerError, InputRequired, NoArguments, Prompt, Resource, ResourceRequest,
-    ResourceTemplate, Server, Structured, Tool, ToolError,
+    Builder, Completion, CompletionRequest, Context, Elicited, HandlerError, InputRequired, NoArguments, Prompt,
+    Resource, ResourceRequest, ResourceTemplate, Server, Structured, Tool, ToolError,
 };
 use mcpace_wire::mcp::{CallToolResult, ContentBlock, CreateMessageParams, ListRootsResult, LoggingLevel};
 use schemars::JsonSchema;
@@ -81,19 +81,23 @@ pub(crate) fn builder(probe: &Arc<Probe>) -> Builder {
         .resource_template(ResourceTemplate::new("note://{year}/{title}", "dated").handler(|note: ResourceRequest| {
             Ok::<_, HandlerError>(format!("{} in {}", note.variable("title"), note.variable("year")))
         }))
-        .prompt(Prompt::new("greet").description("Greets").handler(|echo: Echo| {
-            Ok::<_, HandlerError>(format!("Greet {}", echo.text))
-        }))
+        .prompt(
+            Prompt::new("greet")
+                .description("Greets")
+                .handler(|echo: Echo| Ok::<_, HandlerError>(format!("Greet {}", echo.text))),
+        )
         .prompt(Prompt::new("broken").handler(|_: NoArguments| {
             "x".parse::<u8>()?;
             Ok::<_, HandlerError>("never")
         }))
-        .completion(Completion::prompt("greet", "text").handler(|typed: CompletionRequest| {
-            Ok((0..150).map(|n| format!("{}{n}", typed.value)).collect())
-        }))
-        .completion(Completion::resource_template("note://{year}/{title}", "year").handler_async(
-            |typed: CompletionRequest, _| async move { Ok(typed.settled.into_values().collect()) },
-        ))
+        .completion(
+            Completion::prompt("greet", "text")
+                .handler(|typed: CompletionRequest| Ok((0..150).map(|n| format!("{}{n}", typed.value)).collect())),
+        )
+        .completion(
+            Completion::resource_template("note://{year}/{title}", "year")
+                .handler_async(|typed: CompletionRequest, _| async move { Ok(typed.settled.into_values().collect()) }),
+        )
 }
 
 fn tools(builder: Builder) -> Builder {
@@ -118,11 +122,10 @@ fn tools(builder: Builder) -> Builder {
         .tool(Tool::new("unwritable").handler(|_: NoArguments| {
             Ok::<_, ToolError>(Structured(std::collections::BTreeMap::from([(vec![1_u8], 1)])))
         }))
-        .tool(Tool::new("protocol").handler(|_: NoArguments| {
-            Err::<(), _>(ToolError::protocol(-31_999, "mine", None))
-        }))
+        .tool(Tool::new("protocol").handler(|_: NoArguments| Err::<(), _>(ToolError::protocol(-31_999, "mine", None))))
         .tool(Tool::new("blocks").handler(|_: NoArguments| {
-            let mut result = CallToolResult { content: vec![ContentBlock::text("a"), ContentBlock::text("b")], ..<_>::default() };
+            let mut result =
+                CallToolResult { content: vec![ContentBlock::text("a"), ContentBlock::text("b")], ..<_>::default() };
             result.meta = serde_json::from_str(r#"{"k":1}"#).ok();
             Ok::<_, ToolError>(result)
         }))
@@ -174,7 +177,10 @@ fn tools(builder: Builder) -> Builder {
         }))
         .tool(Tool::new("steps").handler_async(|_: NoArguments, context: Context| async move {
             match context.request_state::<u32>() {
-                Some(2) => Ok(format!("done with {:?}", context.input_response::<ListRootsResult>("mine").map(|it| it.roots.len()))),
+                Some(2) => Ok(format!(
+                    "done with {:?}",
+                    context.input_response::<ListRootsResult>("mine").map(|it| it.roots.len())
+                )),
                 step => Err(InputRequired::new().list_roots("mine").state(&(step.unwrap_or(0) + 1))?.into()),
             }
         }))

@@ -99,9 +99,13 @@ async fn failures_tell_only_what_the_author_said() {
     let server = server();
     for revision in Revision::ALL {
         let client = Client::connect(&server, revision);
-        for (tool, told) in
-            [("told", "no luck"), ("hidden", "internal error"), ("panic", "internal error"), ("panic-later", "internal error"), ("unwritable", "internal error")]
-        {
+        for (tool, told) in [
+            ("told", "no luck"),
+            ("hidden", "internal error"),
+            ("panic", "internal error"),
+            ("panic-later", "internal error"),
+            ("unwritable", "internal error"),
+        ] {
             let answer = client.call(2, tool, json!({})).await;
             assert_eq!(answer.result()["isError"], true, "{tool}");
             assert_eq!(answer.text(), told, "{tool}");
@@ -177,7 +181,8 @@ fn mistakes_are_found_at_registration() {
     assert!(matches!(build(Tool::new("a")), Err(BuildError::NoHandler { .. })));
     let list = Tool::new("a").handler(|_: Vec<u8>| Ok::<_, ToolError>(()));
     assert!(matches!(build(list), Err(BuildError::Schema { .. })));
-    let header = schemars::json_schema!({"type": "object", "properties": {"a": {"type": "array", "x-mcp-header": "A"}}});
+    let header =
+        schemars::json_schema!({"type": "object", "properties": {"a": {"type": "array", "x-mcp-header": "A"}}});
     assert!(matches!(build(tool("a").input_schema(header)), Err(BuildError::Header { .. })));
     assert!(matches!(Server::builder("x", "1").revisions(&[]).build().map(drop), Err(BuildError::NoRevision)));
 }

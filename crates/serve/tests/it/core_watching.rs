@@ -72,7 +72,8 @@ async fn listeners_are_told_what_they_asked_for() {
     const ID: &str = "io.modelcontextprotocol/subscriptionId";
     let server = server();
     let client = Client::connect(&server, MODERN);
-    let filter = json!({"toolsListChanged": true, "promptsListChanged": false, "resourceSubscriptions": ["note://one"]});
+    let filter =
+        json!({"toolsListChanged": true, "promptsListChanged": false, "resourceSubscriptions": ["note://one"]});
     let stream = tokio::spawn(finish(listen(&client, json!(7), filter.clone())));
     let acknowledged = client.outbox.next().await;
     assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
@@ -85,7 +86,10 @@ async fn listeners_are_told_what_they_asked_for() {
     server.resource_updated("note://one");
     let told = client.outbox.take();
     assert_eq!(told.len(), 2);
-    assert_eq!(told[0], json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {"_meta": {ID: 7}}}));
+    assert_eq!(
+        told[0],
+        json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {"_meta": {ID: 7}}})
+    );
     assert_eq!(told[1]["params"], json!({"uri": "note://one", "_meta": {ID: 7}}));
     server.close();
     let answer = stream.await.unwrap();
