@@ -7,7 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use mcpace_wire::Revision;
 use mcpace_wire::http::{Era, Rejection, RequestHeaders, check_meta};
-use mcpace_wire::jsonrpc::{Id, Message, Payload, is_deeper_than};
+use mcpace_wire::jsonrpc::{Id, Message, Payload, code, is_deeper_than, write_error};
 use mcpace_wire::lines::LineError;
 use mcpace_wire::mcp::{CancelledParams, Method, ParamsOutline};
 use tokio::task::JoinSet;
@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use super::Options;
 use super::answer::{Answer, Batch, Call, CallOutlet, Calls, Destination};
 use super::outbox::Outbox;
+use super::waiting::{Line, Waiting};
 use crate::session::Session;
 use crate::{Channel, Handled, Incoming, Outlet, Peer, Server};
 
@@ -26,6 +27,7 @@ pub(super) struct Connection {
     tasks: JoinSet<()>,
     /// Begun by `initialize`.
     session: Option<Arc<Session>>,
+    waiting: Waiting,
     call_limit: usize,
     nesting_limit: usize,
     timed: bool,
@@ -39,22 +41,50 @@ impl Connection {
             calls: Arc::default(),
             tasks: JoinSet::new(),
             session: None,
+            waiting: Waiting::new(options.waiting_limit),
             call_limit: options.call_limit.max(1),
             nesting_limit: options.nesting_limit,
             timed: options.timed,
         }
     }
 
-    /// Waits until another message may be taken.
+    /// Waits until another line may be taken; lets those that wait have their turn.
     pub(super) async fn room(&mut self) {
         while self.tasks.try_join_next().is_some() {}
+        self.start_waiting();
         self.outbox.room().await;
+    }
+
+    /// Waits until one that waits may have its turn; for ever, while none waits.
+    pub(super) async fn turn(&self) {
+        if self.waiting.is_empty() {
+            return std::future::pending().await;
+        }
         self.calls.fewer_than(self.call_limit).await;
     }
 
-    /// Waits until no request is in flight.
+    /// Waits until no request is in flight or waits.
     pub(super) async fn finished(&mut self) {
-        while self.tasks.join_next().await.is_some() {}
+        loop {
+            self.start_waiting();
+            if self.tasks.join_next().await.is_none() && self.waiting.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn start_waiting(&mut self) {
+        while self.has_turn() {
+            let Some(Line { body, received, .. }) = self.waiting.next() else { return };
+            // It was parsed before it had to wait.
+            if let Ok(payload) = Payload::parse(&body) {
+                self.take_payload(&payload, &body, received);
+            }
+        }
+    }
+
+    fn has_turn(&self) -> bool {
+        self.calls.lock().len() < self.call_limit
     }
 
     /// Ends what would otherwise last as long as the client.
@@ -72,15 +102,29 @@ impl Connection {
     }
 
     /// Takes one line.
-    pub(super) fn take(&mut self, body: &Bytes) {
+    pub(super) fn take(&mut self, body: Bytes) {
         let received = Instant::now();
-        if is_deeper_than(body, self.nesting_limit) {
+        if is_deeper_than(&body, self.nesting_limit) {
             return self.refuse(None, &Rejection::NotAllowed("the message nests too deep"), &self.line());
         }
-        match Payload::parse(body) {
-            Err(error) => self.refuse(None, &Rejection::from(error), &self.line()),
-            Ok(Payload::Single(message)) => self.take_message(&message, body, received, &self.line()),
-            Ok(Payload::Batch(messages)) => self.take_batch(&messages, body, received),
+        let payload = match Payload::parse(&body) {
+            Ok(payload) => payload,
+            Err(error) => return self.refuse(None, &Rejection::from(error), &self.line()),
+        };
+        let ids: Vec<_> = payload.messages().iter().filter_map(request_id).collect();
+        if ids.is_empty() || self.has_turn() && self.waiting.is_empty() {
+            return self.take_payload(&payload, &body, received);
+        }
+        let ids = ids.into_iter().map(|id| id.clone().into_owned()).collect();
+        if let Err(Line { ids, .. }) = self.waiting.add(Line { body: body.clone(), received, ids }) {
+            ids.iter().for_each(|id| self.refuse_for_now(id));
+        }
+    }
+
+    fn take_payload(&mut self, payload: &Payload<'_>, body: &Bytes, received: Instant) {
+        match payload {
+            Payload::Single(message) => self.take_message(message, body, received, &self.line()),
+            Payload::Batch(messages) => self.take_batch(messages, body, received),
         }
     }
 
@@ -122,12 +166,10 @@ impl Connection {
                 return;
             }
         };
-        // The requests of a session are cancelled by dispatch, which lets their handlers clean up.
         if let Message::Notification(notification) = message
             && Method::parse(&notification.method) == Some(Method::Cancelled)
-            && peer.session.is_none()
         {
-            self.cancel(message);
+            self.cancel(message, &peer);
         }
         if let Message::Request(request) = message
             && self.calls.lock().contains_key(&request.id)
@@ -167,14 +209,7 @@ impl Connection {
         }
     }
 
-    fn dispatch(
-        &mut self,
-        message: &Message<'_>,
-        body: &Bytes,
-        peer: &Peer,
-        received: Instant,
-        to: &Destination,
-    ) {
+    fn dispatch(&mut self, message: &Message<'_>, body: &Bytes, peer: &Peer, received: Instant, to: &Destination) {
         let channel = CallChannel { outbox: &self.outbox, outlet: OnceCell::new() };
         let incoming = Incoming { message, body, peer, channel: &channel, received, timed: self.timed };
         let handled = self.server.handle(incoming);
@@ -229,10 +264,14 @@ impl Connection {
         }
     }
 
-    fn cancel(&self, message: &Message<'_>) {
+    /// The requests of a session that are under way are cancelled by dispatch, which lets their handlers clean up.
+    fn cancel(&mut self, message: &Message<'_>, peer: &Peer) {
         let Some(params) = message.params() else { return };
         if let Ok(CancelledParams { request_id: Some(id), .. }) = serde_json::from_str(params.get()) {
-            self.calls.cancel(&id);
+            if peer.session.is_none() {
+                self.calls.cancel(&id);
+            }
+            self.waiting.cancel(&id);
         }
     }
 
@@ -242,8 +281,23 @@ impl Connection {
         to.put(Bytes::from(message));
     }
 
+    fn refuse_for_now(&self, id: &Id<'_>) {
+        let mut message = Vec::new();
+        let reason = "too many requests wait for their turn";
+        // Nothing in it can fail to be written: it has no data.
+        let _ = write_error(&mut message, Some(id), code::INTERNAL_ERROR, reason, None::<&()>);
+        self.outbox.reply(Bytes::from(message));
+    }
+
     fn line(&self) -> Destination {
         Destination::Line(self.outbox.clone())
+    }
+}
+
+fn request_id<'m, 'a>(message: &'m Message<'a>) -> Option<&'m Id<'a>> {
+    match message {
+        Message::Request(request) => Some(&request.id),
+        Message::Notification(_) | Message::Response(_) => None,
     }
 }
 

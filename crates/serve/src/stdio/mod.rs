@@ -2,8 +2,9 @@
 //!
 //! Design constraints:
 //! - Requests run at the same time; what is written keeps its order: whatever a handler says comes before its reply.
-//! - Memory is bounded: by the longest line, the requests in flight and the bytes that wait for a slow reader. Past the
-//!   last two, nothing more is read until there is room; a handler that speaks to a client that doesn't listen is told so.
+//! - Memory is bounded: by the longest line, the requests in flight, the bytes of those that wait for their turn, and the
+//!   bytes that wait for a slow reader. While the last are too many nothing is read, and a handler that speaks is told so.
+//!   Too many requests never keep us from reading: what ends them (answers, cancellations, the end) comes the same way.
 //! - The end of the input is the signal to leave: requests in flight may finish within a limit, subscriptions end at once.
 //! - A request with the metadata of 2026-07-28 is served by that revision, on its own. `initialize` begins a legacy
 //!   session; all that has no such metadata belongs to it.
@@ -14,6 +15,7 @@
 mod answer;
 mod connection;
 mod outbox;
+mod waiting;
 
 use std::io;
 use std::time::Duration;
@@ -37,8 +39,10 @@ pub struct Options {
     pub line_limit: usize,
     /// Levels of nesting in a message. A deeper one is answered with an error.
     pub nesting_limit: usize,
-    /// Requests in flight at once. At the limit nothing is read until one is done.
+    /// Requests in flight at once. More wait for their turn, in order.
     pub call_limit: usize,
+    /// Bytes of requests that may wait for their turn. More are answered with an error.
+    pub waiting_limit: usize,
     /// Bytes that may wait to be written. At the limit nothing is read, and handlers that speak are refused.
     pub queue_limit: usize,
     /// For requests in flight and unwritten replies, from the end of the input on.
@@ -55,7 +59,8 @@ impl Default for Options {
         Self {
             line_limit: 4 * 1024 * 1024,
             nesting_limit: 128,
-            call_limit: 1024,
+            call_limit: 512,
+            waiting_limit: 8 * 1024 * 1024,
             queue_limit: 8 * 1024 * 1024,
             drain_limit: Duration::from_secs(5),
             timed: false,
@@ -158,11 +163,7 @@ pub async fn serve_streams(
 }
 
 /// Takes lines until the input ends, then what is left of them.
-async fn take_all(
-    connection: &mut Connection,
-    options: &Options,
-    input: impl AsyncRead,
-) -> Result<(), StdioError> {
+async fn take_all(connection: &mut Connection, options: &Options, input: impl AsyncRead) -> Result<(), StdioError> {
     let mut input = std::pin::pin!(input);
     let mut decoder = lines::Decoder::new(options.line_limit);
     let mut chunk = vec![0; CHUNK];
@@ -174,7 +175,7 @@ async fn take_all(
                 () = connection.room() => {}
             }
             match decoder.next_line() {
-                Ok(Some(line)) => connection.take(&Bytes::from(line)),
+                Ok(Some(line)) => connection.take(Bytes::from(line)),
                 Ok(None) => break,
                 Err(error) => connection.refuse_line(&error),
             }
@@ -182,6 +183,7 @@ async fn take_all(
         let read = tokio::select! {
             biased;
             () = options.stop.cancelled() => return Ok(()),
+            () = connection.turn() => continue,
             read = input.read(&mut chunk) => read,
         };
         match read.map_err(StdioError::Read)? {
@@ -190,7 +192,7 @@ async fn take_all(
         }
     }
     if let Some(line) = decoder.finish() {
-        connection.take(&Bytes::from(line));
+        connection.take(Bytes::from(line));
     }
     Ok(())
 }

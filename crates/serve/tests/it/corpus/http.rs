@@ -43,7 +43,8 @@ fn bytes(entry: &Entry, host: &str) -> Bytes {
     let call = good(Revision::V2026_07_28);
     let body = expand(body, &[("call", call)]);
     let names = [("host", host.to_owned()), ("length", body.len().to_string()), ("headers", HEADERS.to_owned())];
-    let lines = expand(&head.replace('\n', "\\r\\n"), &names.map(|(name, value)| (name, value.replace("\r\n", "\\r\\n"))));
+    let lines =
+        expand(&head.replace('\n', "\\r\\n"), &names.map(|(name, value)| (name, value.replace("\r\n", "\\r\\n"))));
     let mut bytes = lines;
     if has_end {
         bytes.extend_from_slice(b"\r\n\r\n");

@@ -104,7 +104,8 @@ async fn no_message_over_stdio_does_harm() {
         let server = fixture::server("");
         let serving = tokio::spawn(stdio::serve_streams(server, <_>::default(), their_input, their_output));
         let mut lines = BufReader::new(output).lines();
-        let mut next = async || limited("a line", lines.next_line()).await.unwrap().unwrap().expect("the output goes on");
+        let mut next =
+            async || limited("a line", lines.next_line()).await.unwrap().unwrap().expect("the output goes on");
         if revision.is_legacy() {
             input.write_all(format!("{}\n", initialize(revision)).as_bytes()).await.unwrap();
             assert!(next().await.contains("result"));

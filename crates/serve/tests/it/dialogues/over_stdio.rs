@@ -59,6 +59,7 @@ fn options(scene: &Scene) -> Result<Options, Difference> {
         match name.as_str() {
             "line limit" => options.line_limit = number()?,
             "call limit" => options.call_limit = number()?,
+            "waiting limit" => options.waiting_limit = number()?,
             "drain limit ms" => options.drain_limit = std::time::Duration::from_millis(number()? as u64),
             "over" | "server" | "ends" => {}
             _ => return Err((0, format!("no such setting: {name}"))),

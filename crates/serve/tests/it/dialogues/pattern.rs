@@ -119,8 +119,10 @@ pub(crate) fn written(value: &Value) -> String {
             };
             let mut members: Vec<_> = members.iter().collect();
             members.sort_by_key(|(name, _)| rank(name));
-            let texts: Vec<_> =
-                members.into_iter().map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), written(value))).collect();
+            let texts: Vec<_> = members
+                .into_iter()
+                .map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), written(value)))
+                .collect();
             format!("{{{}}}", texts.join(","))
         }
         Value::Array(values) => format!("[{}]", values.iter().map(written).collect::<Vec<_>>().join(",")),
