@@ -8,8 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpace.lab.bisect import Criterion, _criterion, search
+from mcpace.lab import bisect
+from mcpace.lab.bisect import Criterion, Inconclusive, _criterion, run, search
 from mcpace.lab.errors import UsageProblem
+from mcpace.lab.plan import Settings
+from mcpace.lab.progress import Silent
+from mcpace.lab.targets import parse
 from mcpace.report.run import Probe
 
 
@@ -68,4 +72,15 @@ def test_time_tells_them_apart_where_findings_do_not() -> None:
 
 def test_ends_that_behave_alike_are_refused() -> None:
     with pytest.raises(UsageProblem, match="behave alike"):
-        _criterion(probe("1", [], call=1.0), probe("2", [], call=1.2))
+        _criterion(probe("1", [], call=1.0), probe("2", [], call=1.9))
+
+
+def test_measurements_survive_a_search_that_cannot_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two releases that behave alike here: the figures that say so are handed over with the reason."""
+    # However noisy the machine: no ratio of two healthy releases is that large.
+    monkeypatch.setattr(bisect, "CLEAR_RATIO", 1e6)
+    settings = Settings(trials=1)
+    with pytest.raises(Inconclusive, match="behave alike") as caught:
+        run("python", "1.13.1", "1.14.0", parse("profile:simple"), settings, Silent())
+    assert caught.value.reason.exit_code == 2
+    assert len(caught.value.run.cases) == 6

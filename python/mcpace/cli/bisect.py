@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.deliver import deliver
+from mcpace.cli.deliver import deliver, keep
 from mcpace.cli.progress import shown
 from mcpace.lab import bisect as lab
 from mcpace.lab import targets
@@ -42,6 +42,10 @@ def bisect(
     """Find the first bad release between two, running only about log2(n) of them."""
     place = targets.parse(target, config=config, auth=options.authentication(auth), tool=options.tool(tool, args))
     settings = Settings(trials, hold, options.faults(fault, [place]), time_limit, recordings)
-    with shown() as progress:
-        run = lab.run(sdk, good, bad, place, settings, progress)
+    try:
+        with shown() as progress:
+            run = lab.run(sdk, good, bad, place, settings, progress)
+    except lab.Inconclusive as end:
+        keep(end.run, as_json=as_json, out=out, page=html)
+        raise end.reason from end
     deliver(run, as_json=as_json, out=out, page=html)

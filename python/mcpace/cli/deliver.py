@@ -23,22 +23,27 @@ def deliver(
     run: Run, *, as_json: bool, out: Path | None, page: Path | None = None, fail_on: list[str] | None = None
 ) -> None:
     """Saves and shows ``run`` and leaves with the exit code that it deserves."""
+    kept = keep(run, as_json=as_json, out=out, page=page)
+    code = _exit_code(run, fail_on or [])
+    if code == INTERRUPTED and not run.cases:
+        note("interrupted before anything was measured")
+    elif code == UNREACHABLE:
+        note(f"nothing could be measured: {next((case.error for case in run.cases if case.error), 'no reason given')}")
+    elif code == DONE and not kept:
+        code = UNREACHABLE
+    if code:
+        raise typer.Exit(code)
+
+
+def keep(run: Run, *, as_json: bool, out: Path | None, page: Path | None) -> bool:
+    """Saves and shows ``run``. Says whether everything is where it was asked for."""
     if out is None and run.partial and run.cases and not as_json:
         out = Path(f"mcpace-{run.kind}-{time.strftime('%Y%m%d-%H%M%S')}.partial.json")
     text, what = run.to_json(), f"run {'so far ' if run.partial else ''}saved"
     place = out and _save(out, text, what)
     # The last resort of a run that no disk takes.
     as_json |= out is not None and place is None
-    shown = show(run, as_json=as_json, page=page)
-    code = _exit_code(run, fail_on or [])
-    if code == INTERRUPTED and not run.cases:
-        note("interrupted before anything was measured")
-    elif code == UNREACHABLE:
-        note(f"nothing could be measured: {next((case.error for case in run.cases if case.error), 'no reason given')}")
-    elif code == DONE and not (shown and place == out):
-        code = UNREACHABLE
-    if code:
-        raise typer.Exit(code)
+    return show(run, as_json=as_json, page=page) and place == out
 
 
 def show(run: Run, *, as_json: bool, page: Path | None) -> bool:
@@ -83,7 +88,8 @@ def _exit_code(run: Run, fail_on: list[str]) -> int:
     found = {finding.code for case in run.cases for finding in case.findings}
     if found & set(fail_on) or (found and "any" in fail_on):
         return HIT
-    if run.cases and not any(case.trials_s or case.unsupported for case in run.cases):
+    reached = (case for case in run.cases if case.operation != "provider")
+    if run.cases and not any(case.trials_s or case.unsupported for case in reached):
         return UNREACHABLE
     return DONE
 

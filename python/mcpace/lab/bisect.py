@@ -25,8 +25,18 @@ PATIENCE = 5
 
 LEAST_LIMIT_S = 10.0
 
-CLEAR_RATIO = 1.5
+CLEAR_RATIO = 2.0
 """Ends whose slowest-changing operation differs by less than this are too alike to search between."""
+
+
+class Inconclusive(Exception):
+    """There is nothing to search for, or no way to; what was measured until then is in ``run``."""
+
+    def __init__(self, reason: LabError, run: Run) -> None:
+        self.reason = reason
+        self.run = run
+        super().__init__(str(reason))
+
 
 Judge = Callable[[str], Probe]
 
@@ -87,7 +97,7 @@ def run(sdk: str, good: str, bad: str, target: Target, settings: Settings, progr
     """Finds the first bad release between ``good`` and ``bad``, or, where ``good`` is the newer, the first mended one.
 
     Ctrl-C ends it early: the run comes back marked partial, with the releases that were tried.
-    Raises :class:`LabError` where an end can't be measured or both behave alike.
+    Raises :class:`Inconclusive` where an end can't be measured or both behave alike.
     """
     adapter = adapters.find(sdk)
     between = [release.version for release in releases.between(adapter, good, bad, progress.preparing)]
@@ -104,6 +114,8 @@ def run(sdk: str, good: str, bad: str, target: Target, settings: Settings, progr
     try:
         prober.ends(good, bad)
         outcome = search(between, prober.judge)
+    except LabError as error:
+        raise Inconclusive(error, result) from error
     except KeyboardInterrupt:
         result.partial = True
         return result
