@@ -17,7 +17,7 @@ build: $(VENV)/.built ## Build everything; leaves the command at .venv/bin/mcpac
 demo: build ## The main job on embedded targets: real SDK releases, the cause of a regression, report.html
 	$(BIN)/mcpace demo
 
-test: test-rust test-python ## Run all tests
+test: test-rust test-python conformance ## Run all tests
 
 test-rust: $(VENV)/.tools ## Run the Rust tests
 	cargo test --workspace --locked --quiet
@@ -25,8 +25,8 @@ test-rust: $(VENV)/.tools ## Run the Rust tests
 test-python: build ## Run the Python tests; needs the package index
 	$(BIN)/pytest
 
-conformance: ## Run the official conformance suite against the 'everything' server; needs Node and its package index
-	$(PYTHON) tests/conformance/run.py
+conformance: $(VENV)/.tools ## Run the official conformance suite against our 'everything' server; needs Node
+	$(BIN)/python tests/conformance/run.py
 
 lint: build ## Check formatting, lints and types
 	cargo fmt --all --check
