@@ -6,6 +6,31 @@
 //!
 //! Design constraint: the plain case (a small tool call over JSON) allocates for its reply and little else; whatever a
 //! handler doesn't use (context, cancellation, streams) is made only when it asks. Knows nothing of the lab, nor of Python.
+//!
+//! ```no_run
+//! use mcpace_serve::{Context, Server, Tool, ToolError, http};
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Greet {
+//!     /// Whom.
+//!     name: String,
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = Server::builder("greeter", "1.0")
+//!     .tool(Tool::new("greet").description("Greets").handler(|greet: Greet| {
+//!         Ok::<_, ToolError>(format!("Hello, {}", greet.name))
+//!     }))
+//!     .tool(Tool::new("greet-slowly").handler_async(|greet: Greet, context: Context| async move {
+//!         context.progress(1.0, Some(2.0), Some("Clearing my throat"));
+//!         Ok::<_, ToolError>(format!("Hello, {}", greet.name))
+//!     }))
+//!     .build()?;
+//! let running = http::serve(server, http::Options::default())?;
+//! println!("listening on {}", running.address());
+//! # Ok(())
+//! # }
+//! ```
 
 mod builder;
 mod catalogue;

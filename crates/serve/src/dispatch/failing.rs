@@ -27,7 +27,10 @@ pub(super) enum Failing {
 pub(super) fn sort(server: &Inner, revision: Revision, uri: Option<&str>, error: HandlerError) -> Failing {
     match error.into_kind() {
         Kind::Told(result) => Failing::Tell(result),
-        Kind::Protocol { code, message, data } => Failing::Refuse(Refusal::Error { code, message, data }),
+        Kind::Protocol { code, message, data } => {
+            let code = code_for(revision, code);
+            Failing::Refuse(Refusal::Error { code, message, data })
+        }
         Kind::NotFound => match uri {
             Some(uri) => Failing::Refuse(not_found(revision, uri)),
             None => Failing::Tell(CallToolResult::error("not found")),
@@ -50,6 +53,14 @@ pub(super) fn sort(server: &Inner, revision: Revision, uri: Option<&str>, error:
                 false => "internal error".to_owned(),
             }))
         }
+    }
+}
+
+/// Since 2026-07-28 two of the older codes may not be sent any more; other parameters may help in both cases.
+fn code_for(revision: Revision, code: i64) -> i64 {
+    match code {
+        code::RESOURCE_NOT_FOUND | code::URL_ELICITATION_REQUIRED if revision.is_modern() => code::INVALID_PARAMS,
+        code => code,
     }
 }
 

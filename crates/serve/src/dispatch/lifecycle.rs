@@ -14,13 +14,21 @@ use crate::catalogue::cache_hints;
 use crate::exchange::Handled;
 use crate::session::{Client, Session};
 
+/// What an `initialize` may say, in bytes: the most that a client can make its session weigh.
+const CLIENT_BYTES: usize = 64 * 1024;
+
 impl Call<'_> {
     /// Begins a legacy session (2025-11-25, basic/lifecycle). The transport keeps it, or drops it.
     pub(super) fn initialize(&self) -> Result<Handled, Refusal> {
         if self.incoming.peer.session.is_some() {
             return Err(Refusal::error(code::INVALID_REQUEST, "the session is initialized already"));
         }
-        let params: InitializeParams = self.params()?;
+        if self.request.params.is_some_and(|params| params.get().len() > CLIENT_BYTES) {
+            return Err(Refusal::error(code::INVALID_PARAMS, "params: the client says too much about itself"));
+        }
+        let mut params: InitializeParams = self.params()?;
+        // Kept for as long as the session, and nobody here looks at them.
+        (params.client_info.icons, params.client_info.extra) = (None, Extra::new());
         let tell = &self.server.tell;
         let revision = Revision::negotiate(&params.protocol_version, &tell.revisions);
         // Such clients have no way forward: what they can tell their user is all there is (2026-07-28, basic/versioning).

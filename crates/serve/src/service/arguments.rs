@@ -51,6 +51,12 @@ pub(crate) fn schema_written<T: JsonSchema>() -> Schema {
     SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>()
 }
 
+/// The schema of a form that reads a `T`: flat, so without references (2025-11-25, client/elicitation, "Requested Schema").
+pub(crate) fn schema_form<T: JsonSchema>() -> Schema {
+    let inline = |settings: &mut SchemaSettings| settings.inline_subschemas = true;
+    SchemaSettings::draft2020_12().for_deserialize().with(inline).into_generator().into_root_schema_for::<T>()
+}
+
 /// Whether every value of the schema is an object.
 pub(crate) fn is_object(schema: &Schema) -> bool {
     schema.get("type").and_then(serde_json::Value::as_str) == Some("object")

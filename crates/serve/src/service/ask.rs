@@ -9,10 +9,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use mcpace_wire::Revision;
 use mcpace_wire::jsonrpc::{Id, write_notification, write_request};
 use mcpace_wire::mcp::{
     CancelledParams, ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitParams,
-    ElicitResult, Extra, Json, ListRootsResult, Method,
+    ElicitResult, ElicitationCompleteParams, Extra, Json, ListRootsResult, Method,
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -93,7 +94,7 @@ impl Context {
     where
         T: DeserializeOwned + JsonSchema,
     {
-        let schema = arguments::text(&arguments::schema_read::<T>());
+        let schema = arguments::text(&arguments::schema_form::<T>());
         let params = ElicitParams {
             mode: None,
             message: message.into(),
@@ -112,6 +113,14 @@ impl Context {
             (ElicitAction::Accept, None) => Err(AskError::BadAnswer("accepted without content".to_owned())),
             (ElicitAction::Decline, _) => Ok(Elicited::Declined),
             (ElicitAction::Cancel, _) => Ok(Elicited::Cancelled),
+        }
+    }
+
+    /// Tells the client that what it was sent to by URL is done (2025-11-25 only; nothing happens in other revisions).
+    pub fn elicitation_complete(&self, elicitation_id: impl Into<String>) {
+        if self.revision() == Revision::V2025_11_25 {
+            let params = ElicitationCompleteParams { elicitation_id: elicitation_id.into(), extra: Extra::new() };
+            self.notify(Method::ElicitationComplete, &params);
         }
     }
 

@@ -166,7 +166,7 @@ impl Context {
         &self.inner
     }
 
-    fn notify(&self, method: Method, params: &impl Serialize) {
+    pub(crate) fn notify(&self, method: Method, params: &impl Serialize) {
         let mut message = Vec::with_capacity(160);
         if write_notification(&mut message, method.as_str(), Some(params)).is_ok() {
             // A client that is gone misses nothing that it could still use.

@@ -117,6 +117,8 @@ pub(crate) struct Client {
     pub(crate) peer: Peer,
     pub(crate) outbox: Arc<Outbox>,
     pub(crate) timed: bool,
+    /// What it says it can do.
+    pub(crate) capabilities: Value,
 }
 
 /// What a client of ours says it can do.
@@ -129,7 +131,7 @@ impl Client {
     /// One without a session.
     pub(crate) fn stateless(server: &Server, revision: Revision) -> Self {
         let peer = Peer { revision, session: None, principal: None };
-        Client { server: server.clone(), peer, outbox: Arc::default(), timed: false }
+        Client { server: server.clone(), peer, outbox: Arc::default(), timed: false, capabilities: able() }
     }
 
     /// One with a session where the revision has them, that can do everything.
@@ -139,6 +141,7 @@ impl Client {
 
     pub(crate) fn connect_able(server: &Server, revision: Revision, capabilities: Value) -> Self {
         let mut client = Self::stateless(server, revision);
+        client.capabilities = capabilities.clone();
         if revision.is_legacy() {
             let answer = client.now(
                 1,
@@ -165,7 +168,7 @@ impl Client {
             let meta = params.as_object_mut().unwrap().entry("_meta").or_insert_with(|| json!({}));
             let meta = meta.as_object_mut().unwrap();
             meta.entry("io.modelcontextprotocol/protocolVersion").or_insert(json!(self.peer.revision));
-            meta.entry("io.modelcontextprotocol/clientCapabilities").or_insert(able());
+            meta.entry("io.modelcontextprotocol/clientCapabilities").or_insert_with(|| self.capabilities.clone());
         }
         params
     }

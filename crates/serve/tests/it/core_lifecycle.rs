@@ -52,6 +52,19 @@ fn initialize_wants_its_parameters_and_happens_once() {
 }
 
 #[test]
+fn a_session_weighs_only_so_much() {
+    let server = server();
+    let initialize = |name: String| {
+        let info = json!({"name": name, "version": "1", "icons": [{"src": "x".repeat(10_000)}]});
+        let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info});
+        Client::stateless(&server, Revision::V2025_06_18).now(0, "initialize", params)
+    };
+    assert_eq!(initialize("x".repeat(100_000)).error().0, -32602);
+    let session = initialize("x".to_owned()).session.unwrap();
+    assert_eq!((session.client_info().name.as_str(), &session.client_info().icons), ("x", &None));
+}
+
+#[test]
 fn sessions_belong_to_who_opened_them() {
     let server = server();
     let params =
@@ -179,7 +192,7 @@ fn lists_come_in_pages() {
     for revision in Revision::ALL {
         let client = Client::connect(&server, revision);
         for (method, key, count) in [
-            ("tools/list", "tools", 21),
+            ("tools/list", "tools", 22),
             ("resources/list", "resources", 4),
             ("resources/templates/list", "resourceTemplates", 1),
             ("prompts/list", "prompts", 2),

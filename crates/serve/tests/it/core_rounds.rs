@@ -5,7 +5,7 @@ use std::time::Duration;
 use mcpace_serve::{Limits, ReplyStatus, Server};
 use serde_json::{Value, json};
 
-use crate::core_harness::{Answer, Client, MODERN};
+use crate::core_harness::{Answer, Client, MODERN, finish};
 use crate::core_server::{builder, server};
 
 const REFUSED: (i64, ReplyStatus) = (-32602, ReplyStatus::Ok);
@@ -102,6 +102,16 @@ async fn a_state_that_is_not_ours_is_refused() {
     assert_eq!(client.ask(1, "resources/read", read).await.error(), REFUSED);
     // Another server has another key, unless it was given the same.
     assert_eq!(call(&Client::connect(&crate::core_server::server(), MODERN), params.clone()).await.error(), REFUSED);
+    // What is too deep to compare is bound to the letter, not to nothing.
+    let deep = |inner: &str| format!("{}{inner}{}", "[".repeat(200), "]".repeat(200));
+    let raw = |arguments: &str, state: &str| {
+        let meta = client.params(json!({}))["_meta"].clone();
+        let params = format!(r#"{{"name":"steps","arguments":{{"x":{arguments}}},"_meta":{meta}{state}}}"#);
+        finish(client.raw(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#)))
+    };
+    let other = state(&raw(&deep("1"), "").await);
+    let answer = raw(&deep("2"), &format!(r#","requestState":"{other}""#)).await;
+    assert_eq!(answer.error(), REFUSED);
     // And the good one is still good.
     state(&call(&client, params).await);
 }

@@ -123,6 +123,10 @@ fn tools(builder: Builder) -> Builder {
             Ok::<_, ToolError>(Structured(std::collections::BTreeMap::from([(vec![1_u8], 1)])))
         }))
         .tool(Tool::new("protocol").handler(|_: NoArguments| Err::<(), _>(ToolError::protocol(-31_999, "mine", None))))
+        .tool(
+            Tool::new("old-code")
+                .handler(|_: NoArguments| Err::<(), _>(ToolError::protocol(-32_042, "go there", None))),
+        )
         .tool(Tool::new("blocks").handler(|_: NoArguments| {
             let mut result =
                 CallToolResult { content: vec![ContentBlock::text("a"), ContentBlock::text("b")], ..<_>::default() };

@@ -112,6 +112,8 @@ async fn failures_tell_only_what_the_author_said() {
             assert!(!answer.text.contains("secret"));
         }
         assert_eq!(client.call(2, "protocol", json!({})).await.error(), (-31_999, ReplyStatus::Ok));
+        let old = if revision.is_modern() { -32_602 } else { -32_042 };
+        assert_eq!(client.call(2, "old-code", json!({})).await.error().0, old);
         // And the next call is served.
         assert_eq!(client.call(3, "echo", json!({"text": "x"})).await.text(), "x");
     }
