@@ -48,10 +48,9 @@ impl Waiting {
 
     /// Takes out a line that is this one request. One of a batch stays: the batch was sent as a whole.
     pub(super) fn cancel(&mut self, id: &Id<'static>) {
-        if let Some(at) = self.lines.iter().position(|line| matches!(&*line.ids, [only] if only == id)) {
-            if let Some(line) = self.lines.remove(at) {
-                self.bytes -= line.body.len();
-            }
+        let at = self.lines.iter().position(|line| matches!(&*line.ids, [only] if only == id));
+        if let Some(line) = at.and_then(|at| self.lines.remove(at)) {
+            self.bytes -= line.body.len();
         }
     }
 }
