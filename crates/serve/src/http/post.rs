@@ -1,7 +1,7 @@
 //! POST: one message, or in the revisions that have them a batch, from bytes to dispatch.
 
 use std::cell::OnceCell;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -9,7 +9,8 @@ use http::StatusCode;
 use mcpace_wire::Revision;
 use mcpace_wire::http::{Era, Rejection, check_legacy, check_modern, check_params};
 use mcpace_wire::jsonrpc::{Message, Payload, is_deeper_than};
-use mcpace_wire::mcp::{Method, ParamsOutline};
+use mcpace_wire::mcp::{Method, ParamsOutline, key};
+use memchr::memmem::Finder;
 
 use super::answer::Answer;
 use super::calls::Calls;
@@ -277,11 +278,12 @@ fn is_initialize(message: &Message<'_>) -> bool {
 }
 
 /// Whether `_meta` could name a revision. Looking for the name is much quicker than reading the parameters, which most
-/// legacy requests are spared. An escaped spelling of it has a backslash and a `u`.
+/// legacy requests are spared. An escaped spelling of it has `\u` or `\/`.
 fn may_name_version(body: &[u8]) -> bool {
-    memchr::memmem::find(body, b"io.modelcontextprotocol/protocolVersion").is_some()
-        || memchr::memmem::find(body, b"\\u").is_some()
-        || memchr::memmem::find(body, b"\\/").is_some()
+    // Made once: making it costs more than the search in a small body.
+    static NAME: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(key::PROTOCOL_VERSION));
+    NAME.find(body).is_some()
+        || memchr::memchr_iter(b'\\', body).any(|at| matches!(body.get(at + 1), Some(b'u' | b'/')))
 }
 
 /// Whether a stream of events is the only reply there can be (2026-07-28, basic/transports/streamable-http, "Receiving
@@ -318,5 +320,24 @@ struct Nowhere;
 impl Outlet for Nowhere {
     fn send(&self, _message: Bytes) -> Result<(), Gone> {
         Err(Gone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::may_name_version;
+
+    #[test]
+    fn no_spelling_of_the_version_is_overlooked() {
+        for body in [
+            r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#,
+            r#"{"io.modelcontextprotocol\/protocolVersion":"2026-07-28"}"#,
+            r#"{"\u0069o.modelcontextprotocol/protocolVersion":"2026-07-28"}"#,
+        ] {
+            assert!(may_name_version(body.as_bytes()), "{body}");
+        }
+        for body in [r#"{"text":"two\nlines \\ "}"#, r"\", ""] {
+            assert!(!may_name_version(body.as_bytes()), "{body}");
+        }
     }
 }
