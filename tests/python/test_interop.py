@@ -87,8 +87,8 @@ SDKS = (
 TRANSPORTS = {
     "http-auto": ["http", "--response", "auto"],
     "http-sse": ["http", "--response", "sse"],
-    "http-json": ["http", "--response", "json"],
-    "http-stateless": ["http", "--response", "auto", "--stateless"],
+    "http-json": ["http", "--response", "json", "--stateless"],
+    "http-stateless": ["http", "--response", "sse", "--stateless"],
     "stdio": ["stdio"],
 }
 
