@@ -202,3 +202,96 @@ impl Hasher for AsItIs {
         self.0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use mcpace_wire::Revision;
+    use mcpace_wire::mcp::{ClientCapabilities, Implementation};
+
+    use super::super::log::LogBounds;
+    use super::super::streams::StreamBounds;
+    use super::*;
+    use crate::session::Client;
+
+    const IDLE: Duration = Duration::from_secs(60);
+
+    fn session() -> (Arc<Session>, Streams) {
+        let bounds = StreamBounds {
+            log: LogBounds { events: 8, bytes: 1024 },
+            standalone: 1,
+            open: 1,
+            replay_bytes_each: 100,
+            replay_bytes_all: 150,
+            replay_bytes: AtomicUsize::new(0),
+        };
+        let info = Implementation { name: "test".to_owned(), ..Implementation::default() };
+        let client = Client { info, capabilities: ClientCapabilities::default() };
+        let session = Session::new(Revision::V2025_11_25, None, client);
+        (Arc::new(session), Streams::new(Arc::new(bounds), true))
+    }
+
+    fn begin(sessions: &Arc<Sessions>, now: Instant) -> Arc<Live> {
+        let (session, streams) = session();
+        sessions.reserve().unwrap().take(session, streams, now).unwrap()
+    }
+
+    fn id(live: &Live) -> SessionId {
+        live.key.to_string().parse().unwrap()
+    }
+
+    #[test]
+    fn a_session_ends_once_it_has_been_idle_and_not_before() {
+        let begun = Instant::now();
+        let sessions = Sessions::new(10, IDLE, begun);
+        let first = id(&begin(&sessions, begun));
+        let held = begin(&sessions, begun);
+        sessions.sweep(begun + IDLE / 2);
+        assert_eq!(sessions.len(), 2);
+        // Used half way: it has all of its time again.
+        assert!(sessions.find(&first, None, begun + IDLE / 2).is_some());
+        sessions.sweep(begun + IDLE);
+        assert_eq!(sessions.len(), 2);
+        sessions.sweep(begun + IDLE * 3 / 2);
+        assert!(sessions.find(&first, None, begun + IDLE * 3 / 2).is_none());
+        // In use all the time, its idle time only begins when it is let go.
+        let second = id(&held);
+        drop(held);
+        sessions.sweep(begun + IDLE * 2);
+        assert!(sessions.find(&second, None, begun + IDLE * 2).is_some());
+        sessions.sweep(begun + IDLE * 3);
+        assert_eq!(sessions.len(), 0);
+    }
+
+    #[test]
+    fn an_id_is_32_digits_in_lower_case_and_nothing_else() {
+        let key = Key::random().unwrap();
+        let text = key.to_string();
+        assert!(Key::parse(&text) == Some(key));
+        let short = &text[1..];
+        for bad in [short.to_owned(), format!("{text}0"), format!("+{short}"), "A".repeat(32), format!("-{short}")] {
+            assert!(Key::parse(&bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_ended_streams_take_is_bounded_and_given_back() {
+        let (_, streams) = session();
+        let ended = |length: usize| {
+            let log = streams.new_log();
+            log.push_reply(&vec![b'x'; length]);
+            log.end();
+            streams.finish(&log);
+            log.number().unwrap()
+        };
+        let is_kept = |number: u32| streams.resume(&format!("{number:x}-0")).is_some();
+        let (first, second) = (ended(10), ended(10));
+        assert!(is_kept(first) && is_kept(second));
+        let third = ended(20);
+        assert!(!is_kept(first) && is_kept(third));
+        assert!(!is_kept(ended(200)));
+        streams.end();
+        assert!(!is_kept(third));
+    }
+}
