@@ -41,6 +41,8 @@ struct Moving {
     in_flight: HashMap<Id<'static>, CancellationToken>,
     asked: HashMap<u64, oneshot::Sender<Answer>>,
     last_asked: u64,
+    /// Whether no answers can come any more.
+    is_deaf: bool,
     subscriptions: BTreeSet<Box<str>>,
 }
 
@@ -166,12 +168,25 @@ impl Session {
         moving.last_asked += 1;
         let id = moving.last_asked;
         let (sender, receiver) = oneshot::channel();
-        moving.asked.insert(id, sender);
+        if !moving.is_deaf {
+            moving.asked.insert(id, sender);
+        }
         Some((id, receiver))
     }
 
     pub(crate) fn forget(&self, id: u64) {
         self.moving().asked.remove(&id);
+    }
+
+    /// The client can say nothing any more: whoever waits for an answer of its, now or later, learns so at once.
+    pub(crate) fn expect_no_answers(&self) {
+        let asked = {
+            let mut moving = self.moving();
+            moving.is_deaf = true;
+            std::mem::take(&mut moving.asked)
+        };
+        // Outside the lock: wakers run.
+        drop(asked);
     }
 
     /// Answers to nothing that was asked are passed over.
@@ -223,4 +238,15 @@ impl std::fmt::Debug for Session {
 
 pub(crate) fn rank(level: LoggingLevel) -> u8 {
     level as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Client, Session};
+
+    #[test]
+    fn an_idle_session_is_small() {
+        let bytes = size_of::<Session>() + size_of::<Client>();
+        assert!(bytes < 2_048, "{bytes} bytes");
+    }
 }

@@ -87,8 +87,11 @@ impl Connection {
         self.calls.lock().len() < self.call_limit
     }
 
-    /// Ends what would otherwise last as long as the client.
-    pub(super) fn end_subscriptions(&self) {
+    /// The input is over: ends what would otherwise last as long as the client.
+    pub(super) fn hear_no_more(&self) {
+        if let Some(session) = &self.session {
+            session.expect_no_answers();
+        }
         self.calls.cancel_subscriptions();
     }
 

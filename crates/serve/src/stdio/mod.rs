@@ -143,7 +143,7 @@ pub async fn serve_streams(
             return ended_by_output(written);
         }
     };
-    connection.end_subscriptions();
+    connection.hear_no_more();
     let drained = tokio::time::timeout(options.drain_limit, async {
         let finished = async {
             connection.finished().await;
