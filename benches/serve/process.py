@@ -76,6 +76,19 @@ class Process:
         return found
 
 
+def run_to_end(command: tuple[str, ...], folder: Path) -> None:
+    """Runs a build step; when this program is ended meanwhile, so is whatever the step started."""
+    with subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, start_new_session=True) as child:
+        try:
+            status = child.wait()
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            raise
+    if status:
+        raise RuntimeError(f"{' '.join(command)} ended with {status}")
+
+
 def free_port() -> int:
     """A port that nobody listens on now."""
     with socket.socket() as probe:

@@ -42,6 +42,7 @@ def main() -> int:
         print("\n".join([subject.label for subject in chosen] + [SESSIONS_LABEL] * with_sessions))
         return 0
     # Ended by a signal, the `with` blocks below still end what was started.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         document = measure(chosen, with_sessions, options)
@@ -155,8 +156,8 @@ def note(document: dict[str, Any]) -> str:
     at = document["conditions"]
     return (
         f"{at['measured_at']}, {at['cores']} cores ({at['architecture']}) shared by servers and generator, "
-        f"{at['rounds']} rounds of {at['seconds']} s, load average before {at['load_average_before']:.1f}. "
-        "Only ratios within this run mean anything."
+        f"{at['seconds']} s in each of {at['rounds']} rounds. Load average {at['load_average_before']:.1f} before: "
+        "where that is not near 0, the machine had other work, too. Only ratios within this run mean anything."
     )
 
 

@@ -35,6 +35,7 @@ def measure(sessions: int) -> dict[str, float]:
         if len(opened) != sessions:
             raise RuntimeError(f"asked for {sessions} sessions, got {len(opened)} different ones")
         after = server.rss_bytes()
+        check_alive(server.port, opened)
     return asdict(SessionMemory(sessions, before, after, (after - before) / sessions))
 
 
@@ -61,6 +62,16 @@ def open_sessions(port: int, count: int) -> set[str]:
     return opened
 
 
+def check_alive(port: int, opened: set[str]) -> None:
+    """Refuses a server that has let go of sessions which it was to keep."""
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection, connection.makefile("rb") as replies:
+        for session in opened:
+            connection.sendall(request(PING, f"Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: {LEGACY}\r\n"))
+            status, _ = read(replies)
+            if status != 200:
+                raise RuntimeError(f"a ping in an idle session was answered {status}")
+
+
 def read(replies: BinaryIO) -> tuple[int, str | None]:
     """Reads one reply with a length, or none; returns its status and session."""
     status, session, length = int(replies.readline().split()[1]), None, 0
@@ -84,6 +95,7 @@ def request(message: dict[str, object], more: str = "") -> bytes:
     return (head + body).encode()
 
 
+PING: dict[str, object] = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 INITIALIZED: dict[str, object] = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 INITIALIZE = request(
     {

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from process import run_to_end
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILT = ROOT / "target" / "bench-serve"
@@ -138,7 +140,7 @@ def run(command: tuple[str, ...], folder: Path, remedy: str) -> None:
     if shutil.which(command[0]) is None:
         raise Missing(f"{command[0]} is missing: {remedy}; or leave its server out with --only")
     folder.mkdir(parents=True, exist_ok=True)
-    subprocess.run(command, cwd=folder, check=True)
+    run_to_end(command, folder)
 
 
 def versions() -> dict[str, str]:

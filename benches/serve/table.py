@@ -10,8 +10,8 @@ from load import Figures
 Row = dict[str, Any]
 
 HEAD = (
-    "server", "mode", "revision", "requests/s", "÷ floor", "p50 ms", "p99 ms", "CPU µs a request", "RSS MB",
-    "p50 ms, 1 connection", "40 ms share",
+    "server", "mode", "revision", "requests/s", "÷ floor", "p50 ms", "p99 ms", "CPU µs a request", "÷ floor's",
+    "RSS MB", "p50 ms, 1 connection", "40 ms share",
 )  # fmt: skip
 
 
@@ -34,14 +34,15 @@ def row(name: str, mode: str, revision: str, tools: int, rounds: list[tuple[Figu
 
 
 def add_ratios(rows: list[Row]) -> None:
-    """Puts `ratio_to_floor` into each row: the median of the ratios within each round, since only those are fair."""
+    """Puts each row's share of the floor's throughput into it, and how many times the floor's CPU time it takes."""
     floor = next((row for row in rows if row["name"] == "floor"), None)
     for row in rows:
         row["ratio_to_floor"] = ratio(row, floor) if floor else None
+        row["cpu_ratio_to_floor"] = row["cpu_s_per_request"] / floor["cpu_s_per_request"] if floor else None
 
 
 def ratio(row: Row, base: Row) -> float:
-    """Median over rounds of one row's throughput ÷ another's in the same round."""
+    """Median over rounds of one row's throughput ÷ another's in the same round, since only those are fair."""
     return float(median(a / b for a, b in zip(row["rounds_rps"], base["rounds_rps"], strict=True)))
 
 
@@ -106,6 +107,7 @@ def cells(row: Row) -> list[str]:
         f"{row['p50_s'] * 1e3:.2f}",
         f"{row['p99_s'] * 1e3:.2f}",
         f"{row['cpu_s_per_request'] * 1e6:,.1f}",
+        "–" if floor is None else f"{row['cpu_ratio_to_floor']:,.2f}",
         f"{row['rss_bytes'] / 1e6:.1f}",
         f"{row['one_connection']['p50_s'] * 1e3:.2f}",
         f"{row['one_connection']['stalled_share']:.1%}",
