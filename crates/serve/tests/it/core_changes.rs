@@ -157,4 +157,6 @@ async fn requests_are_traced_by_the_conventions() {
     // Entered for the hand-over and for each time that the handler went on.
     assert!(told.matches('>').count() > 2, "{told}");
     assert!(!told.contains("error.type"));
+    call("told").await;
+    assert!(spans.0.lock().unwrap().contains("error.type=\"tool_error\";"));
 }
