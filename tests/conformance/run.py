@@ -75,6 +75,8 @@ def parse_arguments() -> argparse.Namespace:
 
 def install() -> None:
     """Installs the pinned suite outside of the sources, once for each lock file."""
+    if shutil.which("npm") is None:
+        raise SystemExit("Node and its npm are needed for the conformance suite: install Node 20 or newer")
     folder = MODULES.parent
     folder.mkdir(parents=True, exist_ok=True)
     stamp = folder / "installed"
