@@ -146,11 +146,12 @@ pub(crate) fn question(text: &str, max_tokens: u64) -> CreateMessageParams {
 
 /// The first text of what a model said.
 pub(crate) fn first_text(blocks: &[ContentBlock]) -> &str {
-    let text = |block| match block {
-        &ContentBlock::Text(ref text) => Some(text.text.as_str()),
-        _ => None,
-    };
-    blocks.iter().find_map(text).unwrap_or("no text")
+    for block in blocks {
+        if let ContentBlock::Text(text) = block {
+            return &text.text;
+        }
+    }
+    "no text"
 }
 
 fn told(answer: &ElicitResult) -> serde_json::Result<String> {
