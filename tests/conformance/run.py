@@ -30,7 +30,8 @@ MODULES = OUTPUT / "npm" / "node_modules"
 MODES = {
     "auto": ["--response", "auto"],
     "sse": ["--response", "sse"],
-    "json": ["--response", "json"],
+    # With a session the suite's client opens its stream for questions while it calls already: nobody knows who is first.
+    "json": ["--response", "json", "--stateless"],
     "stateless": ["--response", "auto", "--stateless"],
 }
 REQUIREMENTS = {
