@@ -30,7 +30,7 @@ MODULES = OUTPUT / "npm" / "node_modules"
 MODES = {
     "auto": ["--response", "auto"],
     "sse": ["--response", "sse"],
-    # With a session the suite's client opens its stream for questions while it calls already: nobody knows who is first.
+    # With a session the suite's client opens its stream for questions while it calls: either may come first.
     "json": ["--response", "json", "--stateless"],
     "stateless": ["--response", "auto", "--stateless"],
 }
