@@ -154,10 +154,15 @@ def measure_rounds(
 def note(document: dict[str, Any]) -> str:
     """Under what circumstances the figures came about."""
     at = document["conditions"]
+    rounds = next((row["rounds_rps"] for row in document["rows"] if row["name"] == "floor"), None)
+    spread = (
+        f"The floor's own rounds lie between {min(rounds):,.0f} and {max(rounds):,.0f} requests/s. " if rounds else ""
+    )
     return (
         f"{at['measured_at']}, {at['cores']} cores ({at['architecture']}) shared by servers and generator, "
         f"{at['seconds']} s in each of {at['rounds']} rounds. Load average {at['load_average_before']:.1f} before: "
-        "where that is not near 0, the machine had other work, too. Only ratios within this run mean anything."
+        "where that is not near 0, the machine had other work, too. "
+        f"{spread}Only ratios within this run mean anything."
     )
 
 
