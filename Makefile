@@ -17,12 +17,13 @@ build: $(VENV)/.built ## Build everything; leaves the command at .venv/bin/mcpac
 demo: build ## The main job on embedded targets: real SDK releases, the cause of a regression, report.html
 	$(BIN)/mcpace demo
 
-test: test-rust test-python conformance ## Run all tests
+test: test-rust test-python conformance ## Run all tests; needs Go and Node too
 
 test-rust: $(VENV)/.tools ## Run the Rust tests
 	cargo test --workspace --locked --quiet
 
-test-python: build ## Run the Python tests; needs the package index
+test-python: build ## Run the Python tests; needs the package index, Go and Node
+	@$(PYTHON) scripts/doctor.py --tests
 	$(BIN)/pytest
 
 conformance: $(VENV)/.tools ## Run the official conformance suite against our 'everything' server; needs Node

@@ -1,4 +1,4 @@
-"""Names what is missing for building mcpace, with the command that installs it.
+"""Names what is missing for building mcpace, or with `--tests` for testing it, with the command that installs it.
 
 Standard library only: it runs first.
 """
@@ -35,6 +35,16 @@ def problems() -> list[str]:
     return found
 
 
+def test_problems() -> list[str]:
+    """One line for each thing that only the tests need: they run real clients of other languages."""
+    found = []
+    if shutil.which("go") is None:
+        found.append("Go is missing, for the Go SDK's client: apt-get install golang-go, or see go.dev/dl")
+    if shutil.which("npm") is None:
+        found.append("Node with npm is missing, for the TypeScript SDK's clients: apt-get install nodejs npm")
+    return found
+
+
 def rust_version() -> tuple[int, int] | None:
     """Version of the cargo on PATH; ``None`` where there is none."""
     cargo = shutil.which("cargo")
@@ -46,7 +56,7 @@ def rust_version() -> tuple[int, int] | None:
 
 
 if __name__ == "__main__":
-    missing = problems()
+    missing = problems() + (test_problems() if "--tests" in sys.argv else [])
     for line in missing:
         print(f"mcpace: {line}", file=sys.stderr)
     sys.exit(3 if missing else 0)
