@@ -1,0 +1,164 @@
+"""What goes wrong in a server, by whose doing, and what the client is told of it.
+
+Design constraint: closed, and the only place that decides what leaves the server. The rules are the official SDK's: what
+an author raised on purpose is told, a crash is logged and told by name alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from mcpace.types import INTERNAL_ERROR, INVALID_PARAMS, URL_ELICITATION_REQUIRED, ErrorData, InputRequiredResult, wire
+
+logger = logging.getLogger("mcpace.server")
+
+
+class ServerError(Exception):
+    """Base of what the server's side raises."""
+
+
+class InvalidSignature(ServerError):
+    """A function can't be registered as it is written. The message says what to change."""
+
+
+class RegistrationError(ServerError, ValueError):
+    """Something can't be registered: its name, its URI, its options. The message says what to change."""
+
+
+class UnsupportedOption(ServerError, ValueError):
+    """An option of the official SDK that mcpace doesn't have. The message says what to use instead."""
+
+
+class ToolError(ServerError):
+    """Raise it in a tool for a failure that you saw coming: the model reads the message, nothing is logged as a crash."""
+
+
+class UnexpectedToolError(ToolError):
+    """A tool crashed. ``__cause__`` is what it raised; the message tells nothing of it."""
+
+
+class ResourceError(ServerError):
+    """Raise it while reading a resource for a failure that you saw coming: the client gets your message."""
+
+
+class ResourceNotFoundError(ResourceError):
+    """Raise it where there is no such resource."""
+
+
+class UnexpectedResourceError(ResourceError):
+    """Reading a resource crashed. ``__cause__`` is what was raised; the message names the URI only."""
+
+
+class MCPError(Exception):
+    """A protocol error, as it is to be answered: ``code``, ``message`` and ``data`` of JSON-RPC."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(code, message, data)
+        self.error = ErrorData(code=code, message=message, data=data)
+
+    @property
+    def code(self) -> int:
+        """JSON-RPC's code."""
+        return self.error.code
+
+    @property
+    def message(self) -> str:
+        """What happened."""
+        return self.error.message
+
+    @property
+    def data(self) -> Any:
+        """Anything more."""
+        return self.error.data
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class UrlElicitationRequiredError(MCPError):
+    """The user has to visit pages first (2025-11-25)."""
+
+    def __init__(self, elicitations: Sequence[Any], message: str | None = None) -> None:
+        self.elicitations = list(elicitations)
+        plural = "s" if len(self.elicitations) > 1 else ""
+        super().__init__(
+            URL_ELICITATION_REQUIRED,
+            message or f"URL elicitation{plural} required",
+            {"elicitations": [wire(one) for one in self.elicitations]},
+        )
+
+
+class InputRequired(Exception):  # noqa: N818 - no error: a round of questions
+    """Ends a handler's round with questions to the client. The runtime makes an ``input_required`` result of it."""
+
+    def __init__(self, result: InputRequiredResult) -> None:
+        super().__init__("input required")
+        self.result = result
+
+
+def is_protocol_error(error: BaseException) -> bool:
+    """Whether it is a protocol error: ours, or the official SDK's ``MCPError`` (``McpError`` in 1.x)."""
+    return isinstance(error, MCPError) or _is_foreign(error, "MCPError", "McpError")
+
+
+def is_tool_error(error: BaseException) -> bool:
+    """Whether an author saw it coming: ours, or another SDK's ``ToolError`` or ``ResourceError``."""
+    return isinstance(error, ToolError | ResourceError) or _is_foreign(error, "ToolError", "ResourceError")
+
+
+def _is_foreign(error: BaseException, *names: str) -> bool:
+    roots = ("mcp", "fastmcp")
+    return any(base.__name__ in names and base.__module__.partition(".")[0] in roots for base in type(error).__mro__)
+
+
+def of_tool(name: str, error: Exception) -> Exception:
+    """What a failed tool call is raised as: a protocol error and a round's questions stay what they are."""
+    if isinstance(error, InputRequired) or is_protocol_error(error):
+        return error
+    if isinstance(error, UnexpectedToolError | UnexpectedResourceError):
+        told: ToolError = UnexpectedToolError(f"Error executing tool {name}: {error}")
+    elif is_tool_error(error):
+        told = ToolError(f"Error executing tool {name}: {error}")
+    else:
+        told = UnexpectedToolError(f"Error executing tool {name}")
+    told.__cause__ = error
+    return told
+
+
+def of_resource(uri: str, error: Exception, doing: str = "reading resource") -> Exception:
+    """What a failed reading is raised as."""
+    if isinstance(error, InputRequired | ResourceError) or is_protocol_error(error):
+        return error
+    if _is_foreign(error, "ResourceError"):
+        missing = _is_foreign(error, "ResourceNotFoundError")
+        told: ResourceError = (ResourceNotFoundError if missing else ResourceError)(str(error))
+    else:
+        told = UnexpectedResourceError(f"Error {doing} {uri}")
+    told.__cause__ = error
+    return told
+
+
+def resource_answer(uri: str, error: ResourceError) -> MCPError:
+    """The protocol error that a failed reading is answered with; a crash is logged."""
+    if isinstance(error, UnexpectedResourceError):
+        logger.error("Resource %r raised an unexpected exception", uri, exc_info=error)
+    else:
+        logger.info("Resource %r failed: %r", uri, str(error))
+    code = INVALID_PARAMS if isinstance(error, ResourceNotFoundError) else INTERNAL_ERROR
+    return MCPError(code, str(error), {"uri": uri})
+
+
+def log_tool_failure(name: str, error: Exception) -> None:
+    """A tool's failure, for the server's own log: a crash with its traceback, anything else in one line."""
+    if isinstance(error, ToolError) and not isinstance(error, UnexpectedToolError):
+        errors = getattr(error.__cause__, "errors", None)
+        if callable(errors):
+            # The fields only: what was sent is the caller's.
+            fields = sorted({".".join(str(part) for part in one["loc"]) for one in errors()})
+            logger.info("Tool %r rejected arguments: %r", name, fields)
+        else:
+            logger.info("Tool %r failed: %r", name, str(error))
+    else:
+        logger.error("Tool %r raised an unexpected exception", name, exc_info=error)
