@@ -1,7 +1,8 @@
 """A server that is ready to be run, whoever wrote it: the one thing that the runner knows of a server object.
 
-An object of ours has a method ``__mcpace__`` that returns a :class:`Prepared`; an object of another SDK is turned into one
-by :mod:`mcpace.server.adopt` (``adopt(object) -> Prepared``, raising ``TypeError`` for what it doesn't know).
+An object of ours has a method ``__mcpace__`` that returns a :class:`Prepared`; an object of another SDK is turned
+into one by :mod:`mcpace.server.adopt` (``adopt(object) -> Prepared``, raising ``TypeError`` for what it doesn't
+know).
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class Prepared:
     lifespan: Callable[[], AbstractAsyncContextManager[Any]] | None = None
     """Entered on the event loop before the first request is taken, left after the last one was answered."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Keywords of ``_core.HttpOptions`` that the server's own construction decides, such as ``token_verifier``. What the
+    """Keywords of ``_core.HttpOptions`` that the server's own construction decides, such as ``token_verifier``. What
+    the
     command line says wins."""
     notes: tuple[str, ...] = ()
     """Said at start, one line each: what was adopted, and what was not."""
@@ -58,7 +60,8 @@ def prepare(server: object) -> Prepared:
 
 
 def is_server(candidate: object) -> bool:
-    """Whether :func:`prepare` would take it. Cheap: nothing is prepared, and nothing imported that the object didn't bring."""
+    """Whether :func:`prepare` would take it. Cheap: nothing is prepared, and nothing imported that the object didn't
+    bring."""
     if isinstance(candidate, type):
         return False
     if isinstance(candidate, Preparable):

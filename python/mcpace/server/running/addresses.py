@@ -1,0 +1,115 @@
+"""Where to listen: words to an address, and whether it is free, before any worker is started."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from dataclasses import dataclass
+from typing import Self
+
+from mcpace.server.running.errors import SetupProblem
+
+LOOPBACK = ("127.", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An address of this machine, resolved."""
+
+    host: str
+    """A literal IPv4 or IPv6 address."""
+    port: int
+
+    @classmethod
+    def resolved(cls, host: str, port: int) -> Self:
+        """The address that this name or literal stands for.
+
+        Raises :class:`SetupProblem` where it stands for none.
+        """
+        try:
+            found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        except (socket.gaierror, UnicodeError) as error:
+            raise SetupProblem(f"there is no host {host!r} to listen on: {error}") from error
+        return cls(str(found[0][4][0]), port)
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it."""
+        return self.host.startswith(LOOPBACK)
+
+    @property
+    def is_any(self) -> bool:
+        """Whether it stands for all of this machine's addresses."""
+        return self.host in ("0.0.0.0", "::")
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Reserved:
+    """A port that is ours: bound, and not listened on, so that only workers get connections.
+
+    Others that share it (``SO_REUSEPORT``) may be of this user only; that is the system's rule.
+    """
+
+    def __init__(self, address: Address) -> None:
+        """Raises :class:`SetupProblem` where it is in use, or not ours to use."""
+        # Without SO_REUSEPORT first: with it, a port that another of our servers has would look free.
+        self.address = Address(address.host, _free(address))
+        self._socket = _socket(self.address)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        _bind(self._socket, self.address)
+
+    def close(self) -> None:
+        """Lets go of it."""
+        self._socket.close()
+
+
+def listener(address: Address) -> socket.socket:
+    """A socket that listens, to be handed to a worker and to its successors: between two of them connections wait.
+
+    Raises :class:`SetupProblem`.
+    """
+    made = _socket(address)
+    try:
+        _bind(made, address)
+        made.listen(4096)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def _free(address: Address) -> int:
+    """Binds for a moment and returns the port."""
+    with _socket(address) as made:
+        _bind(made, address)
+        return int(made.getsockname()[1])
+
+
+def _socket(address: Address) -> socket.socket:
+    made = socket.socket(socket.AF_INET6 if ":" in address.host else socket.AF_INET, socket.SOCK_STREAM)
+    # Connections of an earlier server that still linger are no reason to refuse.
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    return made
+
+
+def _bind(made: socket.socket, address: Address) -> None:
+    try:
+        made.bind((address.host, address.port))
+    except OSError as error:
+        raise SetupProblem(refusal(address, error)) from error
+
+
+def refusal(address: Address, error: OSError) -> str:
+    """Why it can't be listened on, in one sentence."""
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"{address} is in use by another program: end that one, or choose another port (--port 0: any free one)"
+        )
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"{address} is not open to this user: ports under 1024 are the system's, choose another (--port 8000)"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"{address.host} is no address of this machine: choose one that is (--host 127.0.0.1, 0.0.0.0 for all)"
+    return f"{address} can't be listened on: {os.strerror(error.errno or 0)}"

@@ -1,0 +1,180 @@
+"""``MODULE:SERVER`` → the server object.
+
+Also ``FILE.py`` and ``FILE.py:OBJECT``; an object may be dotted, and may be a function without parameters that makes
+the server. Without an object's name the usual ones are tried, as the official SDK's and FastMCP's commands do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import importlib.util
+import inspect
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from mcpace.server.running.errors import AuthorProblem, SetupProblem, UsageProblem
+from mcpace.server.running.prepared import is_server
+
+USUAL_NAMES = ("mcp", "server", "app")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a server object is, in words."""
+
+    module: str
+    """A dotted module name, or the path of a file where :attr:`is_file`."""
+    name: str | None
+    """The object's dotted name; one of the usual if not said."""
+    is_file: bool
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.name}" if self.name else self.module
+
+
+def parse(text: str) -> Target:
+    """The words as a target.
+
+    Raises :class:`UsageProblem` where they can be none.
+    """
+    # Split at the last colon: a path may have one, an object's name can't.
+    place, colon, name = text.rpartition(":")
+    if not colon:
+        place, name = text, ""
+    if place.startswith(("http:", "https:")) or text.startswith(("http:", "https:")):
+        raise UsageProblem(f"{text!r} is a URL: what is served is a Python module's server, as in mypackage.server:mcp")
+    is_file = place.endswith(".py") or "/" in place
+    if colon and not name:
+        raise UsageProblem(f"{text!r} names no object after the colon: write {place}:mcp, or leave the colon out")
+    if name and not all(part.isidentifier() for part in name.split(".")):
+        raise UsageProblem(f"{name!r} names no Python object: write MODULE:SERVER, as in {place or 'server'}:mcp")
+    if not is_file and not all(part.isidentifier() for part in place.split(".")):
+        raise UsageProblem(f"{place!r} is neither a module's name nor a file: write MODULE:SERVER or FILE.py:SERVER")
+    return Target(place, name or None, is_file)
+
+
+def load(target: Target) -> object:
+    """Imports the module and returns its server object.
+
+    Raises :class:`SetupProblem` where module or object aren't there, :class:`AuthorProblem` where the module raised.
+    """
+    module = _imported(target)
+    found = _named(module, target) if target.name else _usual(module, target)
+    return _made(found, target)
+
+
+def _imported(target: Target) -> ModuleType:
+    if target.is_file:
+        return _imported_file(target)
+    # As `python -m` has it; `mcpace` itself is a script, whose own folder comes first.
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(target.module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (target.module == error.name or target.module.startswith(f"{error.name}.")):
+            advice = f"; did you mean {target.module}.py?" if Path(f"{target.module}.py").is_file() else ""
+            raise SetupProblem(f"there is no module {error.name!r} in {here} or on Python's path{advice}") from error
+        raise AuthorProblem(f"importing {target.module}", error) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise AuthorProblem(f"importing {target.module}", error) from error
+
+
+def _imported_file(target: Target) -> ModuleType:
+    path = Path(target.module).resolve()
+    if not path.is_file():
+        raise SetupProblem(f"there is no file {target.module}")
+    # What stands beside the file can be imported from it, as when Python runs it.
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
+    name = path.stem if path.stem.isidentifier() and path.stem not in sys.modules else f"_served_{abs(hash(path)):x}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise SetupProblem(f"{target.module} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    # Classes find their module by its name: pydantic's forward references, pickles.
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise AuthorProblem(f"importing {target.module}", error) from error
+    return module
+
+
+def _named(module: ModuleType, target: Target) -> Any:
+    assert target.name is not None
+    found: Any = module
+    for part in target.name.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError as error:
+            there = _servers(module)
+            hint = f"; it has {' and '.join(there)}" if there else ""
+            raise SetupProblem(f"{target.module} has no {target.name!r}{hint}") from error
+    return found
+
+
+def _usual(module: ModuleType, target: Target) -> Any:
+    for name in USUAL_NAMES:
+        if hasattr(module, name):
+            found = getattr(module, name)
+            # A web framework's `app` may stand beside the server.
+            if is_server(found) or _is_factory(found):
+                return found
+    there = _servers(module)
+    if len(there) == 1:
+        return getattr(module, there[0])
+    if there:
+        names = ", ".join(there)
+        raise SetupProblem(f"{target.module} has the servers {names}: name one, as in {target.module}:{there[0]}")
+    names = " or ".join(USUAL_NAMES)
+    raise SetupProblem(f"{target.module} has no server named {names}: name yours, as in {target.module}:my_server")
+
+
+def _servers(module: ModuleType) -> list[str]:
+    return [name for name, value in vars(module).items() if not name.startswith("_") and is_server(value)]
+
+
+def _is_factory(candidate: object) -> bool:
+    return inspect.isfunction(candidate) and not any(
+        parameter.default is parameter.empty and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        for parameter in inspect.signature(candidate).parameters.values()
+    )
+
+
+def _made(found: Any, target: Target) -> object:
+    if is_server(found):
+        return found
+    if not callable(found):
+        raise SetupProblem(f"{target} is {_kind(found)}, and no MCP server that mcpace knows")
+    if inspect.isfunction(found) and not _is_factory(found):
+        raise SetupProblem(f"{target} is a function that wants arguments: one that makes the server takes none")
+    try:
+        made = found()
+        if inspect.isawaitable(made):
+            made = asyncio.run(_awaited(made))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise AuthorProblem(f"calling {target}", error) from error
+    if not is_server(made):
+        raise SetupProblem(f"{target}() returned {_kind(made)}, and no MCP server that mcpace knows")
+    return made
+
+
+async def _awaited(made: Any) -> Any:
+    return await made
+
+
+def _kind(value: object) -> str:
+    kind = type(value)
+    return f"a {kind.__name__}" if kind.__module__ == "builtins" else f"a {kind.__module__}.{kind.__qualname__}"

@@ -1,0 +1,102 @@
+"""How a server is to be run: what the command line or ``MCPServer.run()`` said, checked once.
+
+Design constraint: plain values. The settings travel to worker processes as JSON, and nothing further in looks at words.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, Self
+
+from mcpace.server.running.errors import UsageProblem
+
+Transport = Literal["http", "sse", "stdio"]
+LogLevel = Literal["critical", "error", "warning", "info", "debug"]
+
+LOG_LEVELS: tuple[LogLevel, ...] = ("critical", "error", "warning", "info", "debug")
+MOST_WORKERS = 256
+GRACE_S = 10.0
+
+_TRANSPORTS: dict[str, Transport] = {
+    "http": "http",
+    "streamable-http": "http",  # the official SDK's name
+    "sse": "sse",
+    "stdio": "stdio",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """See the module."""
+
+    transport: Transport = "http"
+    host: str = "127.0.0.1"
+    port: int = 8000
+    path: str = "/mcp"
+    workers: int = 1
+    json_response: bool = False
+    stateless: bool = False
+    ssl_certfile: str | None = None
+    ssl_keyfile: str | None = None
+    access_log: bool = False
+    log_level: LogLevel = "info"
+    server_timing: bool = False
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+    graceful_timeout_s: float = GRACE_S
+    reload: bool = False
+    reload_dirs: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raises :class:`UsageProblem` for what makes no sense or doesn't go together."""
+        if not 0 <= self.port <= 65_535:
+            raise UsageProblem(f"there is no port {self.port}: ports are 0 (any that is free) to 65535")
+        if not 1 <= self.workers <= MOST_WORKERS:
+            raise UsageProblem(f"{self.workers} workers can't be: 1 to {MOST_WORKERS}")
+        if not self.path.startswith("/"):
+            raise UsageProblem(f"the path {self.path!r} doesn't begin with a slash: write /{self.path}")
+        if not self.graceful_timeout_s >= 0:
+            raise UsageProblem(f"a graceful timeout of {self.graceful_timeout_s} s can't be: 0 or more")
+        if (self.ssl_certfile is None) != (self.ssl_keyfile is None):
+            missing = "key: add --ssl-keyfile" if self.ssl_keyfile is None else "certificate: add --ssl-certfile"
+            raise UsageProblem(f"TLS needs a certificate and a key; there is no {missing}")
+        if self.reload and self.workers > 1:
+            raise UsageProblem("--reload is for development and runs one process: leave --workers out")
+        if self.transport == "stdio" and self.workers > 1:
+            raise UsageProblem("stdio has one client and one process: leave --workers out")
+        if self.transport == "stdio" and self.reload:
+            raise UsageProblem("--reload would lose the client's session over stdio: use it with HTTP")
+        if self.transport == "sse" and self.workers > 1:
+            raise UsageProblem("the transport sse keeps a client's state in one process: leave --workers out")
+
+    @property
+    def is_http(self) -> bool:
+        """Whether it listens on a port at all."""
+        return self.transport != "stdio"
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """What :meth:`to_json` made."""
+        given: dict[str, Any] = json.loads(text)
+        for name in ("allowed_hosts", "allowed_origins", "reload_dirs"):
+            given[name] = tuple(given[name])
+        return cls(**given)
+
+
+NAMES = frozenset(field.name for field in fields(Settings))
+
+
+def transport(word: str) -> Transport:
+    """The transport of this name.
+
+    Raises :class:`UsageProblem` for any other word.
+    """
+    try:
+        return _TRANSPORTS[word]
+    except KeyError:
+        raise UsageProblem(f"there is no transport {word!r}; there are {', '.join(_TRANSPORTS)}") from None

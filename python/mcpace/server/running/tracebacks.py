@@ -1,0 +1,63 @@
+"""An author's exception, shown as if nothing of ours had been on the stack.
+
+Frames of mcpace and of the import machinery are cut at both ends and between: where our own code raised, because of
+what it was given, the last line shown is the author's.
+"""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+from types import TracebackType
+
+# As it was imported, and where it really lies: a link may stand between.
+OURS = tuple(f"{place.parents[2]}/" for place in (Path(__file__), Path(__file__).resolve()))
+MACHINERY = ("<frozen ", "<string>")
+
+
+def shown(error: BaseException) -> str:
+    """The traceback of ``error`` and of what led to it, without frames of ours. Ends in a line feed."""
+    _cut(error, set())
+    return "".join(traceback.format_exception(error))
+
+
+def _cut(error: BaseException | None, seen: set[int]) -> None:
+    if error is None or id(error) in seen:
+        return
+    seen.add(id(error))
+    # Our own reasons for raising are ours to keep: only an exception that the author's code took part in is shown.
+    if error.__context__ is not None and not _authors(error.__context__.__traceback__):
+        error.__suppress_context__ = True
+        if error.__cause__ is error.__context__:
+            error.__cause__ = None
+    error.__traceback__ = _rebuilt(_authors(error.__traceback__))
+    _cut(error.__cause__, seen)
+    _cut(error.__context__, seen)
+    if isinstance(error, BaseExceptionGroup):
+        for one in error.exceptions:
+            _cut(one, seen)
+
+
+def _authors(trace: TracebackType | None) -> list[TracebackType]:
+    found = []
+    while trace is not None:
+        if not _is_ours(trace.tb_frame.f_code.co_filename):
+            found.append(trace)
+        trace = trace.tb_next
+    return found
+
+
+def _rebuilt(frames: list[TracebackType]) -> TracebackType | None:
+    rest: TracebackType | None = None
+    for frame in reversed(frames):
+        rest = TracebackType(rest, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return rest
+
+
+def _is_ours(filename: str) -> bool:
+    # importlib is the machinery's part that isn't frozen: import_module's own frame.
+    return (
+        filename.startswith((*OURS, *MACHINERY))
+        or "/importlib/" in filename
+        or filename.endswith(("/runpy.py", "/asyncio/runners.py", "/asyncio/base_events.py"))
+    )
