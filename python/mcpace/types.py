@@ -4,17 +4,16 @@ One model a construct, with the fields of every revision, in the names that the 
 here, ``mimeType`` on the wire: :func:`wire`). Objects of that SDK may stand wherever one of these may: whatever has
 ``model_dump`` is read by its wire names, and nothing is imported for it.
 
-Design constraint: pydantic only, and built when first used, since this is loaded with every server. Deliberately absent:
-JSON-RPC's envelopes, and requests that only a runtime sends.
+Design constraint: pydantic only, and built when first used, since this is loaded with every server. Deliberately
+absent: JSON-RPC's envelopes, and requests that only a runtime sends.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
-from typing_extensions import Self
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
@@ -56,7 +55,7 @@ class Model(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _read_foreign(cls, value: Any) -> Any:
-        if isinstance(value, dict) or isinstance(value, cls) or not hasattr(value, "model_dump"):
+        if isinstance(value, dict | cls) or not hasattr(value, "model_dump"):
             return value
         return wire(value)
 
@@ -491,7 +490,7 @@ InputResponses: TypeAlias = dict[str, InputResponse]
 
 
 class InputRequiredResult(Result):
-    """Asks the client something before there is a result (2026-07-28). It calls again, with the answers and the state."""
+    """Asks the client something before there is a result (2026-07-28). It calls again, with the answers."""
 
     result_type: Literal["input_required"] = "input_required"
     input_requests: InputRequests | None = None
@@ -553,7 +552,7 @@ _OWN_CONTENT = (TextContent, ImageContent, AudioContent, ResourceLink, EmbeddedR
 
 
 def is_kind(cls: Any, own: type | tuple[type, ...], *names: str) -> bool:
-    """Whether a class is one of ours, or the official SDK's (or FastMCP's) of one of these names, or derived from one."""
+    """Whether a class is (derived from) one of ours, or one of these names of the official SDK or FastMCP."""
     if not isinstance(cls, type):
         return False
     if issubclass(cls, own):

@@ -1,7 +1,7 @@
 """What goes wrong in a server, by whose doing, and what the client is told of it.
 
-Design constraint: closed, and the only place that decides what leaves the server. The rules are the official SDK's: what
-an author raised on purpose is told, a crash is logged and told by name alone.
+Design constraint: closed, and the only place that decides what leaves the server. The rules are the official SDK's:
+what an author raised on purpose is told, a crash is logged and told by name alone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class UnsupportedOption(ServerError, ValueError):
 
 
 class ToolError(ServerError):
-    """Raise it in a tool for a failure that you saw coming: the model reads the message, nothing is logged as a crash."""
+    """Raise it in a tool for a failure that you saw coming: the model reads the message."""
 
 
 class UnexpectedToolError(ToolError):
@@ -90,7 +90,7 @@ class UrlElicitationRequiredError(MCPError):
         )
 
 
-class InputRequired(Exception):  # noqa: N818 - no error: a round of questions
+class InputRequired(Exception):
     """Ends a handler's round with questions to the client. The runtime makes an ``input_required`` result of it."""
 
     def __init__(self, result: InputRequiredResult) -> None:
