@@ -18,10 +18,11 @@ CRATES = {
     "wire": set(),
     "record": {"wire"},
     "explain": {"record", "wire"},
-    "net": {"wire", "record"},
+    "net": {"wire", "record", "oauth"},
+    "oauth": {"wire"},
     "serve": {"wire"},
     "target": {"wire"},
-    "py": {"wire", "record", "explain", "net", "target"},
+    "py": {"wire", "record", "explain", "net", "serve", "target"},
 }
 
 PURE = {"wire", "record", "explain"}

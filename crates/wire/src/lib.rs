@@ -9,13 +9,16 @@
 //! - [`jsonrpc`]: messages, borrowed from their text.
 //! - [`mcp`]: the types of each method's parameters and results.
 //! - [`sse`], [`lines`]: framing over HTTP and over stdio.
+//! - [`quoted`]: a peer's words in a message of ours.
 //! - [`http`]: what the protocol demands of HTTP: headers, checks, status codes, challenges.
 
 pub mod http;
 pub mod jsonrpc;
 pub mod lines;
 pub mod mcp;
+mod quoted;
 pub mod revision;
 pub mod sse;
 
+pub use quoted::quoted;
 pub use revision::Revision;

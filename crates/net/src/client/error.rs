@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use mcpace_oauth::OAuthError;
 use thiserror::Error;
 
-use super::oauth::OAuthError;
 use crate::NetError;
 
 /// Why an operation failed. Each is one sentence for a person and a stable code for programs.
@@ -174,17 +174,6 @@ impl ClientError {
     }
 }
 
-/// A peer's words as they may stand in a message of ours: one line, printable, at most 300 characters.
-pub(crate) fn quoted(words: &str) -> String {
-    const LONGEST: usize = 300;
-    let plain = |c: char| if c.is_control() { ' ' } else { c };
-    let mut text: String = words.trim().chars().take(LONGEST).map(plain).collect();
-    if words.trim().chars().nth(LONGEST).is_some() {
-        text.push('…');
-    }
-    text
-}
-
 fn detail(reason: &Option<String>) -> String {
     reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default()
 }
@@ -195,15 +184,4 @@ fn retry(after: &Option<String>) -> String {
 
 fn stderr_end(stderr: &str) -> String {
     if stderr.is_empty() { String::new() } else { format!("; its stderr ended with: {stderr}") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::quoted;
-
-    #[test]
-    fn a_peers_words_are_one_printable_line_and_short() {
-        assert_eq!(quoted(" a\nb\u{1b}[31m "), "a b [31m");
-        assert_eq!(quoted(&"é".repeat(400)).chars().count(), 301);
-    }
 }

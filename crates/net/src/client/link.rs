@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use mcpace_wire::http::Era;
+use mcpace_wire::quoted;
 use serde_json::value::RawValue;
 
 use super::ClientError;
-use super::error::quoted;
 use super::http::{Http, LegacySse, Reply};
 use super::message::{Answer, Outgoing};
 use super::results::TransportKind;

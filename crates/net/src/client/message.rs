@@ -4,9 +4,8 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use mcpace_wire::jsonrpc::{ErrorObject, Id, Message, Notification, Outcome, Payload, Request, Response, code};
+use mcpace_wire::quoted;
 use serde_json::value::RawValue;
-
-use super::error::quoted;
 
 /// A message that is ready to be sent, with what the transport must know of it.
 #[derive(Clone, Debug)]

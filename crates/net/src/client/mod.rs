@@ -12,13 +12,11 @@ mod http;
 mod link;
 mod message;
 mod negotiate;
-mod oauth;
 mod operation;
 mod options;
 mod params;
 mod results;
 mod router;
-mod secret;
 mod stdio;
 mod task;
 
@@ -43,10 +41,9 @@ use self::params::Dialect;
 use crate::Sink;
 
 pub use error::ClientError;
-pub use oauth::OAuthError;
-pub use options::{Auth, BrowserConsent, ClientOptions, Consent, Endpoint, OAuthOptions, RegisteredClient};
+pub use mcpace_oauth::{Auth, BrowserConsent, Consent, OAuthError, OAuthOptions, RegisteredClient, Secret};
+pub use options::{ClientOptions, Endpoint};
 pub use results::{CallResult, ServerInfo, TransportKind};
-pub use secret::Secret;
 
 /// Pages of a listing that are read at most.
 const PAGE_LIMIT: usize = 100;

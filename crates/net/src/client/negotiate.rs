@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use mcpace_wire::jsonrpc::code;
+use mcpace_wire::quoted;
 use mcpace_wire::revision::Revision;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::process::Command;
 
-use super::error::quoted;
 use super::http::{Http, Other, Reply};
 use super::link::{Ids, Link, is_modern_refusal, result_of};
 use super::message::{Answer, Outgoing};

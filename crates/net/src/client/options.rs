@@ -1,14 +1,11 @@
 //! What a caller decides about a client.
 
 use std::ffi::OsString;
-use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
+use mcpace_oauth::Auth;
 use mcpace_wire::revision::Revision;
 use url::Url;
-
-use super::Secret;
 
 /// Where the server is.
 #[derive(Clone, Debug)]
@@ -69,70 +66,6 @@ impl Default for ClientOptions {
             standalone_get: false,
             extra_root: None,
             message_limit: 16 * 1024 * 1024,
-        }
-    }
-}
-
-/// How a client authorizes itself.
-#[derive(Clone, Debug, Default)]
-pub enum Auth {
-    /// Not at all.
-    #[default]
-    None,
-    /// With a token that the caller has (RFC 6750).
-    Bearer(Secret),
-    /// By OAuth 2.1, when the server asks for it with a 401.
-    OAuth(OAuthOptions),
-}
-
-/// What a caller decides about OAuth.
-#[derive(Clone, Debug, Default)]
-pub struct OAuthOptions {
-    /// How consent is given.
-    pub consent: Consent,
-    /// The client's registration with the authorization server; `None` registers dynamically (RFC 7591).
-    pub registered: Option<RegisteredClient>,
-    /// Scopes to ask for, separated by spaces; `None` asks for what the server names.
-    pub scope: Option<String>,
-}
-
-/// A client that the authorization server already knows.
-#[derive(Clone, Debug)]
-pub struct RegisteredClient {
-    /// The client id.
-    pub id: String,
-    /// The client's secret, where it has one.
-    pub secret: Option<Secret>,
-}
-
-/// How the user's consent is obtained.
-#[derive(Clone, Default)]
-pub enum Consent {
-    /// Ask for the authorization URL ourselves and read where it redirects. Works only with servers that consent by
-    /// themselves, such as our scripted targets.
-    #[default]
-    Follow,
-    /// Hand the authorization URL to the caller, who opens it in a browser, and wait for the redirect on a callback
-    /// port of this machine.
-    Browser(BrowserConsent),
-}
-
-/// See [`Consent::Browser`].
-#[derive(Clone)]
-pub struct BrowserConsent {
-    /// Shows or opens the URL. Must return at once.
-    pub open: Arc<dyn Fn(&Url) + Send + Sync>,
-    /// How long the user may take; the operation's own limit applies too.
-    pub limit: Duration,
-    /// Port of the callback on the loopback interface; 0 takes a free one.
-    pub port: u16,
-}
-
-impl fmt::Debug for Consent {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Consent::Follow => formatter.write_str("Follow"),
-            Consent::Browser(browser) => formatter.debug_tuple("Browser").field(&browser.limit).finish(),
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use mcpace_record::ServerTiming;
 use mcpace_wire::mcp::{DiscoverResult, Extra, Implementation, InitializeResult, ServerCapabilities, key};
+use mcpace_wire::quoted;
 use mcpace_wire::revision::Revision;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::ClientError;
-use super::error::quoted;
 
 /// How the server is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

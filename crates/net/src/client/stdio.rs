@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use mcpace_record::{LineFrom, Nanos, Side};
 use mcpace_wire::lines;
+use mcpace_wire::quoted;
 use rustix::process::Signal;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{ChildStdin, Command};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
 use super::ClientError;
-use super::error::quoted;
 use super::message::{Answer, Outgoing};
 use super::router::Router;
 use super::task::Task;

@@ -19,6 +19,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
+use mcpace_oauth::{Authorizer, Refusal};
 use mcpace_record::Closer;
 use mcpace_wire::http::name;
 use mcpace_wire::revision::Revision;
@@ -29,13 +30,11 @@ use url::Url;
 use self::connection::{OpenReply, Piece};
 use self::pool::{NoReply, Pool};
 use super::message::Outgoing;
-use super::oauth::{Authorizer, Refusal};
 use super::task::Task;
 use super::{ClientError, ClientOptions};
 use crate::lock::lock;
 use crate::{Dialer, Origin, Sink};
 
-pub(crate) use fetch::{Fetch, Fetched};
 pub(crate) use legacy_sse::LegacySse;
 pub(crate) use reply::{Other, Reply};
 
@@ -305,7 +304,7 @@ impl Inner {
                     let other = self.read_other(reply, ask.what).await?;
                     refusals += 1;
                     if refusals > 2 || !self.authorizer.authorize(&refusal, self).await? {
-                        return Err(refusal.into_error(&self.address(), other, self.authorizer.kind()));
+                        return Err(other.refused(&refusal, &self.address(), self.authorizer.kind()));
                     }
                 }
                 301 | 302 | 303 | 307 | 308 => {
@@ -327,7 +326,7 @@ impl Inner {
         let mut headers = ask.headers.clone();
         if let Some(token) = token {
             let value = HeaderValue::try_from(format!("Bearer {token}"));
-            let mut value = value.map_err(|_| super::oauth::OAuthError::UnusableToken)?;
+            let mut value = value.map_err(|_| mcpace_oauth::OAuthError::UnusableToken)?;
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }

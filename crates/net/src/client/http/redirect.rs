@@ -22,7 +22,7 @@ pub(super) fn target(
     let refused = |reason| {
         let mut shown = from.clone();
         shown.set_query(None);
-        let to = location.map_or_else(|| "nowhere".to_owned(), |to| super::super::error::quoted(without_query(to)));
+        let to = location.map_or_else(|| "nowhere".to_owned(), |to| mcpace_wire::quoted(without_query(to)));
         ClientError::BadRedirect { from: shown.to_string(), to, reason }
     };
     let Some(to) = location.and_then(|location| from.join(location).ok()) else {

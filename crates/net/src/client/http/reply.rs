@@ -4,15 +4,16 @@ use std::time::Duration;
 
 use http::header::{ACCEPT, HeaderValue};
 use http::{Method, StatusCode};
+use mcpace_oauth::{AuthKind, Refusal};
 use mcpace_record::Closer;
 use mcpace_wire::http::SessionId;
 use mcpace_wire::jsonrpc::Id;
+use mcpace_wire::quoted;
 use mcpace_wire::sse;
 
 use super::connection::{OpenReply, Piece};
 use super::{Ask, EVENTS, Inner, LAST_EVENT, SESSION, TEXT_LIMIT};
 use crate::client::ClientError;
-use crate::client::error::quoted;
 use crate::client::message::{Answer, Outgoing, Received};
 
 /// Events that one reply may have before its answer.
@@ -60,6 +61,13 @@ impl Other {
         }
         let kind = if self.content_type.is_empty() { "no content type".to_owned() } else { quoted(&self.content_type) };
         ClientError::NotMcp { address, answer: format!("status {}, {kind}", self.status) }
+    }
+
+    /// As an error, where it is the text of a refusal that nothing could be done about.
+    pub(super) fn refused(self, refusal: &Refusal, address: &str, kind: AuthKind) -> ClientError {
+        let text = (!self.text.is_empty() && !self.text.starts_with('<')).then_some(self.text);
+        let (status, reason) = (refusal.status(), refusal.words().or(text));
+        ClientError::Refused { address: address.to_owned(), status, reason, advice: refusal.advice(kind) }
     }
 }
 

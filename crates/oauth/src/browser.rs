@@ -16,14 +16,14 @@ const VISITOR_LIMIT: Duration = Duration::from_secs(5);
 const CALLBACK_PATH: &str = "/callback";
 
 /// A port on the loopback interface where the redirect will arrive.
-pub(super) struct Callback {
+pub(crate) struct Callback {
     listener: TcpListener,
     /// What to register and to send as `redirect_uri`.
-    pub(super) redirect_uri: Url,
+    pub(crate) redirect_uri: Url,
 }
 
 impl Callback {
-    pub(super) async fn listen(port: u16) -> Result<Self, OAuthError> {
+    pub(crate) async fn listen(port: u16) -> Result<Self, OAuthError> {
         let failed = |error: std::io::Error| OAuthError::Callback(error.to_string());
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
@@ -33,7 +33,7 @@ impl Callback {
     }
 
     /// Waits for the redirect. Other visitors, such as the browser asking for an icon, get a 404.
-    pub(super) async fn redirect(&self, limit: Duration) -> Result<Url, OAuthError> {
+    pub(crate) async fn redirect(&self, limit: Duration) -> Result<Url, OAuthError> {
         let visited = async {
             loop {
                 let (stream, _) =

@@ -11,33 +11,33 @@ use super::OAuthError;
 
 /// What `/.well-known/oauth-protected-resource` holds (RFC 9728 §2), as far as a client needs it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
-pub(super) struct ResourceMetadata {
-    pub(super) resource: String,
+pub(crate) struct ResourceMetadata {
+    pub(crate) resource: String,
     #[serde(default)]
-    pub(super) authorization_servers: Vec<String>,
+    pub(crate) authorization_servers: Vec<String>,
     #[serde(default)]
-    pub(super) scopes_supported: Option<Vec<String>>,
+    pub(crate) scopes_supported: Option<Vec<String>>,
 }
 
 /// What `/.well-known/oauth-authorization-server` holds (RFC 8414 §2), as far as a client needs it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
-pub(super) struct ServerMetadata {
-    pub(super) issuer: String,
-    pub(super) authorization_endpoint: Url,
-    pub(super) token_endpoint: Url,
+pub(crate) struct ServerMetadata {
+    pub(crate) issuer: String,
+    pub(crate) authorization_endpoint: Url,
+    pub(crate) token_endpoint: Url,
     #[serde(default)]
-    pub(super) registration_endpoint: Option<Url>,
+    pub(crate) registration_endpoint: Option<Url>,
     #[serde(default)]
-    pub(super) token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    pub(crate) token_endpoint_auth_methods_supported: Option<Vec<String>>,
     #[serde(default)]
-    pub(super) code_challenge_methods_supported: Option<Vec<String>>,
+    pub(crate) code_challenge_methods_supported: Option<Vec<String>>,
     /// RFC 9207 §3.
     #[serde(default)]
-    pub(super) authorization_response_iss_parameter_supported: bool,
+    pub(crate) authorization_response_iss_parameter_supported: bool,
 }
 
 /// Where a resource's metadata may be, best first: where the challenge says, beside the path, at the root.
-pub(super) fn resource_candidates(server: &Url, named: Option<&Url>) -> Vec<Url> {
+pub(crate) fn resource_candidates(server: &Url, named: Option<&Url>) -> Vec<Url> {
     let mut candidates: Vec<Url> = named.into_iter().cloned().collect();
     candidates.push(well_known(server, "oauth-protected-resource", server.path()));
     candidates.push(well_known(server, "oauth-protected-resource", ""));
@@ -45,7 +45,7 @@ pub(super) fn resource_candidates(server: &Url, named: Option<&Url>) -> Vec<Url>
 }
 
 /// Where an authorization server's metadata may be (2025-11-25, "Authorization Server Metadata Discovery").
-pub(super) fn server_candidates(issuer: &Url) -> Vec<Url> {
+pub(crate) fn server_candidates(issuer: &Url) -> Vec<Url> {
     let path = issuer.path().trim_end_matches('/');
     let mut candidates =
         vec![well_known(issuer, "oauth-authorization-server", path), well_known(issuer, "openid-configuration", path)];
@@ -58,7 +58,7 @@ pub(super) fn server_candidates(issuer: &Url) -> Vec<Url> {
 }
 
 /// 2025-03-26, "Fallbacks for Servers without Metadata Discovery": the endpoints at the origin's root.
-pub(super) fn without_metadata(server: &Url) -> ServerMetadata {
+pub(crate) fn without_metadata(server: &Url) -> ServerMetadata {
     let at = |path: &str| {
         let mut url = bare(server);
         url.set_path(path);
@@ -77,8 +77,8 @@ pub(super) fn without_metadata(server: &Url) -> ServerMetadata {
 
 /// Whether a document of the resource speaks for the server that we talk to (RFC 9728 §3.3): the same origin, and the
 /// server's path at or below the resource's.
-pub(super) fn check_resource(metadata: &ResourceMetadata, server: &Url) -> Result<(), OAuthError> {
-    let bad = |reason: &str| OAuthError::BadMetadata(format!("{reason} ({})", super::quoted(&metadata.resource)));
+pub(crate) fn check_resource(metadata: &ResourceMetadata, server: &Url) -> Result<(), OAuthError> {
+    let bad = |reason: &str| OAuthError::BadMetadata(format!("{reason} ({})", mcpace_wire::quoted(&metadata.resource)));
     let resource = Url::parse(&metadata.resource).map_err(|_| bad("its resource is no URL"))?;
     let (wide, narrow) = (resource.path().trim_end_matches('/'), server.path().trim_end_matches('/'));
     let below = narrow.strip_prefix(wide).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -90,7 +90,7 @@ pub(super) fn check_resource(metadata: &ResourceMetadata, server: &Url) -> Resul
 
 /// Whether a document speaks for the issuer that it was asked of (RFC 8414 §3.3), and can be used by `revision`
 /// (`None`: not known yet, so the newest rules hold).
-pub(super) fn check_server(
+pub(crate) fn check_server(
     metadata: &ServerMetadata,
     issuer: &str,
     revision: Option<Revision>,
@@ -100,7 +100,7 @@ pub(super) fn check_server(
     let exact = metadata.issuer == issuer;
     let alike = metadata.issuer.trim_end_matches('/') == issuer.trim_end_matches('/');
     if !(exact || (alike && (revision.is_legacy() || is_root(issuer)))) {
-        return Err(OAuthError::BadMetadata(format!("its issuer is {}", super::quoted(&metadata.issuer))));
+        return Err(OAuthError::BadMetadata(format!("its issuer is {}", mcpace_wire::quoted(&metadata.issuer))));
     }
     for endpoint in [
         Some(&metadata.authorization_endpoint),
@@ -125,7 +125,7 @@ pub(super) fn check_server(
 
 /// Whether credentials may be sent there: TLS, this machine, or an issuer that itself has no TLS and was named by a
 /// server without TLS: there is nothing left to protect then, and private test networks are like that.
-pub(super) fn is_safe(url: &Url, issuer: &str) -> bool {
+pub(crate) fn is_safe(url: &Url, issuer: &str) -> bool {
     match url.scheme() {
         "https" => true,
         "http" => is_loopback(url) || Url::parse(issuer).is_ok_and(|issuer| issuer.origin() == url.origin()),

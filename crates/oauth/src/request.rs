@@ -8,20 +8,20 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
-use super::super::Secret;
 use super::OAuthError;
+use super::Secret;
 use super::metadata::ServerMetadata;
 
 /// What one authorization must remember until its redirect: PKCE's verifier (RFC 7636 §4.1) and the state.
 #[derive(Clone, Debug)]
-pub(super) struct Pending {
-    pub(super) verifier: Secret,
-    pub(super) state: Secret,
-    pub(super) redirect_uri: Url,
+pub(crate) struct Pending {
+    pub(crate) verifier: Secret,
+    pub(crate) state: Secret,
+    pub(crate) redirect_uri: Url,
 }
 
 impl Pending {
-    pub(super) fn new(redirect_uri: Url) -> Self {
+    pub(crate) fn new(redirect_uri: Url) -> Self {
         Self { verifier: Secret::new(random_text()), state: Secret::new(random_text()), redirect_uri }
     }
 
@@ -33,15 +33,15 @@ impl Pending {
 
 /// A client as the authorization server knows it.
 #[derive(Clone, Debug)]
-pub(super) struct Registration {
-    pub(super) id: String,
-    pub(super) secret: Option<Secret>,
-    pub(super) method: TokenAuth,
+pub(crate) struct Registration {
+    pub(crate) id: String,
+    pub(crate) secret: Option<Secret>,
+    pub(crate) method: TokenAuth,
 }
 
 /// How a client proves itself at the token endpoint (RFC 7591 §2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TokenAuth {
+pub(crate) enum TokenAuth {
     None,
     Post,
     Basic,
@@ -69,7 +69,7 @@ impl TokenAuth {
 }
 
 /// Body of the registration request (RFC 7591 §3.1).
-pub(super) fn registration_body(metadata: &ServerMetadata, redirect_uri: &Url, scope: Option<&str>) -> Vec<u8> {
+pub(crate) fn registration_body(metadata: &ServerMetadata, redirect_uri: &Url, scope: Option<&str>) -> Vec<u8> {
     let mut body = json!({
         "client_name": "mcpace",
         "redirect_uris": [redirect_uri.as_str()],
@@ -85,7 +85,7 @@ pub(super) fn registration_body(metadata: &ServerMetadata, redirect_uri: &Url, s
 }
 
 /// Reads the registration response (RFC 7591 §3.2.1).
-pub(super) fn registration(text: &[u8]) -> Result<Registration, OAuthError> {
+pub(crate) fn registration(text: &[u8]) -> Result<Registration, OAuthError> {
     #[derive(Deserialize)]
     struct Registered {
         client_id: String,
@@ -104,7 +104,7 @@ pub(super) fn registration(text: &[u8]) -> Result<Registration, OAuthError> {
 }
 
 /// A client that the caller registered.
-pub(super) fn known(client: &super::super::RegisteredClient, metadata: &ServerMetadata) -> Registration {
+pub(crate) fn known(client: &super::RegisteredClient, metadata: &ServerMetadata) -> Registration {
     let method = match (&client.secret, &metadata.token_endpoint_auth_methods_supported) {
         (None, _) => TokenAuth::None,
         (Some(_), Some(offered)) if offered.iter().any(|name| name == "client_secret_post") => TokenAuth::Post,
@@ -114,7 +114,7 @@ pub(super) fn known(client: &super::super::RegisteredClient, metadata: &ServerMe
 }
 
 /// The authorization URL (RFC 6749 §4.1.1, RFC 7636 §4.3, RFC 8707 §2.1).
-pub(super) fn authorization_url(
+pub(crate) fn authorization_url(
     metadata: &ServerMetadata,
     client: &Registration,
     pending: &Pending,
@@ -145,7 +145,7 @@ pub(super) fn authorization_url(
 }
 
 /// The code out of the redirect's URL, after all checks: state, `iss` (RFC 9207 §2.4), error (RFC 6749 §4.1.2.1).
-pub(super) fn code_of(redirect: &Url, pending: &Pending, metadata: &ServerMetadata) -> Result<Secret, OAuthError> {
+pub(crate) fn code_of(redirect: &Url, pending: &Pending, metadata: &ServerMetadata) -> Result<Secret, OAuthError> {
     let parameter = |name: &str| -> Result<Option<String>, OAuthError> {
         let mut found = redirect.query_pairs().filter(|(key, _)| key == name);
         match (found.next(), found.next()) {
@@ -165,13 +165,13 @@ pub(super) fn code_of(redirect: &Url, pending: &Pending, metadata: &ServerMetada
     }
     if let Some(error) = parameter("error")? {
         let description = parameter("error_description")?.unwrap_or_default();
-        return Err(OAuthError::Denied(super::quoted(&format!("{error} {description}"))));
+        return Err(OAuthError::Denied(mcpace_wire::quoted(&format!("{error} {description}"))));
     }
     parameter("code")?.map(Secret::new).ok_or(OAuthError::BadRedirect("it has no code"))
 }
 
 /// The words of an OAuth error body (RFC 6749 §5.2), or the body's beginning.
-pub(super) fn refusal_of(text: &[u8]) -> String {
+pub(crate) fn refusal_of(text: &[u8]) -> String {
     #[derive(Deserialize)]
     struct Refusal {
         error: String,
@@ -182,7 +182,7 @@ pub(super) fn refusal_of(text: &[u8]) -> String {
         Ok(Refusal { error, error_description: None }) => error,
         Err(_) => String::from_utf8_lossy(text).into_owned(),
     };
-    super::quoted(&words)
+    mcpace_wire::quoted(&words)
 }
 
 /// 256 random bits in characters that are safe in URLs (43 of them, as RFC 7636 §4.1 advises).

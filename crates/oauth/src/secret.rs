@@ -13,7 +13,8 @@ impl Secret {
     }
 
     /// The text itself, for the one place that sends it.
-    pub(crate) fn reveal(&self) -> &str {
+    #[must_use]
+    pub fn reveal(&self) -> &str {
         &self.0
     }
 }

@@ -5,12 +5,12 @@ use http::header::WWW_AUTHENTICATE;
 use mcpace_wire::http as wire;
 use url::Url;
 
-use super::super::http::Other;
-use super::super::{ClientError, Secret};
+use super::Secret;
 
 /// Which kind of authorization a client was given, for advice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+#[expect(missing_docs, reason = "as `Auth`, which has the words")]
+pub enum AuthKind {
     None,
     Bearer,
     OAuth,
@@ -18,43 +18,55 @@ pub(crate) enum Kind {
 
 /// A refused request.
 #[derive(Debug)]
-pub(crate) struct Refusal {
-    pub(super) status: u16,
-    pub(super) server: Url,
-    pub(super) challenge: Challenge,
+pub struct Refusal {
+    pub(crate) status: u16,
+    pub(crate) server: Url,
+    pub(crate) challenge: Challenge,
     /// The token that was refused.
-    pub(super) token: Option<Secret>,
+    pub(crate) token: Option<Secret>,
 }
 
 /// The parameters of a bearer challenge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Challenge {
-    pub(super) resource_metadata: Option<Url>,
-    pub(super) scope: Option<String>,
-    pub(super) error: Option<String>,
+pub(crate) struct Challenge {
+    pub(crate) resource_metadata: Option<Url>,
+    pub(crate) scope: Option<String>,
+    pub(crate) error: Option<String>,
     description: Option<String>,
 }
 
 impl Refusal {
-    pub(crate) fn new(status: u16, headers: &HeaderMap, server: &Url, token: Option<Secret>) -> Self {
+    /// A reply with status 401 or 403 to a request that `server` was asked, with `token`.
+    #[must_use]
+    pub fn new(status: u16, headers: &HeaderMap, server: &Url, token: Option<Secret>) -> Self {
         let values = headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
         let challenge = values.filter_map(Challenge::of).next().unwrap_or_default();
         Self { status, server: server.clone(), challenge, token }
     }
 
-    /// As an error, when nothing could be done about it.
-    pub(crate) fn into_error(self, address: &str, other: Other, kind: Kind) -> ClientError {
-        let advice = match (self.status, kind) {
-            (401, Kind::None) => "give a bearer token, or let the client authorize by OAuth",
-            (401, Kind::Bearer) => "check that the token is right and has not expired",
-            (401, Kind::OAuth) => "it refuses the token that its authorization server has just given",
-            (_, Kind::None) => "it may want authorization, or refuse this machine's address",
+    /// 401 or 403.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// The server's words in its challenge, cut.
+    #[must_use]
+    pub fn words(&self) -> Option<String> {
+        let words = self.challenge.description.as_deref().or(self.challenge.error.as_deref());
+        words.map(mcpace_wire::quoted)
+    }
+
+    /// What to do, when nothing could be done about it.
+    #[must_use]
+    pub fn advice(&self, kind: AuthKind) -> &'static str {
+        match (self.status, kind) {
+            (401, AuthKind::None) => "give a bearer token, or let the client authorize by OAuth",
+            (401, AuthKind::Bearer) => "check that the token is right and has not expired",
+            (401, AuthKind::OAuth) => "it refuses the token that its authorization server has just given",
+            (_, AuthKind::None) => "it may want authorization, or refuse this machine's address",
             _ => "the token does not allow this; ask for more scopes",
-        };
-        let text = (!other.text.is_empty() && !other.text.starts_with('<')).then_some(other.text);
-        let words = self.challenge.description.or(self.challenge.error);
-        let reason = words.map(|words| super::quoted(&words)).or(text);
-        ClientError::Refused { address: address.to_owned(), status: self.status, reason, advice }
+        }
     }
 }
 

@@ -1,44 +1,25 @@
-//! The client's side of OAuth 2.1 as MCP asks for it (specification: basic/authorization of each revision).
-//!
-//! Split in two: what is sent, read and believed is pure ([`metadata`], [`request`], [`token`], [`challenge`]); this file
-//! and [`consent`] only walk through it: 401 → resource metadata → authorization server metadata → registration → consent
-//! → token → refresh.
-//!
-//! Tokens and registrations stay in memory and outlast a session; registrations are kept by issuer. Deliberately absent:
-//! storage on disk, client-id metadata documents (this client has no address on the web), device and client-credential
-//! grants.
-
-mod browser;
-mod challenge;
-mod consent;
-mod error;
-mod metadata;
-mod request;
-mod token;
+//! The way from a refusal to a token: 401 → resource metadata → authorization server metadata → registration → consent →
+//! token → refresh. What is sent, read and believed on it is decided elsewhere, purely.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method};
+use mcpace_wire::quoted;
 use mcpace_wire::revision::Revision;
 use tokio::sync::{Mutex, MutexGuard};
 use url::Url;
 
-use self::consent::Consenting;
-use self::metadata::{ResourceMetadata, ServerMetadata};
-use self::request::{Pending, Registration};
-use self::token::{TokenRequest, Tokens};
-use super::error::quoted;
-use super::http::{Fetch, Fetched, Inner};
-use super::{Auth, ClientError, OAuthOptions, Secret};
-use crate::now;
-
-pub(crate) use challenge::{Kind, Refusal};
-pub use error::OAuthError;
+use super::consent::Consenting;
+use super::metadata::{self, ResourceMetadata, ServerMetadata};
+use super::request::{self, Pending, Registration};
+use super::token::{self, TokenRequest, Tokens};
+use super::{Auth, AuthKind, Exchange, Fetch, Fetched, OAuthError, OAuthOptions, Refusal, Secret};
 
 /// Knows the token, and how to get one.
-pub(crate) struct Authorizer {
+pub struct Authorizer {
     auth: Auth,
     revision: Option<Revision>,
     memory: Mutex<Memory>,
@@ -68,26 +49,33 @@ struct Discovered {
 }
 
 impl Authorizer {
-    pub(crate) fn new(auth: Auth, revision: Option<Revision>) -> Self {
+    /// `revision` is the one that will be spoken, where that is certain: older ones have laxer rules.
+    #[must_use]
+    pub fn new(auth: Auth, revision: Option<Revision>) -> Self {
         Self { auth, revision, memory: Mutex::default() }
     }
 
-    pub(crate) fn kind(&self) -> Kind {
+    /// For [`Refusal::advice`].
+    #[must_use]
+    pub fn kind(&self) -> AuthKind {
         match self.auth {
-            Auth::None => Kind::None,
-            Auth::Bearer(_) => Kind::Bearer,
-            Auth::OAuth(_) => Kind::OAuth,
+            Auth::None => AuthKind::None,
+            Auth::Bearer(_) => AuthKind::Bearer,
+            Auth::OAuth(_) => AuthKind::OAuth,
         }
     }
 
     /// The token to send, renewed where it has expired. `None` where there is none yet.
-    pub(crate) async fn token(&self, http: &Inner) -> Result<Option<Secret>, ClientError> {
+    ///
+    /// # Errors
+    /// The exchange's own, when the renewal gets no reply.
+    pub async fn token<X: Exchange>(&self, http: &X) -> Result<Option<Secret>, X::Error> {
         match &self.auth {
             Auth::None => Ok(None),
             Auth::Bearer(token) => Ok(Some(token.clone())),
             Auth::OAuth(_) => {
                 let mut memory = self.memory.lock().await;
-                if memory.grant.as_ref().is_some_and(|grant| grant.tokens.has_expired(now())) {
+                if memory.grant.as_ref().is_some_and(|grant| grant.tokens.has_expired(Instant::now())) {
                     self.renew(&mut memory, http).await?;
                 }
                 Ok(memory.grant.as_ref().map(|grant| grant.tokens.access.clone()))
@@ -96,7 +84,10 @@ impl Authorizer {
     }
 
     /// Does what can be done about a refusal. `false` where that is nothing.
-    pub(crate) async fn authorize(&self, refusal: &Refusal, http: &Inner) -> Result<bool, ClientError> {
+    ///
+    /// # Errors
+    /// [`OAuthError`], or the exchange's own.
+    pub async fn authorize<X: Exchange>(&self, refusal: &Refusal, http: &X) -> Result<bool, X::Error> {
         let Auth::OAuth(options) = &self.auth else { return Ok(false) };
         let mut memory = self.memory.lock().await;
         let had = memory.grant.as_ref();
@@ -120,29 +111,29 @@ impl Authorizer {
     }
 
     /// Renews the token by its refresh token (RFC 6749 §6). Without success the grant is forgotten.
-    async fn renew(&self, memory: &mut MutexGuard<'_, Memory>, http: &Inner) -> Result<bool, ClientError> {
+    async fn renew<X: Exchange>(&self, memory: &mut MutexGuard<'_, Memory>, http: &X) -> Result<bool, X::Error> {
         let Some(grant) = memory.grant.take() else { return Ok(false) };
         let Some(refresh) = grant.tokens.refresh.clone() else { return Ok(false) };
         let request = token::refresh_request(&grant.client, &refresh, grant.resource.as_deref());
-        match tokens(http, &grant.metadata, request, "the token's renewal", Some(refresh)).await {
+        match tokens(http, &grant.metadata, request, "the token's renewal", Some(refresh)).await? {
             Ok(tokens) => {
                 memory.grant = Some(Grant { tokens, ..grant });
                 Ok(true)
             }
-            Err(ClientError::Authorization(OAuthError::Refused { .. })) => Ok(false),
-            Err(error) => Err(error),
+            Err(OAuthError::Refused { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
         }
     }
 
     /// The whole way from a refusal to a token.
-    async fn grant(
+    async fn grant<X: Exchange>(
         &self,
         options: &OAuthOptions,
         refusal: &Refusal,
         wider: Option<String>,
         memory: &mut MutexGuard<'_, Memory>,
-        http: &Inner,
-    ) -> Result<(), ClientError> {
+        http: &X,
+    ) -> Result<(), X::Error> {
         memory.grant = None;
         let found = self.discover(refusal, http).await?;
         let scope =
@@ -156,12 +147,12 @@ impl Authorizer {
         let redirect = consent.obtain(&url, &pending, &found.metadata, http).await?;
         let code = request::code_of(&redirect, &pending, &found.metadata)?;
         let request = token::code_request(&client, &pending, &code, resource.as_deref());
-        let tokens = tokens(http, &found.metadata, request, "the token", None).await?;
+        let tokens = tokens(http, &found.metadata, request, "the token", None).await??;
         memory.grant = Some(Grant { tokens, metadata: found.metadata, client, resource, scope });
         Ok(())
     }
 
-    async fn discover(&self, refusal: &Refusal, http: &Inner) -> Result<Discovered, ClientError> {
+    async fn discover<X: Exchange>(&self, refusal: &Refusal, http: &X) -> Result<Discovered, X::Error> {
         let server = &refusal.server;
         let origin = server.origin().ascii_serialization();
         let old = self.revision.is_some_and(|revision| revision <= Revision::V2025_03_26);
@@ -215,14 +206,14 @@ impl Authorizer {
     }
 }
 
-async fn register(
+async fn register<X: Exchange>(
     options: &OAuthOptions,
     metadata: &ServerMetadata,
     redirect_uri: &Url,
     scope: Option<&str>,
     memory: &mut MutexGuard<'_, Memory>,
-    http: &Inner,
-) -> Result<Registration, ClientError> {
+    http: &X,
+) -> Result<Registration, X::Error> {
     if let Some(client) = &options.registered {
         return Ok(request::known(client, metadata));
     }
@@ -243,13 +234,13 @@ async fn register(
     Ok(client)
 }
 
-async fn tokens(
-    http: &Inner,
+async fn tokens<X: Exchange>(
+    http: &X,
     metadata: &ServerMetadata,
     request: TokenRequest,
     what: &'static str,
     refresh: Option<Secret>,
-) -> Result<Tokens, ClientError> {
+) -> Result<Result<Tokens, OAuthError>, X::Error> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
@@ -260,7 +251,7 @@ async fn tokens(
     let url = &metadata.token_endpoint;
     let body = Bytes::from(request.form);
     let fetched = http.fetch(Fetch { method: Method::POST, url, headers, body, what }).await?;
-    Ok(Tokens::read(&accepted(fetched, what)?, now(), refresh)?)
+    Ok(accepted(fetched, what).and_then(|text| Tokens::read(&text, Instant::now(), refresh)))
 }
 
 fn accepted(fetched: Fetched, what: &'static str) -> Result<Vec<u8>, OAuthError> {
@@ -272,11 +263,11 @@ fn accepted(fetched: Fetched, what: &'static str) -> Result<Vec<u8>, OAuthError>
 
 /// The first of the candidates that is there. One that is there and can't be read is an error: guessing on would let
 /// a broken document decide where credentials go.
-async fn document<T: serde::de::DeserializeOwned>(
-    http: &Inner,
+async fn document<X: Exchange, T: serde::de::DeserializeOwned>(
+    http: &X,
     candidates: &[Url],
     what: &'static str,
-) -> Result<Option<T>, ClientError> {
+) -> Result<Option<T>, X::Error> {
     for url in candidates {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));

@@ -1,26 +1,26 @@
 //! The token endpoint: what the client sends to it, and the tokens that come back. Pure.
 
+use std::time::{Duration, Instant};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use form_urlencoded::{Serializer, byte_serialize};
-use mcpace_record::Nanos;
 use serde::Deserialize;
 
-use super::super::Secret;
-use super::OAuthError;
 use super::request::{Pending, Registration, TokenAuth};
+use super::{OAuthError, Secret};
 
 /// How long before its end a token counts as expired: a request takes time to arrive.
-const EARLY: Nanos = Nanos(5_000_000_000);
+const EARLY: Duration = Duration::from_secs(5);
 
 /// A request to the token endpoint: the form, and the `Authorization` header of clients that have a secret.
-pub(super) struct TokenRequest {
-    pub(super) form: String,
-    pub(super) authorization: Option<Secret>,
+pub(crate) struct TokenRequest {
+    pub(crate) form: String,
+    pub(crate) authorization: Option<Secret>,
 }
 
 /// RFC 6749 §4.1.3, RFC 7636 §4.5.
-pub(super) fn code_request(
+pub(crate) fn code_request(
     client: &Registration,
     pending: &Pending,
     code: &Secret,
@@ -36,7 +36,7 @@ pub(super) fn code_request(
 }
 
 /// RFC 6749 §6.
-pub(super) fn refresh_request(client: &Registration, refresh: &Secret, resource: Option<&str>) -> TokenRequest {
+pub(crate) fn refresh_request(client: &Registration, refresh: &Secret, resource: Option<&str>) -> TokenRequest {
     token_request(client, &[("grant_type", "refresh_token"), ("refresh_token", refresh.reveal())], resource)
 }
 
@@ -66,15 +66,15 @@ fn token_request(client: &Registration, pairs: &[(&str, &str)], resource: Option
 
 /// An access token with what belongs to it.
 #[derive(Clone, Debug)]
-pub(super) struct Tokens {
-    pub(super) access: Secret,
-    pub(super) refresh: Option<Secret>,
-    expires: Option<Nanos>,
+pub(crate) struct Tokens {
+    pub(crate) access: Secret,
+    pub(crate) refresh: Option<Secret>,
+    expires: Option<Instant>,
 }
 
 impl Tokens {
     /// Reads a token response (RFC 6749 §5.1) that came at `now`. A refresh token that isn't renewed stays.
-    pub(super) fn read(text: &[u8], now: Nanos, refresh: Option<Secret>) -> Result<Self, OAuthError> {
+    pub(crate) fn read(text: &[u8], now: Instant, refresh: Option<Secret>) -> Result<Self, OAuthError> {
         #[derive(Deserialize)]
         struct Granted {
             access_token: String,
@@ -90,17 +90,17 @@ impl Tokens {
         if granted.access_token.is_empty() || !granted.access_token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(OAuthError::UnusableToken);
         }
-        // A float cast to an integer is cut at the type's ends, so no answer makes this overflow.
-        let lifetime = granted.expires_in.filter(|seconds| *seconds >= 0.0).map(|seconds| (seconds * 1e9) as u64);
+        // A lifetime past what a clock holds is for ever.
+        let lifetime = granted.expires_in.filter(|seconds| *seconds >= 0.0).map(Duration::try_from_secs_f64);
         Ok(Self {
             access: Secret::new(granted.access_token),
             refresh: granted.refresh_token.map(Secret::new).or(refresh),
-            expires: lifetime.map(|lifetime| Nanos(now.0.saturating_add(lifetime))),
+            expires: lifetime.and_then(Result::ok).and_then(|lifetime| now.checked_add(lifetime)),
         })
     }
 
-    pub(super) fn has_expired(&self, now: Nanos) -> bool {
-        self.expires.is_some_and(|expires| now.0.saturating_add(EARLY.0) >= expires.0)
+    pub(crate) fn has_expired(&self, now: Instant) -> bool {
+        self.expires.is_some_and(|expires| now + EARLY >= expires)
     }
 }
 
@@ -130,8 +130,10 @@ mod tests {
     #[test]
     fn tokens_expire_a_little_early_and_keep_their_refresh_token() {
         let text = br#"{"access_token":"a","token_type":"bearer","expires_in":60}"#;
-        let tokens = Tokens::read(text, Nanos(0), Some(Secret::new("old"))).unwrap();
-        assert!(!tokens.has_expired(Nanos(54_000_000_000)) && tokens.has_expired(Nanos(55_000_000_000)));
+        let now = Instant::now();
+        let tokens = Tokens::read(text, now, Some(Secret::new("old"))).unwrap();
+        let after = |seconds| now + Duration::from_secs(seconds);
+        assert!(!tokens.has_expired(after(54)) && tokens.has_expired(after(55)));
         assert_eq!(tokens.refresh.unwrap().reveal(), "old");
         for bad in [
             &br#"{"access_token":"a"}"#[..],
@@ -139,9 +141,9 @@ mod tests {
             br#"{"access_token":"a\r\nX: y","token_type":"bearer"}"#,
             b"<html>",
         ] {
-            assert!(Tokens::read(bad, Nanos(0), None).is_err());
+            assert!(Tokens::read(bad, now, None).is_err());
         }
         let forever = br#"{"access_token":"a","token_type":"Bearer","expires_in":1e300}"#;
-        assert!(!Tokens::read(forever, Nanos(7), None).unwrap().has_expired(Nanos(u64::MAX / 2)));
+        assert!(!Tokens::read(forever, now, None).unwrap().has_expired(after(1 << 40)));
     }
 }

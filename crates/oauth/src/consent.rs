@@ -4,12 +4,10 @@ use bytes::Bytes;
 use http::{HeaderMap, Method};
 use url::Url;
 
-use super::super::http::{Fetch, Inner};
-use super::super::{BrowserConsent, ClientError, Consent};
-use super::OAuthError;
 use super::browser::Callback;
 use super::metadata::{self, ServerMetadata};
 use super::request::{self, Pending};
+use super::{BrowserConsent, Consent, Exchange, Fetch, OAuthError};
 
 /// Where the redirect goes when the client follows it itself: nothing listens there.
 const FOLLOWED_REDIRECT: &str = "http://localhost:33418/callback";
@@ -17,20 +15,20 @@ const FOLLOWED_REDIRECT: &str = "http://localhost:33418/callback";
 const MOST_REDIRECTS: usize = 5;
 
 /// Consent under way: the redirect's address must stand before the client is registered.
-pub(super) enum Consenting<'a> {
+pub(crate) enum Consenting<'a> {
     Followed,
     Browser(&'a BrowserConsent, Callback),
 }
 
 impl<'a> Consenting<'a> {
-    pub(super) async fn prepare(consent: &'a Consent) -> Result<Self, OAuthError> {
+    pub(crate) async fn prepare(consent: &'a Consent) -> Result<Self, OAuthError> {
         match consent {
             Consent::Follow => Ok(Consenting::Followed),
             Consent::Browser(browser) => Ok(Consenting::Browser(browser, Callback::listen(browser.port).await?)),
         }
     }
 
-    pub(super) fn redirect_uri(&self) -> Result<Url, OAuthError> {
+    pub(crate) fn redirect_uri(&self) -> Result<Url, OAuthError> {
         match self {
             Consenting::Followed => {
                 Url::parse(FOLLOWED_REDIRECT).map_err(|error| OAuthError::Callback(error.to_string()))
@@ -40,13 +38,13 @@ impl<'a> Consenting<'a> {
     }
 
     /// The URL that the authorization server redirects to.
-    pub(super) async fn obtain(
+    pub(crate) async fn obtain<X: Exchange>(
         &self,
         url: &Url,
         pending: &Pending,
         metadata: &ServerMetadata,
-        http: &Inner,
-    ) -> Result<Url, ClientError> {
+        http: &X,
+    ) -> Result<Url, X::Error> {
         match self {
             Consenting::Followed => follow(url, pending, metadata, http).await,
             Consenting::Browser(browser, callback) => {
@@ -57,7 +55,12 @@ impl<'a> Consenting<'a> {
     }
 }
 
-async fn follow(url: &Url, pending: &Pending, metadata: &ServerMetadata, http: &Inner) -> Result<Url, ClientError> {
+async fn follow<X: Exchange>(
+    url: &Url,
+    pending: &Pending,
+    metadata: &ServerMetadata,
+    http: &X,
+) -> Result<Url, X::Error> {
     let mut url = url.clone();
     for _ in 0..MOST_REDIRECTS {
         let headers = HeaderMap::new();

@@ -1,0 +1,27 @@
+//! The client's side of OAuth 2.1 as MCP asks for it (specification: basic/authorization of each revision).
+//!
+//! Constraint: no sockets but the callback port of a browser's consent; HTTP is [`Exchange`], which the caller has. Split in
+//! two: what is sent, read and believed is pure (`metadata`, `request`, `token`, `challenge`); `authorizer` and `consent`
+//! only walk through it.
+//!
+//! Tokens and registrations stay in memory and outlast a session; registrations are kept by issuer. Deliberately absent:
+//! storage on disk, device grants.
+
+mod authorizer;
+mod browser;
+mod challenge;
+mod consent;
+mod error;
+mod exchange;
+mod metadata;
+mod options;
+mod request;
+mod secret;
+mod token;
+
+pub use authorizer::Authorizer;
+pub use challenge::{AuthKind, Refusal};
+pub use error::OAuthError;
+pub use exchange::{Exchange, Fetch, Fetched};
+pub use options::{Auth, BrowserConsent, Consent, OAuthOptions, RegisteredClient};
+pub use secret::Secret;
