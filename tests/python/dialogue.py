@@ -1,0 +1,159 @@
+"""A dialogue with a server over HTTP, message by message, so that two servers' dialogues can be compared.
+
+Speaks the protocol by hand: a client library would hide what differs. What a server chooses freely (ids of its own
+requests, session ids, sealed states) is replaced by what stands for it.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+LIMIT_S = 20
+MODERN = "2026-07-28"
+
+# What the client declares.
+CAPABILITIES = {"roots": {}, "sampling": {}, "elicitation": {"form": {}, "url": {}}}
+CLIENT = {"name": "dialogue", "version": "1"}
+
+
+@dataclass
+class Peer:
+    """A client of one server in one revision."""
+
+    port: int
+    revision: str
+    path: str = "/mcp"
+    headers: dict[str, str] = field(default_factory=dict)
+    session: str | None = None
+    last_id: int = 0
+
+    @property
+    def modern(self) -> bool:
+        return self.revision == MODERN
+
+    def open(self) -> dict[str, Any]:
+        """Introduces itself; what the server says of itself."""
+        if self.modern:
+            return self.ask({"method": "server/discover"})
+        params = {"protocolVersion": self.revision, "capabilities": CAPABILITIES, "clientInfo": CLIENT}
+        told = self.ask({"method": "initialize", "params": params})
+        self.notify("notifications/initialized")
+        return told
+
+    def close(self) -> None:
+        if self.session is not None:
+            with self._sent("DELETE", None, {}) as reply:
+                reply.read()
+
+    def notify(self, method: str) -> None:
+        with self._sent("POST", {"jsonrpc": "2.0", "method": method}, {}) as reply:
+            reply.read()
+            assert reply.status == 202, reply.status
+
+    def ask(self, line: dict[str, Any]) -> dict[str, Any]:
+        """One request, with all rounds that it takes: status, what came ahead, the answer."""
+        answers = line.get("answers", {})
+        params = dict(line["params"]) if "params" in line else None
+        ahead: list[dict[str, Any]] = []
+        for _ in range(4):
+            status, messages = self._exchange(line["method"], params, answers)
+            *before, last = messages or [{}]
+            ahead += before
+            result = last.get("result") or {}
+            if result.get("resultType") != "input_required":
+                return {"status": status, "ahead": ahead, "answer": last}
+            # The client asks again, with the answers.
+            ahead.append({**result, "requestState": "requestState" in result})
+            params = {**(params or {}), "inputResponses": {}}
+            for key, question in (result.get("inputRequests") or {}).items():
+                params["inputResponses"][key] = answers.get(question["method"])
+            if "requestState" in result:
+                params["requestState"] = result["requestState"]
+        return {"status": status, "ahead": ahead, "answer": "no end of rounds"}
+
+    def _exchange(
+        self, method: str, params: dict[str, Any] | None, answers: dict[str, Any]
+    ) -> tuple[int, list[dict[str, Any]]]:
+        self.last_id += 1
+        message: dict[str, Any] = {"jsonrpc": "2.0", "id": self.last_id, "method": method}
+        extra = {}
+        if self.modern:
+            meta = {
+                "io.modelcontextprotocol/protocolVersion": self.revision,
+                "io.modelcontextprotocol/clientInfo": CLIENT,
+                "io.modelcontextprotocol/clientCapabilities": CAPABILITIES,
+                "io.modelcontextprotocol/logLevel": "debug",
+            }
+            params = {**(params or {})}
+            params["_meta"] = {**meta, **params.get("_meta", {})}
+            extra["Mcp-Method"] = method
+            name = params.get("name", params.get("uri"))
+            if method in ("tools/call", "prompts/get", "resources/read") and isinstance(name, str):
+                extra["Mcp-Name"] = name
+        if params is not None:
+            message["params"] = params
+        with self._sent("POST", message, extra) as reply:
+            self.session = reply.getheader("mcp-session-id") or self.session
+            content_type = (reply.getheader("content-type") or "").split(";")[0]
+            if content_type != "text/event-stream":
+                body = reply.read()
+                told = json.loads(body) if content_type == "application/json" and body else {"body": body.decode()}
+                return reply.status, [told]
+            messages = []
+            for told in events(reply):
+                if "id" in told and "method" in told:
+                    self._answer(told["id"], answers.get(told["method"]))
+                    # The server chose it.
+                    told["id"] = "its own"
+                messages.append(told)
+                if told.get("id") == self.last_id and "method" not in told:
+                    break
+            return reply.status, messages
+
+    def _answer(self, asked: Any, answer: Any) -> None:
+        refused = {"error": {"code": -1, "message": "the client has no answer"}}
+        message = {"jsonrpc": "2.0", "id": asked, **({"result": answer} if answer is not None else refused)}
+        with self._sent("POST", message, {}) as reply:
+            reply.read()
+
+    def _sent(self, method: str, message: dict[str, Any] | None, extra: dict[str, str]) -> Exchange:
+        headers = {"Accept": "application/json, text/event-stream", "X-Example": "an example", **self.headers, **extra}
+        if message is not None:
+            headers["Content-Type"] = "application/json"
+        if message is None or message.get("method") != "initialize":
+            headers["MCP-Protocol-Version"] = self.revision
+        if self.session is not None:
+            headers["Mcp-Session-Id"] = self.session
+        body = None if message is None else json.dumps(message)
+        return Exchange(self.port, method, self.path, body, headers)
+
+
+class Exchange:
+    """One request on a connection of its own: a reply that never ends is let go of with it."""
+
+    def __init__(self, port: int, method: str, path: str, body: str | None, headers: dict[str, str]) -> None:
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_S)
+        self.connection.request(method, path, body=body, headers=headers)
+
+    def __enter__(self) -> http.client.HTTPResponse:
+        return self.connection.getresponse()
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
+
+
+def events(reply: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
+    """The messages of an event stream, as they come."""
+    data: list[str] = []
+    while line := reply.readline():
+        text = line.decode().rstrip("\r\n")
+        if text.startswith("data:"):
+            data.append(text[5:].removeprefix(" "))
+        elif not text and data:
+            if any(data):
+                yield json.loads("\n".join(data))
+            data = []
