@@ -4,6 +4,7 @@ Everything that waits does so without the interpreter's lock, is bounded in time
 Ctrl-C. Times ending in ``_ns`` are ``CLOCK_MONOTONIC`` (``time.monotonic_ns``).
 """
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 PROFILES: list[str]
@@ -29,6 +30,9 @@ class EnvironmentProblem(Problem):
 
 class ClientProblem(Problem):
     """An operation of :class:`Client` failed; the server's or the way's fault."""
+
+class RegistrationProblem(UsageProblem):
+    """Something that can't be registered with a server; the message says what, and what is wrong."""
 
 class Target:
     """A scripted MCP server on loopback, on threads of its own."""
@@ -142,3 +146,77 @@ class Client:
 
 def record_stdio(command: list[str], file: str, body_limit: int = 65536) -> int:
     """Runs a server between this process's stdin and stdout, recording; returns its exit code."""
+
+class Handler:
+    """One Python function and how the runtime calls it: from argument bytes to a reply."""
+
+    def __new__(
+        cls,
+        function: Callable[..., Any],
+        *,
+        kind: Literal["sync", "async"] = "sync",
+        validate: Callable[[bytes], dict[str, Any]] | None = None,
+        context: str | None = None,
+        wrap_context: Callable[[Any], Any] | None = None,
+        output: Literal["text", "wrapped-text", "structured", "finished", "custom"] = "custom",
+        finish: Callable[[Any], bytes | str] | None = None,
+        finish_text: Callable[[Any], bytes | str] | None = None,
+        fail: Callable[[BaseException], bytes | str | tuple[int, str, str | None]] | None = None,
+    ) -> Handler:
+        """
+        ``validate`` makes keyword arguments of the arguments' JSON; without it none are given. What pydantic's
+        ``ValidationError`` says is told to the model.
+
+        ``output``: ``text`` and ``wrapped-text`` take a ``str`` and never leave Rust (another value goes to ``finish``
+        as with ``custom``, where there is one). ``structured``: ``finish(value)`` gives the JSON of ``structuredContent``,
+        ``finish_text(value)`` the text block (the same JSON without it). ``custom``: ``finish(value)`` gives a whole
+        ``CallToolResult`` as JSON. ``finished``: the function returns that itself.
+
+        ``fail(exception)`` answers for what was raised: a ``CallToolResult`` as JSON (``isError`` is set), or
+        ``(code, message, data as JSON)`` for a JSON-RPC error.
+        """
+
+class Server:
+    """A registry of Python functions, served by the runtime as often as wanted. Thread-safe."""
+
+    def __new__(
+        cls,
+        name: str,
+        version: str,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        instructions: str | None = None,
+        website_url: str | None = None,
+    ) -> Server: ...
+    def add_tool(self, listed: bytes | str, handler: Handler, *, timeout_s: float | None = None) -> None:
+        """``listed`` is the tool's JSON as ``tools/list`` tells it. Raises :class:`RegistrationProblem`."""
+    def remove_tool(self, name: str) -> bool:
+        """Whether there was one."""
+    def serve_http(self, options: HttpOptions) -> Running:
+        """Returns at once."""
+
+class HttpOptions:
+    """How to serve over HTTP. The defaults are safe: loopback, bounded everywhere."""
+
+    def __new__(
+        cls,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 8000,
+        path: str = "/mcp",
+        response: Literal["auto", "json", "sse"] | str = "auto",
+        stateless: bool = False,
+        threads: int = 1,
+    ) -> HttpOptions: ...
+
+class Running:
+    """A server that serves."""
+
+    address: str
+    """``host:port``."""
+    port: int
+    def wait(self) -> None:
+        """Waits until it has stopped; a signal's handler may raise."""
+    def stop(self) -> None:
+        """Takes nothing new, finishes what is in flight, ends the rest. Does nothing the second time."""

@@ -10,6 +10,7 @@ mod problem;
 mod recorder;
 mod recording;
 mod runtime;
+mod server;
 mod target;
 
 use pyo3::prelude::*;
@@ -22,11 +23,13 @@ mod _core {
     #[pymodule_export]
     use super::client::Client;
     #[pymodule_export]
-    use super::problem::{ClientProblem, EnvironmentProblem, Problem, UsageProblem};
+    use super::problem::{ClientProblem, EnvironmentProblem, Problem, RegistrationProblem, UsageProblem};
     #[pymodule_export]
     use super::recorder::{Recorder, record_stdio};
     #[pymodule_export]
     use super::recording::Recording;
+    #[pymodule_export]
+    use super::server::{Handler, HttpOptions, Running, Server};
     #[pymodule_export]
     use super::target::{Target, check_faults};
 

@@ -2,6 +2,8 @@
 
 use mcpace_net::NetError;
 use mcpace_record::RecordError;
+use mcpace_serve::BuildError;
+use mcpace_serve::http::ServeError;
 use mcpace_target::{Blame, TargetError};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -19,6 +21,13 @@ pyo3::create_exception!(
     ClientProblem,
     Problem,
     "An operation of our own client failed; the server's or the way's fault."
+);
+
+pyo3::create_exception!(
+    _core,
+    RegistrationProblem,
+    UsageProblem,
+    "Something that can't be registered with a server."
 );
 
 /// Turns an error of one of our crates into Python's.
@@ -51,6 +60,21 @@ impl IntoPython for RecordError {
         match self {
             RecordError::Io(_) => EnvironmentProblem::new_err(self.to_string()),
             _ => UsageProblem::new_err(self.to_string()),
+        }
+    }
+}
+
+impl IntoPython for BuildError {
+    fn into_python(self) -> PyErr {
+        RegistrationProblem::new_err(self.to_string())
+    }
+}
+
+impl IntoPython for ServeError {
+    fn into_python(self) -> PyErr {
+        match self {
+            ServeError::Option { .. } | ServeError::Certificate(_) => UsageProblem::new_err(self.to_string()),
+            ServeError::Listen { .. } | ServeError::Worker(_) => EnvironmentProblem::new_err(self.to_string()),
         }
     }
 }

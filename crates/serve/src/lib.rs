@@ -53,6 +53,6 @@ pub use limits::Limits;
 pub use server::Server;
 pub use service::{
     AskError, Completion, CompletionRequest, Context, Elicited, HandlerError, InputRequired, NoArguments, Prompt,
-    PromptOutput, Resource, ResourceOutput, ResourceRequest, ResourceTemplate, Structured, Tool, ToolError, ToolOutput,
-    ToolWriter,
+    PromptOutput, RawAnswer, RawCall, RawDone, RawHandler, RawReply, Resource, ResourceOutput, ResourceRequest,
+    ResourceTemplate, Structured, Tool, ToolError, ToolOutput, ToolWriter,
 };

@@ -38,9 +38,12 @@ impl ToolEntry {
         if !arguments::is_object(&input) {
             return Err(BuildError::Schema { kind: TOOL, name, what: "the arguments" });
         }
-        let unwritable = |error| BuildError::Unwritable { kind: TOOL, name: name.clone(), error };
-        listed.input_schema = arguments::text(&input).map_err(unwritable)?;
-        listed.output_schema = output.as_ref().map(arguments::text).transpose().map_err(unwritable)?;
+        // A raw tool's schemas are told as they came.
+        if !matches!(handler, ToolHandler::Raw(_)) {
+            let unwritable = |error| BuildError::Unwritable { kind: TOOL, name: name.clone(), error };
+            listed.input_schema = arguments::text(&input).map_err(unwritable)?;
+            listed.output_schema = output.as_ref().map(arguments::text).transpose().map_err(unwritable)?;
+        }
         let headers = ParamHeader::of_schema(listed.input_schema.get())
             .map_err(|error| BuildError::Header { name: name.clone(), error })?;
         let object_output = output.as_ref().is_some_and(arguments::is_object);

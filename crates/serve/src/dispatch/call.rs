@@ -41,6 +41,7 @@ impl Call<'_> {
                 self.call_plain(handler)
             }
             ToolHandler::Async(handler) => self.call_async(tool, handler),
+            ToolHandler::Raw(handler) => self.call_raw(handler),
         }
     }
 
@@ -120,8 +121,32 @@ impl Call<'_> {
         })
     }
 
-    fn finish<'f>(&'f self, members: usize, request: Option<&'f Request>) -> Finish<'f> {
+    pub(super) fn finish<'f>(&'f self, members: usize, request: Option<&'f Request>) -> Finish<'f> {
         Finish { server: self.server, revision: self.revision, clocks: self.clocks, members, request }
+    }
+
+    /// The same, for when the message is gone.
+    pub(super) fn finish_later(&self, members: usize) -> FinishLater {
+        FinishLater { server: Arc::clone(self.server), revision: self.revision, clocks: self.clocks, members }
+    }
+}
+
+/// A [`Finish`] that borrows nothing.
+pub(super) struct FinishLater {
+    server: Arc<Inner>,
+    revision: Revision,
+    clocks: Option<Clocks>,
+    members: usize,
+}
+
+impl FinishLater {
+    pub(super) fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    pub(super) fn finish<'f>(&'f self, request: Option<&'f Request>) -> Finish<'f> {
+        let Self { server, revision, clocks, members } = self;
+        Finish { server, revision: *revision, clocks: *clocks, members: *members, request }
     }
 }
 
@@ -170,7 +195,7 @@ async fn on_demand(
 }
 
 /// From what a handler left behind to a reply.
-struct Finish<'a> {
+pub(super) struct Finish<'a> {
     server: &'a Arc<Inner>,
     revision: Revision,
     clocks: Option<Clocks>,
@@ -181,7 +206,7 @@ struct Finish<'a> {
 }
 
 impl Finish<'_> {
-    fn reply(
+    pub(super) fn reply(
         mut self,
         mut out: Vec<u8>,
         outcome: Result<Written, CallFailure>,

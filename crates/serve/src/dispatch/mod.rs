@@ -11,6 +11,7 @@ mod inbound;
 mod lifecycle;
 mod lists;
 mod outline;
+mod raw;
 mod reply;
 mod running;
 mod sealing;

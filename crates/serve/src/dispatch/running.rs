@@ -120,7 +120,7 @@ impl Call<'_> {
     }
 
     /// Keeps a part of the message, without copying where it is part of the body.
-    fn keep(&self, part: &str) -> bytes::Bytes {
+    pub(super) fn keep(&self, part: &str) -> bytes::Bytes {
         let body = self.incoming.body;
         let within = body.as_ptr_range().contains(&part.as_ptr());
         if within && part.as_bytes().as_ptr_range().end <= body.as_ptr_range().end {

@@ -41,6 +41,6 @@ mod worker;
 pub use auth::{Authorization, TokenError, TokenVerifier};
 pub use endpoint::Endpoint;
 pub use error::ServeError;
-pub use options::{Limits, Options, ResponseMode};
+pub use options::{Around, Limits, Options, ResponseMode};
 pub use running::{Running, serve};
 pub use tls::Tls;

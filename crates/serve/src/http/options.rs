@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::auth::Authorization;
@@ -40,8 +41,33 @@ pub struct Options {
     /// After how much silence a stream of events sends a comment. Also: how long `auto` waits for a result before it
     /// begins a stream, so that no proxy takes the silence for a failure.
     pub keep_alive: Duration,
+    /// What each thread that serves runs within.
+    pub around: Option<Around>,
     /// How much is too much.
     pub limits: Limits,
+}
+
+/// Something that has to be there for as long as a thread serves: handed the thread's whole work, it runs it. For
+/// languages that want to know the threads that call them.
+#[derive(Clone)]
+pub struct Around(Arc<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>);
+
+impl Around {
+    /// `run` runs what it is given, once, before it returns.
+    #[must_use]
+    pub fn new(run: impl Fn(Box<dyn FnOnce() + Send>) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(run))
+    }
+
+    pub(super) fn run(&self, work: impl FnOnce() + Send + 'static) {
+        (self.0)(Box::new(work));
+    }
+}
+
+impl std::fmt::Debug for Around {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Around")
+    }
 }
 
 impl Default for Options {
@@ -61,6 +87,7 @@ impl Default for Options {
             resumable: true,
             retry: Duration::from_secs(1),
             keep_alive: Duration::from_secs(15),
+            around: None,
             limits: Limits::default(),
         }
     }

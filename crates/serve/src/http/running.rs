@@ -19,12 +19,13 @@ use crate::Server;
 pub fn serve(server: Server, options: Options) -> Result<Running, ServeError> {
     let workers = options.workers.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
     let (listeners, address) = listen::bind(options.address, workers)?;
+    let around = options.around.clone();
     let site = Arc::new(Site::new(server, options, address)?);
     let stop = CancellationToken::new();
     let open = Arc::new(AtomicUsize::new(0));
     let mut running = Running { address, site: Arc::clone(&site), stop: stop.clone(), workers: Vec::new() };
     for (index, listener) in listeners.into_iter().enumerate() {
-        let worker = worker::start(index, listener, Arc::clone(&site), Arc::clone(&open), stop.clone());
+        let worker = worker::start(index, listener, Arc::clone(&site), Arc::clone(&open), stop.clone(), around.clone());
         // On failure the ones that were started stop with `running`.
         running.workers.push(worker.map_err(ServeError::Worker)?);
     }

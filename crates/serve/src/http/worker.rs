@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::connection;
+use super::options::Around;
 use super::pulse::{Observed, Order, Patience, Pulse};
 use super::site::Site;
 
@@ -26,6 +27,7 @@ pub(super) fn start(
     site: Arc<Site>,
     open: Arc<AtomicUsize>,
     stop: CancellationToken,
+    around: Option<Around>,
 ) -> io::Result<JoinHandle<()>> {
     listener.set_nonblocking(true)?;
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
@@ -33,7 +35,13 @@ pub(super) fn start(
     let is_first = index == 0;
     thread::Builder::new()
         .name(format!("mcpace-http-{index}"))
-        .spawn(move || runtime.block_on(worker.run(listener, is_first)))
+        .spawn(move || {
+            let work = move || runtime.block_on(worker.run(listener, is_first));
+            match around {
+                Some(around) => around.run(work),
+                None => work(),
+            }
+        })
 }
 
 struct Worker {

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mcpace_wire::Revision;
@@ -11,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::arguments::{self, Malformed};
-use super::{Context, HandlerError, Panicked, ToolOutput, ToolWriter, caught, caught_future};
+use super::{Context, HandlerError, Panicked, RawHandler, ToolOutput, ToolWriter, caught, caught_future};
 
 /// A tool to register with [`crate::Builder::tool`].
 ///
@@ -169,10 +170,10 @@ impl Tool {
         F: Fn(A, Context) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
     {
-        let handler = std::sync::Arc::new(handler);
+        let handler = Arc::new(handler);
         let call = move |raw: Option<&RawValue>, context: Context, mut out: Vec<u8>| {
             let arguments = arguments::read::<A>(raw)?;
-            let handler = std::sync::Arc::clone(&handler);
+            let handler = Arc::clone(&handler);
             let revision = context.revision();
             Ok(Box::pin(async move {
                 let started = context.is_timed().then(Instant::now);
@@ -193,15 +194,30 @@ impl Tool {
         R: ToolOutput,
         F: Fn(A, Context) -> Result<R, HandlerError> + Send + Sync + 'static,
     {
-        let handler = std::sync::Arc::new(handler);
+        let handler = Arc::new(handler);
         self.handler_async(move |arguments: A, context: Context| {
-            let handler = std::sync::Arc::clone(&handler);
+            let handler = Arc::clone(&handler);
             async move {
                 let work = tokio::task::spawn_blocking(move || handler(arguments, context));
                 // A panic surfaces here as an error, and is told as any other: not at all.
                 work.await.map_err(HandlerError::internal)?
             }
         })
+    }
+
+    /// Makes a tool of its description, schemas included, and a handler that reads and writes bytes. The arguments are an
+    /// object; whether they fit the schema is the handler's to check.
+    #[must_use]
+    pub fn raw(listed: mcp::Tool, handler: impl RawHandler) -> Self {
+        let schema = |json: &Json| json.parse::<Schema>().ok();
+        Tool {
+            // What is no schema is no object's either, which registration says.
+            input: Some(schema(&listed.input_schema).unwrap_or_default()),
+            output: listed.output_schema.as_ref().and_then(schema),
+            listed,
+            handler: Some(ToolHandler::Raw(Arc::new(handler))),
+            task: TaskUse::Never,
+        }
     }
 
     fn typed<A: JsonSchema, R: ToolOutput>(mut self, handler: ToolHandler) -> Self {
@@ -245,6 +261,8 @@ pub(crate) enum ToolHandler {
     Plain(PlainCall),
     /// As a future. Its buffer already holds the reply's head.
     Async(AsyncCall),
+    /// As it likes.
+    Raw(Arc<dyn RawHandler>),
 }
 
 /// A plain call under way.

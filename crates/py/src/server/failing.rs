@@ -1,0 +1,69 @@
+//! What Python raised, as an answer.
+//!
+//! `fail(exception)` of a handler decides: JSON of a whole result, or `(code, message, data)` of a JSON-RPC error. Without
+//! one: the words of pydantic's `ValidationError` and of mcpace's own errors are for the client; any other exception is
+//! told to the log.
+
+use mcpace_serve::HandlerError;
+use mcpace_wire::mcp::{CallToolResult, Json};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyTuple, PyType};
+
+use super::output::text_of;
+
+/// An exception as the call's end.
+pub(super) fn told(py: Python<'_>, error: PyErr, fail: Option<&Py<PyAny>>) -> HandlerError {
+    let Some(fail) = fail else { return plainly(py, &error) };
+    match fail.bind(py).call1((error.value(py),)).and_then(|answer| read(&answer)) {
+        Ok(answer) => answer,
+        Err(second) => {
+            log(py, &second);
+            plainly(py, &error)
+        }
+    }
+}
+
+/// What `fail` answered.
+fn read(answer: &Bound<'_, PyAny>) -> PyResult<HandlerError> {
+    if let Ok(error) = answer.cast::<PyTuple>() {
+        let (code, message, data): (i64, String, Option<String>) = error.extract()?;
+        let data = data.map(Json::from_text).transpose().map_err(unreadable)?;
+        return Ok(HandlerError::protocol(code, message, data));
+    }
+    let result: CallToolResult = serde_json::from_str(text_of(answer)?).map_err(unreadable)?;
+    Ok(HandlerError::result(result))
+}
+
+fn unreadable(error: serde_json::Error) -> PyErr {
+    pyo3::exceptions::PyValueError::new_err(error.to_string())
+}
+
+fn plainly(py: Python<'_>, error: &PyErr) -> HandlerError {
+    if is_for_the_client(py, error) {
+        return HandlerError::new(error.value(py).to_string());
+    }
+    log(py, error);
+    HandlerError::internal(error.value(py).to_string())
+}
+
+/// Whether an exception's words are meant to be read by whoever called.
+fn is_for_the_client(py: Python<'_>, error: &PyErr) -> bool {
+    static VALIDATION: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    VALIDATION.import(py, "pydantic_core", "ValidationError").is_ok_and(|kind| error.is_instance(py, kind))
+        || error.value(py).hasattr("__mcpace_told__").unwrap_or(false)
+}
+
+/// The traceback goes where the server's operator reads: Python's logger `mcpace.server`.
+pub(super) fn log(py: Python<'_>, error: &PyErr) {
+    let logged = || -> PyResult<()> {
+        let logger = py.import("logging")?.call_method1("getLogger", ("mcpace.server",))?;
+        let details = pyo3::types::PyDict::new(py);
+        details.set_item("exc_info", error.value(py))?;
+        logger.call_method("error", ("a handler failed",), Some(&details)).map(drop)
+    };
+    // A logger that fails has nobody left to tell.
+    if logged().is_err() {
+        error.display(py);
+    }
+}

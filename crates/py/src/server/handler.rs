@@ -1,0 +1,113 @@
+//! `Handler`: one Python function and how it is called, from argument bytes to a reply.
+
+use std::sync::Arc;
+
+use mcpace_serve::{HandlerError, RawReply};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
+
+use super::failing;
+use super::output::Output;
+
+/// Whether a function is a coroutine function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Sync,
+    Async,
+}
+
+/// See the module.
+#[pyclass(module = "mcpace._core", frozen)]
+pub(crate) struct Handler {
+    pub(super) inner: Arc<Callable>,
+}
+
+/// What a [`Handler`] holds, for threads that have no interpreter.
+pub(super) struct Callable {
+    function: Py<PyAny>,
+    pub(super) kind: Kind,
+    validate: Option<Py<PyAny>>,
+    context: Option<Context>,
+    output: Output,
+    fail: Option<Py<PyAny>>,
+}
+
+/// The keyword that takes the context.
+struct Context {
+    keyword: Py<PyString>,
+    wrap: Option<Py<PyAny>>,
+}
+
+#[pymethods]
+impl Handler {
+    #[new]
+    #[pyo3(signature = (function, *, kind="sync", validate=None, context=None, wrap_context=None, output="custom",
+                        finish=None, finish_text=None, fail=None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn new(
+        function: Py<PyAny>,
+        kind: &str,
+        validate: Option<Py<PyAny>>,
+        context: Option<Py<PyString>>,
+        wrap_context: Option<Py<PyAny>>,
+        output: &str,
+        finish: Option<Py<PyAny>>,
+        finish_text: Option<Py<PyAny>>,
+        fail: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        let kind = match kind {
+            "sync" => Kind::Sync,
+            "async" => Kind::Async,
+            other => return Err(PyValueError::new_err(format!("kind takes sync or async, not {other:?}"))),
+        };
+        let output = Output::parse(output, finish, finish_text)?;
+        let context = context.map(|keyword| Context { keyword, wrap: wrap_context });
+        Ok(Self { inner: Arc::new(Callable { function, kind, validate, context, output, fail }) })
+    }
+}
+
+impl Callable {
+    /// Whether the function wants a context.
+    pub(super) fn wants_context(&self) -> bool {
+        self.context.is_some()
+    }
+
+    /// Arguments to keyword arguments, by the validator.
+    pub(super) fn keywords<'py>(&self, py: Python<'py>, arguments: &[u8]) -> PyResult<Bound<'py, PyDict>> {
+        match &self.validate {
+            Some(validate) => {
+                let keywords = validate.bind(py).call1((PyBytes::new(py, arguments),))?;
+                Ok(keywords.cast_into::<PyDict>()?)
+            }
+            None => Ok(PyDict::new(py)),
+        }
+    }
+
+    /// Puts the context among the keyword arguments.
+    pub(super) fn put_context(&self, keywords: &Bound<'_, PyDict>, made: Bound<'_, PyAny>) -> PyResult<()> {
+        let py = keywords.py();
+        let Some(context) = &self.context else { return Ok(()) };
+        let made = match &context.wrap {
+            Some(wrap) => wrap.bind(py).call1((made,))?,
+            None => made,
+        };
+        keywords.set_item(context.keyword.bind(py), made)
+    }
+
+    /// Calls the function itself.
+    pub(super) fn call<'py>(&self, keywords: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
+        let py = keywords.py();
+        self.function.bind(py).call(PyTuple::empty(py), Some(keywords))
+    }
+
+    /// What it returned as a result.
+    pub(super) fn write(&self, value: &Bound<'_, PyAny>, reply: &mut RawReply) -> Result<(), HandlerError> {
+        self.output.write(value, reply).map_err(|error| self.failed(value.py(), error))
+    }
+
+    /// What it raised as an answer.
+    pub(super) fn failed(&self, py: Python<'_>, error: PyErr) -> HandlerError {
+        failing::told(py, error, self.fail.as_ref())
+    }
+}

@@ -1,0 +1,101 @@
+//! What a function returned, as the members of a tool's result.
+//!
+//! Constraint: text is written from Python's own bytes, escaped once; what is JSON already is copied, not parsed.
+
+use mcpace_serve::RawReply;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+
+/// How a function's value becomes a result.
+pub(super) struct Output {
+    shape: Shape,
+    finish: Option<Py<PyAny>>,
+    finish_text: Option<Py<PyAny>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// The value is a `str`: one block of text.
+    Text,
+    /// As [`Shape::Text`], and `{"result": …}` for programs.
+    WrappedText,
+    /// `finish` makes JSON for programs; the text is the same, or what `finish_text` makes.
+    Structured,
+    /// The value is a whole result's JSON.
+    Finished,
+    /// `finish` makes a whole result's JSON.
+    Custom,
+}
+
+impl Output {
+    pub(super) fn parse(name: &str, finish: Option<Py<PyAny>>, finish_text: Option<Py<PyAny>>) -> PyResult<Self> {
+        let shape = match name {
+            "text" => Shape::Text,
+            "wrapped-text" => Shape::WrappedText,
+            "structured" => Shape::Structured,
+            "finished" => Shape::Finished,
+            "custom" => Shape::Custom,
+            other => return Err(PyValueError::new_err(format!("there is no output {other:?}"))),
+        };
+        if matches!(shape, Shape::Structured | Shape::Custom) && finish.is_none() {
+            return Err(PyValueError::new_err(format!("the output {name:?} needs finish")));
+        }
+        Ok(Self { shape, finish, finish_text })
+    }
+
+    pub(super) fn write(&self, value: &Bound<'_, PyAny>, reply: &mut RawReply) -> PyResult<()> {
+        match self.shape {
+            Shape::Text | Shape::WrappedText => match value.cast::<PyString>() {
+                Ok(text) => {
+                    let text = text.to_str()?;
+                    let is_wrapped = self.shape == Shape::WrappedText;
+                    reply
+                        .write(|writer| if is_wrapped { writer.wrapped_text(text) } else { writer.text(text) })
+                        .map_err(|error| PyValueError::new_err(error.to_string()))
+                }
+                // Its annotation said otherwise: whoever can make a result of anything may.
+                Err(_) if self.finish.is_some() => whole(&self.finished(value)?, reply),
+                Err(_) => Err(PyTypeError::new_err(format!("returned {}, not str", value.get_type().name()?))),
+            },
+            Shape::Structured => self.structured(value, reply),
+            Shape::Finished => whole(value, reply),
+            Shape::Custom => whole(&self.finished(value)?, reply),
+        }
+    }
+
+    fn structured(&self, value: &Bound<'_, PyAny>, reply: &mut RawReply) -> PyResult<()> {
+        let json = self.finished(value)?;
+        let json = text_of(&json)?;
+        let told = match &self.finish_text {
+            Some(finish) => Some(finish.bind(value.py()).call1((value,))?),
+            None => None,
+        };
+        let told = told.as_ref().map_or(Ok(json), text_of)?;
+        reply
+            .write(|writer| writer.structured_json(told, json))
+            .map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    fn finished<'py>(&self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        match &self.finish {
+            Some(finish) => finish.bind(value.py()).call1((value,)),
+            None => Ok(value.clone()),
+        }
+    }
+}
+
+fn whole(json: &Bound<'_, PyAny>, reply: &mut RawReply) -> PyResult<()> {
+    let json = text_of(json)?;
+    reply
+        .write(|writer| writer.result_json(json))
+        .map_err(|error| PyValueError::new_err(format!("the result is no CallToolResult: {error}")))
+}
+
+/// `bytes` or `str`, without a copy.
+pub(super) fn text_of<'v>(value: &'v Bound<'_, PyAny>) -> PyResult<&'v str> {
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        return std::str::from_utf8(bytes.as_bytes()).map_err(|error| PyValueError::new_err(error.to_string()));
+    }
+    value.cast::<PyString>()?.to_str()
+}

@@ -1,0 +1,64 @@
+//! Whether a function may run on an I/O thread: only for as long as all its recent calls were short.
+//!
+//! Constraint: a decision costs a load; a call two readings of the clock. Time is a parameter.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// A call that takes this long is not short.
+const SHORT: Duration = Duration::from_micros(200);
+/// An inline call that held its thread for this long, whatever for, was one too many.
+const TOO_LONG: Duration = Duration::from_millis(1);
+/// So many short calls in a row before the next may be inline.
+const TRUSTED: u32 = 16;
+/// The first time away; it doubles each time.
+const AWAY_MS: u64 = 100;
+/// The longest time away.
+const AWAY_MOST_MS: u64 = 60_000;
+/// So many good calls inline, and what was before is forgotten.
+const FORGIVEN: u32 = 100_000;
+
+/// What is known of one function.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    /// Short calls in a row.
+    short: AtomicU32,
+    /// Times that it held up an I/O thread.
+    offences: AtomicU32,
+    /// Until when it stays away, in milliseconds.
+    away_until: AtomicU64,
+}
+
+impl Pace {
+    /// Whether the next call may be inline.
+    pub(super) fn is_inline(&self) -> bool {
+        self.short.load(Relaxed) >= TRUSTED
+    }
+
+    /// A call elsewhere took this long.
+    pub(super) fn ran(&self, took: Duration, now_ms: u64) {
+        if took >= SHORT {
+            self.short.store(0, Relaxed);
+        } else if now_ms >= self.away_until.load(Relaxed) {
+            self.short.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// A call inline took this long.
+    pub(super) fn ran_inline(&self, took: Duration, now_ms: impl FnOnce() -> u64) {
+        if took < SHORT {
+            let good = self.short.fetch_add(1, Relaxed);
+            if good >= FORGIVEN {
+                self.short.store(TRUSTED, Relaxed);
+                self.offences.store(0, Relaxed);
+            }
+            return;
+        }
+        self.short.store(0, Relaxed);
+        if took >= TOO_LONG {
+            let offences = self.offences.fetch_add(1, Relaxed).min(16);
+            let away = (AWAY_MS << offences).min(AWAY_MOST_MS);
+            self.away_until.store(now_ms() + away, Relaxed);
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Handlers that take a call's bytes and give a result's bytes: for tools whose types this crate doesn't know, because
+//! another language has them.
+//!
+//! Constraint: what a handler doesn't ask for isn't made. One that answers at once pays for its reply and nothing else; a
+//! context, a place among the requests under way, a future come with the call that wants them.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use mcpace_wire::Revision;
+use mcpace_wire::mcp::Extra;
+
+use super::tool::Written;
+use super::{CallFailure, Context, HandlerError, ToolWriter};
+use crate::exchange::Principal;
+
+/// Runs a tool that was made by [`crate::Tool::raw`]. It decides for each call whether it answers at once, on the thread that
+/// read the request, or later.
+pub trait RawHandler: Send + Sync + 'static {
+    /// Takes one call.
+    fn call(&self, call: RawCall<'_>) -> RawAnswer;
+}
+
+impl<F: Fn(RawCall<'_>) -> RawAnswer + Send + Sync + 'static> RawHandler for F {
+    fn call(&self, call: RawCall<'_>) -> RawAnswer {
+        self(call)
+    }
+}
+
+/// When a raw handler answers.
+pub enum RawAnswer {
+    /// It has answered.
+    Now(RawDone),
+    /// It will have. Dropped when the client no longer wants the result.
+    Later(Pin<Box<dyn Future<Output = RawDone> + Send>>),
+}
+
+/// One call of a raw handler.
+pub struct RawCall<'a> {
+    pub(crate) arguments: &'a str,
+    pub(crate) out: Vec<u8>,
+    pub(crate) revision: Revision,
+    pub(crate) timed: bool,
+    pub(crate) backing: &'a dyn Backing,
+}
+
+/// What dispatch makes for a raw handler that asks.
+pub(crate) trait Backing {
+    fn context(&self) -> Result<Context, HandlerError>;
+    fn principal(&self) -> Option<&Principal>;
+    fn keep(&self, part: &str) -> Bytes;
+}
+
+impl<'a> RawCall<'a> {
+    /// The arguments, a JSON object; `{}` where the client sent none.
+    #[must_use]
+    pub fn arguments(&self) -> &'a str {
+        self.arguments
+    }
+
+    /// The same, to keep: without a copy, where that is possible.
+    #[must_use]
+    pub fn keep_arguments(&self) -> Bytes {
+        self.backing.keep(self.arguments)
+    }
+
+    /// The revision that the client reads.
+    #[must_use]
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// Who is authenticated, where anybody is.
+    #[must_use]
+    pub fn principal(&self) -> Option<&Principal> {
+        self.backing.principal()
+    }
+
+    /// A context, as other handlers get. The same one each time.
+    ///
+    /// # Errors
+    /// The request can't be under way beside others; hand it to [`RawReply::done`].
+    pub fn context(&self) -> Result<Context, HandlerError> {
+        self.backing.context()
+    }
+
+    /// Where the result goes; here, or on another thread.
+    #[must_use]
+    pub fn reply(self) -> RawReply {
+        RawReply {
+            out: self.out,
+            revision: self.revision,
+            written: Written::default(),
+            started: self.timed.then(Instant::now),
+        }
+    }
+}
+
+/// Takes the result of a raw handler's call.
+pub struct RawReply {
+    out: Vec<u8>,
+    revision: Revision,
+    written: Written,
+    /// When the handler began, where anybody wants to know how long it takes.
+    started: Option<Instant>,
+}
+
+impl RawReply {
+    /// Writes the result, by exactly one call to a method of the writer.
+    ///
+    /// # Errors
+    /// When the result can't be written as JSON.
+    pub fn write(
+        &mut self,
+        write: impl FnOnce(&mut ToolWriter<'_>) -> serde_json::Result<()>,
+    ) -> serde_json::Result<()> {
+        let mut writer = ToolWriter::new(&mut self.out, self.revision);
+        write(&mut writer)?;
+        self.written = Written { meta: writer.meta, is_error: writer.is_error };
+        Ok(())
+    }
+
+    /// The call is over; how it failed, if it did. What was written then doesn't count.
+    #[must_use]
+    pub fn done(self, outcome: Result<(), HandlerError>) -> RawDone {
+        let service = self.started.map_or(Duration::ZERO, |started| started.elapsed());
+        RawDone { out: self.out, outcome: outcome.map(|()| self.written).map_err(CallFailure::Failed), service }
+    }
+}
+
+/// A raw handler's call that is over.
+pub struct RawDone {
+    pub(crate) out: Vec<u8>,
+    pub(crate) outcome: Result<Written, CallFailure>,
+    pub(crate) service: Duration,
+}
+
+impl ToolWriter<'_> {
+    /// Text for models, and a value for programs that is JSON already; the caller vouches for that.
+    ///
+    /// # Errors
+    /// None in practice: text can be written as JSON.
+    pub fn structured_json(&mut self, text: &str, json: &str) -> serde_json::Result<()> {
+        self.text(text)?;
+        if self.revision.is_modern() || (self.revision.has_structured_output() && json.starts_with('{')) {
+            self.out.extend_from_slice(b",\"structuredContent\":");
+            self.out.extend_from_slice(json.as_bytes());
+        }
+        Ok(())
+    }
+
+    /// Text for models, and the same as `{"result": …}` for programs.
+    ///
+    /// # Errors
+    /// None in practice: text can be written as JSON.
+    pub fn wrapped_text(&mut self, text: &str) -> serde_json::Result<()> {
+        self.out.extend_from_slice(b"\"content\":[{\"type\":\"text\",\"text\":");
+        let from = self.out.len();
+        serde_json::to_writer(&mut *self.out, text)?;
+        let to = self.out.len();
+        self.out.extend_from_slice(b"}]");
+        if self.revision.has_structured_output() {
+            self.out.extend_from_slice(b",\"structuredContent\":{\"result\":");
+            // Escaped once.
+            self.out.extend_from_within(from..to);
+            self.out.push(b'}');
+        }
+        Ok(())
+    }
+
+    /// A whole `CallToolResult` as JSON text. Its `resultType` is dispatch's business and passed over.
+    ///
+    /// # Errors
+    /// When it isn't a JSON object, or `isError` or `_meta` in it are of another type than they must be.
+    pub fn result_json(&mut self, json: &str) -> serde_json::Result<()> {
+        let members: Members<'_> = serde_json::from_str(json)?;
+        let mut has_content = false;
+        for (name, value) in members.0 {
+            match &*name {
+                "resultType" => continue,
+                "isError" => {
+                    self.is_error = serde_json::from_str::<Option<bool>>(value)? == Some(true);
+                    continue;
+                }
+                "_meta" => {
+                    self.meta = serde_json::from_str::<Option<Extra>>(value)?;
+                    continue;
+                }
+                "structuredContent" if !self.revision.has_structured_output() || value == "null" => continue,
+                "content" => has_content = true,
+                _ => {}
+            }
+            self.member(&name, value)?;
+        }
+        if !has_content {
+            self.member("content", "[]")?;
+        }
+        Ok(())
+    }
+
+    fn member(&mut self, name: &str, value: &str) -> serde_json::Result<()> {
+        if self.out.last() != Some(&b'{') {
+            self.out.push(b',');
+        }
+        serde_json::to_writer(&mut *self.out, name)?;
+        self.out.push(b':');
+        self.out.extend_from_slice(value.as_bytes());
+        Ok(())
+    }
+}
+
+/// An object's members in their order, values as text.
+struct Members<'a>(Vec<(std::borrow::Cow<'a, str>, &'a str)>);
+
+impl<'de: 'a, 'a> serde::Deserialize<'de> for Members<'a> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor<'a>(std::marker::PhantomData<&'a ()>);
+
+        impl<'de: 'a, 'a> serde::de::Visitor<'de> for Visitor<'a> {
+            type Value = Members<'a>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<M: serde::de::MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
+                let mut members = Vec::with_capacity(4);
+                while let Some((Key(name), value)) = map.next_entry::<Key<'_>, &serde_json::value::RawValue>()? {
+                    members.push((name, value.get()));
+                }
+                Ok(Members(members))
+            }
+        }
+
+        deserializer.deserialize_map(Visitor(std::marker::PhantomData))
+    }
+}
+
+/// Borrowed unless it has escapes.
+#[derive(serde::Deserialize)]
+#[serde(transparent)]
+struct Key<'a>(#[serde(borrow)] std::borrow::Cow<'a, str>);
