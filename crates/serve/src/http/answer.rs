@@ -123,6 +123,16 @@ impl Answer {
         self
     }
 
+    /// Whether the connection ends after it.
+    pub(super) fn closes(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| extras.close)
+    }
+
+    /// The headers that few answers have.
+    pub(super) fn extra_headers(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+        self.extras.iter().flat_map(|extras| extras.headers())
+    }
+
     fn extras(&mut self) -> &mut Extras {
         self.extras.get_or_insert_default()
     }
@@ -141,9 +151,7 @@ impl Answer {
                 headers.insert(X_ACCEL_BUFFERING, NO);
             }
         }
-        if let Some(extras) = self.extras {
-            extras.write(&mut headers);
-        }
+        headers.extend(self.extra_headers());
         let mut response = Response::new(self.body);
         *response.status_mut() = self.status;
         *response.headers_mut() = headers;
@@ -152,20 +160,18 @@ impl Answer {
 }
 
 impl Extras {
-    fn write(self, headers: &mut HeaderMap) {
+    fn headers(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         let Extras { session, timing, challenge, allow, retry_soon, close } = self;
-        let named = [(SESSION_ID, session), (SERVER_TIMING, timing), (WWW_AUTHENTICATE, challenge), (ALLOW, allow)];
-        for (name, value) in named {
-            if let Some(value) = value {
-                headers.insert(name, value);
-            }
-        }
-        if retry_soon {
-            headers.insert(RETRY_AFTER, SOON);
-        }
-        if close {
-            headers.insert(CONNECTION, CLOSE);
-        }
+        [
+            (SESSION_ID, session.clone()),
+            (SERVER_TIMING, timing.clone()),
+            (WWW_AUTHENTICATE, challenge.clone()),
+            (ALLOW, allow.clone()),
+            (RETRY_AFTER, retry_soon.then_some(SOON)),
+            (CONNECTION, close.then_some(CLOSE)),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
     }
 }
 

@@ -16,6 +16,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
 
+use super::direct;
 use super::guarded::Guarded;
 use super::pulse::{Order, Pulse};
 use super::reply_body::ReplyBody;
@@ -88,10 +89,11 @@ async fn first_bytes(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Bytes>
     }
 }
 
-async fn http1<S>(stream: S, ahead: Bytes, site: Arc<Site>, pulse: Arc<Pulse>)
+async fn http1<S>(mut stream: S, ahead: Bytes, site: Arc<Site>, pulse: Arc<Pulse>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let Some(ahead) = direct::serve(&mut stream, ahead, &site, &pulse).await else { return };
     let io = TokioIo::new(Guarded::new(stream, ahead, Arc::clone(&pulse)));
     let mut builder = http1::Builder::new();
     // Heads that come slowly are the pulse's business: hyper's own limit would cost a timer for each request.

@@ -1,8 +1,6 @@
 //! A request's headers, picked out in one pass: those of MCP by `wire`, and the few that only HTTP has.
 
-use http::header::{AUTHORIZATION, CONTENT_LENGTH, HOST};
-use http::request::Parts;
-use mcpace_wire::http::{Accept, MediaType, RequestHeaders};
+use mcpace_wire::http::{Accept, Field, MediaType, RequestHeaders};
 
 /// See the module.
 pub(super) struct Fields<'a> {
@@ -12,33 +10,37 @@ pub(super) struct Fields<'a> {
     pub(super) host: Option<&'a [u8]>,
     /// `Authorization`, the first one.
     pub(super) authorization: Option<&'a [u8]>,
-    /// `Content-Length`; hyper has checked it.
-    pub(super) content_length: Option<u64>,
+    /// `Content-Length`, as it came.
+    content_length: Field<'a>,
 }
 
 impl<'a> Fields<'a> {
-    pub(super) fn of(head: &'a Parts) -> Self {
-        let mut hosts = 0;
-        let (mut host, mut authorization, mut content_length) = (None, None, None);
-        let mcp = RequestHeaders::of(head.headers.iter().map(|(name, value)| {
-            // Standard names compare by their number.
-            if *name == HOST {
-                hosts += 1;
-                host = Some(value.as_bytes());
-            } else if *name == AUTHORIZATION {
-                authorization = authorization.or(Some(value.as_bytes()));
-            } else if *name == CONTENT_LENGTH {
-                content_length = value.to_str().ok().and_then(|length| length.parse().ok());
+    /// `authority` is the one that the request's target names, where it does.
+    pub(super) fn of(headers: impl Iterator<Item = (&'a str, &'a [u8])>, authority: Option<&'a str>) -> Self {
+        let (mut host, mut authorization, mut content_length) = (Field::Absent, None, Field::Absent);
+        let mcp = RequestHeaders::of(headers.inspect(|&(name, value)| {
+            // By length first: most headers are none of these.
+            match name.len() {
+                4 if name.eq_ignore_ascii_case("host") => host.add(value),
+                13 if name.eq_ignore_ascii_case("authorization") => authorization = authorization.or(Some(value)),
+                14 if name.eq_ignore_ascii_case("content-length") => content_length.add(value),
+                _ => {}
             }
-            (name.as_str(), value.as_bytes())
         }));
         // In HTTP/2, and in HTTP/1.1's absolute form, the target's own authority counts (RFC 9112 §3.2.2).
-        if let Some(authority) = head.uri.authority() {
-            host = Some(authority.as_str().as_bytes());
-        } else if hosts > 1 {
-            host = None;
-        }
+        let host = match (authority, host) {
+            (Some(authority), _) => Some(authority.as_bytes()),
+            (None, Field::Value(host)) => Some(host),
+            (None, Field::Absent | Field::Repeated) => None,
+        };
         Self { mcp, host, authorization, content_length }
+    }
+
+    /// How long the body is, if that was said once, and plainly: digits alone, few enough not to overflow.
+    pub(super) fn content_length(&self) -> Option<usize> {
+        let text = self.content_length.ascii()?;
+        let is_plain = (1..=18).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+        is_plain.then(|| text.parse().ok()).flatten()
     }
 
     /// What the client reads; all of it where it doesn't say (RFC 9110 §12.5.1).

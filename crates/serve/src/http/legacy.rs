@@ -124,7 +124,7 @@ impl Site {
         if !fields.is_json() {
             return Err(Rejection::UnsupportedMediaType.into());
         }
-        let body = request_body::read(body, fields.content_length, self.body_bounds(), pulse, protocol).await?;
+        let body = request_body::read(body, fields.content_length(), self.body_bounds(), pulse, protocol).await?;
         let payload = self.parse(&body)?;
         if open.log.bytes() >= self.limits.stream_bytes {
             return Err(Answer::overloaded(StatusCode::TOO_MANY_REQUESTS, "the stream is not being read"));

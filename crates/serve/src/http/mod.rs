@@ -16,6 +16,7 @@ mod answer;
 mod auth;
 mod calls;
 mod connection;
+mod direct;
 mod endpoint;
 mod error;
 mod event_stream;

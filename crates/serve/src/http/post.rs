@@ -28,13 +28,34 @@ impl Site {
     /// Messages from the client.
     pub(super) async fn post(&self, asked: Asked<'_>) -> Result<Answer, Answer> {
         let Asked { fields, body, pulse, protocol, .. } = asked;
+        let (principal, mode) = self.prepare(fields).await?;
+        let body = request_body::read(body, fields.content_length(), self.body_bounds(), pulse, protocol).await?;
+        self.take(fields, mode, principal, &body).await
+    }
+
+    /// The same for a body that is there already.
+    pub(super) async fn post_whole(&self, fields: &Fields<'_>, body: &Bytes) -> Result<Answer, Answer> {
+        let (principal, mode) = self.prepare(fields).await?;
+        self.take(fields, mode, principal, body).await
+    }
+
+    /// What is refused without a look at the body.
+    async fn prepare(&self, fields: &Fields<'_>) -> Result<(Option<Principal>, ResponseMode), Answer> {
         let principal = self.principal(fields).await?;
         if !fields.is_json() {
             return Err(Rejection::UnsupportedMediaType.into());
         }
-        let mode = self.mode(fields)?;
-        let body = request_body::read(body, fields.content_length, self.body_bounds(), pulse, protocol).await?;
-        match self.begin(fields, mode, principal, &body)? {
+        Ok((principal, self.mode(fields)?))
+    }
+
+    async fn take(
+        &self,
+        fields: &Fields<'_>,
+        mode: ResponseMode,
+        principal: Option<Principal>,
+        body: &Bytes,
+    ) -> Result<Answer, Answer> {
+        match self.begin(fields, mode, principal, body)? {
             Step::Done(answer) => Ok(answer),
             Step::Wait(exchange, calls) => Ok(self.settle(*exchange, calls).await),
         }

@@ -25,16 +25,14 @@ pub(super) struct Bounds {
 /// The whole body.
 pub(super) async fn read(
     body: Incoming,
-    length: Option<u64>,
+    length: Option<usize>,
     bounds: Bounds,
     pulse: &Pulse,
     protocol: Protocol,
 ) -> Result<Bytes, Answer> {
-    let length = match length.map(usize::try_from) {
-        Some(Ok(length)) if length <= bounds.bytes => Some(length),
-        Some(_) => return Err(too_large(bounds.bytes)),
-        None => None,
-    };
+    if length.is_some_and(|length| length > bounds.bytes) {
+        return Err(too_large(bounds.bytes));
+    }
     match protocol {
         Protocol::Http1 => collect(body, length, bounds.bytes, Some(pulse.begin_body())).await,
         // Many bodies share a connection, so its pulse can't tell them apart: a timer each.
@@ -105,6 +103,6 @@ fn too_large(limit: usize) -> Answer {
     Answer::from(Rejection::BodyTooLarge { limit }).closing()
 }
 
-fn too_slow() -> Answer {
+pub(super) fn too_slow() -> Answer {
     Answer::refused(StatusCode::REQUEST_TIMEOUT, code::INVALID_REQUEST, "the body came too slowly").closing()
 }

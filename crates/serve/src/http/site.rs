@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use http::request::Parts;
+use http::uri::Authority;
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use mcpace_wire::http::Rejection;
@@ -43,7 +45,7 @@ pub(super) struct Site {
     pub(super) sessions: Arc<Sessions>,
     pub(super) stream_bounds: Arc<StreamBounds>,
     pub(super) legacy: Option<Arc<LegacyStreams>>,
-    path: String,
+    pub(super) path: String,
     metadata_path: String,
     admission: Admission,
     guard: Option<Guard>,
@@ -121,11 +123,21 @@ impl Site {
         let _busy = pulse.begin();
         let (head, body) = request.into_parts();
         let answer = {
-            let fields = Fields::of(&head);
+            let headers = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+            let fields = Fields::of(headers, head.uri.authority().map(Authority::as_str));
             let asked = Asked { head: &head, fields: &fields, body, pulse, protocol };
             self.answer(asked).await.unwrap_or_else(|refusal| refusal)
         };
         answer.into_response(head.headers)
+    }
+
+    /// Answers a POST to the MCP path whose body is there already.
+    pub(super) async fn respond_whole(&self, fields: &Fields<'_>, body: &Bytes) -> Answer {
+        let answer = async {
+            self.check_peer(fields)?;
+            self.post_whole(fields, body).await
+        };
+        answer.await.unwrap_or_else(|refusal| refusal)
     }
 
     /// Refusals are answers too; they come as errors so that `?` leads straight out.

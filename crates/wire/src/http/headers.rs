@@ -41,7 +41,8 @@ pub enum Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    fn add(&mut self, value: &'a [u8]) {
+    /// Takes another header of this name into account.
+    pub fn add(&mut self, value: &'a [u8]) {
         *self = match self {
             Field::Absent => Field::Value(value.trim_ascii()),
             Field::Value(_) | Field::Repeated => Field::Repeated,
