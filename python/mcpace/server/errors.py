@@ -39,6 +39,10 @@ class UnexpectedToolError(ToolError):
     """A tool crashed. ``__cause__`` is what it raised; the message tells nothing of it."""
 
 
+class InvalidArguments(ToolError):
+    """A call's arguments don't fit the schema. ``__cause__`` is pydantic's ``ValidationError``, whose words it has."""
+
+
 class ResourceError(ServerError):
     """Raise it while reading a resource for a failure that you saw coming: the client gets your message."""
 
@@ -123,7 +127,7 @@ def of_tool(name: str, error: Exception) -> Exception:
         told = ToolError(f"Error executing tool {name}: {error}")
     else:
         told = UnexpectedToolError(f"Error executing tool {name}")
-    told.__cause__ = error
+    told.__cause__ = error.__cause__ if isinstance(error, InvalidArguments) else error
     return told
 
 

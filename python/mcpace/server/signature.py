@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, Validation
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, SchemaError, SchemaValidator, from_json
 
-from mcpace.server.errors import InvalidSignature
+from mcpace.server.errors import InvalidArguments, InvalidSignature
 
 Validate = Callable[[bytes], dict[str, Any]]
 
@@ -45,10 +45,10 @@ class Arguments:
     parameters: Mapping[str, str]
     """From the model's fields to the function's parameters: a few names are taken by the model's own methods."""
     validate_json: Validate
-    """From a call's JSON to keyword arguments. Raises pydantic's ``ValidationError``."""
+    """From a call's JSON to keyword arguments. Raises ``InvalidArguments``."""
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """From parsed arguments to keyword arguments, the plain way."""
+        """From parsed arguments to keyword arguments, the plain way. Raises ``InvalidArguments``."""
         return _validated(self.model, self.parameters, dict(arguments))
 
 
@@ -161,7 +161,10 @@ def _unsupported(name: str, fields: Mapping[str, Any], error: Exception) -> str:
 
 
 def _validated(model: type[BaseModel], parameters: Mapping[str, str], arguments: dict[str, Any]) -> dict[str, Any]:
-    instance = model.model_validate(_strings_parsed(model, arguments))
+    try:
+        instance = model.model_validate(_strings_parsed(model, arguments))
+    except ValidationError as error:
+        raise InvalidArguments(str(error)) from error
     return {parameter: getattr(instance, field) for field, parameter in parameters.items()}
 
 

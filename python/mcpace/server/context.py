@@ -1,0 +1,315 @@
+"""The context of a call: what a function is given that asks for a :class:`Context` by annotation.
+
+Everything is made when it is asked for; a call that only wants its headers pays for nothing else.
+
+Design constraint: the names are the official SDK's. What a client is asked goes through the compiled part, which knows
+the revision: before 2026-07-28 a question travels at once, since then it ends the round, and the function is run again
+with the answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, cast
+
+from pydantic import BaseModel
+from typing_extensions import TypeVar
+
+from mcpace.types import ClientCapabilities, InputRequiredResult, InputResponses, LoggingLevel, RequestId
+
+if TYPE_CHECKING:
+    from mcpace.server.app import MCPServer
+    from mcpace.server.elicitation import ElicitationResult, UrlElicitationResult
+    from mcpace.server.session import Session
+
+LifespanT = TypeVar("LifespanT", default=Any)
+RequestT = TypeVar("RequestT", default=Any)
+SchemaT = TypeVar("SchemaT", bound=BaseModel)
+
+
+class Call(Protocol):
+    """What the compiled part tells of a call: ``_core.Context``."""
+
+    @property
+    def request_id(self) -> RequestId: ...
+    @property
+    def revision(self) -> str: ...
+    @property
+    def session_id(self) -> str | None: ...
+    @property
+    def client_info(self) -> bytes | None: ...
+    @property
+    def client_capabilities(self) -> bytes | None: ...
+    @property
+    def principal(self) -> Any: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+    @property
+    def meta(self) -> bytes | None: ...
+    @property
+    def input_responses(self) -> bytes | None: ...
+    @property
+    def request_state(self) -> str | None: ...
+    def is_cancelled(self) -> bool: ...
+    def progress(self, progress: float, total: float | None, message: str | None) -> None: ...
+    def log(self, level: str, logger: str | None, data: bytes) -> None: ...
+    async def elicit(self, params: bytes) -> bytes: ...
+    async def sample(self, params: bytes) -> bytes: ...
+    async def list_roots(self) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReadResourceContents:
+    """What reading a resource gave."""
+
+    content: str | bytes
+    mime_type: str | None = None
+    meta: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The HTTP request that carried a call."""
+
+    headers: Mapping[str, str]
+    """By name in lower case. Client-supplied: never a proof of who calls."""
+
+
+@dataclass(kw_only=True)
+class RequestContext(Generic[LifespanT, RequestT]):
+    """A call's surroundings, as middleware and ``Context.request_context`` see them."""
+
+    session: Session
+    lifespan_context: LifespanT
+    protocol_version: str
+    method: str
+    params: Mapping[str, Any] | None = None
+    request_id: RequestId | None = None
+    meta: Mapping[str, Any] | None = None
+    request: RequestT | None = None
+
+
+class Context(Generic[LifespanT, RequestT]):
+    """What a call knows and can do.
+
+    A parameter annotated with it is filled in by the server and not shown to clients::
+
+        @server.tool()
+        async def build(target: str, ctx: Context) -> str:
+            await ctx.report_progress(1, 2, "compiling")
+            return f"built {target}"
+
+    ``Context[AppState]`` types ``ctx.request_context.lifespan_context``.
+    """
+
+    __slots__ = ("_call", "_method", "_nested", "_params", "_request_context", "_server")
+
+    def __init__(
+        self,
+        *,
+        call: Call | None = None,
+        server: MCPServer[Any] | None = None,
+        method: str = "",
+        params: Mapping[str, Any] | None = None,
+        nested: bool = False,
+    ) -> None:
+        self._call = call
+        self._server = server
+        self._method = method
+        self._params = params
+        self._nested = nested
+        self._request_context: RequestContext[LifespanT, RequestT] | None = None
+
+    def __repr__(self) -> str:
+        return f"Context(request_id={self._call.request_id!r})" if self._call else "Context()"
+
+    # What is known -----------------------------------------------------------------------------------------------
+
+    @property
+    def mcp_server(self) -> MCPServer[Any]:
+        """The server."""
+        if self._server is None:
+            raise ValueError(_OUTSIDE)
+        return self._server
+
+    @property
+    def request_context(self) -> RequestContext[LifespanT, RequestT]:
+        """The session, the lifespan's state and the request. Raises ``ValueError`` outside of a request."""
+        if self._request_context is None:
+            self._request_context = self._surroundings()
+        return self._request_context
+
+    @property
+    def request_id(self) -> str:
+        """The call's id."""
+        return str(self._required().request_id)
+
+    @property
+    def client_id(self) -> str | None:
+        """The OAuth client that the token was issued to; else what the request's metadata claims."""
+        principal = self._required().principal
+        named = getattr(principal, "client_id", None)
+        claimed = named if named is not None else (self.meta or {}).get("client_id")
+        return None if claimed is None else str(claimed)
+
+    @property
+    def session_id(self) -> str | None:
+        """The session's id; ``None`` over stdio, without sessions, and since 2026-07-28."""
+        return self._required().session_id
+
+    @property
+    def protocol_version(self) -> str | None:
+        """The protocol's revision; ``None`` outside of a request."""
+        return None if self._call is None else self._call.revision
+
+    @property
+    def headers(self) -> Mapping[str, str] | None:
+        """The HTTP request's headers, by name in lower case; ``None`` over stdio."""
+        headers = self._required().headers
+        return headers or None
+
+    @property
+    def meta(self) -> Mapping[str, Any] | None:
+        """The request's metadata."""
+        raw = self._required().meta
+        return None if raw is None else cast("Mapping[str, Any]", json.loads(raw))
+
+    @property
+    def client_capabilities(self) -> ClientCapabilities | None:
+        """What the client says it can do; ``None`` where it says nothing."""
+        raw = self._required().client_capabilities
+        return None if raw is None else ClientCapabilities.model_validate_json(raw)
+
+    @property
+    def session(self) -> Session:
+        """Messages to the client in all their detail."""
+        return self.request_context.session
+
+    @property
+    def lifespan_context(self) -> LifespanT:
+        """What the server's lifespan yielded."""
+        return cast("LifespanT", self.mcp_server.lifespan_context)
+
+    @property
+    def input_responses(self) -> InputResponses | None:
+        """The answers to the questions of an ``InputRequiredResult``; ``None`` in the first round."""
+        if self._nested or self._call is None or self._call.input_responses is None:
+            return None
+        from mcpace.server.session import answers_of
+
+        return answers_of(self._call.input_responses)
+
+    @property
+    def request_state(self) -> str | None:
+        """The state of the ``InputRequiredResult`` before; ``None`` in the first round. It was not tampered with."""
+        return None if self._nested or self._call is None else self._call.request_state
+
+    def is_cancelled(self) -> bool:
+        """Whether the client no longer waits: a function that runs long may look now and then."""
+        return self._call is not None and self._call.is_cancelled()
+
+    # What can be done --------------------------------------------------------------------------------------------
+
+    async def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Tells how far the call is. Does nothing where the client didn't ask for it."""
+        self._required().progress(progress, total, message)
+
+    async def log(self, level: LoggingLevel, data: Any, *, logger_name: str | None = None) -> None:
+        """Sends a log message to the client: text, or whatever JSON can carry."""
+        from mcpace.server.session import Session
+
+        await Session(self).send_log_message(level, data, logger_name)
+
+    async def debug(self, data: Any, *, logger_name: str | None = None) -> None:
+        """Sends a log message of level ``debug``."""
+        await self.log("debug", data, logger_name=logger_name)
+
+    async def info(self, data: Any, *, logger_name: str | None = None) -> None:
+        """Sends a log message of level ``info``."""
+        await self.log("info", data, logger_name=logger_name)
+
+    async def warning(self, data: Any, *, logger_name: str | None = None) -> None:
+        """Sends a log message of level ``warning``."""
+        await self.log("warning", data, logger_name=logger_name)
+
+    async def error(self, data: Any, *, logger_name: str | None = None) -> None:
+        """Sends a log message of level ``error``."""
+        await self.log("error", data, logger_name=logger_name)
+
+    async def elicit(self, message: str, schema: type[SchemaT]) -> ElicitationResult[SchemaT]:
+        """Asks the user to fill in a form of a pydantic model with simple fields.
+
+        The result's ``action`` is ``accept`` (then ``data`` is the model), ``decline`` or ``cancel``.
+        """
+        from mcpace.server.elicitation import elicit
+
+        return await elicit(self._required(), message, schema)
+
+    async def elicit_url(self, message: str, url: str, elicitation_id: str) -> UrlElicitationResult:
+        """Asks the user to visit a page, for what must not pass through the client."""
+        from mcpace.server.elicitation import elicit_url
+
+        return await elicit_url(self._required(), message, url, elicitation_id)
+
+    async def read_resource(self, uri: Any) -> Iterable[ReadResourceContents]:
+        """Reads one of the server's own resources."""
+        result = await self.mcp_server.read_resource(str(uri), self.nested())
+        if isinstance(result, InputRequiredResult):
+            raise RuntimeError(
+                "Resource returned InputRequiredResult; ctx.read_resource() only returns content: use "
+                "MCPServer.read_resource(uri, context) to receive and forward it"
+            )
+        return result
+
+    async def notify_tools_changed(self) -> None:
+        """Tells clients that the list of tools changed. Adding and removing tools does so by itself."""
+        self.mcp_server.notify_list_changed("tools")
+
+    async def notify_prompts_changed(self) -> None:
+        """Tells clients that the list of prompts changed."""
+        self.mcp_server.notify_list_changed("prompts")
+
+    async def notify_resources_changed(self) -> None:
+        """Tells clients that the list of resources changed."""
+        self.mcp_server.notify_list_changed("resources")
+
+    async def notify_resource_updated(self, uri: Any) -> None:
+        """Tells the clients that subscribed to a resource that it changed."""
+        self.mcp_server.notify_resource_updated(str(uri))
+
+    # Within the package ------------------------------------------------------------------------------------------
+
+    def nested(self) -> Context[LifespanT, RequestT]:
+        """For another function run within this request: it starts its own first round."""
+        return Context(call=self._call, server=self._server, method=self._method, params=self._params, nested=True)
+
+    @property
+    def call(self) -> Call | None:
+        """What the compiled part tells; ``None`` outside of a request."""
+        return self._call
+
+    def _required(self) -> Call:
+        if self._call is None:
+            raise ValueError(_OUTSIDE)
+        return self._call
+
+    def _surroundings(self) -> RequestContext[LifespanT, RequestT]:
+        from mcpace.server.session import Session
+
+        call = self._required()
+        headers = call.headers
+        return RequestContext(
+            session=Session(self),
+            lifespan_context=self.lifespan_context,
+            protocol_version=call.revision,
+            method=self._method,
+            params=self._params,
+            request_id=call.request_id,
+            meta=self.meta,
+            request=cast("RequestT", Request(headers)) if headers else None,
+        )
+
+
+_OUTSIDE = "Context is not available outside of a request"

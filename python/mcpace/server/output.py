@@ -1,0 +1,247 @@
+"""From a return annotation to a tool's output schema, and to what turns a returned value into a result.
+
+Which annotations get a schema, how it looks and when a value is wrapped as ``{"result": …}``: the official SDK's rules.
+
+Design constraint: the quickest way that gives the same bytes is chosen once, at registration: plain text is left to the
+compiled part, other values are written by pydantic's serializer straight to JSON.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import GenericAlias
+from typing import Annotated, Any, Literal, NotRequired, Union, cast, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, TypeAdapter, ValidationError, create_model
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
+from pydantic_core import SchemaError, to_json
+from typing_extensions import ReadOnly, TypedDict, get_type_hints, is_typeddict
+from typing_inspection.introspection import (
+    UNKNOWN,
+    AnnotationSource,
+    ForbiddenQualifier,
+    inspect_annotation,
+    is_union_origin,
+)
+
+from mcpace.server.content import content_json, content_of, returns_content
+from mcpace.server.errors import InputRequired, InvalidSignature, logger
+from mcpace.server.signature import name_of, signature_of
+from mcpace.types import CallToolResult, InputRequiredResult, is_kind
+
+Kind = Literal["text", "wrapped-text", "custom"]
+"""How the compiled part writes a result: text, text with ``{"result": …}``, or what ``finish`` gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What becomes of a tool's returned values."""
+
+    kind: Kind
+    schema: dict[str, Any] | None
+    """Of the structured content."""
+    structure: Callable[[Any], Any] | None
+    """From a value to structured content. Raises where the value isn't what the annotation says."""
+    structure_json: Callable[[Any], bytes] | None
+    """The same, as JSON."""
+    check: Callable[[Any], Any] | None
+    """Validates the structured content of a result that the tool made itself."""
+
+    def result(self, value: Any) -> CallToolResult | InputRequiredResult:
+        """The result of a returned value."""
+        if is_kind(type(value), InputRequiredResult, "InputRequiredResult"):
+            return InputRequiredResult.model_validate(value)
+        if is_kind(type(value), CallToolResult, "CallToolResult"):
+            whole = CallToolResult.model_validate(value)
+            if self.check is not None and not whole.is_error:
+                self.check(whole.structured_content)
+            return whole
+        content = content_of(value)
+        if self.structure is None:
+            return CallToolResult(content=content)
+        return CallToolResult(content=content, structured_content=self.structure(value))
+
+    def finish(self, value: Any) -> bytes:
+        """The result of a returned value as JSON, without what only the transport knows."""
+        cls = type(value)
+        if is_kind(cls, InputRequiredResult, "InputRequiredResult"):
+            raise InputRequired(InputRequiredResult.model_validate(value))
+        if is_kind(cls, CallToolResult, "CallToolResult"):
+            if self.check is not None and not (value.is_error if hasattr(value, "is_error") else value.isError):
+                self.check(value.structured_content if hasattr(value, "is_error") else value.structuredContent)
+            return result_json(value)
+        content = content_json(value)
+        if self.structure_json is None:
+            return b'{"content":' + content + b',"isError":false}'
+        return b'{"content":' + content + b',"structuredContent":' + self.structure_json(value) + b',"isError":false}'
+
+
+def result_json(result: Any) -> bytes:
+    """A whole result as JSON, ours or the official SDK's."""
+    text: str = result.model_dump_json(by_alias=True, exclude_none=True, exclude={"result_type"})
+    return text.encode()
+
+
+def unstructured() -> Output:
+    """For a tool without an output schema."""
+    return Output("text", None, None, None, None)
+
+
+def output_of(function: Callable[..., Any], structured: bool | None = None) -> Output:
+    """What becomes of a function's returned values. ``structured``: must have a schema, must not, or as it comes."""
+    name = name_of(function)
+    if structured is False:
+        return unstructured()
+    annotation = signature_of(function).return_annotation
+    if annotation is inspect.Signature.empty and structured is True:
+        raise InvalidSignature(f"Function {name}: return annotation required for structured output")
+    try:
+        inspected = inspect_annotation(annotation, annotation_source=AnnotationSource.FUNCTION)
+    except ForbiddenQualifier as error:
+        raise InvalidSignature(f"Function {name}: return annotation contains an invalid type qualifier") from error
+    returned = inspected.type
+    if returned is UNKNOWN or _asks(returned):
+        return unstructured()
+
+    if is_union_origin(get_origin(returned)):
+        arms = get_args(returned)
+        # A round of questions is no data: the schema is of what else may come.
+        rest = tuple(arm for arm in arms if not _asks(arm))
+        if not rest:
+            return unstructured()
+        if len(rest) != len(arms):
+            annotation = rest[0] if len(rest) == 1 else Union[rest]  # noqa: UP007 - of a tuple known at run time
+            inspected = inspect_annotation(annotation, annotation_source=AnnotationSource.FUNCTION)
+            returned = inspected.type
+        if len(rest) > 1 and any(is_kind(arm, CallToolResult, "CallToolResult") for arm in rest):
+            raise InvalidSignature(
+                f"Function {name}: CallToolResult cannot be used in Union or Optional types. "
+                "To return empty results, use: CallToolResult(content=[])"
+            )
+
+    if is_kind(returned, CallToolResult, "CallToolResult"):
+        if not inspected.metadata:
+            return unstructured()
+        # `Annotated[CallToolResult, Model]`: the tool makes the whole result, and this is its structured content.
+        returned = inspected.metadata[0]
+        annotation = Annotated[(returned, *inspected.metadata[1:])] if len(inspected.metadata) > 1 else returned
+
+    if structured is None and returns_content(returned):
+        return unstructured()
+
+    try:
+        model, wrapped = _model(annotation, returned, name)
+        if model is not None:
+            return _structured(model, wrapped, returned)
+    except _NO_SCHEMA as error:
+        logger.info("Cannot create schema for type %s in %s: %s: %s", returned, name, type(error).__name__, error)
+    if structured is True:
+        raise InvalidSignature(f"Function {name}: return type {returned} is not serializable for structured output")
+    return unstructured()
+
+
+# What pydantic and typing raise for types that have no schema.
+_NO_SCHEMA = (PydanticUserError, ForbiddenQualifier, NameError, TypeError, ValueError, SchemaError, ValidationError)
+
+
+def _asks(kind: Any) -> bool:
+    return is_kind(kind, InputRequiredResult, "InputRequiredResult")
+
+
+class _Strict(GenerateJsonSchema):
+    """Raises where it would warn: a type that can't be written is to be found at registration."""
+
+    def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
+        raise ValueError(f"JSON schema warning: {kind} - {detail}")
+
+
+def _structured(model: Any, wrapped: bool, returned: Any) -> Output:
+    adapter: TypeAdapter[Any] = TypeAdapter(_readable(model))
+    schema = _inline_root(adapter.json_schema(schema_generator=_Strict))
+    validate = adapter.validate_python
+
+    def structure(value: Any) -> Any:
+        valid = validate({"result": value} if wrapped else value, by_alias=True, by_name=True)
+        if isinstance(valid, BaseModel):
+            # By the instance, so that a subclass keeps its own fields.
+            return valid.model_dump(mode="json", by_alias=True)
+        return adapter.dump_python(valid, mode="json", by_alias=True)
+
+    def structure_json(value: Any) -> bytes:
+        valid = validate({"result": value} if wrapped else value, by_alias=True, by_name=True)
+        if isinstance(valid, BaseModel):
+            return valid.__pydantic_serializer__.to_json(valid, by_alias=True)
+        return adapter.dump_json(valid, by_alias=True)
+
+    def structure_number(value: Any) -> bytes:
+        if type(value) is returned:
+            return b'{"result":' + to_json(value) + b"}"
+        return structure_json(value)
+
+    quick = structure_number if wrapped and returned in (int, bool) else structure_json
+    return Output("wrapped-text" if wrapped and returned is str else "custom", schema, structure, quick, validate)
+
+
+def _inline_root(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema whose root is a reference gets an object's root, which every revision before 2026-07-28 wants."""
+    reference = schema.get("$ref")
+    prefix = "#/$defs/"
+    if not isinstance(reference, str) or not reference.startswith(prefix):
+        return schema
+    definition: dict[str, Any] = schema["$defs"][reference.removeprefix(prefix)]
+    return {**definition, **{key: value for key, value in schema.items() if key != "$ref"}}
+
+
+def _model(annotation: Any, returned: Any, name: str) -> tuple[Any, bool]:
+    """The type that structured content is validated against, if any, and whether values are wrapped for it."""
+    if isinstance(returned, GenericAlias):
+        arguments = get_args(returned)
+        if get_origin(returned) is dict and len(arguments) == 2 and arguments[0] is str:
+            return Annotated[returned, Field(title=f"{name}DictOutput")], False
+        return _wrapped(name, annotation), True
+    if not isinstance(returned, type):
+        return _wrapped(name, annotation), True
+    if issubclass(returned, BaseModel) or is_typeddict(returned):
+        return returned, False
+    if returned in (str, int, float, bool, bytes, type(None)):
+        return _wrapped(name, annotation), True
+    hints = get_type_hints(returned)
+    return (_model_of_class(returned, hints), False) if hints else (None, False)
+
+
+def _wrapped(name: str, annotation: Any) -> type[BaseModel]:
+    return create_model(f"{name}Output", result=annotation)
+
+
+_NO_DEFAULT = object()
+
+
+def _model_of_class(cls: type[Any], hints: dict[str, Any]) -> type[BaseModel]:
+    fields: dict[str, Any] = {}
+    for field, hint in hints.items():
+        if not field.startswith("_"):
+            default = getattr(cls, field, _NO_DEFAULT)
+            fields[field] = hint if default is _NO_DEFAULT else (hint, default)
+    return create_model(cls.__name__, __config__=ConfigDict(from_attributes=True), **fields)
+
+
+def _readable(model: Any) -> Any:
+    """pydantic reads ``typing.TypedDict`` only since Python 3.12; before, an equivalent that it reads is made."""
+    if sys.version_info >= (3, 12) or not is_typeddict(model) or type(model).__module__ != "typing":
+        return model
+    items: dict[str, Any] = {}
+    for key, hint in get_type_hints(model, include_extras=True).items():
+        inspected = inspect_annotation(hint, annotation_source=AnnotationSource.TYPED_DICT)
+        item: Any = Annotated[(inspected.type, *inspected.metadata)] if inspected.metadata else inspected.type
+        if "read_only" in inspected.qualifiers:
+            item = ReadOnly[item]
+        required = key in model.__required_keys__ or "required" in inspected.qualifiers
+        items[key] = item if required and "not_required" not in inspected.qualifiers else NotRequired[item]
+    rebuilt = cast("Callable[[str, dict[str, Any]], type[Any]]", TypedDict)(model.__name__, items)
+    for attribute in ("__doc__", "__module__", "__qualname__", "__pydantic_config__"):
+        if hasattr(model, attribute):
+            setattr(rebuilt, attribute, getattr(model, attribute))
+    return rebuilt

@@ -1,0 +1,222 @@
+"""Messages to the client in all their detail: what the official SDK has as ``ctx.session``.
+
+Deliberately absent: sending any request or notification by its bare type. What the protocol has, has a method.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_json
+
+from mcpace.server.errors import MCPError
+from mcpace.types import (
+    INVALID_PARAMS,
+    ClientCapabilities,
+    CreateMessageRequestParams,
+    CreateMessageResult,
+    CreateMessageResultWithTools,
+    ElicitRequestFormParams,
+    ElicitRequestURLParams,
+    ElicitResult,
+    Implementation,
+    IncludeContext,
+    InputResponse,
+    InputResponses,
+    ListRootsResult,
+    LoggingLevel,
+    ModelPreferences,
+    SamplingMessage,
+    Tool,
+    ToolChoice,
+    wire,
+)
+
+if TYPE_CHECKING:
+    from mcpace.server.context import Call, Context
+
+
+class Session:
+    """The client of a call."""
+
+    __slots__ = ("_context",)
+
+    def __init__(self, context: Context[Any, Any]) -> None:
+        self._context = context
+
+    @property
+    def protocol_version(self) -> str:
+        """The protocol's revision."""
+        return self._call.revision
+
+    @property
+    def client_info(self) -> Implementation | None:
+        """The client's name and version; ``None`` where it doesn't say."""
+        raw = self._call.client_info
+        return None if raw is None else Implementation.model_validate_json(raw)
+
+    @property
+    def client_capabilities(self) -> ClientCapabilities | None:
+        """What the client says it can do."""
+        return self._context.client_capabilities
+
+    def check_client_capability(self, capability: Any) -> bool:
+        """Whether the client declared all that ``capability`` (a ``ClientCapabilities``) names."""
+        declared = self.client_capabilities
+        return declared is not None and _covers(wire(declared), wire(capability))
+
+    async def create_message(
+        self,
+        messages: Sequence[SamplingMessage],
+        *,
+        max_tokens: int,
+        system_prompt: str | None = None,
+        include_context: IncludeContext | None = None,
+        temperature: float | None = None,
+        stop_sequences: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        model_preferences: ModelPreferences | None = None,
+        tools: Sequence[Tool] | None = None,
+        tool_choice: ToolChoice | None = None,
+        related_request_id: Any = None,
+    ) -> CreateMessageResult | CreateMessageResultWithTools:
+        """Asks the client's model. With tools, the client must have declared ``sampling.tools``."""
+        del related_request_id  # Every message of a call belongs to it.
+        with_tools = tools is not None or tool_choice is not None
+        if with_tools and not self.check_client_capability({"sampling": {"tools": {}}}):
+            raise MCPError(INVALID_PARAMS, "Client does not support sampling tools capability")
+        params = CreateMessageRequestParams(
+            messages=list(messages),
+            max_tokens=max_tokens,
+            system_prompt=system_prompt,
+            include_context=include_context,
+            temperature=temperature,
+            stop_sequences=stop_sequences,
+            metadata=metadata,
+            model_preferences=model_preferences,
+            tools=None if tools is None else list(tools),
+            tool_choice=tool_choice,
+        )
+        check_tool_results(params.messages)
+        answer = await self._call.sample(to_json(wire(params)))
+        kind = CreateMessageResultWithTools if with_tools else CreateMessageResult
+        return kind.model_validate_json(answer)
+
+    async def list_roots(self) -> ListRootsResult:
+        """Asks for the client's roots."""
+        return ListRootsResult.model_validate_json(await self._call.list_roots())
+
+    async def elicit(
+        self, message: str, requested_schema: dict[str, Any], related_request_id: Any = None
+    ) -> ElicitResult:
+        """Puts a form to the user, by its JSON Schema. :meth:`Context.elicit` makes one from a model."""
+        return await self.elicit_form(message, requested_schema, related_request_id)
+
+    async def elicit_form(
+        self, message: str, requested_schema: dict[str, Any], related_request_id: Any = None
+    ) -> ElicitResult:
+        """Puts a form to the user, by its JSON Schema."""
+        del related_request_id
+        params = ElicitRequestFormParams(message=message, requested_schema=requested_schema)
+        return ElicitResult.model_validate_json(await self._call.elicit(to_json(wire(params))))
+
+    async def elicit_url(
+        self, message: str, url: str, elicitation_id: str, related_request_id: Any = None
+    ) -> ElicitResult:
+        """Asks the user to visit a page."""
+        del related_request_id
+        params = ElicitRequestURLParams(message=message, url=url, elicitation_id=elicitation_id)
+        return ElicitResult.model_validate_json(await self._call.elicit(to_json(wire(params))))
+
+    async def send_log_message(
+        self, level: LoggingLevel, data: Any, logger: str | None = None, related_request_id: Any = None
+    ) -> None:
+        """Sends a log message. Since 2026-07-28 it goes only to a client that asked for this level with the call."""
+        del related_request_id
+        self._call.log(level, logger, to_json(data, fallback=str))
+
+    async def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Tells how far the call is."""
+        self._call.progress(progress, total, message)
+
+    async def send_progress_notification(
+        self,
+        progress_token: str | int,
+        progress: float,
+        total: float | None = None,
+        message: str | None = None,
+        related_request_id: str | None = None,
+    ) -> None:
+        """Tells how far the call is. Only its own token can be told; another raises ``ValueError``."""
+        del related_request_id
+        token = (self._context.meta or {}).get("progressToken")
+        if token != progress_token:
+            raise ValueError(f"progress can be told for this call only, whose token is {token!r}")
+        self._call.progress(progress, total, message)
+
+    async def send_resource_updated(self, uri: Any) -> None:
+        """Tells the clients that subscribed to a resource that it changed."""
+        self._context.mcp_server.notify_resource_updated(str(uri))
+
+    async def send_tool_list_changed(self) -> None:
+        """Tells clients that the list of tools changed."""
+        self._context.mcp_server.notify_list_changed("tools")
+
+    async def send_prompt_list_changed(self) -> None:
+        """Tells clients that the list of prompts changed."""
+        self._context.mcp_server.notify_list_changed("prompts")
+
+    async def send_resource_list_changed(self) -> None:
+        """Tells clients that the list of resources changed."""
+        self._context.mcp_server.notify_list_changed("resources")
+
+    @property
+    def _call(self) -> Call:
+        call = self._context.call
+        if call is None:
+            raise ValueError("there is no session outside of a request")
+        return call
+
+
+_ANSWER: TypeAdapter[InputResponse] = TypeAdapter(InputResponse, config={"defer_build": True})
+
+
+def answers_of(raw: bytes) -> InputResponses:
+    """The client's answers, each as what it is. One that is nothing known is left out: it is as if it weren't there."""
+    answers: InputResponses = {}
+    for key, answer in cast("dict[str, Any]", json.loads(raw)).items():
+        try:
+            answers[key] = _ANSWER.validate_python(answer)
+        except ValidationError:
+            continue
+    return answers
+
+
+def check_tool_results(messages: Sequence[SamplingMessage]) -> None:
+    """Raises ``ValueError`` where results of tools don't answer the uses before them (2025-11-25, client/sampling)."""
+    if not messages:
+        return
+    last = messages[-1].content_as_list
+    before = messages[-2].content_as_list if len(messages) >= 2 else []
+    uses = {block.id for block in before if block.type == "tool_use"}
+    results = {block.tool_use_id for block in last if block.type == "tool_result"}
+    if results:
+        if any(block.type != "tool_result" for block in last):
+            raise ValueError("The last message must contain only tool_result content if any is present")
+        if len(messages) < 2:
+            raise ValueError("tool_result requires a previous message containing tool_use")
+        if not uses:
+            raise ValueError("tool_result blocks do not match any tool_use in the previous message")
+    if uses and uses != results:
+        raise ValueError("ids of tool_result blocks and tool_use blocks from previous message do not match")
+
+
+def _covers(declared: Any, wanted: Any) -> bool:
+    if not isinstance(wanted, dict):
+        return bool(declared == wanted)
+    return isinstance(declared, dict) and all(
+        key in declared and _covers(declared[key], value) for key, value in wanted.items()
+    )
