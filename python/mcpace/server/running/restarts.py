@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 WELL_AFTER_S = 10.0
 """A worker that served for this long was well."""
-FIRST_DELAY_S = 0.5
+FIRST_DELAY_S = 0.25
 LONGEST_DELAY_S = 30.0
 GIVE_UP_AFTER = 5
 """Starts in a row that came to nothing."""

@@ -64,7 +64,9 @@ class _Place:
     serves_since: float | None = None
     start_at: float | None = None
     """When the next is to be started; ``None``: not at all, for now."""
+    asked_to_end: bool = False
     kill_at: float | None = None
+    """When one that was asked to end has had its time."""
     restarts: Restarts = field(default_factory=Restarts)
 
 
@@ -169,9 +171,9 @@ class _Supervisor:
         self._hear(place)  # it may have said why before it ended
         now = time.monotonic()
         served_s = None if place.serves_since is None else now - place.serves_since
-        asked_to_end = place.kill_at is not None
+        asked_to_end = place.asked_to_end
         child.close()
-        place.child, place.serves_since, place.kill_at = None, None, None
+        place.child, place.serves_since, place.asked_to_end, place.kill_at = None, None, False, None
         if self._exit_code is not None:
             return
         if asked_to_end:
@@ -212,15 +214,16 @@ class _Supervisor:
             self._ask_to_end(place)
 
     def _ask_to_end(self, place: _Place) -> None:
-        if place.child is not None and place.kill_at is None:
+        if place.child is not None and not place.asked_to_end:
             place.child.stop()
+            place.asked_to_end = True
             place.kill_at = time.monotonic() + self._plan.grace_s + MARGIN_S
 
     def _kill_those_due(self) -> None:
         for place in self._places:
             if place.child is not None and place.kill_at is not None and place.kill_at <= time.monotonic():
                 place.child.kill()
-                place.kill_at = float("inf")  # it was asked all the same
+                place.kill_at = None
 
     def _restart(self, changed: Sequence[str]) -> None:
         if self._exit_code is not None:
