@@ -52,7 +52,7 @@ pub use exchange::{Channel, Gone, Handled, Incoming, Outlet, Peer, Principal, Re
 pub use limits::Limits;
 pub use server::Server;
 pub use service::{
-    AskError, Completion, CompletionRequest, Context, Elicited, HandlerError, InputRequired, NoArguments, Prompt,
+    AskError, Completion, CompletionRequest, Context, Delegate, DelegateError, Delegated, Elicited, HandlerError, InputRequired, NoArguments, Prompt,
     PromptOutput, RawAnswer, RawCall, RawDone, RawHandler, RawReply, Resource, ResourceOutput, ResourceRequest,
     ResourceTemplate, Structured, Tool, ToolError, ToolOutput, ToolWriter,
 };

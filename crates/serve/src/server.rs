@@ -2,7 +2,7 @@
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
 use mcpace_wire::Revision;
@@ -18,6 +18,7 @@ use crate::dispatch;
 use crate::exchange::{Handled, Incoming, Outlet};
 use crate::limits::Limits;
 use crate::listeners::{Change, Listeners};
+use crate::service::Delegate;
 use crate::session::Session;
 use crate::tasks::Tasks;
 
@@ -39,6 +40,7 @@ pub(crate) struct Inner {
     pub(crate) closing: CancellationToken,
     pub(crate) listeners: Listeners,
     pub(crate) tasks: Tasks,
+    pub(crate) delegate: OnceLock<Arc<dyn Delegate>>,
     state: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     sessions: Mutex<Sessions>,
     updating: Mutex<()>,
@@ -142,6 +144,11 @@ impl Server {
         Ok(())
     }
 
+    /// Puts a server with handlers of its own behind this one. Only the first time counts; returns whether it was that.
+    pub fn delegate(&self, delegate: impl Delegate) -> bool {
+        self.inner.delegate.set(Arc::new(delegate)).is_ok()
+    }
+
     /// Tells all clients that want to know that the list of tools has changed.
     pub fn tools_changed(&self) {
         self.inner.tell(Change::Tools);
@@ -198,6 +205,7 @@ impl Inner {
             closing: CancellationToken::new(),
             listeners: Listeners::default(),
             tasks: Tasks::default(),
+            delegate: OnceLock::new(),
             state,
             sessions: Mutex::default(),
             updating: Mutex::default(),

@@ -3,9 +3,10 @@
 //! Constraint: an idle session is small (a few hundred bytes), since a server may have tens of thousands. Ids, idle
 //! limits and storage are the transport's.
 
+use std::any::Any;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use mcpace_wire::Revision;
@@ -23,6 +24,7 @@ pub struct Session {
     client: Box<Client>,
     /// A [`LoggingLevel`] by number.
     log_level: AtomicU8,
+    attachment: OnceLock<Box<dyn Any + Send + Sync>>,
     moving: Mutex<Moving>,
 }
 
@@ -72,6 +74,7 @@ impl Session {
             principal,
             client: Box::new(client),
             log_level: AtomicU8::new(rank(LoggingLevel::Debug)),
+            attachment: OnceLock::new(),
             moving: Mutex::default(),
         }
     }
@@ -98,6 +101,12 @@ impl Session {
     #[must_use]
     pub fn client_capabilities(&self) -> &ClientCapabilities {
         &self.client.capabilities
+    }
+
+    /// Room for something that a server behind the registry keeps for as long as the session lives.
+    #[must_use]
+    pub fn attachment(&self) -> &OnceLock<Box<dyn Any + Send + Sync>> {
+        &self.attachment
     }
 
     /// Takes `outlet` for what belongs to no request: the standalone GET stream, or stdout. It replaces the one before.

@@ -5,6 +5,7 @@
 
 mod call;
 mod clocks;
+mod delegated;
 mod failing;
 mod handlers;
 mod inbound;
@@ -84,6 +85,9 @@ impl<'a> Call<'a> {
     }
 
     fn route(&self) -> Result<Handled, Refusal> {
+        if let Some(delegate) = self.delegate() {
+            return self.call_delegate(delegate);
+        }
         let catalogue = self.server.catalogue.load();
         let told = catalogue.capabilities(self.revision);
         // What the server has not declared, it doesn't have: the method is unknown here.

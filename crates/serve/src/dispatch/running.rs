@@ -73,23 +73,31 @@ impl Drop for InFlight {
 impl Call<'_> {
     /// A context for this request's handler.
     pub(super) fn context(&self, in_flight: &InFlight, inputs: Inputs) -> Context {
+        self.context_in(self.incoming.peer.session.clone(), in_flight, inputs)
+    }
+
+    /// The same, in a session that may be only just beginning.
+    pub(super) fn context_in(&self, session: Option<Arc<Session>>, in_flight: &InFlight, inputs: Inputs) -> Context {
         let outlet = self.incoming.channel.open();
-        self.context_with(outlet, in_flight.token().clone(), inputs, None, None)
+        self.context_with(session, outlet, in_flight.token().clone(), inputs, None, None)
     }
 
     /// The same, for a handler that may become a task.
     pub(super) fn detachable_context(&self, in_flight: &InFlight, inputs: Inputs) -> Context {
         let outlet = self.incoming.channel.open();
-        self.context_with(outlet, in_flight.token().clone(), inputs, None, Some(Detach::default()))
+        let session = self.incoming.peer.session.clone();
+        self.context_with(session, outlet, in_flight.token().clone(), inputs, None, Some(Detach::default()))
     }
 
     /// A context for a handler that runs as a task.
     pub(super) fn task_context(&self, task: &Arc<Running>) -> Context {
-        self.context_with(Arc::new(Nowhere), task.cancellation.clone(), Inputs::default(), Some(task), None)
+        let session = self.incoming.peer.session.clone();
+        self.context_with(session, Arc::new(Nowhere), task.cancellation.clone(), Inputs::default(), Some(task), None)
     }
 
     fn context_with(
         &self,
+        session: Option<Arc<Session>>,
         outlet: Arc<dyn Outlet>,
         cancellation: CancellationToken,
         inputs: Inputs,
@@ -99,7 +107,7 @@ impl Call<'_> {
         let peer = self.incoming.peer;
         Context::new(Request {
             server: Arc::clone(self.server),
-            session: peer.session.clone(),
+            session,
             revision: self.revision,
             principal: peer.principal.clone(),
             id: self.id().clone().into_owned(),

@@ -189,7 +189,7 @@ impl Context {
         }
     }
 
-    async fn ask_now(
+    pub(super) async fn ask_now(
         &self,
         session: &Arc<Session>,
         method: Method,

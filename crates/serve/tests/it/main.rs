@@ -4,6 +4,7 @@
 mod core_asking;
 mod core_changes;
 mod core_context;
+mod core_delegate;
 mod core_harness;
 mod core_lifecycle;
 mod core_on_demand;
