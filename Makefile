@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python conformance lint format lock docs bench-ledger bench-recorder bench-serve fuzz clean
+.PHONY: help build demo test test-rust test-python conformance soak lint format lock docs bench-ledger bench-recorder bench-serve fuzz clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -17,7 +17,7 @@ build: $(VENV)/.built ## Build everything; leaves the command at .venv/bin/mcpac
 demo: build ## The main job on embedded targets: real SDK releases, the cause of a regression, report.html
 	$(BIN)/mcpace demo
 
-test: test-rust test-python conformance ## Run all tests; needs Go and Node too
+test: test-rust test-python conformance soak ## Run all tests; needs Go and Node too
 
 test-rust: $(VENV)/.tools ## Run the Rust tests
 	cargo test --workspace --locked --quiet
@@ -28,6 +28,11 @@ test-python: build ## Run the Python tests; needs the package index, Go and Node
 
 conformance: $(VENV)/.tools ## Run the official conformance suite against our 'everything' server; needs Node
 	$(BIN)/python tests/conformance/run.py
+
+SOAK_SECONDS ?= 60
+soak: ## Mixed load on the runtime for a minute: fails if memory, tasks, threads or descriptors grow
+	cargo build --locked --quiet -p mcpace-serve --example everything --example soak
+	cargo run --locked --quiet -p mcpace-serve --example soak -- --seconds $(SOAK_SECONDS)
 
 lint: build ## Check formatting, lints and types
 	cargo fmt --all --check

@@ -1,7 +1,7 @@
 //! The conformance suite's 'everything' server: each feature of the protocol once, under the names that the suite asks for.
 //!
 //! ```text
-//! everything http [--address 127.0.0.1:0] [--response auto|json|sse] [--stateless]
+//! everything http [--address 127.0.0.1:0] [--response auto|json|sse] [--stateless] [--server-timing] [--soak]
 //! everything stdio
 //! ```
 //!
@@ -14,17 +14,21 @@ mod inputs;
 mod jobs;
 mod prompts;
 mod resources;
+mod soak;
 mod talk;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use mcpace_serve::http::{self, Options, ResponseMode};
-use mcpace_serve::{BuildError, Server, stdio};
+use mcpace_serve::{Builder, Server, stdio};
+
+use crate::soak::Watched;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-const USAGE: &str = "everything http [--address ADDRESS] [--response auto|json|sse] [--stateless] | everything stdio";
+const USAGE: &str = "everything http [--address ADDRESS] [--response auto|json|sse] [--stateless] [--server-timing] [--soak] | everything stdio";
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {
@@ -39,26 +43,37 @@ fn main() -> ExitCode {
 fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), Failure> {
     match arguments.next().as_deref() {
         Some("http") => {
-            let options = options(arguments)?;
+            let (options, watched) = options(arguments)?;
             let path = options.path.clone();
-            let running = http::serve(server()?, options)?;
+            let builder = builder();
+            let builder = watched.iter().fold(builder, |builder, watched| watched.register(builder));
+            let running = http::serve(builder.build()?, options)?;
             println!("listening on http://{}{path}", running.address());
-            running.wait();
+            match watched {
+                Some(watched) => watched.serve(running),
+                None => running.wait(),
+            }
             Ok(())
         }
         Some("stdio") => {
-            stdio::run(server()?, stdio::Options::default())?;
+            stdio::run(builder().build()?, stdio::Options::default())?;
             Ok(())
         }
         _ => Err(USAGE.into()),
     }
 }
 
-fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, Failure> {
+fn options(mut arguments: impl Iterator<Item = String>) -> Result<(Options, Option<Arc<Watched>>), Failure> {
+    let mut watched = None;
     let mut options = Options { address: SocketAddr::from(([127, 0, 0, 1], 0)), ..Options::default() };
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--stateless" => options.stateless = true,
+            "--server-timing" => options.server_timing = true,
+            "--soak" => {
+                soak::make_impatient(&mut options);
+                watched = Some(Arc::default());
+            }
             "--address" => options.address = arguments.next().ok_or(USAGE)?.parse()?,
             "--response" => {
                 options.response = match arguments.next().as_deref() {
@@ -71,10 +86,10 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, Failu
             _ => return Err(USAGE.into()),
         }
     }
-    Ok(options)
+    Ok((options, watched))
 }
 
-fn server() -> Result<Server, BuildError> {
+fn builder() -> Builder {
     let builder = Server::builder("everything", env!("CARGO_PKG_VERSION"))
         .title("Everything")
         .instructions("Has each feature of the protocol once, for tests of clients and of the protocol itself.");
@@ -90,5 +105,4 @@ fn server() -> Result<Server, BuildError> {
     ]
     .into_iter()
     .fold(builder, |builder, register| register(builder))
-    .build()
 }
