@@ -123,6 +123,7 @@ pub struct Builder {
     pub(crate) state: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     pub(crate) tell_failures: bool,
     pub(crate) key: Option<[u8; 32]>,
+    pub(crate) keep_headers: bool,
 }
 
 impl Builder {
@@ -142,6 +143,7 @@ impl Builder {
             state: HashMap::new(),
             tell_failures: false,
             key: None,
+            keep_headers: false,
         }
     }
 
@@ -270,6 +272,13 @@ impl Builder {
     #[must_use]
     pub fn key(mut self, key: [u8; 32]) -> Self {
         self.key = Some(key);
+        self
+    }
+
+    /// Keeps a request's headers for its handler: [`crate::Context::headers`]. Off by default: it costs a copy of them.
+    #[must_use]
+    pub fn keep_headers(mut self, keep: bool) -> Self {
+        self.keep_headers = keep;
         self
     }
 

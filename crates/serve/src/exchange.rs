@@ -2,6 +2,7 @@
 //!
 //! Dispatch never sees a socket, a header or a stream; a transport never sees a method, a tool or a result's inside.
 
+use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -40,19 +41,94 @@ pub struct Peer {
     pub principal: Option<Principal>,
 }
 
-/// An authenticated caller.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// An authenticated caller. Two of the same subject and scopes are equal, whatever their details.
+#[derive(Clone)]
 pub struct Principal {
     /// Stable name, e.g. the token's `sub` or client id. Sessions are bound to it.
     pub subject: Arc<str>,
     /// Granted scopes.
     pub scopes: Arc<[String]>,
+    /// What else the verifier knows, for handlers that know its type. Never logged.
+    pub details: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl Principal {
+    /// A caller without details.
+    #[must_use]
+    pub fn new(subject: impl Into<Arc<str>>, scopes: impl Into<Arc<[String]>>) -> Self {
+        Self { subject: subject.into(), scopes: scopes.into(), details: None }
+    }
+}
+
+impl PartialEq for Principal {
+    fn eq(&self, other: &Self) -> bool {
+        self.subject == other.subject && self.scopes == other.scopes
+    }
+}
+
+impl Eq for Principal {}
+
+impl std::hash::Hash for Principal {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.subject.hash(state);
+        self.scopes.hash(state);
+    }
+}
+
+impl std::fmt::Debug for Principal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Principal")
+            .field("subject", &self.subject)
+            .field("scopes", &self.scopes)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The way back to the client for what a handler says before its result. Opened only when it speaks.
 pub trait Channel {
     /// A handle that outlives the call into dispatch. Messages sent on it reach the client in order, before the reply.
     fn open(&self) -> Arc<dyn Outlet>;
+
+    /// The headers that the message came with, where it came with any: carried to handlers that ask, not looked at.
+    fn headers(&self) -> Option<Headers> {
+        None
+    }
+}
+
+/// A request's headers as they came, for handlers. Cheap to clone; read only where somebody looks.
+#[derive(Clone)]
+pub struct Headers {
+    /// Lines, as HTTP/1.1 has them; without the request line.
+    lines: Bytes,
+}
+
+impl Headers {
+    /// Of lines that an HTTP parser has accepted.
+    pub(crate) fn of_lines(lines: Bytes) -> Self {
+        Self { lines }
+    }
+
+    /// All of them, in their order: names as they came, values as bytes (RFC 9110 §5.5 knows no encoding).
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.lines.split(|&byte| byte == b'\n').filter_map(|line| {
+            let colon = line.iter().position(|&byte| byte == b':')?;
+            let name = std::str::from_utf8(&line[..colon]).ok()?;
+            Some((name, line[colon + 1..].trim_ascii()))
+        })
+    }
+
+    /// The first of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&[u8]> {
+        self.iter().find_map(|(known, value)| known.eq_ignore_ascii_case(name).then_some(value))
+    }
+}
+
+/// Values are shown to nobody: there are tokens among them.
+impl std::fmt::Debug for Headers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter().map(|(name, _)| name)).finish()
+    }
 }
 
 /// Takes JSON-RPC messages to the client.

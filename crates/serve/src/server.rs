@@ -36,6 +36,7 @@ pub(crate) struct Inner {
     pub(crate) server_info_member: Box<str>,
     pub(crate) limits: Limits,
     pub(crate) tell_failures: bool,
+    pub(crate) keep_headers: bool,
     pub(crate) key: hmac::Key,
     pub(crate) closing: CancellationToken,
     pub(crate) listeners: Listeners,
@@ -184,7 +185,7 @@ impl From<Inner> for Server {
 
 impl Inner {
     pub(crate) fn new(builder: Builder) -> Result<Self, BuildError> {
-        let Builder { tell, registered, limits, state, tell_failures, key } = builder;
+        let Builder { tell, registered, limits, state, tell_failures, key, keep_headers } = builder;
         if tell.revisions.is_empty() {
             return Err(BuildError::NoRevision);
         }
@@ -201,6 +202,7 @@ impl Inner {
             tell,
             limits,
             tell_failures,
+            keep_headers,
             key: hmac::Key::new(hmac::HMAC_SHA256, &key.map_or_else(random_key, Ok)?),
             closing: CancellationToken::new(),
             listeners: Listeners::default(),

@@ -113,6 +113,7 @@ impl Call<'_> {
             id: self.id().clone().into_owned(),
             method: self.method,
             params: self.request.params.map(|params| self.keep(params.get())),
+            headers: if self.server.keep_headers { self.incoming.channel.headers() } else { None },
             outlet,
             cancellation,
             progress_token: self.meta.progress_token.clone(),

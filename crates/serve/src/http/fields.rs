@@ -1,6 +1,10 @@
 //! A request's headers, picked out in one pass: those of MCP by `wire`, and the few that only HTTP has.
 
+use bytes::Bytes;
+use http::HeaderMap;
 use mcpace_wire::http::{Accept, Field, MediaType, RequestHeaders};
+
+use crate::exchange::Headers;
 
 /// See the module.
 pub(super) struct Fields<'a> {
@@ -12,11 +16,24 @@ pub(super) struct Fields<'a> {
     pub(super) authorization: Option<&'a [u8]>,
     /// `Content-Length`, as it came.
     content_length: Field<'a>,
+    source: Source<'a>,
+}
+
+/// Where all headers can be read again, for the few who want them.
+#[derive(Clone, Copy)]
+pub(super) enum Source<'a> {
+    /// A head as it came, request line included.
+    Head(&'a [u8]),
+    Map(&'a HeaderMap),
 }
 
 impl<'a> Fields<'a> {
     /// `authority` is the one that the request's target names, where it does.
-    pub(super) fn of(headers: impl Iterator<Item = (&'a str, &'a [u8])>, authority: Option<&'a str>) -> Self {
+    pub(super) fn of(
+        headers: impl Iterator<Item = (&'a str, &'a [u8])>,
+        authority: Option<&'a str>,
+        source: Source<'a>,
+    ) -> Self {
         let (mut host, mut authorization, mut content_length) = (Field::Absent, None, Field::Absent);
         let mcp = RequestHeaders::of(headers.inspect(|&(name, value)| {
             // By length first: most headers are none of these.
@@ -33,7 +50,7 @@ impl<'a> Fields<'a> {
             (None, Field::Value(host)) => Some(host),
             (None, Field::Absent | Field::Repeated) => None,
         };
-        Self { mcp, host, authorization, content_length }
+        Self { mcp, host, authorization, content_length, source }
     }
 
     /// How long the body is, if that was said once, and plainly: digits alone, few enough not to overflow.
@@ -41,6 +58,27 @@ impl<'a> Fields<'a> {
         let text = self.content_length.ascii()?;
         let is_plain = (1..=18).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
         is_plain.then(|| text.parse().ok()).flatten()
+    }
+
+    /// All headers, to keep.
+    pub(super) fn headers(&self) -> Headers {
+        let lines = match self.source {
+            Source::Head(head) => {
+                let first = head.iter().position(|&byte| byte == b'\n').map_or(head.len(), |end| end + 1);
+                Bytes::copy_from_slice(&head[first..])
+            }
+            Source::Map(map) => {
+                let mut lines = Vec::with_capacity(512);
+                for (name, value) in map {
+                    lines.extend_from_slice(name.as_str().as_bytes());
+                    lines.push(b':');
+                    lines.extend_from_slice(value.as_bytes());
+                    lines.push(b'\n');
+                }
+                lines.into()
+            }
+        };
+        Headers::of_lines(lines)
     }
 
     /// What the client reads; all of it where it doesn't say (RFC 9110 §12.5.1).

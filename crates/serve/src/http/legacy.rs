@@ -22,7 +22,7 @@ use super::reply_body::ReplyBody;
 use super::request_body;
 use super::sessions::{Key, Place, Sessions};
 use super::site::{Asked, Site};
-use crate::exchange::{Channel, Handled, Incoming, Outlet, Peer, Principal, Reply};
+use crate::exchange::{Channel, Handled, Headers, Incoming, Outlet, Peer, Principal, Reply};
 use crate::session::Session;
 
 /// Where the stream is.
@@ -130,19 +130,19 @@ impl Site {
             return Err(Answer::overloaded(StatusCode::TOO_MANY_REQUESTS, "the stream is not being read"));
         }
         for message in payload.messages() {
-            self.take_legacy(&open, message, &body);
+            self.take_legacy(&open, message, &body, fields);
         }
         Ok(Answer::empty(StatusCode::ACCEPTED))
     }
 
-    fn take_legacy(&self, open: &Arc<Open>, message: &Message<'_>, body: &Bytes) {
+    fn take_legacy(&self, open: &Arc<Open>, message: &Message<'_>, body: &Bytes, fields: &Fields<'_>) {
         let session = open.session.get().cloned();
         let peer = Peer {
             revision: session.as_ref().map_or(Revision::V2024_11_05, |session| session.revision()),
             session,
             principal: open.principal.clone(),
         };
-        let channel: &dyn Channel = &OnLog(&open.log);
+        let channel: &dyn Channel = &OnLog { log: &open.log, fields };
         let (received, timed) = (Instant::now(), self.server_timing);
         match self.server.handle(Incoming { message, body, peer: &peer, channel, received, timed }) {
             Handled::Nothing => {}
@@ -177,10 +177,17 @@ fn settle(server: &crate::Server, open: &Open, mut reply: Reply) {
 }
 
 /// What handlers say goes to the one stream there is.
-struct OnLog<'o>(&'o Arc<Log>);
+struct OnLog<'o> {
+    log: &'o Arc<Log>,
+    fields: &'o Fields<'o>,
+}
 
 impl Channel for OnLog<'_> {
     fn open(&self) -> Arc<dyn Outlet> {
-        Arc::<Log>::clone(self.0)
+        Arc::<Log>::clone(self.log)
+    }
+
+    fn headers(&self) -> Option<Headers> {
+        Some(self.fields.headers())
     }
 }

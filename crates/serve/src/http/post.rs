@@ -22,7 +22,7 @@ use super::request_body;
 use super::sessions::{Live, Place};
 use super::site::{Asked, Site};
 use super::streams::Standalone;
-use crate::exchange::{Channel, Gone, Handled, Incoming, Outlet, Peer, Principal, Reply};
+use crate::exchange::{Channel, Gone, Handled, Headers, Incoming, Outlet, Peer, Principal, Reply};
 
 impl Site {
     /// Messages from the client.
@@ -97,7 +97,7 @@ impl Site {
             session: admitted.live.as_ref().map(|live| Arc::clone(&live.session)),
             principal,
         };
-        let way = Way { site: self, mode, admitted: &admitted, log: OnceCell::new() };
+        let way = Way { site: self, mode, admitted: &admitted, fields, log: OnceCell::new() };
         let handle = |message| {
             let channel: &dyn Channel = &way;
             let timed = self.server_timing;
@@ -319,6 +319,7 @@ struct Way<'s> {
     site: &'s Site,
     mode: ResponseMode,
     admitted: &'s Admitted,
+    fields: &'s Fields<'s>,
     log: OnceCell<Arc<Log>>,
 }
 
@@ -332,6 +333,10 @@ impl Channel for Way<'_> {
         }
         let log = self.log.get_or_init(|| self.site.new_log(self.admitted));
         Arc::<Log>::clone(log)
+    }
+
+    fn headers(&self) -> Option<Headers> {
+        Some(self.fields.headers())
     }
 }
 

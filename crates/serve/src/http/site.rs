@@ -17,7 +17,7 @@ use tokio_rustls::TlsAcceptor;
 use super::admission::Admission;
 use super::answer::Answer;
 use super::auth::{Denied, Guard, WELL_KNOWN};
-use super::fields::Fields;
+use super::fields::{Fields, Source};
 use super::legacy::LegacyStreams;
 use super::log::LogBounds;
 use super::options::{Limits, Options, ResponseMode};
@@ -124,7 +124,7 @@ impl Site {
         let (head, body) = request.into_parts();
         let answer = {
             let headers = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-            let fields = Fields::of(headers, head.uri.authority().map(Authority::as_str));
+            let fields = Fields::of(headers, head.uri.authority().map(Authority::as_str), Source::Map(&head.headers));
             let asked = Asked { head: &head, fields: &fields, body, pulse, protocol };
             self.answer(asked).await.unwrap_or_else(|refusal| refusal)
         };

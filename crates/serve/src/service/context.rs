@@ -12,7 +12,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::{Detach, Inputs};
-use crate::exchange::{Outlet, Principal};
+use crate::exchange::{Headers, Outlet, Principal};
 use crate::server::{Inner, Server};
 use crate::session::{Session, rank};
 use crate::tasks::Running;
@@ -33,6 +33,8 @@ pub(crate) struct Request {
     pub(crate) method: Method,
     /// The whole parameters, as they came.
     pub(crate) params: Option<Bytes>,
+    /// The headers that it came with, where they are kept.
+    pub(crate) headers: Option<Headers>,
     pub(crate) outlet: Arc<dyn Outlet>,
     pub(crate) cancellation: CancellationToken,
     pub(crate) progress_token: Option<Id<'static>>,
@@ -80,6 +82,19 @@ impl Context {
     #[must_use]
     pub fn session(&self) -> Option<&Arc<Session>> {
         self.inner.session.as_ref()
+    }
+
+    /// The HTTP headers that the request came with, where [`crate::Builder::keep_headers`] is set. Client-supplied: never a
+    /// proof of who calls.
+    #[must_use]
+    pub fn headers(&self) -> Option<&Headers> {
+        self.inner.headers.as_ref()
+    }
+
+    /// The request's whole parameters, as JSON.
+    #[must_use]
+    pub fn params(&self) -> Option<&Bytes> {
+        self.inner.params.as_ref()
     }
 
     /// Fires when the client no longer wants the result. The handler is polled once more then, and dropped if it doesn't end;

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use mcpace_wire::mcp::{CreateMessageParams, ElicitParams, Extra, InputRequest, InputRequests, Json, Method};
+use mcpace_wire::mcp::{
+    CreateMessageParams, ElicitParams, Extra, InputRequest, InputRequests, InputRequiredResult, Json, Method,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -76,6 +78,14 @@ impl InputRequired {
     }
 }
 
+/// As another program wrote it. The state is kept as a string.
+impl From<InputRequiredResult> for InputRequired {
+    fn from(result: InputRequiredResult) -> Self {
+        let state = result.request_state.and_then(|state| Json::of(&state).ok());
+        Self { requests: result.input_requests.unwrap_or_default(), state }
+    }
+}
+
 impl From<InputRequired> for HandlerError {
     fn from(input: InputRequired) -> Self {
         Kind::Input(input).into()
@@ -98,6 +108,12 @@ impl Context {
     #[must_use]
     pub fn request_state<T: DeserializeOwned>(&self) -> Option<T> {
         self.request().inputs.state.as_ref().and_then(|state| state.parse().ok())
+    }
+
+    /// All answers of the client, of all rounds, by key. Empty in the first round.
+    #[must_use]
+    pub fn input_responses(&self) -> &BTreeMap<String, Json> {
+        &self.request().inputs.answers
     }
 
     /// The client's answer under `key`, this round's or an earlier one's. `None` where there is none, or `T` doesn't read

@@ -158,7 +158,7 @@ impl Client {
     }
 
     pub(crate) fn of(mut self, subject: &str) -> Self {
-        self.peer.principal = Some(Principal { subject: subject.into(), scopes: Arc::default() });
+        self.peer.principal = Some(Principal::new(subject, Vec::new()));
         self
     }
 

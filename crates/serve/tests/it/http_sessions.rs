@@ -104,7 +104,7 @@ impl TokenVerifier for Names {
                 _ => return Err(TokenError::Invalid),
             };
             let scopes = scopes.iter().map(|&scope| scope.to_owned()).collect();
-            Ok(Principal { subject: token.into(), scopes })
+            Ok(Principal { subject: token.into(), scopes, details: None })
         })
     }
 }

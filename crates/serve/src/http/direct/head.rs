@@ -7,7 +7,7 @@ use std::str;
 
 use httparse::{EMPTY_HEADER, Request, Status};
 
-use crate::http::fields::Fields;
+use crate::http::fields::{Fields, Source};
 
 /// More of them, and hyper reads the head.
 const HEADERS: usize = 40;
@@ -45,7 +45,7 @@ impl<'b> Head<'b> {
         if !is_plain || request.headers.iter().any(|header| is_special(header.name, header.value)) {
             return Err(NotPlain::Other);
         }
-        let fields = Fields::of(request.headers.iter().map(|header| (header.name, header.value)), None);
+        let fields = Fields::of(request.headers.iter().map(|header| (header.name, header.value)), None, Source::Head(&bytes[..length]));
         let body = fields.content_length().ok_or(NotPlain::Other)?;
         Ok(Head { fields, length, body })
     }
