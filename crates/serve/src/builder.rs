@@ -111,6 +111,7 @@ impl Registered {
             templates: all(self.templates, TemplateEntry::check)?,
             prompts: all(self.prompts, PromptEntry::check)?,
             completions: all(self.completions, CompletionEntry::check)?,
+            completer: None,
         })
     }
 }

@@ -1,11 +1,16 @@
 //! Changing what is registered while clients are connected.
 
+use std::future::Future;
 use std::sync::Arc;
+
+use mcpace_wire::mcp;
 
 use crate::builder::BuildError;
 use crate::catalogue::{Definitions, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 use crate::listeners::Change;
-use crate::service::{Completed, Prompt, Resource, ResourceTemplate, Tool};
+use crate::service::{
+    Completed, CompletionRequest, Context, Handler, HandlerError, Prompt, Resource, ResourceTemplate, Tool,
+};
 
 /// What [`crate::Server::update`] is to change. Adding something whose name is known replaces it.
 ///
@@ -84,6 +89,16 @@ impl Changes {
     pub fn remove_prompt(&mut self, name: &str) {
         self.prompts |= remove(&mut self.definitions.prompts, name);
         self.definitions.completions.retain(|entry| !matches!(&entry.of, Completed::Prompt(of) if of == name));
+    }
+
+    /// Proposals for all arguments that no [`crate::Completion`] is registered for, of prompts and resource templates that
+    /// need not be registered. What it gives is told as it is. It replaces the one before.
+    pub fn completer<F, Fut>(&mut self, handler: F)
+    where
+        F: Fn(CompletionRequest, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<mcp::Completion, HandlerError>> + Send + 'static,
+    {
+        self.definitions.completer = Some(Arc::new(Handler::asynchronous(handler)));
     }
 
     /// What clients are to be told.

@@ -14,7 +14,7 @@ use mcpace_wire::mcp::{CacheScope, Extra, Implementation, ListChanged, Resources
 use rustc_hash::FxHashMap;
 
 use crate::builder::BuildError;
-use crate::service::{Completed, TaskUse};
+use crate::service::{Completed, Completer, TaskUse};
 pub(crate) use entry::{CompletionEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 pub(crate) use pages::{Listed, Pages, UnknownCursor, cache_hints};
 
@@ -38,6 +38,8 @@ pub(crate) struct Definitions {
     pub(crate) templates: Vec<Arc<TemplateEntry>>,
     pub(crate) prompts: Vec<Arc<PromptEntry>>,
     pub(crate) completions: Vec<Arc<CompletionEntry>>,
+    /// For all that `completions` doesn't have.
+    pub(crate) completer: Option<Arc<Completer>>,
 }
 
 /// See the module.
@@ -156,6 +158,7 @@ fn index<T: Listed>(kind: &'static str, entries: &[Arc<T>]) -> Result<FxHashMap<
 
 fn capabilities(definitions: &Definitions, tell: &Tell, revision: Revision) -> ServerCapabilities {
     let changes = || ListChanged { list_changed: Some(true), extra: Extra::new() };
+    let completes = !definitions.completions.is_empty() || definitions.completer.is_some();
     let mut extensions = tell.extensions.clone();
     if definitions.tools.iter().any(|tool| tool.task != TaskUse::Never) {
         extensions.insert(key::TASKS_EXTENSION.to_owned(), Extra::new().into());
@@ -166,7 +169,7 @@ fn capabilities(definitions: &Definitions, tell: &Tell, revision: Revision) -> S
         resources: (!definitions.resources.is_empty() || !definitions.templates.is_empty())
             .then(|| ResourcesCapability { subscribe: Some(true), list_changed: Some(true), extra: Extra::new() }),
         // Told since 2025-03-26.
-        completions: (!definitions.completions.is_empty() && revision >= Revision::V2025_03_26).then(Extra::new),
+        completions: (completes && revision >= Revision::V2025_03_26).then(Extra::new),
         logging: Some(Extra::new()),
         extensions: Some(extensions).filter(|extensions| revision.is_modern() && !extensions.is_empty()),
         ..ServerCapabilities::default()

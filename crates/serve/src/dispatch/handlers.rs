@@ -44,18 +44,23 @@ impl Call<'_> {
 
     pub(super) fn complete(&self) -> Result<Handled, Refusal> {
         let params: CompleteParams = self.params()?;
-        let of = match params.reference {
-            CompletionRef::Prompt { name, .. } => Completed::Prompt(name),
-            CompletionRef::Resource { uri, .. } => Completed::Template(uri),
+        let of = match &params.reference {
+            CompletionRef::Prompt { name, .. } => Completed::Prompt(name.clone()),
+            CompletionRef::Resource { uri, .. } => Completed::Template(uri.clone()),
         };
         let catalogue = self.server.catalogue.load();
-        let completion = catalogue
-            .completion(of, params.argument.name)
-            .map_err(|()| Refusal::error(code::INVALID_PARAMS, "ref: no such prompt or resource template"))?;
-        let settled = params.context.and_then(|context| context.arguments).unwrap_or_default();
-        match completion {
-            Some(entry) => self.run(&entry.handler, CompletionRequest { value: params.argument.value, settled }, None),
-            None => self.run(&Handler::plain(|()| Ok(Vec::<String>::new())), (), None),
+        let completion = catalogue.completion(of, params.argument.name.clone());
+        let request = CompletionRequest {
+            value: params.argument.value,
+            settled: params.context.and_then(|context| context.arguments).unwrap_or_default(),
+            of: Some(params.reference),
+            argument: params.argument.name,
+        };
+        match (completion, &catalogue.definitions.completer) {
+            (Ok(Some(entry)), _) => self.run(&entry.handler, request, None),
+            (_, Some(completer)) => self.run(completer, request, None),
+            (Ok(None), None) => self.run(&Handler::plain(|()| Ok(Vec::<String>::new())), (), None),
+            (Err(()), None) => Err(Refusal::error(code::INVALID_PARAMS, "ref: no such prompt or resource template")),
         }
     }
 
@@ -169,6 +174,18 @@ impl Answer for GetPromptResult {
         let meta = self.meta.take();
         write_members(&self, out)?;
         Ok(meta)
+    }
+}
+
+impl Answer for Completion {
+    fn write(mut self, _: &Inner, _: Revision, out: &mut Vec<u8>) -> Result<Option<Extra>, Refusal> {
+        #[derive(serde::Serialize)]
+        struct Members {
+            completion: Completion,
+        }
+        self.values.truncate(PROPOSALS);
+        write_members(&Members { completion: self }, out)?;
+        Ok(None)
     }
 }
 

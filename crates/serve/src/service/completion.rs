@@ -3,17 +3,26 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 
+use mcpace_wire::mcp::{self, CompletionRef};
+
 use super::handler::Handler;
 use super::{Context, HandlerError};
 
 /// What is typed so far.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct CompletionRequest {
     /// The argument so far.
     pub value: String,
     /// The other arguments, as far as settled. Since 2025-06-18.
     pub settled: BTreeMap<String, String>,
+    /// Whose argument it is.
+    pub of: Option<CompletionRef>,
+    /// Its name.
+    pub argument: String,
 }
+
+/// Proposals for any argument, told as they are.
+pub(crate) type Completer = Handler<CompletionRequest, mcp::Completion>;
 
 pub(crate) type CompletionHandler = Handler<CompletionRequest, Vec<String>>;
 

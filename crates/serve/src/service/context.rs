@@ -91,12 +91,6 @@ impl Context {
         self.inner.headers.as_ref()
     }
 
-    /// The request's whole parameters, as JSON.
-    #[must_use]
-    pub fn params(&self) -> Option<&Bytes> {
-        self.inner.params.as_ref()
-    }
-
     /// Fires when the client no longer wants the result. The handler is polled once more then, and dropped if it doesn't end;
     /// pass the token on to what it spawned.
     #[must_use]

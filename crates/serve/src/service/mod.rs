@@ -22,7 +22,7 @@ mod tool;
 
 pub use arguments::NoArguments;
 pub use ask::{AskError, Elicited};
-pub(crate) use completion::{Completed, CompletionHandler};
+pub(crate) use completion::{Completed, Completer, CompletionHandler};
 pub use completion::{Completion, CompletionRequest};
 pub use context::Context;
 pub use delegate::{Delegate, DelegateError, Delegated};

@@ -135,6 +135,22 @@ impl Prompt {
         }))
     }
 
+    /// A prompt by its whole description, as lists tell it, and a handler that reads the arguments' JSON itself.
+    #[must_use]
+    pub fn raw<R, F, Fut>(listed: mcp::Prompt, handler: F) -> Self
+    where
+        R: PromptOutput,
+        F: Fn(Option<Json>, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
+    {
+        let handler = std::sync::Arc::new(handler);
+        let handler = Handler::asynchronous(move |raw, context| {
+            let handler = std::sync::Arc::clone(&handler);
+            async move { handler(raw, context).await.map(PromptOutput::into_result) }
+        });
+        Self { listed, handler: Some(handler) }
+    }
+
     fn typed<A: JsonSchema>(mut self, handler: PromptHandler) -> Self {
         if self.listed.arguments.is_none() {
             self.listed.arguments =

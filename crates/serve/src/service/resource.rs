@@ -206,6 +206,12 @@ impl Resource {
         Self { listed, handler: None }
     }
 
+    /// A resource by its whole description, as lists tell it.
+    #[must_use]
+    pub fn listed(listed: mcp::Resource) -> Self {
+        Self { listed, handler: None }
+    }
+
     /// Always this text.
     #[must_use]
     pub fn text(mut self, text: impl Into<String>) -> Self {
@@ -239,6 +245,12 @@ impl ResourceTemplate {
             name: name.into(),
             ..mcp::ResourceTemplate::default()
         };
+        Self { listed, handler: None }
+    }
+
+    /// A family by its whole description, as lists tell it.
+    #[must_use]
+    pub fn listed(listed: mcp::ResourceTemplate) -> Self {
         Self { listed, handler: None }
     }
 }
