@@ -12,9 +12,20 @@ use super::ServeError;
 /// How many connections may wait to be accepted; the kernel caps it.
 const BACKLOG: i32 = 4096;
 
-/// Sockets for `workers` workers, and the address that they have in common.
-pub(super) fn bind(address: SocketAddr, workers: usize) -> Result<(Vec<TcpListener>, SocketAddr), ServeError> {
+/// Sockets for `workers` workers, and the address that they have in common; `shared_port` with other processes too.
+pub(super) fn bind(
+    address: SocketAddr,
+    shared_port: bool,
+    workers: usize,
+) -> Result<(Vec<TcpListener>, SocketAddr), ServeError> {
     let failed = |source| ServeError::Listen { address, source };
+    if shared_port {
+        let first = listener(address, true).map_err(failed)?;
+        let bound = first.local_addr().map_err(failed)?;
+        let others = (1..workers).map(|_| listener(bound, true));
+        let sockets: io::Result<Vec<_>> = std::iter::once(Ok(first)).chain(others).collect();
+        return Ok((sockets.map_err(failed)?, bound));
+    }
     // Without SO_REUSEPORT first: with it, an address in use by another of our processes would look free.
     let alone = listener(address, false).map_err(failed)?;
     let bound = alone.local_addr().map_err(failed)?;

@@ -13,6 +13,8 @@ use super::tls::Tls;
 pub struct Options {
     /// Where to listen. Port 0 lets the system choose; [`super::Running::address`] tells.
     pub address: SocketAddr,
+    /// Shares the port with other processes of this user that do too: the kernel spreads connections over them.
+    pub shared_port: bool,
     /// The endpoint's path.
     pub path: String,
     /// How requests are answered.
@@ -74,6 +76,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, 8000)),
+            shared_port: false,
             path: "/mcp".to_owned(),
             response: ResponseMode::Auto,
             stateless: false,

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 
 use tokio_util::sync::CancellationToken;
@@ -18,14 +18,17 @@ use crate::Server;
 /// [`ServeError`]: the options can't be, or the address can't be listened on.
 pub fn serve(server: Server, options: Options) -> Result<Running, ServeError> {
     let workers = options.workers.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
-    let (listeners, address) = listen::bind(options.address, workers)?;
+    let (listeners, address) = listen::bind(options.address, options.shared_port, workers)?;
     let around = options.around.clone();
     let site = Arc::new(Site::new(server, options, address)?);
     let stop = CancellationToken::new();
     let open = Arc::new(AtomicUsize::new(0));
-    let mut running = Running { address, site: Arc::clone(&site), stop: stop.clone(), workers: Vec::new() };
+    let cut = Arc::new(AtomicUsize::new(0));
+    let mut running =
+        Running { address, site: Arc::clone(&site), stop: stop.clone(), workers: Vec::new(), cut: Arc::clone(&cut) };
     for (index, listener) in listeners.into_iter().enumerate() {
-        let worker = worker::start(index, listener, Arc::clone(&site), Arc::clone(&open), stop.clone(), around.clone());
+        let shared = (Arc::clone(&site), Arc::clone(&open), Arc::clone(&cut));
+        let worker = worker::start(index, listener, shared, stop.clone(), around.clone());
         // On failure the ones that were started stop with `running`.
         running.workers.push(worker.map_err(ServeError::Worker)?);
     }
@@ -39,6 +42,8 @@ pub struct Running {
     site: Arc<Site>,
     stop: CancellationToken,
     workers: Vec<JoinHandle<()>>,
+    /// Connections that were cut off at the end.
+    cut: Arc<AtomicUsize>,
 }
 
 impl Running {
@@ -55,12 +60,15 @@ impl Running {
     }
 
     /// Takes nothing new, finishes what is in flight within [`super::Limits::stop`], and ends the rest. Blocks for as long.
-    pub fn stop(mut self) {
+    /// Returns how many connections were cut off.
+    #[allow(clippy::must_use_candidate, reason = "it stops all the same")]
+    pub fn stop(mut self) -> usize {
         self.order_stop();
         for worker in self.workers.drain(..) {
             // A worker that panicked has said so already, and has nothing left to finish.
             let _ = worker.join();
         }
+        self.cut.load(Relaxed)
     }
 
     /// Blocks until the server has stopped, which nobody but the process's end may ever cause.

@@ -20,28 +20,26 @@ use super::site::Site;
 /// How long accepting rests after the system refused, for lack of descriptors say.
 const ACCEPT_REST: Duration = Duration::from_millis(20);
 
-/// Starts a worker. It ends when `stop` is cancelled and its connections are finished, or the limit for that is over.
+/// Starts a worker. It ends when `stop` is cancelled and its connections are finished, or the limit for that is over:
+/// how many that cuts is added to `cut`.
 pub(super) fn start(
     index: usize,
     listener: TcpListener,
-    site: Arc<Site>,
-    open: Arc<AtomicUsize>,
+    (site, open, cut): (Arc<Site>, Arc<AtomicUsize>, Arc<AtomicUsize>),
     stop: CancellationToken,
     around: Option<Around>,
 ) -> io::Result<JoinHandle<()>> {
     listener.set_nonblocking(true)?;
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
-    let worker = Worker { site, connections: Arc::new(Connections::new(open)), tracker: TaskTracker::new(), stop };
+    let worker = Worker { site, connections: Arc::new(Connections::new(open)), tracker: TaskTracker::new(), stop, cut };
     let is_first = index == 0;
-    thread::Builder::new()
-        .name(format!("mcpace-http-{index}"))
-        .spawn(move || {
-            let work = move || runtime.block_on(worker.run(listener, is_first));
-            match around {
-                Some(around) => around.run(work),
-                None => work(),
-            }
-        })
+    thread::Builder::new().name(format!("mcpace-http-{index}")).spawn(move || {
+        let work = move || runtime.block_on(worker.run(listener, is_first));
+        match around {
+            Some(around) => around.run(work),
+            None => work(),
+        }
+    })
 }
 
 struct Worker {
@@ -49,6 +47,7 @@ struct Worker {
     connections: Arc<Connections>,
     tracker: TaskTracker,
     stop: CancellationToken,
+    cut: Arc<AtomicUsize>,
 }
 
 impl Worker {
@@ -100,7 +99,9 @@ impl Worker {
         self.tracker.close();
         let waited = tokio::time::timeout(self.site.limits.stop, self.tracker.wait()).await;
         if waited.is_err() {
-            tracing::warn!(left = self.tracker.len(), "cut off what did not finish in time");
+            let left = self.tracker.len();
+            tracing::warn!(left, "cut off what did not finish in time");
+            self.cut.fetch_add(left, Relaxed);
         }
     }
 
