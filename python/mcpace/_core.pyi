@@ -193,6 +193,11 @@ class Server:
         """``listed`` is the tool's JSON as ``tools/list`` tells it. Raises :class:`RegistrationProblem`."""
     def remove_tool(self, name: str) -> bool:
         """Whether there was one."""
+    def delegate(self, submit: Callable[[Exchange], object], methods: list[str]) -> None:
+        """
+        Puts a server with handlers of its own behind the registry: requests of these methods go to ``submit``, but for
+        ``tools/call`` of tools that are registered. It is called on an I/O thread and must not wait. Once only.
+        """
     def serve_http(self, options: HttpOptions) -> Running:
         """Returns at once."""
 
@@ -208,7 +213,16 @@ class HttpOptions:
         response: Literal["auto", "json", "sse"] | str = "auto",
         stateless: bool = False,
         threads: int = 1,
-    ) -> HttpOptions: ...
+        shared_port: bool = False,
+        tls: tuple[bytes, bytes] | None = None,
+        allowed_hosts: list[str] = ...,
+        allowed_origins: list[str] = ...,
+        server_timing: bool = False,
+        legacy_sse: bool = False,
+        grace_s: float = 10.0,
+    ) -> HttpOptions:
+        """``shared_port``: with other processes of this user (``SO_REUSEPORT``). ``tls``: certificate chain and key, as
+        PEM. ``grace_s``: how long :meth:`Running.stop` waits for what is in flight."""
 
 class Running:
     """A server that serves."""
@@ -218,5 +232,41 @@ class Running:
     port: int
     def wait(self) -> None:
         """Waits until it has stopped; a signal's handler may raise."""
-    def stop(self) -> None:
-        """Takes nothing new, finishes what is in flight, ends the rest. Does nothing the second time."""
+    def stop(self) -> int:
+        """Takes nothing new, finishes what is in flight, ends the rest: how many connections it cut off. Does nothing
+        the second time."""
+
+class Exchange:
+    """One request that a server behind the registry answers, by ``reply`` or ``fail``, from any thread."""
+
+    method: str
+    params: bytes | None
+    """A JSON object."""
+    id: int | str
+    revision: str
+    headers: list[tuple[bytes, bytes]] | None
+    """In their order, names in lower case, as ASGI has them; ``None`` where the request came another way than HTTP."""
+    token: Any | None
+    """What the token verifier returned for the caller."""
+    has_session: bool
+    """Whether there is a legacy session; the one that begins with it, for ``initialize``."""
+    kept: Any | None
+    """What was given to ``keep`` in this session."""
+    is_cancelled: bool
+    def keep(self, value: Any) -> bool:
+        """Keeps a value for as long as the session lives; false where there is no session, or something is kept already."""
+    def on_cancel(self, callback: Callable[[], object]) -> None:
+        """``callback()`` is called, on any thread, when the client no longer wants the answer."""
+    def reply(self, result: bytes | str) -> None:
+        """Answers with a result, a JSON object; it reaches the client as it is."""
+    def fail(self, code: int, message: str, data: str | None = None) -> None:
+        """Answers with a JSON-RPC error."""
+    def notify(self, method: str, params: str | None = None) -> None:
+        """Sends a notification ahead of the answer."""
+    def ask(
+        self,
+        method: str,
+        params: str | None,
+        done: Callable[[bytes | None, tuple[int, str] | None], object],
+    ) -> None:
+        """Asks the client in a legacy session; ``done(result, error)`` is called from another thread."""

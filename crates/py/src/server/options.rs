@@ -2,11 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
-use mcpace_serve::http::{self, ResponseMode};
+use mcpace_serve::http::{self, Limits, ResponseMode, Tls};
 use pyo3::prelude::*;
 
-use crate::problem::UsageProblem;
+use crate::problem::{OrRaise, UsageProblem};
 
 /// How to serve over HTTP. The defaults are safe: loopback, bounded everywhere.
 #[pyclass(module = "mcpace._core", frozen)]
@@ -17,8 +18,26 @@ pub(crate) struct HttpOptions {
 #[pymethods]
 impl HttpOptions {
     #[new]
-    #[pyo3(signature = (*, host="127.0.0.1", port=8000, path="/mcp", response="auto", stateless=false, threads=1))]
-    fn new(host: &str, port: u16, path: &str, response: &str, stateless: bool, threads: usize) -> PyResult<Self> {
+    #[pyo3(signature = (
+        *, host="127.0.0.1", port=8000, path="/mcp", response="auto", stateless=false, threads=1, shared_port=false,
+        tls=None, allowed_hosts=vec![], allowed_origins=vec![], server_timing=false, legacy_sse=false, grace_s=10.0,
+    ))]
+    #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
+    fn new(
+        host: &str,
+        port: u16,
+        path: &str,
+        response: &str,
+        stateless: bool,
+        threads: usize,
+        shared_port: bool,
+        tls: Option<(Vec<u8>, Vec<u8>)>,
+        allowed_hosts: Vec<String>,
+        allowed_origins: Vec<String>,
+        server_timing: bool,
+        legacy_sse: bool,
+        grace_s: f64,
+    ) -> PyResult<Self> {
         let host = if host == "localhost" { "127.0.0.1" } else { host };
         let host: IpAddr =
             host.parse().map_err(|_| UsageProblem::new_err(format!("host takes an IP address, not {host:?}")))?;
@@ -28,8 +47,18 @@ impl HttpOptions {
             "auto" => ResponseMode::Auto,
             other => return Err(UsageProblem::new_err(format!("response takes json, sse or auto, not {other:?}"))),
         };
+        let tls = tls.map(|(chain, key)| Tls::from_pem(&chain, &key)).transpose().or_raise()?;
+        let stop = Duration::try_from_secs_f64(grace_s)
+            .map_err(|_| UsageProblem::new_err(format!("grace_s takes seconds, not {grace_s}")))?;
         let inner = http::Options {
             address: SocketAddr::new(host, port),
+            shared_port,
+            tls,
+            allowed_hosts,
+            allowed_origins,
+            server_timing,
+            legacy_sse,
+            limits: Limits { stop, ..Limits::default() },
             path: path.to_owned(),
             response,
             stateless,

@@ -45,13 +45,10 @@ impl Running {
         }
     }
 
-    /// Takes nothing new, finishes what is in flight, ends the rest. Does nothing the second time.
-    fn stop(&self, py: Python<'_>) {
-        py.detach(|| {
-            if let Some(running) = self.take() {
-                running.stop();
-            }
-        });
+    /// Takes nothing new, finishes what is in flight, ends the rest: how many connections it cut off. Does nothing the
+    /// second time.
+    fn stop(&self, py: Python<'_>) -> usize {
+        py.detach(|| self.take().map_or(0, http::Running::stop))
     }
 }
 
