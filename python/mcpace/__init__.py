@@ -1,3 +1,175 @@
-"""mcpace: finds where the time of an MCP call goes, says why, and serves MCP at close to the protocol's floor cost."""
+"""mcpace: finds where the time of an MCP call goes, says why, and serves MCP at close to the protocol's floor cost.
+
+What server authors use is here by name; each name is loaded when it is first used, so that the command and a small
+server start quickly.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from mcpace.server.app import MCPServer, require_client_extension
+    from mcpace.server.auth import AccessToken, AuthSettings, TokenVerifier, get_access_token
+    from mcpace.server.context import Context, RequestContext
+    from mcpace.server.elicitation import (
+        AcceptedElicitation,
+        AcceptedUrlElicitation,
+        CancelledElicitation,
+        DeclinedElicitation,
+        ElicitationResult,
+        UrlElicitationResult,
+    )
+    from mcpace.server.errors import (
+        InvalidSignature,
+        MCPError,
+        RegistrationError,
+        ResourceError,
+        ResourceNotFoundError,
+        ServerError,
+        ToolError,
+        UnexpectedResourceError,
+        UnexpectedToolError,
+        UnsupportedOption,
+        UrlElicitationRequiredError,
+    )
+    from mcpace.server.extension import Extension, ResourceBinding, ToolBinding
+    from mcpace.server.hints import CacheHint, RequestStateSecurity
+    from mcpace.server.injection import Elicit, ListRoots, Resolve, Sample
+    from mcpace.server.media import Audio, Image
+    from mcpace.server.prompts import AssistantMessage, Message, Prompt, UserMessage
+    from mcpace.server.resources import (
+        BinaryResource,
+        DirectoryResource,
+        FileResource,
+        FunctionResource,
+        HttpResource,
+        Resource,
+        TextResource,
+    )
+    from mcpace.server.security import DEFAULT_RESOURCE_SECURITY, ResourceSecurity, safe_join
+    from mcpace.server.subscriptions import InMemorySubscriptionBus, SubscriptionBus
+    from mcpace.server.tools import Tool
+    from mcpace.types import Icon
+
+_WHERE = {
+    "app": ("MCPServer", "require_client_extension"),
+    "auth": ("AccessToken", "AuthSettings", "TokenVerifier", "get_access_token"),
+    "context": ("Context", "RequestContext"),
+    "elicitation": (
+        "AcceptedElicitation",
+        "AcceptedUrlElicitation",
+        "CancelledElicitation",
+        "DeclinedElicitation",
+        "ElicitationResult",
+        "UrlElicitationResult",
+    ),
+    "errors": (
+        "InvalidSignature",
+        "MCPError",
+        "RegistrationError",
+        "ResourceError",
+        "ResourceNotFoundError",
+        "ServerError",
+        "ToolError",
+        "UnexpectedResourceError",
+        "UnexpectedToolError",
+        "UnsupportedOption",
+        "UrlElicitationRequiredError",
+    ),
+    "extension": ("Extension", "ResourceBinding", "ToolBinding"),
+    "hints": ("CacheHint", "RequestStateSecurity"),
+    "injection": ("Elicit", "ListRoots", "Resolve", "Sample"),
+    "media": ("Audio", "Image"),
+    "prompts": ("AssistantMessage", "Message", "Prompt", "UserMessage"),
+    "resources": (
+        "BinaryResource",
+        "DirectoryResource",
+        "FileResource",
+        "FunctionResource",
+        "HttpResource",
+        "Resource",
+        "TextResource",
+    ),
+    "security": ("DEFAULT_RESOURCE_SECURITY", "ResourceSecurity", "safe_join"),
+    "subscriptions": ("InMemorySubscriptionBus", "SubscriptionBus"),
+    "tools": ("Tool",),
+}
+_MODULES = {name: f"mcpace.server.{module}" for module, names in _WHERE.items() for name in names} | {
+    "Icon": "mcpace.types"
+}
+
+__all__ = [
+    "DEFAULT_RESOURCE_SECURITY",
+    "AcceptedElicitation",
+    "AcceptedUrlElicitation",
+    "AccessToken",
+    "AssistantMessage",
+    "Audio",
+    "AuthSettings",
+    "BinaryResource",
+    "CacheHint",
+    "CancelledElicitation",
+    "Context",
+    "DeclinedElicitation",
+    "DirectoryResource",
+    "Elicit",
+    "ElicitationResult",
+    "Extension",
+    "FileResource",
+    "FunctionResource",
+    "HttpResource",
+    "Icon",
+    "Image",
+    "InMemorySubscriptionBus",
+    "InvalidSignature",
+    "ListRoots",
+    "MCPError",
+    "MCPServer",
+    "Message",
+    "Prompt",
+    "RegistrationError",
+    "RequestContext",
+    "RequestStateSecurity",
+    "Resolve",
+    "Resource",
+    "ResourceBinding",
+    "ResourceError",
+    "ResourceNotFoundError",
+    "ResourceSecurity",
+    "Sample",
+    "ServerError",
+    "SubscriptionBus",
+    "TextResource",
+    "TokenVerifier",
+    "Tool",
+    "ToolBinding",
+    "ToolError",
+    "UnexpectedResourceError",
+    "UnexpectedToolError",
+    "UnsupportedOption",
+    "UrlElicitationRequiredError",
+    "UrlElicitationResult",
+    "UserMessage",
+    "__version__",
+    "get_access_token",
+    "require_client_extension",
+    "safe_join",
+]
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module 'mcpace' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -285,6 +285,14 @@ class Context(Generic[LifespanT, RequestT]):
         """For another function run within this request: it starts its own first round."""
         return Context(call=self._call, server=self._server, method=self._method, params=self._params, nested=True)
 
+    def within(self, surroundings: RequestContext[Any, Any]) -> Context[LifespanT, RequestT]:
+        """The same call, in the surroundings that middleware passed on."""
+        context: Context[LifespanT, RequestT] = Context(
+            call=self._call, server=self._server, method=surroundings.method, params=surroundings.params
+        )
+        context._request_context = surroundings
+        return context
+
     @property
     def call(self) -> Call | None:
         """What the compiled part tells; ``None`` outside of a request."""

@@ -117,7 +117,7 @@ def _is_foreign(error: BaseException, *names: str) -> bool:
     return any(base.__name__ in names and base.__module__.partition(".")[0] in roots for base in type(error).__mro__)
 
 
-def of_tool(name: str, error: Exception) -> Exception:
+def of_tool(name: str, error: BaseException) -> BaseException:
     """What a failed tool call is raised as: a protocol error and a round's questions stay what they are."""
     if isinstance(error, InputRequired) or is_protocol_error(error):
         return error
@@ -154,7 +154,7 @@ def resource_answer(uri: str, error: ResourceError) -> MCPError:
     return MCPError(code, str(error), {"uri": uri})
 
 
-def log_tool_failure(name: str, error: Exception) -> None:
+def log_tool_failure(name: str, error: BaseException) -> None:
     """A tool's failure, for the server's own log: a crash with its traceback, anything else in one line."""
     if isinstance(error, ToolError) and not isinstance(error, UnexpectedToolError):
         errors = getattr(error.__cause__, "errors", None)

@@ -54,11 +54,17 @@ class UserMessage(Message):
 
     role: Literal["user", "assistant"] = "user"
 
+    def __init__(self, content: str | ContentBlock | Image | Audio | Any, **kwargs: Any) -> None:
+        super().__init__(content, **kwargs)
+
 
 class AssistantMessage(Message):
     """A message of the model's."""
 
     role: Literal["user", "assistant"] = "assistant"
+
+    def __init__(self, content: str | ContentBlock | Image | Audio | Any, **kwargs: Any) -> None:
+        super().__init__(content, **kwargs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,7 +171,7 @@ def _message(value: Any) -> Message:
     if is_kind(type(value), Message, "Message", "UserMessage", "AssistantMessage"):
         return Message(content_block(value.content), role=value.role)
     if isinstance(value, dict):
-        return UserMessage.model_validate(value) if "role" not in value else Message.model_validate(value)
+        return UserMessage.model_validate(value)
     if is_content_type(type(value)):
         return UserMessage(content_block(value))
     if isinstance(value, str) or media_block(value) is not None:

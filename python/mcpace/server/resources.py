@@ -336,7 +336,7 @@ async def read_checked(resource: Any) -> str | bytes:
 
 
 async def read_resource(resource: Any) -> str | bytes:
-    """A resource's contents. Raises ``ResourceError`` where reading fails, ``UnexpectedResourceError`` where it crashes."""
+    """A resource's contents. Raises ``ResourceError`` where it fails, ``UnexpectedResourceError`` where it crashes."""
     try:
         return await read_checked(resource)
     except InputRequired as questions:

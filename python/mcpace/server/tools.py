@@ -129,7 +129,7 @@ class Tool:
             told = of_tool(self.name, error)
             if told is error:
                 raise
-            raise told from error
+            raise told from told.__cause__
 
     async def call(self, keywords: dict[str, Any], context: Any) -> Any:
         """Calls the function with validated arguments; what resolvers find out comes first."""

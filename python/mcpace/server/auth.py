@@ -1,0 +1,151 @@
+"""Who may call: bearer tokens, verified by the author's own code.
+
+The compiled part asks for the token, challenges callers without one, and publishes the resource's metadata (RFC 9728).
+Here is what makes a token good.
+
+Deliberately absent: issuing tokens. An authorization server is a program of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar, Token
+from typing import Any, Protocol, Self, runtime_checkable
+
+from pydantic import AnyHttpUrl, BaseModel, ConfigDict, model_validator
+
+from mcpace.server.errors import UnsupportedOption, logger
+
+_principal: ContextVar[Any] = ContextVar("mcpace_principal", default=None)
+
+
+class AccessToken(BaseModel):
+    """A token that was found good, and what it says."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    token: str
+    client_id: str
+    scopes: list[str]
+    expires_at: int | None = None
+    """Seconds since 1970."""
+    resource: str | None = None
+    """What it was issued for (RFC 8707)."""
+    subject: str | None = None
+    """Who it stands for."""
+    claims: dict[str, Any] | None = None
+
+
+@runtime_checkable
+class TokenVerifier(Protocol):
+    """Tells whether a token is good."""
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """What the token says; ``None`` where it is not good."""
+        ...
+
+
+class AuthSettings(BaseModel):
+    """That calls need a token, and from whom."""
+
+    # Issuers are compared as they are written: no slash may be added.
+    model_config = ConfigDict(url_preserve_empty_path=True, defer_build=True)
+
+    issuer_url: AnyHttpUrl
+    """The authorization server."""
+    resource_server_url: AnyHttpUrl | None
+    """This server as clients see it, such as ``https://mcp.example/mcp``."""
+    required_scopes: list[str] | None = None
+    validate_token_resource: bool | None = None
+    """Takes only tokens whose ``resource`` is ``resource_server_url``."""
+    service_documentation_url: AnyHttpUrl | None = None
+    client_registration_options: Any = None
+    revocation_options: Any = None
+    identity_assertion_enabled: bool = False
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.validate_token_resource and self.resource_server_url is None:
+            raise ValueError("validate_token_resource requires resource_server_url")
+        issuing = (self.client_registration_options, self.revocation_options, self.identity_assertion_enabled)
+        if any(issuing):
+            raise UnsupportedOption(
+                "mcpace issues no tokens, so client registration, revocation and identity assertions are the "
+                "authorization server's: leave these settings out, and name that server in issuer_url"
+            )
+        return self
+
+
+def get_access_token() -> Any:
+    """The token of the current call, as the verifier returned it; ``None`` where calls need none."""
+    return _principal.get()
+
+
+def http_options(settings: AuthSettings, verifier: Any) -> dict[str, Any]:
+    """What the transport is to know, as keywords of ``_core.HttpOptions``."""
+    if settings.resource_server_url is None:
+        raise UnsupportedOption(
+            "auth without resource_server_url: clients learn from it where to get a token; set it to this server's "
+            "URL as they see it, such as https://mcp.example/mcp"
+        )
+    return {
+        "token_verifier": verifying(settings, verifier),
+        "resource": str(settings.resource_server_url),
+        "authorization_servers": [str(settings.issuer_url)],
+        "required_scopes": list(settings.required_scopes or ()),
+    }
+
+
+def verifying(settings: AuthSettings, verifier: Any) -> Callable[[str], Awaitable[Any]]:
+    """The author's verifier, and what is checked of every token: that it has not expired, and what it is for."""
+
+    async def verify(token: str) -> Any:
+        access = await verifier.verify_token(token)
+        if access is None:
+            return None
+        if access.expires_at and access.expires_at < int(time.time()):
+            return None
+        if settings.validate_token_resource and not _is_same(access.resource, settings.resource_server_url):
+            logger.warning("Bearer token resource %r is not %s", access.resource, settings.resource_server_url)
+            return None
+        return access
+
+    return verify
+
+
+def check(auth: Any, token_verifier: Any, auth_server_provider: Any) -> AuthSettings | None:
+    """The settings, if any. Raises where they don't fit together, in the official SDK's words."""
+    if auth_server_provider is not None:
+        raise UnsupportedOption(
+            "auth_server_provider: mcpace issues no tokens. Run the authorization server as a program of its own, and "
+            "give token_verifier, which asks it (introspection) or knows its keys (JWT)"
+        )
+    if auth is None:
+        if token_verifier is not None:
+            raise ValueError("Cannot specify auth_server_provider or token_verifier without auth settings")
+        return None
+    if token_verifier is None:
+        raise ValueError("Must specify either auth_server_provider or token_verifier when auth is enabled")
+    given = auth if isinstance(auth, AuthSettings | dict) else auth.model_dump()
+    return AuthSettings.model_validate(given)
+
+
+def remember(principal: Any) -> Token[Any]:
+    """Puts a call's token where :func:`get_access_token` finds it, until :func:`forget` or the end of the task."""
+    return _principal.set(principal)
+
+
+def forget(remembered: Token[Any]) -> None:
+    """Takes it away again."""
+    _principal.reset(remembered)
+
+
+def _is_same(resource: str | None, wanted: AnyHttpUrl | None) -> bool:
+    if resource is None or wanted is None:
+        return False
+    try:
+        given = AnyHttpUrl(resource)
+    except ValueError:
+        return False
+    return str(given).rstrip("/") == str(AnyHttpUrl(str(wanted))).rstrip("/")

@@ -1,0 +1,102 @@
+"""Extensions of the protocol: a named bundle of tools, resources and a hook around tool calls, declared to clients.
+
+Deliberately absent: methods of an extension's own, which the runtime can't serve yet; an extension that brings some is
+refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mcpace.server.errors import UnsupportedOption
+
+_LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+_IDENTIFIER = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/{_NAME}")
+
+CallNext = Callable[[Any], Awaitable[Any]]
+"""Runs the rest of the chain."""
+
+
+@dataclass(frozen=True)
+class ToolBinding:
+    """A tool that an extension brings; ``kwargs`` are those of ``add_tool``."""
+
+    fn: Callable[..., Any]
+    meta: dict[str, Any] | None = None
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ResourceBinding:
+    """A resource that an extension brings."""
+
+    resource: Any
+
+
+class Extension:
+    """Base of extensions: set ``identifier`` (``com.example/name``), and override what is needed."""
+
+    identifier: str
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        identifier = cls.__dict__.get("identifier")
+        if identifier is not None:
+            check_identifier(identifier, cls.__name__)
+
+    def settings(self) -> dict[str, Any]:
+        """What clients are told of it."""
+        return {}
+
+    def tools(self) -> Sequence[ToolBinding]:
+        """Tools that it brings."""
+        return ()
+
+    def resources(self) -> Sequence[ResourceBinding]:
+        """Resources that it brings."""
+        return ()
+
+    def methods(self) -> Sequence[Any]:
+        """Methods of its own: none can be served yet."""
+        return ()
+
+    async def intercept_tool_call(self, params: Any, ctx: Any, call_next: CallNext) -> Any:
+        """Around each tool call: ``params`` has ``name`` and ``arguments``. Passes it on, unless overridden."""
+        del params
+        return await call_next(ctx)
+
+
+def check_identifier(identifier: Any, owner: str) -> None:
+    """Raises ``TypeError`` where an identifier is none."""
+    if not isinstance(identifier, str) or not _IDENTIFIER.fullmatch(identifier):
+        raise TypeError(
+            f"{owner}.identifier must be a `vendor-prefix/name` string (reverse-DNS prefix required), "
+            f"got {identifier!r}"
+        )
+
+
+def check(extension: Any, known: Sequence[Any]) -> None:
+    """Raises where an extension can't be taken."""
+    identifier = getattr(extension, "identifier", None)
+    check_identifier(identifier, type(extension).__name__)
+    if any(one.identifier == identifier for one in known):
+        raise ValueError(f"Extension {identifier!r} is already registered")
+    methods = [getattr(method, "method", method) for method in extension.methods()]
+    if methods:
+        raise UnsupportedOption(
+            f"Extension {identifier!r} brings the methods {', '.join(map(str, methods))}: mcpace serves the protocol's "
+            "own methods only"
+        )
+
+
+def intercepts(extension: Any) -> bool:
+    """Whether an extension has a hook around tool calls."""
+    own = type(extension).intercept_tool_call
+    return not any(
+        base.__name__ == "Extension" and base.__dict__.get("intercept_tool_call") is own
+        for base in type(extension).__mro__
+    )

@@ -1,0 +1,109 @@
+"""From an ``MCPServer`` to a running one: the compiled part's registry, and the official SDK's keywords.
+
+Design constraint: loaded by whoever runs a server. An option that the runtime doesn't have is refused by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import to_json
+
+from mcpace import __version__, _core
+from mcpace.server.errors import UnsupportedOption
+
+if TYPE_CHECKING:
+    from mcpace.server.app import MCPServer
+
+
+def core_of(server: MCPServer[Any]) -> _core.Server:
+    """The compiled part's registry of a server, still empty."""
+    options: dict[str, Any] = {
+        "title": server.title,
+        "description": server.description,
+        "instructions": server.instructions,
+        "website_url": server.website_url,
+        "icons": None if server.icons is None else to_json(server.listed_icons),
+        "ttl_ms": server.cache.ttl_ms,
+        "cache_scope": server.cache.scope,
+        "key": server.state_key,
+        "extensions": to_json(server.declared) if server.declared else None,
+    }
+    return _core.Server(server.name, server.version or __version__, **options)
+
+
+# The official SDK's keywords, and ours.
+_RENAMED = {
+    "streamable_http_path": "path",
+    "stateless_http": "stateless",
+    "sse_path": "sse_path",
+    "host": "host",
+    "port": "port",
+    "path": "path",
+    "json_response": "json_response",
+    "stateless": "stateless",
+}
+_REFUSED = {
+    "event_store": "the runtime keeps the events of streams itself, so that they can be taken up again",
+    "message_path": "the runtime's are /sse and /messages",
+    "sse_path": "the runtime's are /sse and /messages",
+}
+_DEFAULTS: dict[str, Any] = {"event_store": None, "message_path": "/messages/", "sse_path": "/sse"}
+
+
+def options_of(transport: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The runner's keywords. Raises ``UnsupportedOption`` or ``TypeError`` for one that it doesn't have."""
+    options: dict[str, Any] = {}
+    for name, value in given.items():
+        if name in _REFUSED:
+            if value != _DEFAULTS[name]:
+                raise UnsupportedOption(f"{name}={value!r}: {_REFUSED[name]}; leave it out")
+        elif name == "transport_security":
+            options |= _security(value)
+        elif name in _LIMITS:
+            if value is not None:
+                options[_LIMITS[name]] = value
+        else:
+            options[_RENAMED.get(name, name)] = value
+    if transport == "stdio" and options:
+        raise TypeError(f"run(transport='stdio') takes no {', '.join(sorted(options))}: they are of HTTP")
+    return options
+
+
+_LIMITS = {
+    "max_request_body_size": "max_request_body_size",
+    "session_idle_timeout": "session_idle_timeout",
+    "max_sessions": "max_sessions",
+    "retry_interval": "retry_interval_ms",
+}
+
+
+def _security(settings: Any) -> dict[str, Any]:
+    """The official SDK's ``TransportSecuritySettings``, or a dictionary of their members."""
+    if settings is None:
+        return {}
+    members = settings if isinstance(settings, Mapping) else settings.model_dump()
+    if not members.get("enable_dns_rebinding_protection", True):
+        return {"allowed_hosts": ("*",), "allowed_origins": ("*",)}
+    # `name:*` allows any port there; here a name without a port does.
+    return {
+        name: tuple(entry.removesuffix(":*") for entry in members.get(name, ()))
+        for name in ("allowed_hosts", "allowed_origins")
+    }
+
+
+def run(server: MCPServer[Any], transport: str, given: Mapping[str, Any]) -> None:
+    """Serves until it is told to stop."""
+    from mcpace.server.running import run as serve
+
+    if transport not in ("stdio", "sse", "streamable-http", "http"):
+        raise ValueError(f"Unknown transport: {transport}")
+    serve(server, transport=transport, **options_of(transport, given))
+
+
+def asgi(server: MCPServer[Any], transport: str, given: Mapping[str, Any]) -> Any:
+    """An ASGI application."""
+    from mcpace.server.running import asgi as application
+
+    return application(server, transport=transport, **options_of(transport, given))
