@@ -188,7 +188,9 @@ class Server:
         description: str | None = None,
         instructions: str | None = None,
         website_url: str | None = None,
-    ) -> Server: ...
+        keep_headers: bool = False,
+    ) -> Server:
+        """``keep_headers``: the headers of HTTP requests are kept for handlers; it costs a copy of them."""
     def add_tool(self, listed: bytes | str, handler: Handler, *, timeout_s: float | None = None) -> None:
         """``listed`` is the tool's JSON as ``tools/list`` tells it. Raises :class:`RegistrationProblem`."""
     def remove_tool(self, name: str) -> bool:

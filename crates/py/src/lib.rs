@@ -29,7 +29,7 @@ mod _core {
     #[pymodule_export]
     use super::recording::Recording;
     #[pymodule_export]
-    use super::server::{Handler, HttpOptions, Running, Server};
+    use super::server::{Exchange, Handler, HttpOptions, Running, Server};
     #[pymodule_export]
     use super::target::{Target, check_faults};
 

@@ -7,6 +7,7 @@
 //! The way of a call: `tool` (inline, pool or loop; `pace` decides) → `handler` (arguments, context, the call itself) →
 //! `output` or `failing` → the reply.
 
+mod delegate;
 mod failing;
 mod handler;
 mod options;
@@ -16,6 +17,7 @@ mod registry;
 mod running;
 mod tool;
 
+pub(crate) use delegate::Exchange;
 pub(crate) use handler::Handler;
 pub(crate) use options::HttpOptions;
 pub(crate) use registry::Server;

@@ -7,6 +7,7 @@ use mcpace_serve::{Changes, Tool, http};
 use mcpace_wire::mcp;
 use pyo3::prelude::*;
 
+use super::delegate::PythonDelegate;
 use super::handler::Handler;
 use super::options::HttpOptions;
 use super::output::text_of;
@@ -38,7 +39,8 @@ impl Sort {
 #[pymethods]
 impl Server {
     #[new]
-    #[pyo3(signature = (name, version, *, title=None, description=None, instructions=None, website_url=None))]
+    #[pyo3(signature = (name, version, *, title=None, description=None, instructions=None, website_url=None,
+                        keep_headers=false))]
     fn new(
         name: String,
         version: String,
@@ -46,8 +48,9 @@ impl Server {
         description: Option<String>,
         instructions: Option<String>,
         website_url: Option<String>,
+        keep_headers: bool,
     ) -> PyResult<Self> {
-        let mut builder = mcpace_serve::Server::builder(name, version);
+        let mut builder = mcpace_serve::Server::builder(name, version).keep_headers(keep_headers);
         if let Some(title) = title {
             builder = builder.title(title);
         }
@@ -82,6 +85,14 @@ impl Server {
     /// Takes a tool away; tells whether there was one.
     fn remove_tool(&self, py: Python<'_>, name: String) -> PyResult<bool> {
         self.remove(py, Sort::Tool, name, Changes::remove_tool)
+    }
+
+    /// Puts a server with handlers of its own behind the registry; see `delegate`.
+    fn delegate(&self, submit: Py<PyAny>, methods: Vec<String>) -> PyResult<()> {
+        if !self.inner.delegate(PythonDelegate::new(submit, &methods)?) {
+            return Err(RegistrationProblem::new_err("there is a delegate already"));
+        }
+        Ok(())
     }
 
     /// Serves over HTTP; returns at once.

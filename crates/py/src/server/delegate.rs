@@ -1,0 +1,259 @@
+//! A server of Python's behind the registry: whole requests go to it as `Exchange`s, on whatever event loop it has.
+//!
+//! Constraint: the I/O thread only hands over. `submit(exchange)` must not wait; the answer comes by `Exchange.reply` or
+//! `Exchange.fail` from any thread, and what nobody answers ends with the client.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use mcpace_serve::{AskError, Context, Delegate, DelegateError, Delegated};
+use mcpace_wire::jsonrpc::{Id, code};
+use mcpace_wire::mcp::{Json, Method};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use super::failing;
+use super::output::text_of;
+use crate::problem::UsageProblem;
+
+/// See the module.
+pub(super) struct PythonDelegate {
+    submit: Py<PyAny>,
+    methods: Vec<Method>,
+}
+
+impl PythonDelegate {
+    pub(super) fn new(submit: Py<PyAny>, methods: &[String]) -> PyResult<Self> {
+        let unknown = |name: &String| UsageProblem::new_err(format!("there is no method {name:?}"));
+        let methods = methods.iter().map(|name| Method::parse(name).ok_or_else(|| unknown(name)));
+        Ok(Self { submit, methods: methods.collect::<PyResult<_>>()? })
+    }
+}
+
+impl Delegate for PythonDelegate {
+    fn takes(&self, method: Method) -> bool {
+        self.methods.contains(&method)
+    }
+
+    fn call(&self, context: Context) -> Delegated {
+        let (answer, answered) = oneshot::channel();
+        let waiting = Waiting { answer: Some(answer), on_cancel: None };
+        let submitted = Python::attach(|py| {
+            let exchange = Exchange { context, runtime: Handle::current(), waiting: Mutex::new(waiting) };
+            let exchange = Py::new(py, exchange)?;
+            match self.submit.bind(py).call1((exchange.clone_ref(py),)) {
+                Ok(_) => Ok(exchange),
+                Err(error) => {
+                    failing::log(py, &error);
+                    Err(error)
+                }
+            }
+        });
+        Box::pin(async move {
+            let Ok(exchange) = submitted else { return Err(internal()) };
+            // Dropped with this future: then Python learns that nobody wants the answer.
+            let _guard = Guard(exchange);
+            answered.await.unwrap_or_else(|_| Err(internal()))
+        })
+    }
+}
+
+fn internal() -> DelegateError {
+    DelegateError { code: code::INTERNAL_ERROR, message: "internal error".to_owned(), data: None }
+}
+
+/// One request that Python answers.
+#[pyclass(module = "mcpace._core", frozen)]
+pub(crate) struct Exchange {
+    context: Context,
+    runtime: Handle,
+    waiting: Mutex<Waiting>,
+}
+
+/// Who waits for what.
+struct Waiting {
+    answer: Option<oneshot::Sender<Result<Bytes, DelegateError>>>,
+    on_cancel: Option<Py<PyAny>>,
+}
+
+/// What a session keeps for Python.
+struct Kept(Py<PyAny>);
+
+#[pymethods]
+impl Exchange {
+    #[getter]
+    fn method(&self) -> &'static str {
+        self.context.method().as_str()
+    }
+
+    /// The request's parameters, a JSON object; `None` where there are none.
+    #[getter]
+    fn params<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.context.params().map(|params| PyBytes::new(py, params))
+    }
+
+    #[getter]
+    fn id<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self.context.request_id() {
+            Id::Integer(id) => Ok(id.into_pyobject(py)?.into_any()),
+            Id::Number(text) => Ok(PyString::new(py, text).into_any()),
+            Id::String(text) => Ok(PyString::new(py, text).into_any()),
+        }
+    }
+
+    #[getter]
+    fn revision(&self) -> &'static str {
+        self.context.revision().as_str()
+    }
+
+    /// The HTTP headers in their order, names in lower case, as ASGI has them; `None` where the request came another way.
+    #[getter]
+    fn headers<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
+        let Some(headers) = self.context.headers() else { return Ok(None) };
+        let bytes = |name: &str, value: &[u8]| {
+            (PyBytes::new(py, name.to_ascii_lowercase().as_bytes()), PyBytes::new(py, value))
+        };
+        let headers: Vec<_> = headers.iter().map(|(name, value)| bytes(name, value)).collect();
+        PyList::new(py, headers).map(Some)
+    }
+
+    /// What the token verifier returned for the caller.
+    #[getter]
+    fn token(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        let details = self.context.principal()?.details.as_ref()?;
+        details.downcast_ref::<Py<PyAny>>().map(|token| token.clone_ref(py))
+    }
+
+    /// Whether there is a legacy session.
+    #[getter]
+    fn has_session(&self) -> bool {
+        self.context.session().is_some()
+    }
+
+    /// What was given to `keep` in this session.
+    #[getter]
+    fn kept(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        let kept = self.context.session()?.attachment().get()?.downcast_ref::<Kept>()?;
+        Some(kept.0.clone_ref(py))
+    }
+
+    /// Keeps a value for as long as the session lives; false where there is no session, or something is kept already.
+    fn keep(&self, value: Py<PyAny>) -> bool {
+        self.context.session().is_some_and(|session| session.attachment().set(Box::new(Kept(value))).is_ok())
+    }
+
+    /// Whether the client no longer wants the answer.
+    #[getter]
+    fn is_cancelled(&self) -> bool {
+        self.context.is_cancelled()
+    }
+
+    /// Calls `callback()` when the client no longer wants the answer; at once, if that is so already.
+    fn on_cancel(&self, py: Python<'_>, callback: Py<PyAny>) -> PyResult<()> {
+        if self.context.is_cancelled() {
+            return callback.bind(py).call0().map(drop);
+        }
+        self.waiting().on_cancel = Some(callback);
+        Ok(())
+    }
+
+    /// Answers with a result, a JSON object.
+    fn reply(&self, result: &Bound<'_, PyAny>) -> PyResult<()> {
+        let result = text_of(result)?;
+        if !result.starts_with('{') {
+            return Err(PyValueError::new_err("a result is a JSON object"));
+        }
+        self.answer(Ok(Bytes::copy_from_slice(result.as_bytes())));
+        Ok(())
+    }
+
+    /// Answers with a JSON-RPC error.
+    #[pyo3(signature = (code, message, data=None))]
+    fn fail(&self, code: i64, message: String, data: Option<String>) -> PyResult<()> {
+        let data = data.map(json).transpose()?;
+        self.answer(Err(DelegateError { code, message, data }));
+        Ok(())
+    }
+
+    /// Sends a notification ahead of the answer.
+    #[pyo3(signature = (method, params=None))]
+    fn notify(&self, py: Python<'_>, method: &str, params: Option<String>) -> PyResult<()> {
+        let params = params.map(json).transpose()?;
+        py.detach(|| self.context.send_notification(method, params.as_ref()));
+        Ok(())
+    }
+
+    /// Asks the client; `done(result, error)` is called with the result's JSON or with `(code, message)`, from another
+    /// thread.
+    fn ask(&self, method: &str, params: Option<String>, done: Py<PyAny>) -> PyResult<()> {
+        let method = Method::parse(method).ok_or_else(|| PyValueError::new_err("there is no such method"))?;
+        let params = params.map(json).transpose()?;
+        let context = self.context.clone();
+        self.runtime.spawn(async move {
+            let asked = async {
+                tokio::select! {
+                    answer = context.send_request(method, params.as_ref()) => answer,
+                    () = context.cancellation().cancelled() => Err(AskError::Unreachable),
+                }
+            };
+            let answer = asked.await;
+            Python::attach(|py| {
+                let told = match &answer {
+                    Ok(result) => done.bind(py).call1((PyBytes::new(py, result.as_bytes()), py.None())),
+                    Err(error) => done.bind(py).call1((py.None(), refusal(error))),
+                };
+                if let Err(error) = told {
+                    failing::log(py, &error);
+                }
+            });
+        });
+        Ok(())
+    }
+}
+
+impl Exchange {
+    fn answer(&self, answer: Result<Bytes, DelegateError>) {
+        let mut waiting = self.waiting();
+        waiting.on_cancel = None;
+        if let Some(sender) = waiting.answer.take() {
+            // Whoever waited may be gone.
+            let _ = sender.send(answer);
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn json(text: String) -> PyResult<Json> {
+    Json::from_text(text).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+fn refusal(error: &AskError) -> (i64, String) {
+    match error {
+        AskError::Refused { code, message } => (*code, message.clone()),
+        other => (code::INTERNAL_ERROR, other.to_string()),
+    }
+}
+
+/// Tells Python that an exchange is over.
+struct Guard(Py<Exchange>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let cancelled = {
+            let mut waiting = self.0.get().waiting();
+            waiting.answer.take().is_some().then(|| waiting.on_cancel.take()).flatten()
+        };
+        let Some(callback) = cancelled else { return };
+        Python::attach(|py| {
+            if let Err(error) = callback.bind(py).call0() {
+                failing::log(py, &error);
+            }
+        });
+    }
+}
