@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use mcpace_wire::jsonrpc::Message;
+use mcpace_wire::mcp::ParamsOutline;
 use mcpace_wire::revision::Revision;
 
 use crate::session::Session;
@@ -20,6 +21,8 @@ pub struct Incoming<'a> {
     pub message: &'a Message<'a>,
     /// The bytes that it was parsed from: a slice of them can be kept without copying.
     pub body: &'a Bytes,
+    /// What the transport read of its parameters already, where it had to.
+    pub outline: Option<&'a ParamsOutline<'a>>,
     /// Who sent it.
     pub peer: &'a Peer,
     /// The way back to the client, ahead of the reply.
@@ -138,6 +141,11 @@ pub trait Outlet: Send + Sync {
     /// # Errors
     /// The client is gone, too slow, or this way carries nothing (a stateless JSON reply).
     fn send(&self, message: Bytes) -> Result<(), Gone>;
+
+    /// For a way that carries nothing yet, but may soon: ends once it carries more than it did. `None` where it never will.
+    fn opens(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+        None
+    }
 
     /// Lets the client's connection go, not the call: the client takes the stream up again when it wants to know how the
     /// call went on (2025-11-25, polling). Where streams can't be taken up again nothing happens.

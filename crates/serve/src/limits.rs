@@ -11,6 +11,8 @@ pub struct Limits {
     pub asked: usize,
     /// How long the client may take to answer one.
     pub answer_time: Duration,
+    /// How long a request of ours is held for the stream that takes it to the client, where that is still to be opened.
+    pub stream_time: Duration,
     /// Streams of `subscriptions/listen` at a time, in the whole server.
     pub subscriptions: usize,
     /// Resources that one session or subscription may watch.
@@ -33,6 +35,7 @@ impl Default for Limits {
             in_flight: 1_000,
             asked: 64,
             answer_time: Duration::from_secs(300),
+            stream_time: Duration::from_secs(5),
             subscriptions: 10_000,
             watched_resources: 1_000,
             request_state: 64 * 1024,

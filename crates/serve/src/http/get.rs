@@ -41,6 +41,7 @@ impl Site {
                 Answer::refused(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, reason)
             })?,
         };
+        live.streams.is_read();
         let stream = EventStream::new(reader, self.keep_alive).holding(live);
         Ok(Answer::events(ReplyBody::Events(Box::new(stream))))
     }

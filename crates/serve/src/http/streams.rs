@@ -2,10 +2,13 @@
 //! again.
 
 use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::log::{Log, LogBounds, Reader, position_after};
@@ -36,6 +39,8 @@ struct Known {
     open: Vec<Arc<Log>>,
     ended: VecDeque<Kept>,
     ended_bytes: usize,
+    /// A client has begun to read a standalone stream.
+    read: Arc<Notify>,
     over: CancellationToken,
 }
 
@@ -109,6 +114,13 @@ impl Streams {
             known.standalone.push(Arc::clone(&log));
             Ok(log)
         })
+    }
+
+    /// Lets go of those who wait for a standalone stream: one is being read.
+    pub(super) fn is_read(&self) {
+        if let Some(known) = self.known().as_deref() {
+            known.read.notify_waiters();
+        }
     }
 
     /// Takes up the stream of the event that the client saw last. `None` if there is no such stream (any more).
@@ -185,5 +197,11 @@ pub(super) struct Standalone(pub(super) Weak<Live>);
 impl Outlet for Standalone {
     fn send(&self, message: Bytes) -> Result<(), Gone> {
         self.0.upgrade().ok_or(Gone)?.streams.send_standalone(message)
+    }
+
+    fn opens(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+        let read = self.0.upgrade()?.streams.with(|known| Arc::clone(&known.read));
+        // Whoever begins to read from here on is noticed, polled or not.
+        Some(Box::pin(read.notified_owned()))
     }
 }

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use bytes::Bytes;
 use mcpace_wire::Revision;
 use mcpace_wire::jsonrpc::{Id, write_notification, write_request};
 use mcpace_wire::mcp::{
@@ -201,7 +202,7 @@ impl Context {
         let mut message = Vec::with_capacity(256);
         write_request(&mut message, &Id::from(id), method.as_str(), params)
             .map_err(|error| AskError::Unwritable(error.to_string()))?;
-        self.request().outlet.send(message.into()).map_err(|_| AskError::Unreachable)?;
+        self.deliver(message.into()).await?;
         let answer = tokio::time::timeout(limits.answer_time, answer).await;
         match answer {
             Err(_) => Err(AskError::TimedOut),
@@ -211,6 +212,27 @@ impl Context {
                 answer.map_err(|error| AskError::Refused { code: error.code, message: error.message })
             }
         }
+    }
+
+    /// Sends a question. A client may call before it has opened the stream for questions (JSON replies): then this waits for
+    /// it, so long only.
+    async fn deliver(&self, message: Bytes) -> Result<(), AskError> {
+        let outlet = &self.request().outlet;
+        if outlet.send(message.clone()).is_ok() {
+            return Ok(());
+        }
+        let delivered = async {
+            loop {
+                let opens = outlet.opens().ok_or(AskError::Unreachable)?;
+                // It may have opened before this began to wait.
+                if outlet.send(message.clone()).is_ok() {
+                    return Ok(());
+                }
+                opens.await;
+            }
+        };
+        let limit = self.request().server.limits.stream_time;
+        tokio::time::timeout(limit, delivered).await.unwrap_or(Err(AskError::Unreachable))
     }
 }
 

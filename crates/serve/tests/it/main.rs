@@ -22,5 +22,6 @@ mod http_connections;
 mod http_harness;
 mod http_sessions;
 mod http_streams;
+mod http_virtual;
 mod peer;
 mod stdio;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mcpace_wire::sse;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// The limit of every wait.
@@ -15,13 +15,17 @@ pub(crate) async fn limited<T>(what: &str, future: impl Future<Output = T>) -> R
 
 /// One connection.
 pub(crate) struct Peer {
-    stream: TcpStream,
+    stream: Box<dyn Stream>,
     buffer: Vec<u8>,
     body: Body,
     events: sse::Decoder,
     /// Whether the server said that it closes after this reply.
     pub(crate) closing: bool,
 }
+
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 /// The head of a reply.
 #[derive(Clone, Debug)]
@@ -53,8 +57,13 @@ impl Peer {
     pub(crate) async fn connect(address: std::net::SocketAddr) -> Result<Self, String> {
         let stream = TcpStream::connect(address).await.map_err(|error| format!("no connection: {error}"))?;
         stream.set_nodelay(true).map_err(|error| error.to_string())?;
+        Ok(Self::over(stream))
+    }
+
+    /// On a connection that somebody else made.
+    pub(crate) fn over(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Self {
         let (buffer, events) = (Vec::new(), sse::Decoder::new(1 << 20));
-        Ok(Self { stream, buffer, body: Body::Done, events, closing: false })
+        Self { stream: Box::new(stream), buffer, body: Body::Done, events, closing: false }
     }
 
     /// Writes as much as the server takes; one that closes in the middle has its reply read all the same.
