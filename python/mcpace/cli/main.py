@@ -18,6 +18,7 @@ from mcpace import __version__
 from mcpace.cli.notes import flush_stdout, give_up_stdout, note
 
 DONE, USAGE, UNREACHABLE, INTERRUPTED = 0, 2, 3, 130
+COMMANDS = ("clients", "measure", "bisect", "demo", "record", "target", "report", "serve")
 
 
 class Commands(TyperGroup):
@@ -59,11 +60,15 @@ def _root(
 def main() -> None:
     """Entry point of the console script."""
     try:
-        from mcpace.lab import interruption
+        if sys.argv[1:2] == ["serve"]:
+            # Light: nothing of the lab, and the server's own way with signals.
+            importlib.import_module("mcpace.cli.serve").register(app)
+        else:
+            from mcpace.lab import interruption
 
-        interruption.listen()
-        for command in ("clients", "measure", "bisect", "demo", "record", "target", "report"):
-            importlib.import_module(f"mcpace.cli.{command}").register(app)
+            interruption.listen()
+            for command in COMMANDS:
+                importlib.import_module(f"mcpace.cli.{command}").register(app)
     except ModuleNotFoundError as error:
         missing = f"the lab needs {error.name}, which is not installed: pip install 'mcpace[lab]'"
         sys.exit(_complain(missing, UNREACHABLE))
@@ -75,12 +80,17 @@ def main() -> None:
 def _ending(command: Callable[[], object]) -> int:
     """Runs ``command`` and returns the exit code that its end deserves. Only a fault of mcpace itself gets past it."""
     from mcpace import _core
-    from mcpace.lab.errors import LabError
+    from mcpace.server.running.errors import RunProblem
 
     try:
         command()
         flush_stdout()
-    except LabError as error:
+    except RunProblem as error:
+        from mcpace.server.running.running import tell
+
+        tell(error)
+        return error.exit_code
+    except _lab_error() as error:
         return _complain(str(error), error.exit_code)
     except _core.UsageProblem as error:
         return _complain(str(error), USAGE)
@@ -94,6 +104,12 @@ def _ending(command: Callable[[], object]) -> int:
         place = f"{error.filename}: " if error.filename else ""
         return _complain(f"{place}{error.strerror or error}", UNREACHABLE)
     return DONE
+
+
+def _lab_error() -> type[Any]:
+    """The lab's errors, where the lab is loaded: where it isn't, none are raised."""
+    errors = sys.modules.get("mcpace.lab.errors")
+    return errors.LabError if errors else ()  # type: ignore[return-value]
 
 
 def _complain(sentence: str, code: int) -> int:

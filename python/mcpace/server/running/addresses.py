@@ -105,9 +105,7 @@ def _bind(made: socket.socket, address: Address) -> None:
 def refusal(address: Address, error: OSError) -> str:
     """Why it can't be listened on, in one sentence."""
     if error.errno == errno.EADDRINUSE:
-        return (
-            f"{address} is in use by another program: end that one, or choose another port (--port 0: any free one)"
-        )
+        return f"{address} is in use by another program: end that one, or choose another port (--port 0: any free one)"
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"{address} is not open to this user: ports under 1024 are the system's, choose another (--port 8000)"
     if error.errno == errno.EADDRNOTAVAIL:

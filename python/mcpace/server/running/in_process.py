@@ -1,0 +1,181 @@
+"""Serving in this process: over HTTP until a signal comes, over stdio until stdin ends.
+
+Design constraint: the main thread only waits, for signals and for the end. Requests are handled on the runtime's
+threads and, where the author's code is asynchronous, on its one event loop.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mcpace import _core
+from mcpace.server.running.addresses import Address, Reserved
+from mcpace.server.running.errors import (
+    EXIT_DONE,
+    EXIT_INTERRUPTED,
+    RunProblem,
+    SetupProblem,
+    UsageProblem,
+)
+from mcpace.server.running.lifespans import Entered
+from mcpace.server.running.prepared import Prepared
+from mcpace.server.running.say import say
+from mcpace.server.running.settings import Settings
+from mcpace.server.running.signals import STOPPING, Arrivals, arriving
+
+Family = tuple[int, list[str]]
+"""Which of several processes this is, and where each of them takes what is passed on to it."""
+
+LINGER_S = 3.0
+"""How long threads of the author's that go on after the end may hold up the exit."""
+
+
+def serve_http(
+    prepared: Prepared,
+    settings: Settings,
+    address: Address,
+    on_ready: Callable[[str], None],
+    *,
+    family: Family | None = None,
+) -> int:
+    """Serves until a signal comes; returns the exit code. ``on_ready`` gets the endpoint's URL.
+
+    One of a family has a parent. It shares the port, and only the first signal counts: the parent ends us where it
+    wants no more patience.
+    """
+    has_parent = family is not None
+    options = http_options(prepared, settings, address, family)
+    with arriving(STOPPING) as signals, Entered(prepared):
+        try:
+            running = prepared.core.serve_http(options)
+        except _core.Problem as problem:
+            raise _refused(problem, address) from problem
+        try:
+            on_ready(url(settings, Address(address.host, running.port)))
+            first = _wait(signals)
+            if not has_parent and settings.graceful_timeout_s:
+                again = "Ctrl-C again ends" if first == signal.SIGINT else "another signal ends"
+                say(f"stopping: calls in flight have up to {settings.graceful_timeout_s:g} s; {again} at once")
+        finally:
+            cut = _stop(running, None if has_parent else signals)
+        if cut:
+            say(f"cut off {cut} connection{'s' if cut > 1 else ''} with calls that did not finish in time")
+    return EXIT_INTERRUPTED if first == signal.SIGINT else EXIT_DONE
+
+
+def serve_stdio(prepared: Prepared, on_ready: Callable[[], None]) -> int:
+    """Serves until stdin ends; returns the exit code."""
+    with Entered(prepared):
+        on_ready()
+        prepared.core.serve_stdio()
+    return EXIT_DONE
+
+
+def leave(code: int) -> None:
+    """Ends the process, whatever still runs in it: a call that was cut off may have a thread for ever."""
+    timer = threading.Timer(LINGER_S, _end_at_once, (code,))
+    timer.daemon = True
+    timer.start()
+    sys.exit(code)
+
+
+def http_options(prepared: Prepared, settings: Settings, address: Address, family: Family | None = None) -> Any:
+    """The runtime's options for these settings.
+
+    Raises :class:`SetupProblem` where the certificate can't be read, :class:`UsageProblem` where an option can't be.
+    """
+    given: dict[str, Any] = dict(prepared.options)
+    for names in ("allowed_hosts", "allowed_origins"):
+        given[names] = [*given.get(names, ()), *getattr(settings, names)]
+    try:
+        return _core.HttpOptions(
+            **given
+            | {
+                "host": address.host,
+                "port": address.port,
+                "path": settings.path,
+                "response": "json" if settings.json_response else "auto",
+                "stateless": settings.stateless,
+                "shared_port": family is not None,
+                "family": family,
+                "tls": _tls(settings),
+                "server_timing": settings.server_timing,
+                "legacy_sse": settings.transport == "sse",
+                "grace_s": settings.graceful_timeout_s,
+            }
+        )
+    except _core.UsageProblem as problem:
+        raise UsageProblem(str(problem)) from problem
+
+
+def url(settings: Settings, address: Address) -> str:
+    """Where clients reach it."""
+    scheme = "https" if settings.ssl_certfile else "http"
+    return f"{scheme}://{address}{'/sse' if settings.transport == 'sse' else settings.path}"
+
+
+def _wait(signals: Arrivals) -> signal.Signals:
+    while True:
+        select.select([signals], [], [])
+        for number in signals.take():
+            if number in STOPPING:
+                return number
+
+
+def _stop(running: _core.Running, signals: Arrivals | None) -> int:
+    """Stops in the time that it has; at once where another signal comes. Returns how many connections were cut off."""
+    cut: list[int] = []
+    done, told = socket.socketpair()
+    with done, told:
+
+        def stop() -> None:
+            cut.append(running.stop())
+            told.send(b"x")
+
+        threading.Thread(target=stop, name="mcpace-stop", daemon=True).start()
+        while not cut:
+            ready, _, _ = select.select([done, signals] if signals else [done], [], [])
+            if signals in ready and signals is not None and any(number in STOPPING for number in signals.take()):
+                _end_at_once(EXIT_INTERRUPTED)
+    return cut[0]
+
+
+def _end_at_once(code: int) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            continue
+    os._exit(code)
+
+
+def _tls(settings: Settings) -> tuple[bytes, bytes] | None:
+    if settings.ssl_certfile is None or settings.ssl_keyfile is None:
+        return None
+    return _read(settings.ssl_certfile, "certificate"), _read(settings.ssl_keyfile, "key")
+
+
+def _read(path: str, what: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise SetupProblem(f"the {what} {path} can't be read: {error.strerror}") from error
+
+
+def _refused(problem: _core.Problem, address: Address) -> RunProblem:
+    if isinstance(problem, _core.UsageProblem):
+        return UsageProblem(str(problem))
+    try:
+        # Why, in the words that a parent of several has for it.
+        Reserved(address).close()
+    except SetupProblem as same:
+        return same
+    return SetupProblem(str(problem))

@@ -1,0 +1,65 @@
+"""An author's lifespan around the serving: entered before the first request is taken, left after the last was answered.
+
+Constraint: one task of the runtime's event loop enters it and leaves it, as cancel scopes and task groups demand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+from types import TracebackType
+from typing import Self
+
+from mcpace import _core
+from mcpace.server.running.errors import AuthorProblem
+from mcpace.server.running.prepared import Prepared
+
+
+class Entered:
+    """A server whose lifespan has begun, for as long as the block lasts. One without a lifespan needs no loop for it.
+
+    Raises :class:`AuthorProblem` with what the lifespan raised, at its beginning or at its end.
+    """
+
+    def __init__(self, prepared: Prepared) -> None:
+        self._lifespan = prepared.lifespan
+        self._begun: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self._ending: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._whole: concurrent.futures.Future[None] | None = None
+
+    def __enter__(self) -> Self:
+        if self._lifespan is not None:
+            self._whole = _core.run_on_loop(self._live)
+            self._whole.add_done_callback(self._settle)
+            try:
+                self._begun.result()
+            except Exception as error:
+                raise AuthorProblem("entering the lifespan", error) from error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._whole is None or self._loop is None or self._ending is None:
+            return
+        self._loop.call_soon_threadsafe(self._ending.set)
+        try:
+            self._whole.result()
+        except Exception as raised:
+            if error is None:
+                raise AuthorProblem("leaving the lifespan", raised) from raised
+
+    async def _live(self) -> None:
+        assert self._lifespan is not None
+        self._loop, self._ending = asyncio.get_running_loop(), asyncio.Event()
+        async with self._lifespan():
+            self._begun.set_result(None)
+            await self._ending.wait()
+
+    def _settle(self, whole: concurrent.futures.Future[None]) -> None:
+        if self._begun.done():
+            return
+        error = whole.exception()
+        # A lifespan that is left before it is entered is broken too.
+        self._begun.set_exception(error or RuntimeError("the lifespan ended before it began"))

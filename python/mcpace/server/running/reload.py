@@ -1,0 +1,83 @@
+"""Changed files, for development: a thread watches folders and tells the parent's loop.
+
+The watching is ``watchfiles``', an optional extra: ``pip install 'mcpace[reload]'``.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mcpace.server.running.errors import SetupProblem
+from mcpace.server.running.settings import Settings
+
+
+class Changes:
+    """The files that changed and nobody has taken yet."""
+
+    def __init__(self, reading_end: socket.socket) -> None:
+        self._reading_end = reading_end
+        self._lock = threading.Lock()
+        self._paths: list[str] = []
+
+    def fileno(self) -> int:
+        """Readable when there are some."""
+        return self._reading_end.fileno()
+
+    def take(self) -> list[str]:
+        """Those that changed, in order. Never waits."""
+        with self._lock:
+            try:
+                self._reading_end.recv(4096)
+            except BlockingIOError:
+                return []
+            paths, self._paths = self._paths, []
+            return paths
+
+    def add(self, paths: list[str], writing_end: socket.socket) -> None:
+        """From the watching thread."""
+        with self._lock:
+            self._paths += paths
+            writing_end.send(b"x")
+
+
+@contextmanager
+def watching(settings: Settings) -> Iterator[Changes]:
+    """Watches the folders of the settings, or the one that we are in, for as long as the block lasts.
+
+    Raises :class:`SetupProblem` where watchfiles isn't installed or a folder isn't there.
+    """
+    try:
+        from watchfiles import PythonFilter, watch
+    except ModuleNotFoundError as error:
+        raise SetupProblem("--reload needs watchfiles, which is not installed: pip install 'mcpace[reload]'") from error
+    folders = [Path(folder) for folder in settings.reload_dirs] or [Path.cwd()]
+    for folder in folders:
+        if not folder.is_dir():
+            raise SetupProblem(f"there is no folder {folder} to watch")
+    here = Path.cwd()
+    stop = threading.Event()
+    reading_end, writing_end = socket.socketpair()
+    reading_end.setblocking(False)
+    writing_end.setblocking(False)
+    changes = Changes(reading_end)
+
+    def run() -> None:
+        for found in watch(*folders, watch_filter=PythonFilter(), stop_event=stop, raise_interrupt=False):
+            paths = sorted({Path(path) for _, path in found})
+            changes.add(
+                [str(path.relative_to(here) if path.is_relative_to(here) else path) for path in paths], writing_end
+            )
+
+    thread = threading.Thread(target=run, name="mcpace-reload", daemon=True)
+    thread.start()
+    try:
+        yield changes
+    finally:
+        stop.set()
+        thread.join()
+        reading_end.close()
+        writing_end.close()
