@@ -44,6 +44,12 @@ impl Context {
         self.request().method
     }
 
+    /// The request's whole parameters, as they came.
+    #[must_use]
+    pub fn params(&self) -> Option<&Bytes> {
+        self.request().params.as_ref()
+    }
+
     /// Sends any notification ahead of the result. Whether the protocol has it here is the caller's business; nothing
     /// happens when the client can't be reached.
     pub fn send_notification(&self, method: &str, params: Option<&Json>) {
