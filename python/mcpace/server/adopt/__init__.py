@@ -1,0 +1,100 @@
+"""Servers of other SDKs, served as they are: an object of theirs goes in, something that the runner can serve comes out.
+
+Design constraint: the object is not changed, and a client can't tell the difference. A tool is called by the runtime itself
+only where its reply is known to be the same; every other request goes whole to the SDK's own handlers, on the event loop.
+Nothing is imported that the object's own module has not imported.
+
+Supported: ``MCPServer`` (mcp 2.x), ``FastMCP`` (mcp 1.x), ``FastMCP`` (fastmcp 3 and 4), and low-level servers of mcp.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any
+
+from mcpace.server.adopt.kinds import Kind, is_2, kind_of, low_level
+from mcpace.server.adopt.summary import Summary
+
+if TYPE_CHECKING:
+    from mcpace.server.adopt.sdk1 import Sdk1
+    from mcpace.server.adopt.sdk2 import Sdk2
+    from mcpace.server.running.prepared import Prepared
+
+# What the SDK's own handlers answer. Not `ping`, which is the same from anybody, and not what is told of changes.
+DELEGATED = [
+    "initialize",
+    "server/discover",
+    "tools/list",
+    "tools/call",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "prompts/list",
+    "prompts/get",
+    "completion/complete",
+    "logging/setLevel",
+]
+
+
+def adoptable(candidate: object) -> bool:
+    """Whether :func:`adopt` takes it."""
+    return kind_of(candidate) is not None
+
+
+def adopt(server: Any) -> Prepared:
+    """A server object of another SDK, ready to be run.
+
+    Raises ``TypeError`` for what is none.
+    """
+    kind = kind_of(server)
+    if kind is None:
+        raise TypeError(f"{type(server).__module__}.{type(server).__qualname__} is no server that can be adopted")
+    from mcpace import _core
+    from mcpace.server.running.prepared import Prepared
+
+    low = low_level(server, kind)
+    core = _core.Server(
+        low.name,
+        low.version or "",
+        instructions=low.instructions,
+        website_url=low.website_url,
+        keep_headers=True,
+    )
+    sdk = _sdk(server, kind, low)
+    core.delegate(sdk.desk.submit, DELEGATED)
+    summary = Summary(sdk=f"{kind.value} ({_release(kind)})")
+    return Prepared(
+        core=core,
+        name=low.name,
+        lifespan=sdk.lifespan,
+        notes=summary.sentences(),
+    )
+
+
+def _sdk(server: Any, kind: Kind, low: Any) -> Sdk1 | Sdk2:
+    around: AbstractAsyncContextManager[Any] | None = None
+    if kind is Kind.FASTMCP:
+        around = server._lifespan_manager()
+    if is_2(low):
+        from mcpace.server.adopt.sdk2 import Sdk2
+
+        return Sdk2(low, around)
+    from mcpace.server.adopt.sdk1 import Sdk1
+
+    session = None
+    if kind is Kind.FASTMCP:
+        session = (sys.modules["fastmcp.server.low_level"].MiddlewareServerSession, (server,))
+    return Sdk1(low, around, session)
+
+
+def _release(kind: Kind) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    package = "fastmcp" if kind is Kind.FASTMCP else "mcp"
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return package

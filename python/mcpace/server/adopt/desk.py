@@ -1,0 +1,129 @@
+"""Between the I/O threads and the event loop: exchanges go over, and their answers come back.
+
+Design constraint: an I/O thread never waits here; many exchanges wake the loop once. What a client no longer wants is
+cancelled. Everything else of a foreign server runs on the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import pydantic_core
+
+if TYPE_CHECKING:
+    from mcpace._core import Exchange
+
+logger = logging.getLogger("mcpace.server")
+
+Json = dict[str, Any]
+
+
+class Refusal(Exception):
+    """A JSON-RPC error, to be told as it is."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(code, message, data)
+        self.code, self.message, self.data = code, message, data
+
+
+class Desk:
+    """Runs ``answer`` for each exchange, as a task of the loop on which it was opened."""
+
+    def __init__(self, answer: Callable[[Exchange], Awaitable[bytes]]) -> None:
+        self._answer = answer
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._arrived: deque[Exchange] = deque()
+        self._woken = False
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def open(self) -> None:
+        """Takes the running loop."""
+        self._loop = asyncio.get_running_loop()
+
+    async def close(self) -> None:
+        """Ends what is still under way."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._loop = None
+
+    def submit(self, exchange: Exchange) -> None:
+        """Takes an exchange, on any thread."""
+        if self._loop is None:
+            raise RuntimeError("the server's event loop has not been started")
+        self._arrived.append(exchange)
+        if not self._woken:
+            self._woken = True
+            self._loop.call_soon_threadsafe(self._begin)
+
+    def _begin(self) -> None:
+        # First: what arrives from here on wakes the loop again.
+        self._woken = False
+        loop = asyncio.get_running_loop()
+        while self._arrived:
+            exchange = self._arrived.popleft()
+            task = loop.create_task(self._run(exchange))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            exchange.on_cancel(lambda task=task: loop.call_soon_threadsafe(task.cancel))
+
+    async def _run(self, exchange: Exchange) -> None:
+        token = current.set(exchange)
+        try:
+            exchange.reply(await self._answer(exchange))
+        except Refusal as refusal:
+            data = None if refusal.data is None else pydantic_core.to_json(refusal.data, fallback=str).decode()
+            exchange.fail(refusal.code, refusal.message, data)
+        except asyncio.CancelledError:
+            exchange.fail(-32603, "request cancelled")
+            raise
+        except Exception:
+            logger.exception("%s could not be answered", exchange.method)
+            exchange.fail(-32603, "internal error")
+        finally:
+            current.reset(token)
+
+
+current: ContextVar[Exchange] = ContextVar("mcpace_exchange")
+"""The exchange that a task works for. What it starts works for it too."""
+
+
+def params_of(exchange: Exchange) -> Json | None:
+    """The request's parameters."""
+    return None if exchange.params is None else pydantic_core.from_json(exchange.params)
+
+
+def notify(method: str, params: Any) -> None:
+    """Sends a notification to the client of the current exchange. Nothing happens where it can't be reached."""
+    exchange = current.get(None)
+    if exchange is not None:
+        exchange.notify(method, None if params is None else pydantic_core.to_json(params).decode())
+
+
+async def ask(method: str, params: Any) -> Json:
+    """Asks the client of the current exchange. Raises :class:`Refusal`."""
+    exchange = current.get(None)
+    if exchange is None:
+        raise Refusal(-32603, "there is no request whose client could be asked")
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Json] = loop.create_future()
+
+    def settle(result: bytes | None, error: tuple[int, str] | None) -> None:
+        if answer.done():
+            return
+        if error is not None:
+            answer.set_exception(Refusal(*error))
+        else:
+            answer.set_result(pydantic_core.from_json(result or b"{}"))
+
+    def done(result: bytes | None, error: tuple[int, str] | None) -> None:
+        loop.call_soon_threadsafe(settle, result, error)
+
+    exchange.ask(method, None if params is None else pydantic_core.to_json(params).decode(), done)
+    return await answer

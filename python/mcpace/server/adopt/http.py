@@ -1,0 +1,43 @@
+"""The HTTP request that a foreign server's code may look at, made of what the runtime kept of it.
+
+Only a server that has starlette loaded can look at one, so importing it here brings nothing that isn't there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mcpace._core import Exchange
+
+
+def request_of(exchange: Exchange, user: Any = None) -> Any | None:
+    """A ``starlette.requests.Request`` with the headers; ``None`` where the request came another way than HTTP."""
+    headers = exchange.headers
+    if headers is None:
+        return None
+    from starlette.requests import Request
+
+    scope: dict[str, Any] = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": "POST",
+        "scheme": "http",
+        "path": "/mcp",
+        "raw_path": b"/mcp",
+        "query_string": b"",
+        "root_path": "",
+        "headers": headers,
+        "client": None,
+        "server": None,
+    }
+    if user is not None:
+        from starlette.authentication import AuthCredentials
+
+        scope["user"], scope["auth"] = user, AuthCredentials(user.scopes)
+    return Request(scope, _no_body)
+
+
+async def _no_body() -> dict[str, Any]:
+    # The runtime has read it; what it held is in the parameters.
+    return {"type": "http.request", "body": b"", "more_body": False}

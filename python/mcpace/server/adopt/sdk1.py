@@ -1,0 +1,174 @@
+"""The handlers of a low-level server of the official SDK 1.x, run for one exchange at a time.
+
+Design constraint: as in :mod:`.sdk2`, every reply is made by the SDK's own code. Here that code hangs on a session object:
+one of the SDK's own class is made for each session of ours, with its ways out led to the exchange and its streams left
+away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import pydantic_core
+from pydantic import ValidationError
+
+from mcpace.server.adopt.desk import Desk, Json, Refusal, ask, notify, params_of
+from mcpace.server.adopt.http import request_of
+
+if TYPE_CHECKING:
+    from mcpace._core import Exchange
+
+INVALID_PARAMS = -32602
+REQUEST_TIMEOUT = 408
+
+
+class Sdk1:
+    """A low-level ``Server`` of mcp 1.x, ready to answer exchanges."""
+
+    def __init__(
+        self,
+        server: Any,
+        around: AbstractAsyncContextManager[Any] | None = None,
+        session: tuple[type, tuple[Any, ...]] | None = None,
+    ) -> None:
+        """``around`` is entered before the server's own lifespan; ``session`` is the class of its sessions and what comes
+        first when one is made, where that isn't the SDK's plain one."""
+        self._server = server
+        self._around = around
+        self._types = import_module("mcp.types")
+        self._shared = import_module("mcp.shared.session")
+        self._metadata = import_module("mcp.shared.message").ServerMessageMetadata
+        self._error = import_module("mcp.shared.exceptions").McpError
+        base, first = session or (import_module("mcp.server.session").ServerSession, ())
+        self._session_class, self._first = detached(base, self._types, self._error), first
+        self._states = import_module("mcp.server.session").InitializationState
+        self._state: Any = None
+        self.desk = Desk(self.answer)
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """The server's own, once a process. (The SDK enters it anew for each session.)"""
+        async with AsyncExitStack() as stack:
+            if self._around is not None:
+                await stack.enter_async_context(self._around)
+            self._state = await stack.enter_async_context(self._server.lifespan(self._server))
+            self.desk.open()
+            try:
+                yield
+            finally:
+                await self.desk.close()
+
+    async def answer(self, exchange: Exchange) -> bytes:
+        """The result's JSON. Raises :class:`Refusal`."""
+        session = self._session(exchange)
+        types = self._types
+        message: Json = {"jsonrpc": "2.0", "id": exchange.id, "method": exchange.method}
+        params = params_of(exchange)
+        if params is not None:
+            message["params"] = params
+        user = self._user(exchange)
+        metadata = self._metadata(request_context=request_of(exchange, user))
+        try:
+            dumped = types.JSONRPCRequest.model_validate(message).model_dump(
+                by_alias=True, mode="json", exclude_none=True
+            )
+            request = types.ClientRequest.model_validate(dumped)
+        except ValidationError:
+            raise Refusal(INVALID_PARAMS, "Invalid request parameters", "") from None
+        responder = self._shared.RequestResponder(
+            request_id=exchange.id,
+            request_meta=request.root.params.meta if request.root.params else None,
+            request=request,
+            session=session,
+            on_complete=lambda done: session._in_flight.pop(done.request_id, None),
+            message_metadata=metadata,
+        )
+        session._in_flight[exchange.id] = responder
+        session.mcpace_answers.pop(exchange.id, None)
+        try:
+            try:
+                await session._received_request(responder)
+            except Exception:
+                raise Refusal(INVALID_PARAMS, "Invalid request parameters", "") from None
+            if not responder._completed:
+                await self._server._handle_message(responder, session, self._state, False)
+            answer = session.mcpace_answers.pop(exchange.id, None)
+        finally:
+            session._in_flight.pop(exchange.id, None)
+        if answer is None:
+            raise Refusal(0, "Request cancelled")
+        if isinstance(answer, types.ErrorData):
+            raise Refusal(answer.code, answer.message, answer.data)
+        result = answer.model_dump(by_alias=True, mode="json", exclude_none=True)
+        return pydantic_core.to_json(result, inf_nan_mode="null")
+
+    def _session(self, exchange: Exchange) -> Any:
+        if not exchange.has_session:
+            return self._open(stateless=True)
+        session = exchange.kept
+        if session is None:
+            session = self._open(stateless=False)
+            exchange.keep(session)
+        elif exchange.method != "initialize":
+            # The client's notification that says so goes to the runtime.
+            session._initialization_state = self._states.Initialized
+        return session
+
+    def _open(self, stateless: bool) -> Any:
+        options = self._server.create_initialization_options()
+        return self._session_class(*self._first, None, None, options, stateless=stateless)
+
+    def _user(self, exchange: Exchange) -> Any | None:
+        """Who the SDK's own token verifier said is calling, where the SDK's code looks for them."""
+        if exchange.token is None:
+            return None
+        user = import_module("mcp.server.auth.middleware.bearer_auth").AuthenticatedUser(exchange.token)
+        import_module("mcp.server.auth.middleware.auth_context").auth_context_var.set(user)
+        return user
+
+
+def detached(base: type, types: Any, error: Any) -> type:
+    """A session class whose messages go to the exchange, without streams and without a task that reads them."""
+
+    class Detached(base):  # type: ignore[misc]
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            self.mcpace_answers: dict[Any, Any] = {}
+            # Nothing will ever come this way; left open they would be warned of.
+            self._incoming_message_stream_writer.close()
+            self._incoming_message_stream_reader.close()
+
+        async def _send_response(self, request_id: Any, response: Any) -> None:
+            self.mcpace_answers[request_id] = response
+
+        async def send_notification(self, notification: Any, related_request_id: Any = None) -> None:
+            data = notification.model_dump(by_alias=True, mode="json", exclude_none=True)
+            notify(data["method"], data.get("params"))
+
+        async def send_request(
+            self,
+            request: Any,
+            result_type: Any,
+            request_read_timeout_seconds: Any = None,
+            metadata: Any = None,
+            progress_callback: Any = None,
+        ) -> Any:
+            import anyio
+
+            data = request.model_dump(by_alias=True, mode="json", exclude_none=True)
+            limit = request_read_timeout_seconds
+            try:
+                with anyio.fail_after(None if limit is None else limit.total_seconds()):
+                    answer = await ask(data["method"], data.get("params"))
+            except TimeoutError:
+                said = f"Timed out while waiting for response to {type(request).__name__}."
+                raise error(types.ErrorData(code=REQUEST_TIMEOUT, message=said)) from None
+            except Refusal as refusal:
+                raise error(types.ErrorData(code=refusal.code, message=refusal.message)) from None
+            return result_type.model_validate(answer)
+
+    Detached.__name__, Detached.__qualname__ = base.__name__, base.__qualname__
+    return Detached

@@ -1,0 +1,54 @@
+"""What of a foreign server was adopted, what was not, and why: a value; its sentences are said at start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Something that stays with the SDK's own handlers."""
+
+    name: str
+    why: str
+
+
+@dataclass(slots=True)
+class Summary:
+    """What became of a server's parts."""
+
+    sdk: str
+    """Name and version of the SDK, as far as known."""
+    adopted: list[str] = field(default_factory=list)
+    """Tools that the runtime calls itself."""
+    left: list[Left] = field(default_factory=list)
+    """Tools that run in the SDK."""
+    resources: int = 0
+    templates: int = 0
+    prompts: int = 0
+    whole: str | None = None
+    """Why no tool could be adopted, where that is so."""
+
+    def sentences(self) -> tuple[str, ...]:
+        """One line each."""
+        tools = len(self.adopted) + len(self.left)
+        if self.whole is not None:
+            return (f"{self.sdk}: every request runs in the SDK: {self.whole}",)
+        said = [f"{self.sdk}: adopted {len(self.adopted)} of {tools} {'tool' if tools == 1 else 'tools'}"]
+        if self.left:
+            why: dict[str, list[str]] = {}
+            for one in self.left:
+                why.setdefault(one.why, []).append(one.name)
+            reasons = "; ".join(f"{_names(names)} ({reason})" for reason, names in why.items())
+            said[0] += f"; {len(self.left)} {'runs' if len(self.left) == 1 else 'run'} in the SDK: {reasons}"
+        others = {"resource": self.resources, "resource template": self.templates, "prompt": self.prompts}
+        told = [f"{count} {name}{'' if count == 1 else 's'}" for name, count in others.items() if count]
+        if told:
+            said.append(f"{', '.join(told)} and all lists run in the SDK")
+        return tuple(said)
+
+
+def _names(names: list[str]) -> str:
+    if len(names) <= 4:
+        return ", ".join(names)
+    return f"{', '.join(names[:3])} and {len(names) - 3} more"

@@ -1,0 +1,43 @@
+"""Serves examples as mcpace does: adopted, with nothing of the SDK's transport.
+
+Usage: adopted.py EXAMPLE.py:json|sse:sessions|stateless …; prints one line, a JSON list of ports, and then for each what is
+said at its start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sys
+from contextlib import AsyncExitStack
+
+from original import load
+
+from mcpace import _core
+from mcpace.server.adopt import adopt
+
+
+async def main(subjects: list[str]) -> None:
+    logging.disable(logging.CRITICAL)
+    ports, notes = [], []
+    async with AsyncExitStack() as stack:
+        for number, subject in enumerate(subjects):
+            path, mode, sessions = subject.rsplit(":", 2)
+            prepared = adopt(load(path, number))
+            assert prepared.lifespan is not None
+            await stack.enter_async_context(prepared.lifespan())
+            options = _core.HttpOptions(
+                port=0, response=mode, stateless=sessions == "stateless", **dict(prepared.options)
+            )
+            running = prepared.core.serve_http(options)
+            stack.callback(running.stop)
+            ports.append(running.port)
+            notes.append(prepared.notes)
+        print(json.dumps(ports), flush=True)
+        print(json.dumps(notes), flush=True)
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1:]))
