@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 /// Why [`super::serve`] failed. All of it happens before the first connection is taken.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +22,14 @@ pub enum ServeError {
     Listen {
         /// Where.
         address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The environment: the other processes' requests can't be listened for.
+    #[error("can't listen for the other processes at {}: {source}", path.display())]
+    Family {
+        /// Where.
+        path: PathBuf,
         /// What the system says.
         source: io::Error,
     },

@@ -4,6 +4,8 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
 
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 
@@ -40,6 +42,18 @@ pub(super) fn bind(
         Err(_) => shared(bound, workers).map_err(failed)?,
     };
     Ok((sockets, bound))
+}
+
+/// Where this process takes what others of its family pass on. What a predecessor left there is in nobody's use.
+pub(super) fn bind_family(path: &Path) -> Result<UnixListener, ServeError> {
+    let failed = |source| ServeError::Family { path: path.to_owned(), source };
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    Ok(listener)
 }
 
 /// One socket, accepted from by all.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::auth::Authorization;
+use super::family::Family;
 use super::tls::Tls;
 
 /// What the HTTP transport does. [`Options::default`] is safe: loopback only, bounded everywhere.
@@ -15,6 +16,8 @@ pub struct Options {
     pub address: SocketAddr,
     /// Shares the port with other processes of this user that do too: the kernel spreads connections over them.
     pub shared_port: bool,
+    /// The processes that share the port, where sessions are to work over all of them.
+    pub family: Option<Family>,
     /// The endpoint's path.
     pub path: String,
     /// How requests are answered.
@@ -77,6 +80,7 @@ impl Default for Options {
         Self {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, 8000)),
             shared_port: false,
+            family: None,
             path: "/mcp".to_owned(),
             response: ResponseMode::Auto,
             stateless: false,

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
 
 use super::event_stream::EventStream;
 
@@ -14,6 +15,8 @@ pub(super) enum ReplyBody {
     Empty,
     Full(Bytes),
     Events(Box<EventStream>),
+    /// Another process answers.
+    Passed(Box<Incoming>),
 }
 
 impl Body for ReplyBody {
@@ -29,6 +32,11 @@ impl Body for ReplyBody {
                 Some(bytes)
             }
             ReplyBody::Events(stream) => std::task::ready!(stream.poll_next(cx)),
+            // One that breaks off ends early: shorter than was announced, or a stream without its result.
+            ReplyBody::Passed(body) => match std::task::ready!(Pin::new(body).poll_frame(cx)) {
+                Some(Ok(frame)) => frame.into_data().ok(),
+                Some(Err(_)) | None => None,
+            },
         };
         Poll::Ready(data.map(|data| Ok(Frame::data(data))))
     }
@@ -38,6 +46,7 @@ impl Body for ReplyBody {
             ReplyBody::Empty => true,
             ReplyBody::Full(bytes) => bytes.is_empty(),
             ReplyBody::Events(stream) => stream.has_ended(),
+            ReplyBody::Passed(body) => body.is_end_stream(),
         }
     }
 
@@ -46,6 +55,7 @@ impl Body for ReplyBody {
             ReplyBody::Empty => SizeHint::with_exact(0),
             ReplyBody::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
             ReplyBody::Events(_) => SizeHint::default(),
+            ReplyBody::Passed(body) => body.size_hint(),
         }
     }
 }

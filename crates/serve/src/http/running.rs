@@ -19,6 +19,7 @@ use crate::Server;
 pub fn serve(server: Server, options: Options) -> Result<Running, ServeError> {
     let workers = options.workers.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
     let (listeners, address) = listen::bind(options.address, options.shared_port, workers)?;
+    let mut relayed = options.family.as_ref().map(|family| listen::bind_family(family.socket())).transpose()?;
     let around = options.around.clone();
     let site = Arc::new(Site::new(server, options, address)?);
     let stop = CancellationToken::new();
@@ -28,7 +29,7 @@ pub fn serve(server: Server, options: Options) -> Result<Running, ServeError> {
         Running { address, site: Arc::clone(&site), stop: stop.clone(), workers: Vec::new(), cut: Arc::clone(&cut) };
     for (index, listener) in listeners.into_iter().enumerate() {
         let shared = (Arc::clone(&site), Arc::clone(&open), Arc::clone(&cut));
-        let worker = worker::start(index, listener, shared, stop.clone(), around.clone());
+        let worker = worker::start(index, (listener, relayed.take()), shared, stop.clone(), around.clone());
         // On failure the ones that were started stop with `running`.
         running.workers.push(worker.map_err(ServeError::Worker)?);
     }

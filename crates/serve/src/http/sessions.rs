@@ -18,12 +18,25 @@ use crate::session::Session;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Key(u128);
 
+/// Neither among the bits that choose a shard nor among those that are the hash.
+const MEMBER_SHIFT: u32 = 64;
+
 impl Key {
     /// From the system's randomness. `None` if it has none to give.
     pub(super) fn random() -> Option<Self> {
         let mut bytes = [0; 16];
         OsRng.try_fill_bytes(&mut bytes).ok()?;
         Some(Key(u128::from_ne_bytes(bytes)))
+    }
+
+    /// With the number of the process that has the session in it: 120 bits are left to be guessed.
+    fn of_member(self, member: u8) -> Self {
+        Key(self.0 & !(0xff << MEMBER_SHIFT) | u128::from(member) << MEMBER_SHIFT)
+    }
+
+    /// The number of the process that has the session, where it is one of several.
+    pub(super) fn member(self) -> u8 {
+        (self.0 >> MEMBER_SHIFT) as u8
     }
 
     pub(super) fn parse(id: &str) -> Option<Self> {
@@ -56,6 +69,8 @@ pub(super) struct Sessions {
     limit: usize,
     idle: Duration,
     epoch: Instant,
+    /// This process, where it is one of several.
+    member: Option<u8>,
 }
 
 type Shard = HashMap<Key, Arc<Live>, BuildHasherDefault<AsItIs>>;
@@ -63,9 +78,9 @@ type Shard = HashMap<Key, Arc<Live>, BuildHasherDefault<AsItIs>>;
 const SHARDS: usize = 16;
 
 impl Sessions {
-    pub(super) fn new(limit: usize, idle: Duration, now: Instant) -> Arc<Self> {
+    pub(super) fn new(limit: usize, idle: Duration, now: Instant, member: Option<u8>) -> Arc<Self> {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Arc::new(Self { shards, count: AtomicUsize::new(0), limit, idle, epoch: now })
+        Arc::new(Self { shards, count: AtomicUsize::new(0), limit, idle, epoch: now, member })
     }
 
     /// A place for a new session, before it is known whether there will be one. `None` when all are taken.
@@ -159,6 +174,7 @@ impl Place {
     pub(super) fn take(mut self, session: Arc<Session>, streams: Streams, now: Instant) -> Option<Arc<Live>> {
         let sessions = self.of.as_ref()?;
         let key = Key::random()?;
+        let key = sessions.member.map_or(key, |member| key.of_member(member));
         let seen = AtomicU64::new(sessions.millis(now));
         let live = Arc::new(Live { key, session, streams, seen });
         sessions.shard(key).insert(key, Arc::clone(&live));
@@ -244,7 +260,7 @@ mod tests {
     #[test]
     fn a_session_ends_once_it_has_been_idle_and_not_before() {
         let begun = Instant::now();
-        let sessions = Sessions::new(10, IDLE, begun);
+        let sessions = Sessions::new(10, IDLE, begun, None);
         let first = id(&begin(&sessions, begun));
         let held = begin(&sessions, begun);
         sessions.sweep(begun + IDLE / 2);

@@ -17,6 +17,7 @@ use tokio_rustls::TlsAcceptor;
 use super::admission::Admission;
 use super::answer::Answer;
 use super::auth::{Denied, Guard, WELL_KNOWN};
+use super::family::{Family, Relay};
 use super::fields::{Fields, Source};
 use super::legacy::LegacyStreams;
 use super::log::LogBounds;
@@ -49,6 +50,8 @@ pub(super) struct Site {
     metadata_path: String,
     admission: Admission,
     guard: Option<Guard>,
+    /// To the other processes, where this is one of several.
+    pub(super) relay: Option<Relay>,
 }
 
 /// What a connection speaks.
@@ -92,7 +95,12 @@ impl Site {
             replay_bytes_all: limits.replay_bytes,
             replay_bytes: AtomicUsize::new(0),
         };
-        let sessions = Sessions::new(limits.sessions, limits.session_idle, Instant::now());
+        let sessions = Sessions::new(
+            limits.sessions,
+            limits.session_idle,
+            Instant::now(),
+            options.family.as_ref().map(Family::own),
+        );
         Ok(Self {
             server,
             acceptor: options.tls.as_ref().map(Tls::acceptor),
@@ -109,6 +117,7 @@ impl Site {
             path: options.path,
             admission: Admission::new(bound, &options.allowed_hosts, &options.allowed_origins),
             guard: options.authorization.as_ref().map(Guard::new).transpose()?,
+            relay: options.family.map(Relay::new),
             limits,
         })
     }
@@ -122,6 +131,11 @@ impl Site {
     ) -> Response<ReplyBody> {
         let _busy = pulse.begin();
         let (head, body) = request.into_parts();
+        if let Some(relay) = &self.relay
+            && let Some(owner) = relay.owner_of(&head)
+        {
+            return relay.pass_on(owner, head, body).await;
+        }
         let answer = {
             let headers = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
             let fields = Fields::of(headers, head.uri.authority().map(Authority::as_str), Source::Map(&head.headers));

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -24,7 +25,7 @@ const ACCEPT_REST: Duration = Duration::from_millis(20);
 /// how many that cuts is added to `cut`.
 pub(super) fn start(
     index: usize,
-    listener: TcpListener,
+    (listener, relayed): (TcpListener, Option<UnixListener>),
     (site, open, cut): (Arc<Site>, Arc<AtomicUsize>, Arc<AtomicUsize>),
     stop: CancellationToken,
     around: Option<Around>,
@@ -34,7 +35,7 @@ pub(super) fn start(
     let worker = Worker { site, connections: Arc::new(Connections::new(open)), tracker: TaskTracker::new(), stop, cut };
     let is_first = index == 0;
     thread::Builder::new().name(format!("mcpace-http-{index}")).spawn(move || {
-        let work = move || runtime.block_on(worker.run(listener, is_first));
+        let work = move || runtime.block_on(worker.run(listener, relayed, is_first));
         match around {
             Some(around) => around.run(work),
             None => work(),
@@ -51,7 +52,7 @@ struct Worker {
 }
 
 impl Worker {
-    async fn run(self, listener: TcpListener, sweeps_sessions: bool) {
+    async fn run(self, listener: TcpListener, relayed: Option<UnixListener>, sweeps_sessions: bool) {
         // Registered with this thread's reactor, so it has to be made here.
         let listener = match tokio::net::TcpListener::from_std(listener) {
             Ok(listener) => listener,
@@ -65,8 +66,10 @@ impl Worker {
             tokio::spawn(sweep(Arc::clone(&self.site)));
         }
         let accept = self.accept(listener);
+        let accept_relayed = self.accept_relayed(relayed);
         tokio::select! {
             () = accept => {}
+            () = accept_relayed => {}
             () = self.stop.cancelled() => {}
         }
         self.finish().await;
@@ -85,6 +88,36 @@ impl Worker {
             if let Some(registered) = self.connections.register(self.site.limits.connections) {
                 let pulse = Arc::clone(&registered.pulse);
                 let serving = connection::serve(stream, Arc::clone(&self.site), pulse);
+                self.tracker.spawn(async move {
+                    serving.await;
+                    drop(registered);
+                });
+            }
+        }
+    }
+
+    /// From the other processes of a family. Never ends.
+    async fn accept_relayed(&self, listener: Option<UnixListener>) {
+        let listener = listener.map(tokio::net::UnixListener::from_std);
+        let listener = match listener {
+            Some(Ok(listener)) => listener,
+            Some(Err(error)) => {
+                tracing::error!(%error, "a worker can't listen for the other processes");
+                return std::future::pending().await;
+            }
+            None => return std::future::pending().await,
+        };
+        loop {
+            let stream = match listener.accept().await {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    tracing::warn!(%error, "can't accept from another process");
+                    tokio::time::sleep(ACCEPT_REST).await;
+                    continue;
+                }
+            };
+            if let Some(registered) = self.connections.register(self.site.limits.connections) {
+                let serving = connection::plain(stream, Arc::clone(&self.site), Arc::clone(&registered.pulse));
                 self.tracker.spawn(async move {
                     serving.await;
                     drop(registered);

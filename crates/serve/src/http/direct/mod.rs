@@ -122,7 +122,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
             let whole = std::mem::take(&mut self.incoming).freeze();
             let next = match Head::read(&whole, &self.site.path) {
                 Err(NotPlain::Partial) if whole.len() < self.site.limits.head => Next::Head,
-                Ok(head) if head.body <= self.site.limits.body => {
+                Ok(head) if head.body <= self.site.limits.body && !self.is_elsewhere(&head.fields) => {
                     let end = head.length + head.body;
                     if whole.len() < end {
                         Next::Body(end)
@@ -143,6 +143,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
                 return Ok(Ended::Closed);
             }
         }
+    }
+
+    /// Whether another process has the session.
+    fn is_elsewhere(&self, fields: &Fields<'_>) -> bool {
+        self.site.relay.as_ref().is_some_and(|relay| relay.owner(fields.mcp.session_id.ascii()).is_some())
     }
 
     /// Takes what is behind `used` as the beginning of the next request, and the memory, where nobody else has it.
@@ -250,6 +255,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
                 write_head(&mut self.outgoing, &answer, Some(bytes.len()), closes);
                 self.stream.write_all_buf(&mut Buf::chain(&self.outgoing[..], &mut bytes)).await?;
             }
+            // Whoever passes a request on never came this way.
+            ReplyBody::Passed(_) => return Err(io::ErrorKind::Unsupported.into()),
             ReplyBody::Events(stream) => {
                 write_head(&mut self.outgoing, &answer, None, closes);
                 self.write_events(*stream).await?;
