@@ -516,7 +516,7 @@ class MCPServer(Generic[LifespanT]):
             tools=len(registry.tools),
             resources=len(registry.resources) + len(registry.templates),
             prompts=len(registry.prompts),
-            lifespan=self._entered,
+            lifespan=self._entered if self.settings.lifespan is not None or self._bus is not None else None,
             options=self._http_options(),
         )
 

@@ -37,7 +37,7 @@ def content_json(value: Any) -> bytes:
     if value is None:
         return b"[]"
     kind = type(value)
-    if kind in (list, tuple) or is_content_type(kind) or _is_media(kind):
+    if isinstance(value, list | tuple) or is_content_type(kind) or _is_media(kind):
         return to_json([_dumped(block) for block in content_of(value)])
     return b'[{"type":"text","text":' + to_json(text_of(value)) + b"}]"
 

@@ -25,12 +25,13 @@ def core_of(server: MCPServer[Any]) -> _core.Server:
         "instructions": server.instructions,
         "website_url": server.website_url,
         "icons": None if server.icons is None else to_json(server.listed_icons),
-        "ttl_ms": server.cache.ttl_ms,
-        "cache_scope": server.cache.scope,
+        "ttl_ms": server.cache.ttl_ms or None,
+        "cache_scope": server.cache.scope if server.cache.scope != "private" else None,
         "key": server.state_key,
         "extensions": to_json(server.declared) if server.declared else None,
     }
-    return _core.Server(server.name, server.version or __version__, **options)
+    given = {name: value for name, value in options.items() if value is not None}
+    return _core.Server(server.name, server.version or __version__, **given)
 
 
 # The official SDK's keywords, and ours.
