@@ -32,6 +32,7 @@
 //! # }
 //! ```
 
+mod attached;
 mod builder;
 mod catalogue;
 mod changes;

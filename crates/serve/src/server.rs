@@ -2,7 +2,7 @@
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
 use mcpace_wire::Revision;
@@ -11,6 +11,7 @@ use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio_util::sync::CancellationToken;
 
+use crate::attached::Attached;
 use crate::builder::{BuildError, Builder};
 use crate::catalogue::{Catalogue, Tell};
 use crate::changes::Changes;
@@ -43,16 +44,9 @@ pub(crate) struct Inner {
     pub(crate) tasks: Tasks,
     pub(crate) delegate: OnceLock<Arc<dyn Delegate>>,
     state: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
-    sessions: Mutex<Sessions>,
+    /// Sessions with a standalone outlet: those that can be told of changes.
+    attached: Attached,
     updating: Mutex<()>,
-}
-
-/// Sessions with a standalone outlet: those that can be told of changes.
-#[derive(Default)]
-struct Sessions {
-    attached: Vec<Weak<Session>>,
-    /// How many to have before the dead ones are swept out.
-    sweep_at: usize,
 }
 
 impl Server {
@@ -114,12 +108,7 @@ impl Server {
         if !session.attach(outlet) {
             return;
         }
-        let mut sessions = self.inner.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.attached.push(Arc::downgrade(session));
-        if sessions.attached.len() > sessions.sweep_at {
-            sessions.attached.retain(|session| session.strong_count() > 0);
-            sessions.sweep_at = 64.max(sessions.attached.len() * 2);
-        }
+        self.inner.attached.add(session);
     }
 
     /// Changes what is registered, all at once, and tells all clients that want to know. Calls under way keep what they
@@ -209,7 +198,7 @@ impl Inner {
             tasks: Tasks::default(),
             delegate: OnceLock::new(),
             state,
-            sessions: Mutex::default(),
+            attached: Attached::default(),
             updating: Mutex::default(),
         })
     }
@@ -221,7 +210,7 @@ impl Inner {
     pub(crate) fn tell(&self, change: Change<'_>) {
         self.listeners.tell(change);
         let message = bytes::Bytes::from(change.message(None));
-        for session in self.attached() {
+        for session in self.attached.all() {
             if let Change::Resource(uri) = change
                 && !session.is_subscribed(uri)
             {
@@ -230,12 +219,6 @@ impl Inner {
             // Whoever is gone or too slow lists again when it is back.
             let _ = session.send(message.clone());
         }
-    }
-
-    /// The sessions that can be told of changes.
-    pub(crate) fn attached(&self) -> Vec<Arc<Session>> {
-        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.attached.iter().filter_map(Weak::upgrade).collect()
     }
 }
 
