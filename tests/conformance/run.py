@@ -30,8 +30,8 @@ MODULES = OUTPUT / "npm" / "node_modules"
 MODES = {
     "auto": ["--response", "auto"],
     "sse": ["--response", "sse"],
-    # With a session the suite's client opens its stream for questions while it calls: either may come first.
-    "json": ["--response", "json", "--stateless"],
+    # The suite's client opens its stream for questions while it calls: either may come first.
+    "json": ["--response", "json"],
     "stateless": ["--response", "auto", "--stateless"],
 }
 REQUIREMENTS = {
