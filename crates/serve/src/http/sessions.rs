@@ -291,6 +291,14 @@ mod tests {
         }
     }
 
+    /// No test shows that nobody can guess an id; this one shows that all of it is drawn anew.
+    #[test]
+    fn no_bit_of_an_id_is_the_same_in_all() {
+        let ids = (0..128).map(|_| Key::random().unwrap().0);
+        let (ones, zeros) = ids.fold((0, 0), |(ones, zeros), id| (ones | id, zeros | !id));
+        assert_eq!((ones, zeros), (u128::MAX, u128::MAX));
+    }
+
     #[test]
     fn what_ended_streams_take_is_bounded_and_given_back() {
         let (_, streams) = session();

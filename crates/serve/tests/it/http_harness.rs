@@ -98,9 +98,9 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error} in {:?}", self.body))
     }
 
-    /// The data of its events.
+    /// The data of its events, priming passed over.
     pub(crate) fn events(&self) -> Vec<Value> {
-        let data = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
+        let data = self.body.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|data| !data.is_empty());
         data.map(|data| serde_json::from_str(data).unwrap()).collect()
     }
 

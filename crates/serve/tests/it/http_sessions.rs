@@ -167,6 +167,45 @@ async fn a_session_is_its_owners() {
 }
 
 #[tokio::test]
+async fn a_stream_is_taken_up_by_its_own_session_only() {
+    let running = start(|options| options.response = ResponseMode::Sse);
+    let address = running.address();
+    let mut ids = Vec::new();
+    for text in ["one", "other"] {
+        let id = session(address, "2025-11-25").await;
+        let said = ask(address, &Request::post(&echo(1, text)).within(&id, "2025-11-25")).await;
+        let first = said.body.lines().find_map(|line| line.strip_prefix("id: ")).unwrap().to_owned();
+        ids.push((id, first, text));
+    }
+    // Both sessions count their streams from the same number: the id alone doesn't say whose it is.
+    assert_eq!(ids[0].1, ids[1].1);
+    for (id, first, text) in &ids {
+        let again = ask(address, &Request::bare("GET").within(id, "2025-11-25").with("Last-Event-ID", first)).await;
+        assert_eq!(text_of(&again.events()[0]), *text);
+    }
+    let third = session(address, "2025-11-25").await;
+    let none = Request::bare("GET").within(&third, "2025-11-25").with("Last-Event-ID", &ids[0].1);
+    assert_eq!(ask(address, &none).await.status_and_code(), (400, -32600));
+}
+
+#[tokio::test]
+async fn a_stream_of_2024_11_05_is_its_owners() {
+    let running = start(|options| {
+        guarded(options);
+        options.legacy_sse = true;
+    });
+    let address = running.address();
+    let of = |request: Request, token: &str| request.with("Authorization", format!("Bearer {token}"));
+    let mut stream = open(address, &of(Request::bare("GET").path("/sse"), "alice")).await;
+    assert_eq!(head(&mut stream).await.status, 200);
+    let to = limited("the endpoint", stream.event()).await.unwrap().unwrap().unwrap().data;
+    let message = Request::post(&initialize("2024-11-05")).path(&to);
+    assert_eq!(ask(address, &of(message.clone(), "bob")).await.head.status, 404);
+    assert_eq!(ask(address, &message).await.head.status, 401);
+    assert_eq!(ask(address, &of(message, "alice")).await.head.status, 202);
+}
+
+#[tokio::test]
 async fn the_endpoints_of_2024_11_05_work_where_they_are_wanted() {
     let off = start(|_| {});
     assert_eq!(ask(off.address(), &Request::bare("GET").path("/sse")).await.head.status, 404);
