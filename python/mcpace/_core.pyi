@@ -4,7 +4,8 @@ Everything that waits does so without the interpreter's lock, is bounded in time
 Ctrl-C. Times ending in ``_ns`` are ``CLOCK_MONOTONIC`` (``time.monotonic_ns``).
 """
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
 PROFILES: list[str]
@@ -33,6 +34,18 @@ class ClientProblem(Problem):
 
 class RegistrationProblem(UsageProblem):
     """Something that can't be registered with a server; the message says what, and what is wrong."""
+
+class AskProblem(Problem):
+    """A question to a server's client that has no answer."""
+
+    kind: str
+    """``undeclared``, ``unreachable``, ``too-many``, ``timed-out``, ``refused``, ``bad-answer`` or ``unwritable``."""
+    code: int | None
+    """The client's, where it refused."""
+    message: str
+
+class InputRequired(BaseException):
+    """Ends a handler's round: it runs again when the client has answered. Not to be caught."""
 
 class Target:
     """A scripted MCP server on loopback, on threads of its own."""
@@ -172,8 +185,11 @@ class Handler:
         ``finish_text(value)`` the text block (the same JSON without it). ``custom``: ``finish(value)`` gives a whole
         ``CallToolResult`` as JSON. ``finished``: the function returns that itself.
 
-        ``fail(exception)`` answers for what was raised: a ``CallToolResult`` as JSON (``isError`` is set), or
-        ``(code, message, data as JSON)`` for a JSON-RPC error.
+        ``fail(exception)`` answers for what was raised: a ``CallToolResult`` as JSON (``isError`` is set), an
+        ``InputRequiredResult`` as JSON, or ``(code, message, data as JSON)`` for a JSON-RPC error.
+
+        ``wrap_context`` is called with each call's :class:`Context`, within the call's context variables; what it
+        returns is given under the keyword ``context``, if there is one.
         """
 
 class Server:
@@ -188,20 +204,91 @@ class Server:
         description: str | None = None,
         instructions: str | None = None,
         website_url: str | None = None,
-        keep_headers: bool = False,
+        icons: bytes | str | None = None,
+        page_size: int = 1000,
+        ttl_ms: int = 0,
+        cache_scope: Literal["private", "public"] | str = "private",
+        tell_failures: bool = False,
+        key: bytes | None = None,
+        revisions: list[str] | None = None,
+        extensions: bytes | str | None = None,
+        keep_headers: bool = True,
+        threads: int = 40,
     ) -> Server:
-        """``keep_headers``: the headers of HTTP requests are kept for handlers; it costs a copy of them."""
+        """
+        ``icons`` and ``extensions`` (settings by name) are JSON. ``key`` (32 bytes) protects ``requestState``: servers
+        behind one address need the same. ``keep_headers``: a call that takes a context has the request's headers.
+        ``threads``: how many functions that are not quick may run at a time.
+        """
     def add_tool(self, listed: bytes | str, handler: Handler, *, timeout_s: float | None = None) -> None:
         """``listed`` is the tool's JSON as ``tools/list`` tells it. Raises :class:`RegistrationProblem`."""
     def remove_tool(self, name: str) -> bool:
-        """Whether there was one."""
+        """Whether there was one. Calls under way go on."""
+    def add_resource(self, listed: bytes | str, handler: Handler, *, timeout_s: float | None = None) -> None:
+        """The handler gets no arguments and gives a ``ReadResourceResult`` as JSON (output ``finished`` or ``custom``);
+        contents without ``uri`` or ``mimeType`` get the resource's."""
+    def remove_resource(self, uri: str) -> bool: ...
+    def add_resource_template(self, listed: bytes | str, handler: Handler, *, timeout_s: float | None = None) -> None:
+        """As ``add_resource``; the arguments are the template's variables, all strings."""
+    def remove_resource_template(self, template: str) -> bool: ...
+    def add_prompt(self, listed: bytes | str, handler: Handler, *, timeout_s: float | None = None) -> None:
+        """The handler gives a ``GetPromptResult`` as JSON."""
+    def remove_prompt(self, name: str) -> bool: ...
+    def set_completer(self, handler: Handler) -> None:
+        """
+        Has one function propose for all arguments of prompts and resource templates. Its arguments: ``ref``,
+        ``argument`` (``name``, ``value``), ``context`` (``arguments``). It gives a ``Completion`` as JSON.
+        """
+    def list_changed(self, list: Literal["tools", "prompts", "resources"] | str) -> None:
+        """Tells clients that want to know. What is added and removed here is told by itself."""
+    def resource_updated(self, uri: str) -> None:
+        """Tells the clients that watch it."""
+    def event_loop(self) -> asyncio.AbstractEventLoop:
+        """The loop that asynchronous functions run on, on a thread of its own; started where it wasn't."""
     def delegate(self, submit: Callable[[Exchange], object], methods: list[str]) -> None:
         """
         Puts a server with handlers of its own behind the registry: requests of these methods go to ``submit``, but for
         ``tools/call`` of tools that are registered. It is called on an I/O thread and must not wait. Once only.
         """
     def serve_http(self, options: HttpOptions) -> Running:
-        """Returns at once."""
+        """Returns at once. Functions see the context variables that are set here."""
+    def serve_stdio(self, *, server_timing: bool = False) -> None:
+        """Serves stdin and stdout until the client leaves; a signal's handler may raise."""
+
+class Context:
+    """What a function may know and ask of its request."""
+
+    request_id: int | str
+    revision: str
+    method: str
+    params: bytes | None
+    """The request's parameters as JSON."""
+    session_id: str | None
+    """In HTTP, where there is a session."""
+    client_info: bytes | None
+    client_capabilities: bytes | None
+    principal: Any
+    """What the token verifier returned."""
+    headers: dict[str, str]
+    """By name in lower case; empty over stdio. Client-supplied: never a proof of who calls."""
+    meta: bytes | None
+    input_responses: bytes | None
+    """Answers of the rounds before, by key; ``None`` in the first round."""
+    request_state: str | None
+    def is_cancelled(self) -> bool: ...
+    def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None: ...
+    def log(self, level: str, logger: str | None, data: bytes | str) -> None:
+        """``data`` is JSON."""
+    def release(self) -> None:
+        """Lets the client's connection go, not the call (2025-11-25)."""
+    def elicitation_complete(self, elicitation_id: str) -> None: ...
+    def notify(self, method: str, params: bytes | str | None = None) -> None:
+        """Sends any notification ahead of the result."""
+    def elicit(self, params: bytes | str) -> Awaitable[bytes]:
+        """Raises :class:`AskProblem`; :class:`InputRequired` where the round ends with the question."""
+    def sample(self, params: bytes | str) -> Awaitable[bytes]: ...
+    def list_roots(self) -> Awaitable[bytes]: ...
+    def begin_task(self) -> Awaitable[bytes]: ...
 
 class HttpOptions:
     """How to serve over HTTP. The defaults are safe: loopback, bounded everywhere."""

@@ -23,13 +23,15 @@ mod _core {
     #[pymodule_export]
     use super::client::Client;
     #[pymodule_export]
-    use super::problem::{ClientProblem, EnvironmentProblem, Problem, RegistrationProblem, UsageProblem};
+    use super::problem::{
+        AskProblem, ClientProblem, EnvironmentProblem, InputRequired, Problem, RegistrationProblem, UsageProblem,
+    };
     #[pymodule_export]
     use super::recorder::{Recorder, record_stdio};
     #[pymodule_export]
     use super::recording::Recording;
     #[pymodule_export]
-    use super::server::{Exchange, Handler, HttpOptions, Running, Server};
+    use super::server::{Context, Exchange, Handler, HttpOptions, Running, Server};
     #[pymodule_export]
     use super::target::{Target, check_faults};
 

@@ -5,7 +5,7 @@ use mcpace_record::RecordError;
 use mcpace_serve::BuildError;
 use mcpace_serve::http::ServeError;
 use mcpace_target::{Blame, TargetError};
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyBaseException, PyException};
 use pyo3::prelude::*;
 
 pyo3::create_exception!(_core, Problem, PyException, "Base of what can go wrong in the instruments.");
@@ -28,6 +28,14 @@ pyo3::create_exception!(
     RegistrationProblem,
     UsageProblem,
     "Something that can't be registered with a server."
+);
+
+pyo3::create_exception!(_core, AskProblem, Problem, "A question to a server's client that has no answer.");
+pyo3::create_exception!(
+    _core,
+    InputRequired,
+    PyBaseException,
+    "Ends a handler's round: it runs again when the client has answered. Not to be caught."
 );
 
 /// Turns an error of one of our crates into Python's.

@@ -1,19 +1,23 @@
 //! What Python raised, as an answer.
 //!
-//! `fail(exception)` of a handler decides: JSON of a whole result, or `(code, message, data)` of a JSON-RPC error. Without
-//! one: the words of pydantic's `ValidationError` and of mcpace's own errors are for the client; any other exception is
-//! told to the log.
+//! `fail(exception)` of a handler decides: JSON of a whole result (`input_required` ones too), or `(code, message, data)` of
+//! a JSON-RPC error. Without one: the words of pydantic's `ValidationError`, and of exceptions with an attribute
+//! `__mcpace_told__`, are for the client; any other exception is told to the log.
 
-use mcpace_serve::HandlerError;
-use mcpace_wire::mcp::{CallToolResult, Json};
+use mcpace_serve::{HandlerError, InputRequired};
+use mcpace_wire::mcp::{CallToolResult, InputRequiredResult, Json, ResultType};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
 
+use super::context;
 use super::output::text_of;
 
 /// An exception as the call's end.
 pub(super) fn told(py: Python<'_>, error: PyErr, fail: Option<&Py<PyAny>>) -> HandlerError {
+    if let Some(unanswered) = context::unanswered(py, &error) {
+        return unanswered;
+    }
     let Some(fail) = fail else { return plainly(py, &error) };
     match fail.bind(py).call1((error.value(py),)).and_then(|answer| read(&answer)) {
         Ok(answer) => answer,
@@ -31,8 +35,25 @@ fn read(answer: &Bound<'_, PyAny>) -> PyResult<HandlerError> {
         let data = data.map(Json::from_text).transpose().map_err(unreadable)?;
         return Ok(HandlerError::protocol(code, message, data));
     }
-    let result: CallToolResult = serde_json::from_str(text_of(answer)?).map_err(unreadable)?;
+    let text = text_of(answer)?;
+    if let Ok(asks) = serde_json::from_str::<Asks>(text) {
+        return Ok(InputRequired::from(asks.0).into());
+    }
+    let result: CallToolResult = serde_json::from_str(text).map_err(unreadable)?;
     Ok(HandlerError::result(result))
+}
+
+/// Questions to the client.
+struct Asks(InputRequiredResult);
+
+impl<'de> serde::Deserialize<'de> for Asks {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let result = InputRequiredResult::deserialize(deserializer)?;
+        match result.result_type {
+            ResultType::InputRequired => Ok(Asks(result)),
+            _ => Err(serde::de::Error::custom("no question")),
+        }
+    }
 }
 
 fn unreadable(error: serde_json::Error) -> PyErr {

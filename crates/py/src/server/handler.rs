@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use mcpace_serve::{HandlerError, RawReply};
 use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyString};
 
 use super::failing;
 use super::output::Output;
@@ -33,9 +34,9 @@ pub(super) struct Callable {
     fail: Option<Py<PyAny>>,
 }
 
-/// The keyword that takes the context.
+/// Who takes the context: a keyword, or only the function that would wrap it.
 struct Context {
-    keyword: Py<PyString>,
+    keyword: Option<Py<PyString>>,
     wrap: Option<Py<PyAny>>,
 }
 
@@ -62,7 +63,8 @@ impl Handler {
             other => return Err(PyValueError::new_err(format!("kind takes sync or async, not {other:?}"))),
         };
         let output = Output::parse(output, finish, finish_text)?;
-        let context = context.map(|keyword| Context { keyword, wrap: wrap_context });
+        let is_wanted = context.is_some() || wrap_context.is_some();
+        let context = is_wanted.then_some(Context { keyword: context, wrap: wrap_context });
         Ok(Self { inner: Arc::new(Callable { function, kind, validate, context, output, fail }) })
     }
 }
@@ -84,21 +86,33 @@ impl Callable {
         }
     }
 
-    /// Puts the context among the keyword arguments.
-    pub(super) fn put_context(&self, keywords: &Bound<'_, PyDict>, made: Bound<'_, PyAny>) -> PyResult<()> {
+    /// Puts the context among the keyword arguments, wrapped within the call's context variables.
+    pub(super) fn put_context(
+        &self,
+        keywords: &Bound<'_, PyDict>,
+        variables: &Bound<'_, PyAny>,
+        made: Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         let py = keywords.py();
-        let Some(context) = &self.context else { return Ok(()) };
-        let made = match &context.wrap {
-            Some(wrap) => wrap.bind(py).call1((made,))?,
+        let Some(Context { keyword, wrap }) = &self.context else { return Ok(()) };
+        let made = match wrap {
+            Some(wrap) => variables.call_method1(intern!(py, "run"), (wrap, made))?,
             None => made,
         };
-        keywords.set_item(context.keyword.bind(py), made)
+        match keyword {
+            Some(keyword) => keywords.set_item(keyword.bind(py), made),
+            None => Ok(()),
+        }
     }
 
-    /// Calls the function itself.
-    pub(super) fn call<'py>(&self, keywords: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
-        let py = keywords.py();
-        self.function.bind(py).call(PyTuple::empty(py), Some(keywords))
+    /// The function itself.
+    pub(super) fn function(&self) -> &Py<PyAny> {
+        &self.function
+    }
+
+    /// What it returned as JSON text, where it is no tool's.
+    pub(super) fn text(&self, value: &Bound<'_, PyAny>) -> PyResult<String> {
+        self.output.text(value)
     }
 
     /// What it returned as a result.

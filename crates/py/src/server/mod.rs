@@ -4,19 +4,30 @@
 //! everything else goes to threads of Python's own (`pool`) or to the one event loop (`looping`). No lock of ours is held
 //! while a thread waits for the interpreter. What Python raises ends one call, never a thread.
 //!
-//! The way of a call: `tool` (inline, pool or loop; `pace` decides) → `handler` (arguments, context, the call itself) →
-//! `output` or `failing` → the reply.
+//! The way of a call: `tool` (inline where `pace` lets it; else `waiting` hands a `job` to the `pool` or to the loop, where
+//! `step` runs it) → `handler` (arguments, context) → `output` or `failing` → the reply.
 
+mod bridge;
+mod context;
 mod delegate;
+mod ending;
 mod failing;
 mod handler;
+mod job;
+mod looping;
 mod options;
 mod output;
 mod pace;
+mod pool;
+mod reading;
 mod registry;
 mod running;
+mod shared;
+mod step;
 mod tool;
+mod waiting;
 
+pub(crate) use context::Context;
 pub(crate) use delegate::Exchange;
 pub(crate) use handler::Handler;
 pub(crate) use options::HttpOptions;

@@ -64,6 +64,11 @@ impl Output {
         }
     }
 
+    /// The value as JSON text.
+    pub(super) fn text(&self, value: &Bound<'_, PyAny>) -> PyResult<String> {
+        text_of(&self.finished(value)?).map(str::to_owned)
+    }
+
     fn structured(&self, value: &Bound<'_, PyAny>, reply: &mut RawReply) -> PyResult<()> {
         let json = self.finished(value)?;
         let json = text_of(&json)?;

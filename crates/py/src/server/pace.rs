@@ -2,8 +2,9 @@
 //!
 //! Constraint: a decision costs a load; a call two readings of the clock. Time is a parameter.
 
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A call that takes this long is not short.
 const SHORT: Duration = Duration::from_micros(200);
@@ -17,6 +18,12 @@ const AWAY_MS: u64 = 100;
 const AWAY_MOST_MS: u64 = 60_000;
 /// So many good calls inline, and what was before is forgotten.
 const FORGIVEN: u32 = 100_000;
+
+/// Milliseconds on the process's own clock.
+pub(super) fn now_ms() -> u64 {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
 
 /// What is known of one function.
 #[derive(Debug, Default)]

@@ -1,24 +1,31 @@
 //! `Server`: what is registered, before and while it is served.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use mcpace_serve::{Changes, Tool, http};
-use mcpace_wire::mcp;
+use mcpace_serve::{Changes, Prompt, Resource, ResourceTemplate, Tool, http, stdio};
+use mcpace_wire::mcp::{self, CacheScope, Extra, Icon};
 use pyo3::prelude::*;
+use serde::de::DeserializeOwned;
 
 use super::delegate::PythonDelegate;
-use super::handler::Handler;
+use super::handler::{Handler, Kind};
 use super::options::HttpOptions;
 use super::output::text_of;
-use super::running::Running;
+use super::pace::Pace;
+use super::reading;
+use super::running::{self, Running};
+use super::shared::Shared;
 use super::tool::PythonTool;
-use crate::problem::{OrRaise, RegistrationProblem};
+use super::waiting::Target;
+use crate::problem::{OrRaise, RegistrationProblem, UsageProblem};
 
 /// A registry of Python functions, served by the runtime as often as wanted.
 #[pyclass(module = "mcpace._core", frozen)]
 pub(crate) struct Server {
     inner: mcpace_serve::Server,
+    shared: Arc<Shared>,
     known: Mutex<HashSet<(Sort, String)>>,
 }
 
@@ -26,12 +33,18 @@ pub(crate) struct Server {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Sort {
     Tool,
+    Resource,
+    Template,
+    Prompt,
 }
 
 impl Sort {
     fn name(self) -> &'static str {
         match self {
             Sort::Tool => "tool",
+            Sort::Resource => "resource",
+            Sort::Template => "resource template",
+            Sort::Prompt => "prompt",
         }
     }
 }
@@ -39,8 +52,10 @@ impl Sort {
 #[pymethods]
 impl Server {
     #[new]
-    #[pyo3(signature = (name, version, *, title=None, description=None, instructions=None, website_url=None,
-                        keep_headers=false))]
+    #[pyo3(signature = (name, version, *, title=None, description=None, instructions=None, website_url=None, icons=None,
+                        page_size=1000, ttl_ms=0, cache_scope="private", tell_failures=false, key=None, revisions=None,
+                        extensions=None, keep_headers=true, threads=40))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         name: String,
         version: String,
@@ -48,9 +63,27 @@ impl Server {
         description: Option<String>,
         instructions: Option<String>,
         website_url: Option<String>,
+        icons: Option<&Bound<'_, PyAny>>,
+        page_size: usize,
+        ttl_ms: u64,
+        cache_scope: &str,
+        tell_failures: bool,
+        key: Option<[u8; 32]>,
+        revisions: Option<Vec<String>>,
+        extensions: Option<&Bound<'_, PyAny>>,
         keep_headers: bool,
+        threads: usize,
     ) -> PyResult<Self> {
-        let mut builder = mcpace_serve::Server::builder(name, version).keep_headers(keep_headers);
+        let scope = match cache_scope {
+            "private" => CacheScope::Private,
+            "public" => CacheScope::Public,
+            other => return Err(UsageProblem::new_err(format!("cache_scope takes private or public, not {other:?}"))),
+        };
+        let mut builder = mcpace_serve::Server::builder(name, version)
+            .keep_headers(keep_headers)
+            .page_size(page_size)
+            .cache(ttl_ms, scope)
+            .tell_failures(tell_failures);
         if let Some(title) = title {
             builder = builder.title(title);
         }
@@ -63,7 +96,25 @@ impl Server {
         if let Some(url) = website_url {
             builder = builder.website(url);
         }
-        Ok(Self { inner: builder.build().or_raise()?, known: Mutex::default() })
+        if let Some(icons) = icons {
+            builder = builder.icons(read::<Vec<Icon>>("icons", icons)?);
+        }
+        if let Some(key) = key {
+            builder = builder.key(key);
+        }
+        if let Some(revisions) = revisions {
+            let parsed: Result<Vec<_>, _> = revisions.iter().map(|revision| revision.parse()).collect();
+            let parsed = parsed.map_err(|_| UsageProblem::new_err(format!("no revisions are called {revisions:?}")))?;
+            builder = builder.revisions(&parsed);
+        }
+        if let Some(extensions) = extensions {
+            for (name, settings) in read::<Extra>("extensions", extensions)? {
+                let settings = settings.as_object().cloned().unwrap_or_default();
+                builder = builder.extension(name, settings);
+            }
+        }
+        let inner = builder.build().or_raise()?;
+        Ok(Self { inner, shared: Arc::new(Shared::new(threads)), known: Mutex::default() })
     }
 
     /// Registers a tool; `listed` is its JSON as `tools/list` tells it.
@@ -75,16 +126,102 @@ impl Server {
         handler: &Handler,
         timeout_s: Option<f64>,
     ) -> PyResult<()> {
-        let _ = timeout_s;
         let listed: mcp::Tool = read("tool", listed)?;
         let name = listed.name.clone();
-        let tool = Tool::raw(listed, PythonTool { callable: handler.inner.clone() });
+        let target = self.target(py, handler, timeout_s)?;
+        let tool = Tool::raw(listed, PythonTool { target });
         self.add(py, Sort::Tool, name, |changes| changes.tool(tool))
     }
 
     /// Takes a tool away; tells whether there was one.
     fn remove_tool(&self, py: Python<'_>, name: String) -> PyResult<bool> {
         self.remove(py, Sort::Tool, name, Changes::remove_tool)
+    }
+
+    /// Registers a resource; its handler gives a `ReadResourceResult` as JSON.
+    #[pyo3(signature = (listed, handler, *, timeout_s=None))]
+    fn add_resource(
+        &self,
+        py: Python<'_>,
+        listed: &Bound<'_, PyAny>,
+        handler: &Handler,
+        timeout_s: Option<f64>,
+    ) -> PyResult<()> {
+        let listed: mcp::Resource = read("resource", listed)?;
+        let (uri, mime_type) = (listed.uri.clone(), listed.mime_type.clone());
+        let target = self.target(py, handler, timeout_s)?;
+        let resource = Resource::listed(listed).handler_async(reading::resource(target, mime_type));
+        self.add(py, Sort::Resource, uri, |changes| changes.resource(resource))
+    }
+
+    /// Takes a resource away; tells whether there was one.
+    fn remove_resource(&self, py: Python<'_>, uri: String) -> PyResult<bool> {
+        self.remove(py, Sort::Resource, uri, Changes::remove_resource)
+    }
+
+    /// Registers a family of resources; its handler's arguments are the template's variables.
+    #[pyo3(signature = (listed, handler, *, timeout_s=None))]
+    fn add_resource_template(
+        &self,
+        py: Python<'_>,
+        listed: &Bound<'_, PyAny>,
+        handler: &Handler,
+        timeout_s: Option<f64>,
+    ) -> PyResult<()> {
+        let listed: mcp::ResourceTemplate = read("resource template", listed)?;
+        let (template, mime_type) = (listed.uri_template.clone(), listed.mime_type.clone());
+        let target = self.target(py, handler, timeout_s)?;
+        let family = ResourceTemplate::listed(listed).handler_async(reading::resource(target, mime_type));
+        self.add(py, Sort::Template, template, |changes| changes.resource_template(family))
+    }
+
+    /// Takes a family of resources away; tells whether there was one.
+    fn remove_resource_template(&self, py: Python<'_>, template: String) -> PyResult<bool> {
+        self.remove(py, Sort::Template, template, Changes::remove_resource_template)
+    }
+
+    /// Registers a prompt; its handler gives a `GetPromptResult` as JSON.
+    #[pyo3(signature = (listed, handler, *, timeout_s=None))]
+    fn add_prompt(
+        &self,
+        py: Python<'_>,
+        listed: &Bound<'_, PyAny>,
+        handler: &Handler,
+        timeout_s: Option<f64>,
+    ) -> PyResult<()> {
+        let listed: mcp::Prompt = read("prompt", listed)?;
+        let name = listed.name.clone();
+        let target = self.target(py, handler, timeout_s)?;
+        let prompt = Prompt::raw(listed, reading::prompt(target));
+        self.add(py, Sort::Prompt, name, |changes| changes.prompt(prompt))
+    }
+
+    /// Takes a prompt away; tells whether there was one.
+    fn remove_prompt(&self, py: Python<'_>, name: String) -> PyResult<bool> {
+        self.remove(py, Sort::Prompt, name, Changes::remove_prompt)
+    }
+
+    /// Has one function propose for all arguments of prompts and resource templates. Its arguments: `ref`, `argument`
+    /// (`name`, `value`), `context` (`arguments`). It gives a `Completion` as JSON.
+    fn set_completer(&self, py: Python<'_>, handler: &Handler) -> PyResult<()> {
+        let target = self.target(py, handler, None)?;
+        py.detach(|| self.inner.update(|changes| changes.completer(reading::completer(target)))).or_raise()
+    }
+
+    /// Tells all clients that want to know that a list has changed.
+    fn list_changed(&self, py: Python<'_>, list: &str) -> PyResult<()> {
+        match list {
+            "tools" => py.detach(|| self.inner.tools_changed()),
+            "prompts" => py.detach(|| self.inner.prompts_changed()),
+            "resources" => py.detach(|| self.inner.resources_changed()),
+            other => return Err(UsageProblem::new_err(format!("there is no list of {other:?}"))),
+        }
+        Ok(())
+    }
+
+    /// Tells all clients that watch a resource that it has changed.
+    fn resource_updated(&self, py: Python<'_>, uri: &str) {
+        py.detach(|| self.inner.resource_updated(uri));
     }
 
     /// Puts a server with handlers of its own behind the registry; see `delegate`.
@@ -95,18 +232,42 @@ impl Server {
         Ok(())
     }
 
+    /// The event loop that asynchronous functions run on, on a thread of its own; started where it wasn't.
+    fn event_loop(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(self.shared.start_loop(py)?.event_loop().clone_ref(py))
+    }
+
     /// Serves over HTTP; returns at once.
     fn serve_http(&self, py: Python<'_>, options: &HttpOptions) -> PyResult<Running> {
         let options = options.resolve();
+        self.shared.begin(py)?;
         let server = self.inner.clone();
         let running = py.detach(|| http::serve(server, options)).or_raise()?;
-        Ok(Running::new(running))
+        Running::new(py, running)
+    }
+
+    /// Serves stdin and stdout until the client leaves.
+    #[pyo3(signature = (*, server_timing=false))]
+    fn serve_stdio(&self, py: Python<'_>, server_timing: bool) -> PyResult<()> {
+        self.shared.begin(py)?;
+        let options = stdio::Options { timed: server_timing, ..stdio::Options::default() };
+        running::stdio(py, self.inner.clone(), options)
     }
 }
 
 impl Server {
     fn known(&self) -> MutexGuard<'_, HashSet<(Sort, String)>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn target(&self, py: Python<'_>, handler: &Handler, timeout_s: Option<f64>) -> PyResult<Target> {
+        let limit = timeout_s.map(Duration::try_from_secs_f64).transpose();
+        let limit = limit.map_err(|_| UsageProblem::new_err(format!("timeout_s takes seconds, not {timeout_s:?}")))?;
+        if handler.inner.kind == Kind::Async {
+            self.shared.want_loop(py)?;
+        }
+        let pace = (handler.inner.kind == Kind::Sync).then(|| Arc::new(Pace::default()));
+        Ok(Target { callable: Arc::clone(&handler.inner), shared: Arc::clone(&self.shared), pace, limit })
     }
 
     fn add(&self, py: Python<'_>, sort: Sort, name: String, change: impl FnOnce(&mut Changes) + Send) -> PyResult<()> {
@@ -137,7 +298,8 @@ impl Server {
     }
 }
 
-fn read<T: serde::de::DeserializeOwned>(kind: &str, listed: &Bound<'_, PyAny>) -> PyResult<T> {
+/// Reads the JSON of a description.
+fn read<T: DeserializeOwned>(kind: &str, listed: &Bound<'_, PyAny>) -> PyResult<T> {
     serde_json::from_str(text_of(listed)?)
-        .map_err(|error| RegistrationProblem::new_err(format!("the {kind}'s description can't be read: {error}")))
+        .map_err(|error| RegistrationProblem::new_err(format!("the description of the {kind} can't be read: {error}")))
 }

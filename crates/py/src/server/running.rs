@@ -1,12 +1,15 @@
 //! `Running`: a server that serves, and its end.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
-use mcpace_serve::http;
+use mcpace_serve::{Server, http, stdio};
 use pyo3::prelude::*;
 
-use crate::problem::UsageProblem;
+use super::ending;
+use crate::problem::EnvironmentProblem;
 
 /// How long a wait goes on before Python's signals are looked at.
 const SIGNAL_PERIOD: Duration = Duration::from_millis(50);
@@ -14,7 +17,7 @@ const SIGNAL_PERIOD: Duration = Duration::from_millis(50);
 /// See the module.
 #[pyclass(module = "mcpace._core", frozen)]
 pub(crate) struct Running {
-    inner: Mutex<Option<http::Running>>,
+    inner: Arc<Serving>,
     #[pyo3(get)]
     address: String,
     #[pyo3(get)]
@@ -22,13 +25,29 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(super) fn new(running: http::Running) -> Self {
+    pub(super) fn new(py: Python<'_>, running: http::Running) -> PyResult<Self> {
+        ending::at_exit(py)?;
         let address = running.address();
-        Self { inner: Mutex::new(Some(running)), address: address.to_string(), port: address.port() }
+        let inner = Arc::new(Serving { running: Mutex::new(Some(running)) });
+        ending::remember(Arc::downgrade(&inner));
+        Ok(Self { inner, address: address.to_string(), port: address.port() })
+    }
+}
+
+/// What [`Running`] holds; the process's end stops it, too.
+pub(super) struct Serving {
+    running: Mutex<Option<http::Running>>,
+}
+
+impl Serving {
+    fn lock(&self) -> MutexGuard<'_, Option<http::Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self) -> Option<http::Running> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// Blocks until all that was in flight is finished or cut off; how many connections were.
+    pub(super) fn stop(&self) -> usize {
+        let running = self.lock().take();
+        running.map_or(0, http::Running::stop)
     }
 }
 
@@ -38,7 +57,7 @@ impl Running {
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
         loop {
             py.check_signals()?;
-            if self.inner.lock().map_err(|_| UsageProblem::new_err("the server is broken"))?.is_none() {
+            if self.inner.lock().is_none() {
                 return Ok(());
             }
             py.detach(|| std::thread::sleep(SIGNAL_PERIOD));
@@ -48,11 +67,47 @@ impl Running {
     /// Takes nothing new, finishes what is in flight, ends the rest: how many connections it cut off. Does nothing the
     /// second time.
     fn stop(&self, py: Python<'_>) -> usize {
-        py.detach(|| self.take().map_or(0, http::Running::stop))
+        py.detach(|| self.inner.stop())
+    }
+}
+
+/// Serves this process's stdin and stdout, on a thread of its own so that signals are seen; until the client leaves.
+pub(super) fn stdio(py: Python<'_>, server: Server, options: stdio::Options) -> PyResult<()> {
+    let stop = options.stop.clone();
+    let (ended, end) = mpsc::channel();
+    // Only so that it may be looked at while detached.
+    let end = Mutex::new(end);
+    let thread = thread::Builder::new().name("mcpace-stdio".to_owned()).spawn(move || {
+        within_python(Box::new(move || {
+            // Whoever waited may have been interrupted.
+            let _ = ended.send(stdio::run(server, options));
+        }));
+    })?;
+    let ended = loop {
+        match py.detach(|| end.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(SIGNAL_PERIOD)) {
+            Ok(ended) => break Some(ended),
+            Err(mpsc::RecvTimeoutError::Disconnected) => break None,
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                if let Err(interrupted) = py.check_signals() {
+                    stop.cancel();
+                    return Err(interrupted);
+                }
+            }
+        }
+    };
+    py.detach(|| {
+        // It has ended, or panicked and said so.
+        let _ = thread.join();
+    });
+    match ended {
+        Some(Ok(_)) => Ok(()),
+        Some(Err(error)) => Err(EnvironmentProblem::new_err(error.to_string())),
+        None => Err(EnvironmentProblem::new_err("the thread that served ended early")),
     }
 }
 
 /// Runs an I/O thread with a thread state of Python's that lasts as long, so that each attaching costs no new one.
 pub(super) fn within_python(work: Box<dyn FnOnce() + Send>) {
-    Python::attach(|py| py.detach(work));
+    // Where the interpreter is ending already, nothing is served.
+    let _ = Python::try_attach(|py| py.detach(work));
 }

@@ -1,32 +1,67 @@
 //! A tool whose handler is Python's: where its calls run.
 
-use std::sync::Arc;
 use std::time::Instant;
 
-use mcpace_serve::{RawAnswer, RawCall, RawHandler, RawReply};
+use mcpace_serve::{HandlerError, RawAnswer, RawCall, RawDone, RawHandler};
 use pyo3::prelude::*;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
-use super::handler::Callable;
+use super::handler::Kind;
+use super::job::{self, End};
+use super::pace::now_ms;
+use super::waiting::Target;
 
 /// See the module.
 pub(super) struct PythonTool {
-    pub(super) callable: Arc<Callable>,
+    pub(super) target: Target,
 }
 
 impl RawHandler for PythonTool {
     fn call(&self, call: RawCall<'_>) -> RawAnswer {
+        let Target { callable, pace, limit, .. } = &self.target;
+        // Inline nothing could end it.
+        let is_inline = callable.kind == Kind::Sync && limit.is_none();
+        if is_inline && pace.as_ref().is_some_and(|pace| pace.is_inline()) {
+            return RawAnswer::Now(self.inline(call).unwrap_or_else(RawDone::failed));
+        }
+        self.later(call).unwrap_or_else(|error| RawAnswer::Now(RawDone::failed(error)))
+    }
+}
+
+impl PythonTool {
+    /// On this thread, under one attachment.
+    fn inline(&self, call: RawCall<'_>) -> Result<RawDone, HandlerError> {
+        let Target { callable, shared, pace, .. } = &self.target;
+        let started = Instant::now();
+        let context = match callable.wants_context() {
+            true => Some((call.context()?, Handle::current())),
+            false => None,
+        };
         let arguments = call.arguments();
         let mut reply = call.reply();
-        let outcome = Python::attach(|py| {
-            let called = || {
-                let keywords = self.callable.keywords(py, arguments.as_bytes())?;
-                self.callable.call(&keywords)
-            };
-            match called() {
-                Ok(value) => self.callable.write(&value, &mut reply),
-                Err(error) => Err(self.callable.failed(py, error)),
-            }
+        let outcome = Python::attach(|py| match job::call(py, callable, shared, arguments.as_bytes(), context) {
+            Ok(value) => callable.write(&value, &mut reply),
+            Err(error) => Err(callable.failed(py, error)),
         });
-        RawAnswer::Now(reply.done(outcome))
+        if let Some(pace) = pace {
+            pace.ran_inline(started.elapsed(), now_ms);
+        }
+        Ok(reply.done(outcome))
+    }
+
+    /// On a thread of the pool, or on the loop.
+    fn later(&self, call: RawCall<'_>) -> Result<RawAnswer, HandlerError> {
+        let context = match self.target.callable.wants_context() {
+            true => Some(call.context()?),
+            false => None,
+        };
+        let arguments = call.keep_arguments();
+        let (sender, receiver) = oneshot::channel();
+        let guard = self.target.hand_over(arguments, context, End::Tool(call.reply(), sender));
+        let target = self.target.clone();
+        Ok(RawAnswer::Later(Box::pin(
+            async move { target.wait(receiver, guard).await.unwrap_or_else(RawDone::failed) },
+        )))
     }
 }

@@ -36,7 +36,10 @@ impl Call<'_> {
         });
         let work = match answer {
             Ok(RawAnswer::Later(work)) => work,
-            Ok(RawAnswer::Now(RawDone { out, outcome, service })) => {
+            Ok(RawAnswer::Now(RawDone { mut out, outcome, service })) => {
+                if out.len() < members {
+                    out = head(self.id());
+                }
                 let request = asked.context.get().map(Context::request);
                 return self.finish(members, request).reply(out, outcome, service).map(Handled::Now);
             }
@@ -57,11 +60,14 @@ impl Call<'_> {
             let Some(done) = in_flight.run(caught_future(work)).await else {
                 return Refusal::Cancelled.reply(&id, revision);
             };
-            let done = done.unwrap_or_else(|_| RawDone {
+            let mut done = done.unwrap_or_else(|_| RawDone {
                 out: head(&id),
                 outcome: Err(CallFailure::Panicked),
                 service: Duration::ZERO,
             });
+            if done.out.len() < members {
+                done.out = head(&id);
+            }
             end.finish(context.as_ref().map(Context::request))
                 .reply(done.out, done.outcome, done.service)
                 .unwrap_or_else(|refusal| refusal.reply(&id, revision))

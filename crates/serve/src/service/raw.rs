@@ -137,6 +137,14 @@ pub struct RawDone {
     pub(crate) service: Duration,
 }
 
+impl RawDone {
+    /// A call that failed and whose reply is lost.
+    #[must_use]
+    pub fn failed(error: HandlerError) -> Self {
+        Self { out: Vec::new(), outcome: Err(CallFailure::Failed(error)), service: Duration::ZERO }
+    }
+}
+
 impl ToolWriter<'_> {
     /// Text for models, and a value for programs that is JSON already; the caller vouches for that.
     ///

@@ -1,0 +1,226 @@
+//! The one event loop of the process: coroutines run there, whatever thread their request came to.
+//!
+//! Constraints: whoever has something for the loop writes a byte only where the loop isn't awake already; handing over needs
+//! no interpreter. The lock is never held while a thread waits for the interpreter.
+
+use std::io::{Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt as _;
+
+use super::failing;
+use super::job::Job;
+use super::step::{self, Flight};
+
+/// See the module.
+pub(super) struct Looping {
+    event_loop: Py<PyAny>,
+    process: u32,
+    queue: Mutex<Queue>,
+    waker: UnixStream,
+    woken: UnixStream,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    messages: Vec<Message>,
+    /// A byte is on its way.
+    is_awake: bool,
+    over: bool,
+}
+
+type Work = Box<dyn for<'py> FnOnce(Python<'py>) + Send>;
+
+enum Message {
+    Call(Job, Arc<Flight>),
+    Run(Work),
+}
+
+static CURRENT: Mutex<Option<Arc<Looping>>> = Mutex::new(None);
+
+impl Looping {
+    /// The process's loop; started by the first who asks.
+    pub(super) fn current(py: Python<'_>) -> PyResult<Arc<Self>> {
+        // Waiting for the lock lets go of the interpreter: its holder needs it.
+        let mut current = CURRENT.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        if let Some(looping) = current.as_ref().filter(|looping| looping.is_usable()) {
+            return Ok(Arc::clone(looping));
+        }
+        let looping = Self::start(py)?;
+        *current = Some(Arc::clone(&looping));
+        Ok(looping)
+    }
+
+    /// The loop, where it runs.
+    pub(super) fn running(py: Python<'_>) -> Option<Arc<Self>> {
+        let current = CURRENT.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        current.as_ref().filter(|looping| looping.is_usable()).cloned()
+    }
+
+    /// A forked child has the loop, but not its thread.
+    fn is_usable(&self) -> bool {
+        self.process == std::process::id() && !self.queue().over
+    }
+
+    fn start(py: Python<'_>) -> PyResult<Arc<Self>> {
+        let event_loop = match py.import("uvloop") {
+            Ok(uvloop) => uvloop.call_method0("new_event_loop")?,
+            Err(_) => py.import("asyncio")?.call_method0("new_event_loop")?,
+        };
+        let (waker, woken) = UnixStream::pair()?;
+        waker.set_nonblocking(true)?;
+        woken.set_nonblocking(true)?;
+        let looping = Arc::new(Self {
+            event_loop: event_loop.clone().unbind(),
+            process: std::process::id(),
+            queue: Mutex::default(),
+            waker,
+            woken,
+            thread: Mutex::new(None),
+        });
+        let drain = Bound::new(py, Drain { looping: Arc::clone(&looping) })?;
+        event_loop.call_method1("add_reader", (looping.woken.as_raw_fd(), drain))?;
+        let its = Arc::clone(&looping);
+        let thread = std::thread::Builder::new().name("mcpace-loop".to_owned()).spawn(move || its.run());
+        *looping.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread?);
+        super::ending::at_exit(py)?;
+        Ok(looping)
+    }
+
+    fn run(&self) {
+        // Nothing to do where the interpreter is ending already.
+        let _ = Python::try_attach(|py| {
+            let event_loop = self.event_loop.bind(py);
+            let ran = py
+                .import("asyncio")
+                .and_then(|asyncio| asyncio.call_method1("set_event_loop", (event_loop,)))
+                .and_then(|_| event_loop.call_method0("run_forever"));
+            if let Err(error) = ran {
+                failing::log(py, &error);
+            }
+            let left = {
+                let mut queue = self.queue();
+                queue.over = true;
+                std::mem::take(&mut queue.messages)
+            };
+            drop(left);
+            if let Err(error) = close(event_loop) {
+                failing::log(py, &error);
+            }
+        });
+    }
+
+    pub(super) fn event_loop(&self) -> &Py<PyAny> {
+        &self.event_loop
+    }
+
+    /// Hands a call over.
+    pub(super) fn submit(&self, job: Job, flight: Arc<Flight>) {
+        self.push(Message::Call(job, flight));
+    }
+
+    /// Has something done on the loop's thread.
+    pub(super) fn run_soon(&self, work: impl for<'py> FnOnce(Python<'py>) + Send + 'static) {
+        self.push(Message::Run(Box::new(work)));
+    }
+
+    fn push(&self, message: Message) {
+        let mut queue = self.queue();
+        if queue.over {
+            drop(queue);
+            // Whoever waits learns that there will be no answer.
+            drop(message);
+            return;
+        }
+        queue.messages.push(message);
+        let wakes = !std::mem::replace(&mut queue.is_awake, true);
+        drop(queue);
+        if wakes {
+            // A full pipe means that the loop is woken already.
+            let _ = (&self.waker).write(&[1]);
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        // Nothing under the lock can panic half way.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn drain(&self, py: Python<'_>) {
+        let mut bytes = [0; 64];
+        let _ = (&self.woken).read(&mut bytes);
+        let messages = {
+            let mut queue = self.queue();
+            queue.is_awake = false;
+            std::mem::take(&mut queue.messages)
+        };
+        let event_loop = self.event_loop.bind(py);
+        for message in messages {
+            match message {
+                Message::Call(job, flight) => step::begin(event_loop, job, &flight),
+                Message::Run(work) => work(py),
+            }
+        }
+    }
+
+    /// Ends the loop, and waits for its thread.
+    pub(super) fn end(&self, py: Python<'_>) {
+        if self.process != std::process::id() {
+            return;
+        }
+        let event_loop = self.event_loop.bind(py);
+        let stopped =
+            event_loop.getattr("stop").and_then(|stop| event_loop.call_method1("call_soon_threadsafe", (stop,)));
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let (Ok(_), Some(thread)) = (stopped, thread) {
+            py.detach(|| {
+                // A loop that panicked has said so already.
+                let _ = thread.join();
+            });
+        }
+    }
+}
+
+/// As `asyncio.run` ends: tasks are cancelled, generators closed.
+fn close(event_loop: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = event_loop.py();
+    let asyncio = py.import("asyncio")?;
+    let tasks: Vec<Bound<'_, PyAny>> =
+        asyncio.call_method1("all_tasks", (event_loop,))?.try_iter()?.collect::<PyResult<_>>()?;
+    if !tasks.is_empty() {
+        for task in &tasks {
+            task.call_method0("cancel")?;
+        }
+        // With a limit: what doesn't let itself be cancelled can't hold up the end.
+        let waiting = asyncio.call_method(
+            "wait",
+            (tasks,),
+            Some(&{
+                let limit = pyo3::types::PyDict::new(py);
+                limit.set_item("timeout", 2.0)?;
+                limit
+            }),
+        )?;
+        event_loop.call_method1("run_until_complete", (waiting,))?;
+    }
+    event_loop.call_method1("run_until_complete", (event_loop.call_method0("shutdown_asyncgens")?,))?;
+    event_loop.call_method0("close").map(drop)
+}
+
+/// What the loop calls when it is woken.
+#[pyclass(frozen)]
+struct Drain {
+    looping: Arc<Looping>,
+}
+
+#[pymethods]
+impl Drain {
+    fn __call__(&self, py: Python<'_>) {
+        self.looping.drain(py);
+    }
+}
