@@ -303,6 +303,7 @@ class HttpOptions:
         stateless: bool = False,
         threads: int = 1,
         shared_port: bool = False,
+        family: tuple[int, list[str]] | None = None,
         tls: tuple[bytes, bytes] | None = None,
         allowed_hosts: list[str] = ...,
         allowed_origins: list[str] = ...,
@@ -310,7 +311,9 @@ class HttpOptions:
         legacy_sse: bool = False,
         grace_s: float = 10.0,
     ) -> HttpOptions:
-        """``shared_port``: with other processes of this user (``SO_REUSEPORT``). ``tls``: certificate chain and key, as
+        """``shared_port``: with other processes of this user (``SO_REUSEPORT``). ``family``: which of
+        several such processes this is, from 0, and the Unix socket of each; a request of another's session is passed on
+        to it. ``tls``: certificate chain and key, as
         PEM. ``grace_s``: how long :meth:`Running.stop` waits for what is in flight."""
 
 class Running:

@@ -2,9 +2,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use mcpace_serve::http::{self, Limits, ResponseMode, Tls};
+use mcpace_serve::http::{self, Family, Limits, ResponseMode, Tls};
 use pyo3::prelude::*;
 
 use crate::problem::{OrRaise, UsageProblem};
@@ -19,7 +20,7 @@ pub(crate) struct HttpOptions {
 impl HttpOptions {
     #[new]
     #[pyo3(signature = (
-        *, host="127.0.0.1", port=8000, path="/mcp", response="auto", stateless=false, threads=1, shared_port=false,
+        *, host="127.0.0.1", port=8000, path="/mcp", response="auto", stateless=false, threads=1, shared_port=false, family=None,
         tls=None, allowed_hosts=vec![], allowed_origins=vec![], server_timing=false, legacy_sse=false, grace_s=10.0,
     ))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
@@ -31,6 +32,7 @@ impl HttpOptions {
         stateless: bool,
         threads: usize,
         shared_port: bool,
+        family: Option<(usize, Vec<PathBuf>)>,
         tls: Option<(Vec<u8>, Vec<u8>)>,
         allowed_hosts: Vec<String>,
         allowed_origins: Vec<String>,
@@ -47,12 +49,20 @@ impl HttpOptions {
             "auto" => ResponseMode::Auto,
             other => return Err(UsageProblem::new_err(format!("response takes json, sse or auto, not {other:?}"))),
         };
+        let family = match family {
+            Some((own, sockets)) => {
+                let said = format!("family takes a number and at most 256 paths, not {own} of {}", sockets.len());
+                Some(Family::new(own, sockets).ok_or_else(|| UsageProblem::new_err(said))?)
+            }
+            None => None,
+        };
         let tls = tls.map(|(chain, key)| Tls::from_pem(&chain, &key)).transpose().or_raise()?;
         let stop = Duration::try_from_secs_f64(grace_s)
             .map_err(|_| UsageProblem::new_err(format!("grace_s takes seconds, not {grace_s}")))?;
         let inner = http::Options {
             address: SocketAddr::new(host, port),
             shared_port,
+            family,
             tls,
             allowed_hosts,
             allowed_origins,
