@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use mcpace_wire::jsonrpc::Message;
+use mcpace_wire::mcp::ParamsOutline;
 use mcpace_wire::revision::Revision;
 
 use crate::session::Session;
@@ -20,6 +21,8 @@ pub struct Incoming<'a> {
     pub message: &'a Message<'a>,
     /// The bytes that it was parsed from: a slice of them can be kept without copying.
     pub body: &'a Bytes,
+    /// What the transport read of its parameters already, where it had to.
+    pub outline: Option<&'a ParamsOutline<'a>>,
     /// Who sent it.
     pub peer: &'a Peer,
     /// The way back to the client, ahead of the reply.

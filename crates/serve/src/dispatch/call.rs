@@ -22,7 +22,7 @@ use crate::service::{
 
 impl Call<'_> {
     pub(super) fn call_tool(&self, catalogue: &Catalogue) -> Result<Handled, Refusal> {
-        let name = &*self.outline.name.as_ref().ok_or_else(|| missing("name"))?.0;
+        let name = self.outline.name.as_deref().ok_or_else(|| missing("name"))?;
         let Some(tool) = catalogue.tools.get(name) else {
             // A peer's string: only as much of it as a name could be long.
             let name: String = name.chars().take(128).collect();

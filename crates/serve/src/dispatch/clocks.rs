@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::outline::Meta;
+use mcpace_wire::mcp::MetaOutline;
+
 use crate::exchange::{Incoming, Timing};
 
 /// The clocks of one call.
@@ -19,8 +20,8 @@ pub(crate) struct Clocks {
 }
 
 impl Clocks {
-    pub(crate) fn start(incoming: &Incoming<'_>, meta: &Meta<'_>) -> Option<Self> {
-        let in_meta = meta.wants_timing();
+    pub(crate) fn start(incoming: &Incoming<'_>, meta: Option<&MetaOutline<'_>>) -> Option<Self> {
+        let in_meta = meta.is_some_and(MetaOutline::wants_timing);
         if !in_meta && !incoming.timed {
             return None;
         }

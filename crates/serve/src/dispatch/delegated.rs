@@ -21,7 +21,7 @@ impl Call<'_> {
         }
         // A tool that was taken over is ours to call.
         let ours = self.method == Method::ToolsCall
-            && self.outline.name.as_ref().is_some_and(|name| self.server.catalogue.load().tools.contains_key(&*name.0));
+            && self.outline.name.as_deref().is_some_and(|name| self.server.catalogue.load().tools.contains_key(name));
         (!ours).then_some(delegate)
     }
 

@@ -21,7 +21,7 @@ use crate::service::{
 
 impl Call<'_> {
     pub(super) fn read_resource(&self) -> Result<Handled, Refusal> {
-        let uri = &*self.outline.uri.as_ref().ok_or_else(|| missing("uri"))?.0;
+        let uri = self.outline.uri.as_deref().ok_or_else(|| missing("uri"))?;
         let catalogue = self.server.catalogue.load();
         if let Some(entry) = catalogue.resources.get(uri) {
             let request = ResourceRequest::new(uri.to_owned(), <_>::default(), entry.listed.mime_type.as_deref());
@@ -33,7 +33,7 @@ impl Call<'_> {
     }
 
     pub(super) fn get_prompt(&self) -> Result<Handled, Refusal> {
-        let name = &*self.outline.name.as_ref().ok_or_else(|| missing("name"))?.0;
+        let name = self.outline.name.as_deref().ok_or_else(|| missing("name"))?;
         let catalogue = self.server.catalogue.load();
         let Some(prompt) = catalogue.prompts.get(name) else {
             let name: String = name.chars().take(128).collect();

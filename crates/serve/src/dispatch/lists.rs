@@ -12,7 +12,7 @@ use crate::exchange::Handled;
 impl Call<'_> {
     /// A page of a list.
     pub(super) fn list(&self, pages: &Pages) -> Result<Handled, Refusal> {
-        let cursor = self.outline.cursor.as_ref().map(|cursor| &*cursor.0);
+        let cursor = self.outline.cursor.as_deref();
         let page = pages
             .page(self.revision, cursor)
             .map_err(|UnknownCursor| Refusal::error(code::INVALID_PARAMS, "cursor: unknown, or no longer valid"))?;

@@ -11,7 +11,6 @@ mod handlers;
 mod inbound;
 mod lifecycle;
 mod lists;
-mod outline;
 mod raw;
 mod reply;
 mod running;
@@ -24,14 +23,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use mcpace_wire::Revision;
-use mcpace_wire::http::Rejection;
+use mcpace_wire::http::{Rejection, check_meta};
 use mcpace_wire::jsonrpc::{Id, Message, Request, code};
-use mcpace_wire::mcp::{Method, Sender};
+use mcpace_wire::mcp::{MetaOutline, Method, ParamsOutline, Sender};
 
 use crate::exchange::{Handled, Incoming};
 use crate::server::Inner;
 use clocks::Clocks;
-use outline::{Meta, Outline};
 pub(crate) use reply::Refusal;
 
 /// Takes one message.
@@ -61,8 +59,7 @@ pub(crate) struct Call<'a> {
     pub(crate) server: &'a Arc<Inner>,
     pub(crate) incoming: &'a Incoming<'a>,
     pub(crate) request: &'a Request<'a>,
-    pub(crate) outline: Outline<'a>,
-    pub(crate) meta: Meta<'a>,
+    pub(crate) outline: Cow<'a, ParamsOutline<'a>>,
     pub(crate) revision: Revision,
     pub(crate) method: Method,
     pub(crate) clocks: Option<Clocks>,
@@ -71,17 +68,25 @@ pub(crate) struct Call<'a> {
 impl<'a> Call<'a> {
     fn read(server: &'a Arc<Inner>, incoming: &'a Incoming<'a>, request: &'a Request<'a>) -> Result<Self, Refusal> {
         let revision = incoming.peer.revision;
-        let outline = Outline::parse(request.params)?;
-        let meta = Meta::parse(outline.meta)?;
+        let outline = match incoming.outline {
+            Some(outline) => Cow::Borrowed(outline),
+            None => Cow::Owned(ParamsOutline::parse(request.params).map_err(|error| {
+                // Where a modern request goes must be readable, as its `_meta` must be.
+                match revision.is_modern().then(|| ParamsOutline::parse_routing(request.params)) {
+                    Some(Err(error)) => Rejection::InvalidParams(error.to_string().into()).into(),
+                    _ => Refusal::from(error),
+                }
+            })?),
+        };
         if revision.is_modern() {
-            meta.check_modern(&server.tell.revisions)?;
+            check_meta(&outline, &server.tell.revisions)?;
         }
-        let clocks = Clocks::start(incoming, &meta);
+        let clocks = Clocks::start(incoming, outline.meta.as_ref());
         let method = Method::parse(&request.method).filter(|method| {
             method.exists_in(revision) && method.sender() != Sender::Server && !method.is_notification()
         });
         let method = method.ok_or(Refusal::UnknownMethod)?;
-        Ok(Call { server, incoming, request, outline, meta, revision, method, clocks })
+        Ok(Call { server, incoming, request, outline, revision, method, clocks })
     }
 
     fn route(&self) -> Result<Handled, Refusal> {
@@ -133,6 +138,11 @@ impl<'a> Call<'a> {
 
     pub(crate) fn id(&self) -> &Id<'a> {
         &self.request.id
+    }
+
+    /// What the request says about itself.
+    pub(crate) fn meta(&self) -> Option<&MetaOutline<'a>> {
+        self.outline.meta.as_ref()
     }
 }
 

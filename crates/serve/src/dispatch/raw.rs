@@ -76,14 +76,14 @@ impl Call<'_> {
 }
 
 /// What one call's handler asked for.
-struct Asked<'c> {
-    call: &'c Call<'c>,
+struct Asked<'s, 'c> {
+    call: &'s Call<'c>,
     inputs: Inputs,
     in_flight: OnceCell<InFlight>,
     context: OnceCell<Context>,
 }
 
-impl Backing for Asked<'_> {
+impl Backing for Asked<'_, '_> {
     fn context(&self) -> Result<Context, HandlerError> {
         if let Some(context) = self.context.get() {
             return Ok(context.clone());

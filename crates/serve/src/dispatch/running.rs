@@ -116,11 +116,14 @@ impl Call<'_> {
             headers: if self.server.keep_headers { self.incoming.channel.headers() } else { None },
             outlet,
             cancellation,
-            progress_token: self.meta.progress_token.clone(),
+            progress_token: self.meta().and_then(|meta| meta.progress_token.clone()),
             progress: std::sync::Mutex::new(f64::NEG_INFINITY),
-            log_level: self.meta.log_level,
+            log_level: self.meta().and_then(|meta| meta.log_level),
             timed: self.clocks.is_some(),
-            capabilities: self.meta.capabilities.map(|capabilities| self.keep(capabilities.get())),
+            capabilities: self
+                .meta()
+                .and_then(|meta| meta.client_capabilities)
+                .map(|capabilities| self.keep(capabilities.get())),
             inputs,
             asked: AtomicU32::new(0),
             task: task.map(|task| OnceLock::from(Arc::clone(task))).unwrap_or_default(),

@@ -39,7 +39,7 @@ impl Call<'_> {
             return Ok(Inputs::default());
         }
         let mut inputs = match &self.outline.request_state {
-            Some(state) => self.open(&state.0)?,
+            Some(state) => self.open(state)?,
             None => Inputs::default(),
         };
         if let Some(responses) = self.outline.input_responses {

@@ -27,7 +27,7 @@ impl Call<'_> {
                 && serde_json::from_str::<ClientCapabilities>(raw.get())
                     .is_ok_and(|client| client.has_extension(key::TASKS_EXTENSION))
         };
-        self.revision.is_modern() && self.meta.capabilities.is_some_and(declared)
+        self.revision.is_modern() && self.meta().and_then(|meta| meta.client_capabilities).is_some_and(declared)
     }
 
     pub(super) fn begin_task(&self) -> Result<Arc<Running>, Refusal> {

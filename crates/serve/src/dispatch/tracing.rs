@@ -9,19 +9,19 @@ use crate::exchange::Handled;
 
 impl Call<'_> {
     pub(super) fn span(&self) -> Span {
-        let target = self.outline.name.as_ref().map(|name| &*name.0);
+        let target = self.outline.name.as_deref();
         ::tracing::info_span!(
             "mcp.server",
             otel.name = %Name { method: self.method.as_str(), target },
             otel.kind = "server",
             mcp.method.name = self.method.as_str(),
             mcp.protocol.version = self.revision.as_str(),
-            mcp.resource.uri = self.outline.uri.as_ref().map(|uri| &*uri.0),
+            mcp.resource.uri = self.outline.uri.as_deref(),
             gen_ai.tool.name = target.filter(|_| self.method == mcpace_wire::mcp::Method::ToolsCall),
             gen_ai.prompt.name = target.filter(|_| self.method == mcpace_wire::mcp::Method::PromptsGet),
             jsonrpc.request.id = %self.request.id,
             // The client's span: whoever exports makes it this one's parent.
-            traceparent = self.meta.traceparent.as_ref().map(|parent| &*parent.0),
+            traceparent = self.meta().and_then(|meta| meta.traceparent.as_deref()),
             error.type = field::Empty,
         )
     }

@@ -11,6 +11,8 @@ const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 /// See the module.
 pub(super) struct Admission {
     any_host: bool,
+    /// What most requests say: the bound port on a loopback name, or the bound address.
+    usual: Vec<String>,
     hosts: Vec<Name>,
     any_origin: bool,
     origins: Vec<String>,
@@ -31,6 +33,7 @@ impl Admission {
         let names = LOOPBACK.into_iter().chain([own.as_str()]).chain(hosts.iter().map(String::as_str));
         Self {
             any_host: hosts.iter().any(|host| host == "*"),
+            usual: LOOPBACK.into_iter().chain([own.as_str()]).map(|host| format!("{host}:{}", bound.port())).collect(),
             hosts: names.map(Name::of).collect(),
             any_origin: origins.iter().any(|origin| origin == "*"),
             origins: origins.iter().map(|origin| origin.trim_end_matches('/').to_ascii_lowercase()).collect(),
@@ -39,7 +42,7 @@ impl Admission {
 
     /// Whether a request to this host is for us.
     pub(super) fn admits_host(&self, host: &[u8]) -> bool {
-        if self.any_host {
+        if self.any_host || self.usual.iter().any(|usual| usual.as_bytes() == host) {
             return true;
         }
         let Ok(host) = std::str::from_utf8(host) else { return false };

@@ -89,7 +89,7 @@ impl<'a> Fields<'a> {
     pub(super) fn is_json(&self) -> bool {
         let value = self.mcp.content_type;
         // Nearly everybody's spelling, without a copy.
-        value.ascii() == Some("application/json")
+        value == Field::Value(b"application/json")
             || value.ascii().is_some_and(|text| MediaType::of(text) == MediaType::Json)
     }
 }

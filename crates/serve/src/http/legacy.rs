@@ -144,7 +144,7 @@ impl Site {
         };
         let channel: &dyn Channel = &OnLog { log: &open.log, fields };
         let (received, timed) = (Instant::now(), self.server_timing);
-        match self.server.handle(Incoming { message, body, peer: &peer, channel, received, timed }) {
+        match self.server.handle(Incoming { message, outline: None, body, peer: &peer, channel, received, timed }) {
             Handled::Nothing => {}
             Handled::Now(reply) => self.answer_legacy(open, reply),
             Handled::Later(call) => {

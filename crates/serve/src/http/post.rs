@@ -84,9 +84,11 @@ impl Site {
         let payload = self.parse(body)?;
         let admitted = match &payload {
             Payload::Single(message) => self.admit(fields, message, body, principal.as_ref(), received),
-            Payload::Batch(messages) => self.admit_batch(fields, messages, principal.as_ref(), received),
+            Payload::Batch(messages) => {
+                self.admit_batch(fields, messages, principal.as_ref(), received).map(|admitted| (admitted, None))
+            }
         };
-        let admitted = admitted.map_err(|refusal| refusal.answer(&payload))?;
+        let (admitted, outline) = admitted.map_err(|refusal| refusal.answer(&payload))?;
         let mode = if opens_stream(&payload, admitted.revision) {
             fields.accept().event_stream().then_some(ResponseMode::Sse).ok_or(Rejection::NotAcceptable)?
         } else {
@@ -101,7 +103,8 @@ impl Site {
         let handle = |message| {
             let channel: &dyn Channel = &way;
             let timed = self.server_timing;
-            self.server.handle(Incoming { message, body, peer: &peer, channel, received, timed })
+            let outline = outline.as_ref();
+            self.server.handle(Incoming { message, outline, body, peer: &peer, channel, received, timed })
         };
         let work = match &payload {
             Payload::Single(message) => Work::from(handle(message)),
@@ -124,29 +127,34 @@ impl Site {
         Ok(Payload::parse_with_limit(body, self.limits.batch)?)
     }
 
-    fn admit(
+    /// Whether a message may go to dispatch, with its parameters' outline where that took reading them.
+    fn admit<'m>(
         &self,
         fields: &Fields<'_>,
-        message: &Message<'_>,
+        message: &'m Message<'_>,
         body: &Bytes,
         principal: Option<&Principal>,
         received: Instant,
-    ) -> Result<Admitted, Refusal> {
+    ) -> Result<(Admitted, Option<ParamsOutline<'m>>), Refusal> {
         let may_be_modern = self.server.revisions().iter().any(|revision| revision.is_modern());
         let names_version =
             || may_name_version(body) || fields.mcp.protocol_version.ascii() == Some(Revision::LATEST.as_str());
         // A server of the old revisions only must not answer as one of the new: the client would never initialize.
         if may_be_modern && names_version() {
-            let outline = ParamsOutline::parse(message.params())
-                .map_err(|error| Rejection::InvalidParams(error.to_string().into()))?;
+            let (outline, is_whole) = match ParamsOutline::parse(message.params()) {
+                Ok(outline) => (outline, true),
+                Err(_) => (ParamsOutline::parse_routing(message.params()).map_err(unreadable)?, false),
+            };
             if Era::of(&fields.mcp, &outline) == Era::Modern {
-                return Ok(self.admit_modern(fields, message, &outline)?);
+                let admitted = self.admit_modern(fields, message, &outline)?;
+                return Ok((admitted, is_whole.then_some(outline)));
             }
         }
-        if is_initialize(message) {
-            return self.admit_initialize();
-        }
-        self.admit_legacy(fields, principal, received)
+        let admitted = match is_initialize(message) {
+            true => self.admit_initialize(),
+            false => self.admit_legacy(fields, principal, received),
+        };
+        admitted.map(|admitted| (admitted, None))
     }
 
     fn admit_modern(
@@ -292,6 +300,10 @@ impl Work {
         }
         if calls.is_empty() { Work::Nothing } else { Work::Open(calls) }
     }
+}
+
+fn unreadable(error: serde_json::Error) -> Rejection {
+    Rejection::InvalidParams(error.to_string().into())
 }
 
 fn is_initialize(message: &Message<'_>) -> bool {

@@ -214,7 +214,7 @@ impl Connection {
 
     fn dispatch(&mut self, message: &Message<'_>, body: &Bytes, peer: &Peer, received: Instant, to: &Destination) {
         let channel = CallChannel { outbox: &self.outbox, outlet: OnceCell::new() };
-        let incoming = Incoming { message, body, peer, channel: &channel, received, timed: self.timed };
+        let incoming = Incoming { message, outline: None, body, peer, channel: &channel, received, timed: self.timed };
         let handled = self.server.handle(incoming);
         let outlet = channel.outlet.into_inner();
         match handled {

@@ -178,6 +178,7 @@ impl Client {
         let body = Bytes::copy_from_slice(text.as_bytes());
         let message = Message::parse(&body).unwrap();
         self.server.handle(Incoming {
+            outline: None,
             message: &message,
             body: &body,
             peer: &self.peer,

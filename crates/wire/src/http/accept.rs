@@ -25,6 +25,12 @@ impl Accept {
 
     /// Adds another header of the same request, which is as if both were one list.
     pub fn add(&mut self, value: &[u8]) {
+        // What nearly every client sends.
+        if value == b"application/json, text/event-stream" {
+            self.json.say(3, true);
+            self.event_stream.say(3, true);
+            return;
+        }
         for range in value.split(|&byte| byte == b',') {
             self.add_range(range);
         }

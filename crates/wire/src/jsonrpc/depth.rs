@@ -6,9 +6,9 @@
 /// For whoever hands raw parts of a message to parsers that recurse.
 #[must_use]
 pub fn is_deeper_than(text: &[u8], limit: usize) -> bool {
-    // Most texts have fewer brackets than the limit allows levels, and counting bytes is much quicker than following them.
-    let opening = text.iter().filter(|&&byte| matches!(byte, b'[' | b'{')).count();
-    opening > limit && deepest(text) > limit
+    // Most texts have fewer brackets than the limit allows levels, and looking for those is much quicker than following
+    // what is between them.
+    text.len() > limit && memchr::memchr2_iter(b'[', b'{', text).nth(limit).is_some() && deepest(text) > limit
 }
 
 fn deepest(text: &[u8]) -> usize {

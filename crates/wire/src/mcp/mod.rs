@@ -46,7 +46,7 @@ pub use lifecycle::{DiscoverResult, Icon, Implementation, InitializeParams, Init
 pub use logging::{LogMessageParams, LoggingLevel, SetLevelParams};
 pub use meta::{RequestMeta, key};
 pub use method::{Method, Sender};
-pub use outline::ParamsOutline;
+pub use outline::{MetaOutline, ParamsOutline};
 pub use progress::{CancelledParams, ProgressParams};
 pub use prompts::{GetPromptParams, GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage};
 pub use resources::{
