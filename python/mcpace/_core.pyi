@@ -290,6 +290,9 @@ class Context:
     def list_roots(self) -> Awaitable[bytes]: ...
     def begin_task(self) -> Awaitable[bytes]: ...
 
+def set_process_key(key: bytes) -> None:
+    """The key (32 bytes) of servers made from now on that are given none; once in a process."""
+
 class HttpOptions:
     """How to serve over HTTP. The defaults are safe: loopback, bounded everywhere."""
 

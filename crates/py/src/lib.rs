@@ -31,7 +31,7 @@ mod _core {
     #[pymodule_export]
     use super::recording::Recording;
     #[pymodule_export]
-    use super::server::{Context, Exchange, Handler, HttpOptions, Running, Server};
+    use super::server::{Context, Exchange, Handler, HttpOptions, Running, Server, set_process_key};
     #[pymodule_export]
     use super::target::{Target, check_faults};
 

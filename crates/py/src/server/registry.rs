@@ -14,6 +14,7 @@ use super::handler::{Handler, Kind};
 use super::options::HttpOptions;
 use super::output::text_of;
 use super::pace::Pace;
+use super::process_key::process_key;
 use super::reading;
 use super::running::{self, Running};
 use super::shared::Shared;
@@ -99,7 +100,7 @@ impl Server {
         if let Some(icons) = icons {
             builder = builder.icons(read::<Vec<Icon>>("icons", icons)?);
         }
-        if let Some(key) = key {
+        if let Some(key) = key.or_else(process_key) {
             builder = builder.key(key);
         }
         if let Some(revisions) = revisions {

@@ -10,7 +10,6 @@ import concurrent.futures
 from types import TracebackType
 from typing import Self
 
-from mcpace import _core
 from mcpace.server.running.errors import AuthorProblem
 from mcpace.server.running.prepared import Prepared
 
@@ -23,6 +22,7 @@ class Entered:
 
     def __init__(self, prepared: Prepared) -> None:
         self._lifespan = prepared.lifespan
+        self._core = prepared.core
         self._begun: concurrent.futures.Future[None] = concurrent.futures.Future()
         self._ending: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -30,7 +30,7 @@ class Entered:
 
     def __enter__(self) -> Self:
         if self._lifespan is not None:
-            self._whole = _core.run_on_loop(self._live)
+            self._whole = asyncio.run_coroutine_threadsafe(self._live(), self._core.event_loop())
             self._whole.add_done_callback(self._settle)
             try:
                 self._begun.result()
