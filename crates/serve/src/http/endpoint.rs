@@ -3,9 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::BodyExt as _;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::pulse::{Observed, Patience, Pulse};
+use super::reply_body::ReplyBody;
 use super::site::Site;
 use super::{Options, ServeError, connection};
 use crate::Server;
@@ -39,6 +43,13 @@ impl Endpoint {
         }
     }
 
+    /// Answers one request without a connection, its body being there. HTTP's own rules (framing, `Expect`, HTTP/1.1 and 2)
+    /// are the caller's; MCP's are kept.
+    pub async fn call(&self, request: Request<Bytes>) -> Response<Reply> {
+        self.site.sessions.sweep(Instant::now());
+        self.site.respond_given(request).await.map(Reply)
+    }
+
     /// Gives the order to cut off what is too slow; never ends.
     async fn watch(&self, pulse: &Pulse) {
         let limits = &self.site.limits;
@@ -48,6 +59,30 @@ impl Endpoint {
             tokio::time::sleep(patience.interval).await;
             observed.look(pulse, &patience);
         }
+    }
+}
+
+/// The body of an answer, whole or a stream of events. Dropping it is what a client does that goes away.
+pub struct Reply(ReplyBody);
+
+impl Reply {
+    /// The next piece; `None` at the end.
+    pub async fn next(&mut self) -> Option<Bytes> {
+        let frame = self.0.frame().await?;
+        let Ok(frame) = frame;
+        frame.into_data().ok()
+    }
+
+    /// Whether more may come after the first piece.
+    #[must_use]
+    pub fn is_stream(&self) -> bool {
+        matches!(self.0, ReplyBody::Events(_))
+    }
+}
+
+impl std::fmt::Debug for Reply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reply").field("is_stream", &self.is_stream()).finish()
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::StatusCode;
+use http::request::Parts;
 use mcpace_wire::Revision;
 use mcpace_wire::http::Rejection;
 use mcpace_wire::jsonrpc::Message;
@@ -118,19 +119,40 @@ impl Site {
     /// POST: takes messages; their answers go to the stream.
     pub(super) async fn legacy_message(&self, asked: Asked<'_>) -> Result<Answer, Answer> {
         let Asked { head, fields, body, pulse, protocol } = asked;
+        let open = self.legacy_stream(head, fields).await?;
+        let body = request_body::read(body, fields.content_length(), self.body_bounds(), pulse, protocol).await?;
+        self.take_all_legacy(&open, fields, &body)
+    }
+
+    /// The same for a body that is there already.
+    pub(super) async fn legacy_message_whole(
+        &self,
+        head: &Parts,
+        fields: &Fields<'_>,
+        body: &Bytes,
+    ) -> Result<Answer, Answer> {
+        let open = self.legacy_stream(head, fields).await?;
+        self.take_all_legacy(&open, fields, body)
+    }
+
+    /// The stream that a message's answers go to.
+    async fn legacy_stream(&self, head: &Parts, fields: &Fields<'_>) -> Result<Arc<Open>, Answer> {
         let principal = self.principal(fields).await?;
         let legacy = self.legacy.as_ref().ok_or(Rejection::SessionNotFound)?;
         let open = legacy.find(head.uri.query(), principal.as_ref()).ok_or(Rejection::SessionNotFound)?;
         if !fields.is_json() {
             return Err(Rejection::UnsupportedMediaType.into());
         }
-        let body = request_body::read(body, fields.content_length(), self.body_bounds(), pulse, protocol).await?;
-        let payload = self.parse(&body)?;
+        Ok(open)
+    }
+
+    fn take_all_legacy(&self, open: &Arc<Open>, fields: &Fields<'_>, body: &Bytes) -> Result<Answer, Answer> {
+        let payload = self.parse(body)?;
         if open.log.bytes() >= self.limits.stream_bytes {
             return Err(Answer::overloaded(StatusCode::TOO_MANY_REQUESTS, "the stream is not being read"));
         }
         for message in payload.messages() {
-            self.take_legacy(&open, message, &body, fields);
+            self.take_legacy(open, message, body, fields);
         }
         Ok(Answer::empty(StatusCode::ACCEPTED))
     }

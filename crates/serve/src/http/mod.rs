@@ -20,6 +20,7 @@ mod direct;
 mod endpoint;
 mod error;
 mod event_stream;
+mod fallback;
 mod family;
 mod fields;
 mod get;
@@ -41,8 +42,9 @@ mod tls;
 mod worker;
 
 pub use auth::{Authorization, TokenError, TokenVerifier};
-pub use endpoint::Endpoint;
+pub use endpoint::{Endpoint, Reply};
 pub use error::ServeError;
+pub use fallback::{Beside, BrokenOff, Fallback, Responding, Upload};
 pub use family::Family;
 pub use options::{Around, Limits, Options, ResponseMode};
 pub use running::{Running, serve};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::auth::Authorization;
+use super::fallback::Beside;
 use super::family::Family;
 use super::tls::Tls;
 
@@ -46,6 +47,8 @@ pub struct Options {
     /// After how much silence a stream of events sends a comment. Also: how long `auto` waits for a result before it
     /// begins a stream, so that no proxy takes the silence for a failure.
     pub keep_alive: Duration,
+    /// Answers for the paths that are not MCP's.
+    pub beside: Option<Beside>,
     /// What each thread that serves runs within.
     pub around: Option<Around>,
     /// How much is too much.
@@ -94,6 +97,7 @@ impl Default for Options {
             resumable: true,
             retry: Duration::from_secs(1),
             keep_alive: Duration::from_secs(15),
+            beside: None,
             around: None,
             limits: Limits::default(),
         }

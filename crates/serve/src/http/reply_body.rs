@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
+use tokio::sync::mpsc;
 
 use super::event_stream::EventStream;
 
@@ -15,6 +16,8 @@ pub(super) enum ReplyBody {
     Empty,
     Full(Bytes),
     Events(Box<EventStream>),
+    /// As somebody else makes it.
+    Piecewise(mpsc::Receiver<Bytes>),
     /// Another process answers.
     Passed(Box<Incoming>),
 }
@@ -32,6 +35,7 @@ impl Body for ReplyBody {
                 Some(bytes)
             }
             ReplyBody::Events(stream) => std::task::ready!(stream.poll_next(cx)),
+            ReplyBody::Piecewise(pieces) => std::task::ready!(pieces.poll_recv(cx)),
             // One that breaks off ends early: shorter than was announced, or a stream without its result.
             ReplyBody::Passed(body) => match std::task::ready!(Pin::new(body).poll_frame(cx)) {
                 Some(Ok(frame)) => frame.into_data().ok(),
@@ -46,6 +50,7 @@ impl Body for ReplyBody {
             ReplyBody::Empty => true,
             ReplyBody::Full(bytes) => bytes.is_empty(),
             ReplyBody::Events(stream) => stream.has_ended(),
+            ReplyBody::Piecewise(pieces) => pieces.is_closed() && pieces.is_empty(),
             ReplyBody::Passed(body) => body.is_end_stream(),
         }
     }
@@ -54,7 +59,7 @@ impl Body for ReplyBody {
         match self {
             ReplyBody::Empty => SizeHint::with_exact(0),
             ReplyBody::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            ReplyBody::Events(_) => SizeHint::default(),
+            ReplyBody::Events(_) | ReplyBody::Piecewise(_) => SizeHint::default(),
             ReplyBody::Passed(body) => body.size_hint(),
         }
     }

@@ -17,6 +17,7 @@ use tokio_rustls::TlsAcceptor;
 use super::admission::Admission;
 use super::answer::Answer;
 use super::auth::{Denied, Guard, WELL_KNOWN};
+use super::fallback::Beside;
 use super::family::{Family, Relay};
 use super::fields::{Fields, Source};
 use super::legacy::LegacyStreams;
@@ -49,6 +50,7 @@ pub(super) struct Site {
     pub(super) path: String,
     metadata_path: String,
     admission: Admission,
+    pub(super) beside: Option<Beside>,
     guard: Option<Guard>,
     /// To the other processes, where this is one of several.
     pub(super) relay: Option<Relay>,
@@ -70,7 +72,7 @@ pub(super) struct Asked<'r> {
     pub(super) protocol: Protocol,
 }
 
-enum Route {
+pub(super) enum Route {
     Mcp,
     Metadata,
     LegacyEvents,
@@ -116,6 +118,7 @@ impl Site {
             metadata_path: format!("{WELL_KNOWN}{}", options.path.trim_end_matches('/')),
             path: options.path,
             admission: Admission::new(bound, &options.allowed_hosts, &options.allowed_origins),
+            beside: options.beside,
             guard: options.authorization.as_ref().map(Guard::new).transpose()?,
             relay: options.family.map(Relay::new),
             limits,
@@ -130,6 +133,9 @@ impl Site {
         protocol: Protocol,
     ) -> Response<ReplyBody> {
         let _busy = pulse.begin();
+        if let Some(beside) = self.beside(request.uri().path()) {
+            return self.respond_beside(beside, request).await;
+        }
         let (head, body) = request.into_parts();
         if let Some(relay) = &self.relay
             && let Some(owner) = relay.owner_of(&head)
@@ -164,8 +170,8 @@ impl Site {
                 Method::DELETE => self.delete(asked.fields).await,
                 _ => Err(self.method_not_allowed()),
             },
-            Route::Metadata => match (&asked.head.method, &self.guard) {
-                (&Method::GET, Some(guard)) => Ok(Answer::json(StatusCode::OK, guard.metadata.clone())),
+            Route::Metadata => match asked.head.method {
+                Method::GET => self.metadata(),
                 _ => Err(Answer::from(Rejection::MethodNotAllowed).with_allow("GET")),
             },
             Route::LegacyEvents => match asked.head.method {
@@ -179,8 +185,50 @@ impl Site {
         }
     }
 
+    /// Answers a request that came without a connection.
+    pub(super) async fn respond_given(&self, request: Request<Bytes>) -> Response<ReplyBody> {
+        let (head, body) = request.into_parts();
+        let headers = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+        let fields = Fields::of(headers, head.uri.authority().map(Authority::as_str), Source::Map(&head.headers));
+        let answer = self.answer_given(&head, &fields, body).await.unwrap_or_else(|refusal| refusal);
+        answer.into_response(http::HeaderMap::new())
+    }
+
+    async fn answer_given(&self, head: &Parts, fields: &Fields<'_>, body: Bytes) -> Result<Answer, Answer> {
+        self.check_peer(fields)?;
+        if body.len() > self.limits.body {
+            return Err(Rejection::BodyTooLarge { limit: self.limits.body }.into());
+        }
+        match (self.route(head.uri.path())?, &head.method) {
+            (Route::Mcp, &Method::POST) => self.post_whole(fields, &body).await,
+            (Route::Mcp, &Method::GET) => self.get(fields).await,
+            (Route::Mcp, &Method::DELETE) => self.delete(fields).await,
+            (Route::Mcp, _) => Err(self.method_not_allowed()),
+            (Route::Metadata, &Method::GET) => self.metadata(),
+            (Route::LegacyEvents, &Method::GET) => self.legacy_events(fields).await,
+            (Route::LegacyMessages, &Method::POST) => self.legacy_message_whole(head, fields, &body).await,
+            (Route::Metadata | Route::LegacyEvents, _) => {
+                Err(Answer::from(Rejection::MethodNotAllowed).with_allow("GET"))
+            }
+            (Route::LegacyMessages, _) => Err(Answer::from(Rejection::MethodNotAllowed).with_allow("POST")),
+        }
+    }
+
+    fn metadata(&self) -> Result<Answer, Answer> {
+        let guard = self.guard.as_ref().ok_or(Rejection::MethodNotAllowed)?;
+        Ok(Answer::json(StatusCode::OK, guard.metadata.clone()))
+    }
+
     /// Which host is meant, and which page asks.
     fn check_peer(&self, fields: &Fields<'_>) -> Result<(), Answer> {
+        self.check_host(fields)?;
+        if !self.admission.admits_origin(fields.mcp.origin) {
+            return Err(Rejection::OriginForbidden.into());
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_host(&self, fields: &Fields<'_>) -> Result<(), Answer> {
         let Some(host) = fields.host else {
             let reason = "Host is missing, or there twice";
             return Err(Answer::refused(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, reason));
@@ -188,13 +236,10 @@ impl Site {
         if !self.admission.admits_host(host) {
             return Err(Answer::refused(StatusCode::FORBIDDEN, code::INVALID_REQUEST, "host not allowed"));
         }
-        if !self.admission.admits_origin(fields.mcp.origin) {
-            return Err(Rejection::OriginForbidden.into());
-        }
         Ok(())
     }
 
-    fn route(&self, path: &str) -> Result<Route, Answer> {
+    pub(super) fn route(&self, path: &str) -> Result<Route, Answer> {
         if path == self.path {
             return Ok(Route::Mcp);
         }

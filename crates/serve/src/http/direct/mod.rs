@@ -257,6 +257,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
             }
             // Whoever passes a request on never came this way.
             ReplyBody::Passed(_) => return Err(io::ErrorKind::Unsupported.into()),
+            // Nothing that goes this way has one.
+            ReplyBody::Piecewise(_) => return Err(io::ErrorKind::Unsupported.into()),
             ReplyBody::Events(stream) => {
                 write_head(&mut self.outgoing, &answer, None, closes);
                 self.write_events(*stream).await?;

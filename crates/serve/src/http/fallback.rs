@@ -1,0 +1,103 @@
+//! Other paths than MCP's: a service of somebody else's beside the endpoint, on the same port.
+//!
+//! Constraint: bounded by the transport's limits on bodies and silence; whoever asks has passed the check of `Host`. Which
+//! pages may call, and who may see what, is the service's own to say. Upgrades are not passed on.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use mcpace_wire::jsonrpc::code;
+use tokio::sync::mpsc;
+
+use super::answer::Answer;
+use super::fields::{Fields, Source};
+use super::reply_body::ReplyBody;
+use super::site::Site;
+
+/// Answers requests for paths that are not MCP's.
+pub trait Fallback: Send + Sync + 'static {
+    /// Takes one request. Dropped when the client goes away before the response has begun; later it is the body that finds
+    /// nobody there.
+    fn call(&self, request: Request<Upload>) -> Responding;
+}
+
+/// A response on its way. Its body ends when the sender goes; it may hold back a sender for as long as the client reads
+/// slowly.
+pub type Responding = Pin<Box<dyn Future<Output = Response<mpsc::Receiver<Bytes>>> + Send>>;
+
+/// A [`Fallback`], among the options.
+#[derive(Clone)]
+pub struct Beside(pub(super) Arc<dyn Fallback>);
+
+impl Beside {
+    /// Of this service.
+    #[must_use]
+    pub fn new(service: impl Fallback) -> Self {
+        Self(Arc::new(service))
+    }
+}
+
+impl std::fmt::Debug for Beside {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Beside")
+    }
+}
+
+/// A request's body, piece by piece.
+#[derive(Debug)]
+pub struct Upload {
+    body: Incoming,
+    left: usize,
+    patience: Duration,
+}
+
+/// A body that will not be whole: it broke off, is too long, or came too slowly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the body broke off, is too long, or came too slowly")]
+pub struct BrokenOff;
+
+impl Upload {
+    /// The next piece; `None` at the end.
+    ///
+    /// # Errors
+    /// [`BrokenOff`].
+    pub async fn next(&mut self) -> Result<Option<Bytes>, BrokenOff> {
+        loop {
+            let frame = tokio::time::timeout(self.patience, self.body.frame()).await.map_err(|_| BrokenOff)?;
+            let Some(frame) = frame else { return Ok(None) };
+            // Trailers are passed over.
+            let Ok(data) = frame.map_err(|_| BrokenOff)?.into_data() else { continue };
+            self.left = self.left.checked_sub(data.len()).ok_or(BrokenOff)?;
+            return Ok(Some(data));
+        }
+    }
+}
+
+impl Site {
+    /// Who answers for this path, if MCP has nothing there.
+    pub(super) fn beside(&self, path: &str) -> Option<&Beside> {
+        self.beside.as_ref().filter(|_| self.route(path).is_err())
+    }
+
+    pub(super) async fn respond_beside(&self, beside: &Beside, request: Request<Incoming>) -> Response<ReplyBody> {
+        let headers = request.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+        let authority = request.uri().authority().map(http::uri::Authority::as_str);
+        let checked = self.check_host(&Fields::of(headers, authority, Source::Map(request.headers())));
+        if let Err(refusal) = checked {
+            return refusal.into_response(http::HeaderMap::new());
+        }
+        let (limit, patience) = (self.limits.body, self.limits.body_time);
+        if http_body::Body::size_hint(request.body()).lower() > limit as u64 {
+            let refusal = Answer::refused(StatusCode::PAYLOAD_TOO_LARGE, code::INVALID_REQUEST, "the body is too long");
+            return refusal.closing().into_response(http::HeaderMap::new());
+        }
+        let request = request.map(|body| Upload { body, left: limit, patience });
+        beside.0.call(request).await.map(ReplyBody::Piecewise)
+    }
+}
