@@ -58,7 +58,7 @@ pub enum BuildError {
         /// What is wrong.
         error: AnnotationError,
     },
-    /// A URI template that is no RFC 6570 template of level 1.
+    /// A URI template that is none, or that can't be read backwards.
     #[error("resource template {template:?}: {reason}")]
     Template {
         /// Which.

@@ -99,8 +99,8 @@ pub struct Resource {
 
 /// A family of resources to register with [`crate::Builder::resource_template`].
 ///
-/// The template is RFC 6570's level 1 (`note://{year}/{title}`), with `{+path}` of level 2 for a variable that may hold
-/// slashes. A variable stands for at least one character; a URI that several templates match is the first one's.
+/// The template is RFC 6570's: `note://{year}/{title}`, `{+path}` for a variable that may hold slashes, `{?q,page}` for what
+/// may be missing. A variable may stand for nothing at all; a URI that several templates match is the first one's.
 ///
 /// ```
 /// use mcpace_serve::{HandlerError, ResourceRequest, ResourceTemplate, Server};
