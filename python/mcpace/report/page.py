@@ -15,7 +15,7 @@ from mcpace.report import svg, svg_ledger, svg_trials, svg_waterfall, words
 from mcpace.report.calls import Pair, pairs
 from mcpace.report.comparison import Standing, change_words, standing, state_words
 from mcpace.report.groups import Group, cases_at, grouped, in_order, operations, subjects, targets
-from mcpace.report.labels import confidence_words, role_words
+from mcpace.report.labels import confidence_words, role_words, split_words
 from mcpace.report.quantities import clean, duration, times
 from mcpace.report.run import Bisection, Case, Run
 from mcpace.report.scale import Scale
@@ -214,7 +214,8 @@ def _ledgers(cases: list[Case], operation: str) -> Chart | None:
             by_time = svg_ledger.bar(case.ledger_s, longest)
             by_share = svg_ledger.bar(case.ledger_s, total)
             label = clean(case.subject.label(), 60)
-            chart_lines.append(Line(label, by_time, duration(total), "", "unknown", other=by_share))
+            note = split_words(case.ledger_s.server_split) if case.ledger_s.server_split else ""
+            chart_lines.append(Line(label, by_time, duration(total), note, "unknown", other=by_share))
     return Chart(operation, chart_lines) if chart_lines else None
 
 

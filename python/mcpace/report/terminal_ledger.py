@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from mcpace.report.groups import cases_at, operations, targets
+from mcpace.report.labels import split_words
 from mcpace.report.lines import blank, fitted, heading, indented, right_aligned
 from mcpace.report.quantities import NO_BREAK, clean, duration, share
 from mcpace.report.run import Case, Ledger, Run
@@ -48,6 +49,9 @@ def lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
             cases = [case for case in cases_at(run, target, operation) if case.ledger_s]
             for number, case in enumerate(cases):
                 yield _row(case, "" if number else operation, subject, width, coloured)
+                if case.ledger_s and case.ledger_s.server_split:
+                    told = Text(split_words(case.ledger_s.server_split), style="dim")
+                    yield from indented(told, width, OPERATION + 2, OPERATION + 2)
 
 
 def _row(case: Case, operation: str, subject: int, width: int, coloured: bool) -> Text:
