@@ -19,6 +19,7 @@ mod dialogues;
 mod fixture;
 mod http_checks;
 mod http_connections;
+mod http_direct;
 mod http_family;
 mod http_harness;
 mod http_limits;
