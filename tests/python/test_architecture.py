@@ -20,6 +20,7 @@ CRATES = {
     "explain": {"record", "wire"},
     "net": {"wire", "record", "oauth"},
     "oauth": {"wire"},
+    "client": {"wire", "oauth"},
     "serve": {"wire"},
     "target": {"wire"},
     "py": {"wire", "record", "explain", "net", "serve", "target"},

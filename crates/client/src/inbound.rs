@@ -1,0 +1,298 @@
+//! What the server says, whatever it came in on: answers to whoever waits, notifications to those who hear them, questions
+//! to the callbacks.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use mcpace_wire::jsonrpc::{Id, Message, Notification, ParseError, Payload, Request, Response, code, is_deeper_than};
+use mcpace_wire::mcp::{CancelledParams, EmptyResult, Extra, Json, ProgressParams, key};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+
+use crate::answer::Answer;
+use crate::cache::Cache;
+use crate::callbacks::{Asked, Told};
+use crate::lock::lock;
+use crate::subscription::{self, Change, Listener};
+use crate::transport::Back;
+use crate::{Callbacks, Limits, Progress, RpcError};
+
+/// Levels of nesting in a message.
+const NESTING: usize = 512;
+
+type Hear = Arc<dyn Fn(Progress) + Send + Sync>;
+
+/// One client's ears. Outlasts sessions.
+pub(crate) struct Inbound {
+    pub(crate) callbacks: Callbacks,
+    pub(crate) cache: Cache,
+    pub(crate) limits: Limits,
+    pub(crate) runtime: Handle,
+    /// By the id of the request whose progress it is.
+    progress: Mutex<HashMap<i64, Hear>>,
+    /// By the id of the request that listens.
+    subscriptions: Mutex<HashMap<i64, Listener>>,
+    /// The server's questions that are being answered.
+    answering: Mutex<HashMap<Id<'static>, AbortHandle>>,
+}
+
+/// Takes an entry out again when whoever made it is done or given up.
+pub(crate) struct Registered<'a, T> {
+    map: &'a Mutex<HashMap<i64, T>>,
+    id: i64,
+}
+
+impl<T> Drop for Registered<'_, T> {
+    fn drop(&mut self) {
+        lock(self.map).remove(&self.id);
+    }
+}
+
+impl Inbound {
+    pub(crate) fn new(callbacks: Callbacks, limits: Limits, runtime: Handle) -> Self {
+        Self {
+            callbacks,
+            cache: Cache::new(limits.cached),
+            limits,
+            runtime,
+            progress: Mutex::default(),
+            subscriptions: Mutex::default(),
+            answering: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn hear_progress(&self, id: i64, hear: Hear) -> Registered<'_, Hear> {
+        lock(&self.progress).insert(id, hear);
+        Registered { map: &self.progress, id }
+    }
+
+    pub(crate) fn subscribe(&self, id: i64, listener: Listener) -> Registered<'_, Listener> {
+        lock(&self.subscriptions).insert(id, listener);
+        Registered { map: &self.subscriptions, id }
+    }
+
+    /// Takes one JSON text. Returns the answer to `expected`, where it is in it; other answers go to `router`.
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        text: &Bytes,
+        back: &Back,
+        expected: Option<i64>,
+        router: Option<&Router>,
+    ) -> Result<Option<Answer>, ParseError> {
+        if is_deeper_than(text, NESTING) {
+            return Err(ParseError::NotJson { reason: format!("it nests deeper than {NESTING} levels") });
+        }
+        let mut found = None;
+        let messages = match Payload::parse(text)? {
+            Payload::Single(message) => vec![message],
+            Payload::Batch(messages) => messages,
+        };
+        for message in messages {
+            match message {
+                Message::Response(Response { id, outcome, .. }) => {
+                    let answer = Answer::of(outcome, text);
+                    let ours = match (&id, expected) {
+                        (Some(Id::Integer(id)), Some(expected)) => *id == expected,
+                        // An error that the server could not attribute is about the request that is under way.
+                        (None, Some(_)) => matches!(answer, Answer::Error(_)),
+                        _ => false,
+                    };
+                    if ours {
+                        found = Some(answer);
+                    } else if let Some(router) = router {
+                        router.deliver(id.as_ref(), answer);
+                    }
+                }
+                Message::Notification(notification) => self.hear(&notification),
+                Message::Request(request) => self.asked(request, back),
+            }
+        }
+        Ok(found)
+    }
+
+    fn hear(&self, notification: &Notification<'_>) {
+        let method = notification.method.as_ref();
+        match (method, notification.params) {
+            ("notifications/progress", Some(params)) => self.progress(params),
+            ("notifications/cancelled", Some(params)) => self.cancelled(params),
+            _ => {
+                let shape = notification.params.and_then(Shape::of).unwrap_or_default();
+                self.cache.invalidate(method, shape.uri.as_deref());
+                if let Some(id) = shape.subscription() {
+                    self.changed(id, subscription::change(method, shape.uri, notification.params));
+                }
+            }
+        }
+        self.callbacks.tell(Told { method, params: notification.params });
+    }
+
+    fn progress(&self, params: &RawValue) {
+        let Ok(progress) = serde_json::from_str::<ProgressParams>(params.get()) else { return };
+        let Id::Integer(id) = progress.progress_token else { return };
+        let hear = lock(&self.progress).get(&id).cloned();
+        if let Some(hear) = hear {
+            hear(progress);
+        }
+    }
+
+    fn changed(&self, id: i64, change: Change) {
+        let mut subscriptions = lock(&self.subscriptions);
+        let Some(listener) = subscriptions.get(&id) else { return };
+        if listener.changes.try_send(change).is_err() {
+            listener.overflow.store(true, Ordering::Release);
+            subscriptions.remove(&id);
+        }
+    }
+
+    fn cancelled(&self, params: &RawValue) {
+        let Ok(params) = serde_json::from_str::<CancelledParams>(params.get()) else { return };
+        let given_up = params.request_id.and_then(|id| lock(&self.answering).remove(&id));
+        if let Some(task) = given_up {
+            task.abort();
+        }
+    }
+
+    /// Answers a question of the server, at once where that needs nobody.
+    fn asked(self: &Arc<Self>, request: Request<'_>, back: &Back) {
+        let id = request.id.into_owned();
+        if request.method == "ping" {
+            return self.reply(back, &id, Ok(Json::of(&EmptyResult::default()).ok()));
+        }
+        let mut answering = lock(&self.answering);
+        if answering.len() >= self.limits.asked || answering.contains_key(&id) {
+            drop(answering);
+            return self.reply(back, &id, Err(RpcError::new(code::INTERNAL_ERROR, "the client is busy with others")));
+        }
+        let asked =
+            Asked { method: request.method.into_owned(), params: request.params.map(Json::from), id: id.to_string() };
+        let answer = self.callbacks.answer(asked);
+        let (inbound, back, key) = (Arc::clone(self), back.clone(), id.clone());
+        let task = self.runtime.spawn(async move {
+            let answer = answer.await;
+            // One that was cancelled meanwhile has no answer any more.
+            if lock(&inbound.answering).remove(&id).is_some() {
+                back.tell(body(&id, answer.map(Some))).await;
+            }
+        });
+        answering.insert(key, task.abort_handle());
+    }
+
+    fn reply(&self, back: &Back, id: &Id<'static>, answer: Result<Option<Json>, RpcError>) {
+        let (back, body) = (back.clone(), body(id, answer));
+        drop(self.runtime.spawn(async move { back.tell(body).await }));
+    }
+
+    /// Gives up all questions of a session that is over.
+    pub(crate) fn end(&self) {
+        for (_, task) in lock(&self.answering).drain() {
+            task.abort();
+        }
+        lock(&self.subscriptions).clear();
+    }
+}
+
+fn body(id: &Id<'_>, answer: Result<Option<Json>, RpcError>) -> Bytes {
+    let response = match &answer {
+        Ok(Some(result)) => Response::result(id.clone(), result.as_raw()),
+        Ok(None) => return Bytes::new(),
+        Err(error) => {
+            let mut object = mcpace_wire::jsonrpc::ErrorObject::new(error.code, error.message.as_str());
+            object.data = error.data.as_ref().map(Json::as_raw);
+            return Response::error(Some(id.clone()), object).to_vec().into();
+        }
+    };
+    response.to_vec().into()
+}
+
+/// The members of a notification's parameters that decide where it goes.
+#[derive(Default, Deserialize)]
+struct Shape {
+    #[serde(default)]
+    uri: Option<String>,
+    #[serde(rename = "_meta", default)]
+    meta: Option<Extra>,
+}
+
+impl Shape {
+    fn of(params: &RawValue) -> Option<Self> {
+        serde_json::from_str(params.get()).ok()
+    }
+
+    fn subscription(&self) -> Option<i64> {
+        self.meta.as_ref()?.get(key::SUBSCRIPTION_ID)?.as_i64()
+    }
+}
+
+/// Brings answers to those who wait for them, on transports with one stream for everything (pipes, HTTP+SSE).
+#[derive(Default)]
+pub(crate) struct Router(Mutex<Waiting>);
+
+#[derive(Default)]
+struct Waiting {
+    waiting: HashMap<i64, oneshot::Sender<Answer>>,
+    /// Set once: nothing comes any more.
+    closed: Option<String>,
+}
+
+/// Who waits for an answer; forgotten when dropped.
+pub(crate) struct Expected<'a> {
+    router: &'a Router,
+    id: i64,
+    receiver: oneshot::Receiver<Answer>,
+}
+
+impl Router {
+    /// Announces a request, before it is sent.
+    pub(crate) fn expect(&self, id: i64) -> Expected<'_> {
+        let (sender, receiver) = oneshot::channel();
+        let mut state = lock(&self.0);
+        if state.closed.is_none() {
+            state.waiting.insert(id, sender);
+        }
+        Expected { router: self, id, receiver }
+    }
+
+    fn deliver(&self, id: Option<&Id<'_>>, answer: Answer) {
+        let mut state = lock(&self.0);
+        let waiting = match (id, &answer) {
+            (Some(Id::Integer(id)), _) => state.waiting.remove(id),
+            (None, Answer::Error(_)) if state.waiting.len() == 1 => {
+                state.waiting.drain().next().map(|(_, waiting)| waiting)
+            }
+            _ => None,
+        };
+        if let Some(waiting) = waiting {
+            // Who gave up in the meantime doesn't want it.
+            drop(waiting.send(answer));
+        }
+    }
+
+    /// The stream is at its end: nobody will be answered.
+    pub(crate) fn close(&self, reason: impl Into<String>) {
+        let mut state = lock(&self.0);
+        state.closed.get_or_insert(reason.into());
+        state.waiting.clear();
+    }
+
+    pub(crate) fn closed(&self) -> Option<String> {
+        lock(&self.0).closed.clone()
+    }
+}
+
+impl Expected<'_> {
+    /// The answer; `None` when the stream ended first.
+    pub(crate) async fn answer(mut self) -> Option<Answer> {
+        (&mut self.receiver).await.ok()
+    }
+}
+
+impl Drop for Expected<'_> {
+    fn drop(&mut self) {
+        lock(&self.router.0).waiting.remove(&self.id);
+    }
+}

@@ -1,0 +1,269 @@
+//! The requests of the protocol, one by one; lists are in `lists`, subscriptions in `subscription`. Those whose results
+//! programs hand on have a raw form that gives the result's text.
+
+use mcpace_wire::mcp::{
+    CallToolResult, CompleteContext, CompleteResult, CompletionArgument, CompletionRef, EmptyResult, GetPromptResult,
+    InputResponses, LoggingLevel, Method, ReadResourceResult,
+};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::client::{Ask, Client, Outcome, is_header_mismatch};
+use crate::envelope::Members;
+use crate::rounds::{Ended, Round};
+use crate::transport::Outgoing;
+use crate::{Arguments, CallOptions, ClientError, Raw};
+
+impl Client {
+    /// Calls a tool. A tool's own failure is no error: see [`CallToolResult::is_error`].
+    ///
+    /// # Errors
+    /// Any [`ClientError`]; [`ClientError::BadParams`] where `arguments` is no object (null is none).
+    pub async fn call_tool(&self, name: &str, arguments: &impl Serialize) -> Result<CallToolResult, ClientError> {
+        self.call_tool_raw(name, &Arguments::of(arguments)?, &CallOptions::default()).await?.read("tools/call")
+    }
+
+    /// As [`Client::call_tool`], with arguments to the letter and the result as text.
+    ///
+    /// # Errors
+    /// Any [`ClientError`].
+    pub async fn call_tool_raw(
+        &self,
+        name: &str,
+        arguments: &Arguments,
+        options: &CallOptions,
+    ) -> Result<Raw, ClientError> {
+        let fill = |params: &mut Members<'_>| {
+            params.value("name", name);
+            params.text("arguments", arguments.get().unwrap_or("{}"));
+        };
+        let arguments = arguments.get();
+        let ask = Ask { method: "tools/call", name: Some(name), arguments, fill: &fill, repeatable: false, options };
+        let first = match self.inner.ask(&ask).await {
+            // The tool wants arguments in headers that only its listing tells, or its listing has changed.
+            Err(error) if is_header_mismatch(&error) && self.inner.session()?.has_headers() => {
+                self.relist(name).await.map_err(|_| error)?;
+                self.inner.ask(&ask).await?
+            }
+            outcome => outcome?,
+        };
+        self.ended(first, &ask, &fill).await
+    }
+
+    /// Reads a resource.
+    ///
+    /// # Errors
+    /// Any [`ClientError`].
+    pub async fn read_resource(&self, uri: &str) -> Result<ReadResourceResult, ClientError> {
+        self.read_resource_raw(uri, &CallOptions::default()).await?.read("resources/read")
+    }
+
+    /// As [`Client::read_resource`], with the result as text.
+    ///
+    /// # Errors
+    /// Any [`ClientError`].
+    pub async fn read_resource_raw(&self, uri: &str, options: &CallOptions) -> Result<Raw, ClientError> {
+        let fill = |params: &mut Members<'_>| params.value("uri", uri);
+        let method = "resources/read";
+        let ask = Ask { method, name: Some(uri), arguments: None, fill: &fill, repeatable: true, options };
+        let first = self.inner.ask_kept(&ask, uri).await?;
+        self.ended(first, &ask, &fill).await
+    }
+
+    /// Gets a prompt, filled in.
+    ///
+    /// # Errors
+    /// Any [`ClientError`].
+    pub async fn get_prompt(&self, name: &str, arguments: &impl Serialize) -> Result<GetPromptResult, ClientError> {
+        self.get_prompt_raw(name, &Arguments::of(arguments)?, &CallOptions::default()).await?.read("prompts/get")
+    }
+
+    /// As [`Client::get_prompt`], with arguments to the letter and the result as text.
+    ///
+    /// # Errors
+    /// Any [`ClientError`].
+    pub async fn get_prompt_raw(
+        &self,
+        name: &str,
+        arguments: &Arguments,
+        options: &CallOptions,
+    ) -> Result<Raw, ClientError> {
+        let fill = |params: &mut Members<'_>| {
+            params.value("name", name);
+            if let Some(arguments) = arguments.get() {
+                params.text("arguments", arguments);
+            }
+        };
+        let method = "prompts/get";
+        let ask = Ask { method, name: Some(name), arguments: None, fill: &fill, repeatable: true, options };
+        let first = self.inner.ask(&ask).await?;
+        self.ended(first, &ask, &fill).await
+    }
+
+    /// Proposals for an argument of a prompt or a resource template; `context` are the arguments already settled.
+    ///
+    /// # Errors
+    /// Any [`ClientError`].
+    pub async fn complete(
+        &self,
+        reference: &CompletionRef,
+        argument: &CompletionArgument,
+        context: Option<&CompleteContext>,
+    ) -> Result<CompleteResult, ClientError> {
+        let fill = |params: &mut Members<'_>| {
+            params.value("ref", reference);
+            params.value("argument", argument);
+            params.optional("context", context);
+        };
+        self.plain("completion/complete", &fill, &CallOptions::default()).await?.read("completion/complete")
+    }
+
+    /// Asks whether the server is there (legacy revisions).
+    ///
+    /// # Errors
+    /// Any [`ClientError`]; [`ClientError::NotInRevision`] in 2026-07-28.
+    pub async fn ping(&self) -> Result<EmptyResult, ClientError> {
+        self.plain("ping", &|_| {}, &CallOptions::default()).await?.read("ping")
+    }
+
+    /// From which level on log messages are wanted (legacy revisions; since 2026-07-28 [`crate::Options::log_level`]).
+    ///
+    /// # Errors
+    /// Any [`ClientError`]; [`ClientError::NotInRevision`] in 2026-07-28.
+    pub async fn set_level(&self, level: LoggingLevel) -> Result<EmptyResult, ClientError> {
+        let fill = |params: &mut Members<'_>| params.value("level", &level);
+        self.plain("logging/setLevel", &fill, &CallOptions::default()).await?.read("logging/setLevel")
+    }
+
+    /// Asks to be told when a resource changes (legacy revisions; since 2026-07-28 [`Client::listen`]).
+    ///
+    /// # Errors
+    /// Any [`ClientError`]; [`ClientError::NotInRevision`] in 2026-07-28.
+    pub async fn subscribe_resource(&self, uri: &str) -> Result<EmptyResult, ClientError> {
+        let fill = |params: &mut Members<'_>| params.value("uri", uri);
+        self.plain("resources/subscribe", &fill, &CallOptions::default()).await?.read("resources/subscribe")
+    }
+
+    /// Ends [`Client::subscribe_resource`].
+    ///
+    /// # Errors
+    /// Any [`ClientError`]; [`ClientError::NotInRevision`] in 2026-07-28.
+    pub async fn unsubscribe_resource(&self, uri: &str) -> Result<EmptyResult, ClientError> {
+        let fill = |params: &mut Members<'_>| params.value("uri", uri);
+        self.plain("resources/unsubscribe", &fill, &CallOptions::default()).await?.read("resources/unsubscribe")
+    }
+
+    /// Tells the server that the roots changed (legacy revisions).
+    ///
+    /// # Errors
+    /// Any [`ClientError`]; [`ClientError::NotInRevision`] in 2026-07-28.
+    pub async fn roots_changed(&self) -> Result<(), ClientError> {
+        self.notify("notifications/roots/list_changed", "{}").await
+    }
+
+    /// Sends a notification with `params`, a JSON object's text.
+    ///
+    /// # Errors
+    /// Any [`ClientError`].
+    pub async fn notify(&self, method: &'static str, params: &str) -> Result<(), ClientError> {
+        let session = self.inner.session()?;
+        self.must_exist(method)?;
+        let bad = |error: serde_json::Error| ClientError::BadParams { method, reason: error.to_string() };
+        let params: &RawValue = serde_json::from_str(params).map_err(bad)?;
+        let body = mcpace_wire::jsonrpc::Notification::new(method, Some(params)).to_vec();
+        session.link.notify(&Outgoing::notification(method, body.into())).await
+    }
+
+    /// A request without rounds, headers or memory: the result's text.
+    ///
+    /// # Errors
+    /// Any [`ClientError`]; [`ClientError::NotInRevision`] where the revision that is spoken doesn't have the method.
+    pub async fn request_raw(
+        &self,
+        method: &'static str,
+        params: &Arguments,
+        options: &CallOptions,
+    ) -> Result<Raw, ClientError> {
+        let members: Vec<(String, &RawValue)> = match params.get() {
+            Some(text) => serde_json::from_str::<std::collections::BTreeMap<String, &RawValue>>(text)
+                .map_err(|error| ClientError::BadParams { method, reason: error.to_string() })?
+                .into_iter()
+                .collect(),
+            None => Vec::new(),
+        };
+        let fill = |params: &mut Members<'_>| {
+            for (name, value) in members.iter().filter(|(name, _)| name != "_meta") {
+                params.text(name, value.get());
+            }
+        };
+        self.plain(method, &fill, options).await
+    }
+
+    /// [`Client::call_tool_raw`] with answers and state that an earlier, interrupted call was given.
+    ///
+    /// # Errors
+    /// Any [`ClientError`].
+    pub async fn resume_tool_raw(
+        &self,
+        name: &str,
+        arguments: &Arguments,
+        responses: Option<InputResponses>,
+        state: Option<String>,
+        options: &CallOptions,
+    ) -> Result<Raw, ClientError> {
+        let round = Round { responses, state };
+        let plain = |params: &mut Members<'_>| {
+            params.value("name", name);
+            params.text("arguments", arguments.get().unwrap_or("{}"));
+        };
+        let fill = |params: &mut Members<'_>| {
+            plain(params);
+            round.write(params);
+        };
+        let arguments = arguments.get();
+        let ask = Ask { method: "tools/call", name: Some(name), arguments, fill: &fill, repeatable: false, options };
+        let first = self.inner.ask(&ask).await?;
+        self.ended(first, &ask, &plain).await
+    }
+
+    async fn plain(
+        &self,
+        method: &'static str,
+        fill: &(dyn Fn(&mut Members<'_>) + Sync),
+        options: &CallOptions,
+    ) -> Result<Raw, ClientError> {
+        self.must_exist(method)?;
+        let ask = Ask { method, name: None, arguments: None, fill, repeatable: true, options };
+        complete(self.inner.ask(&ask).await?, method)
+    }
+
+    async fn ended(
+        &self,
+        first: Outcome,
+        ask: &Ask<'_>,
+        fill: &(dyn Fn(&mut Members<'_>) + Sync),
+    ) -> Result<Raw, ClientError> {
+        match first {
+            Outcome::Complete(raw, _) => Ok(raw),
+            first => match self.inner.rounds(first, ask, fill).await? {
+                Ended::Complete(raw) => Ok(raw),
+                Ended::Task(task) => self.inner.follow(ask.method, *task).await,
+            },
+        }
+    }
+
+    pub(crate) fn must_exist(&self, method: &'static str) -> Result<(), ClientError> {
+        let revision = self.inner.session()?.info.revision;
+        match Method::parse(method) {
+            Some(known) if !known.exists_in(revision) => Err(ClientError::NotInRevision { method, revision }),
+            _ => Ok(()),
+        }
+    }
+}
+
+pub(crate) fn complete(outcome: Outcome, method: &str) -> Result<Raw, ClientError> {
+    match outcome {
+        Outcome::Complete(raw, _) => Ok(raw),
+        _ => Err(ClientError::bad_reply(method, "its result is not complete")),
+    }
+}

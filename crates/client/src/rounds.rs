@@ -1,0 +1,101 @@
+//! Requests in several rounds: the server asks for input, the callbacks give it, and the request is asked again (2026-07-28,
+//! basic/patterns/mrtr).
+
+use std::time::Duration;
+
+use mcpace_wire::mcp::{InputRequests, InputRequiredResult, InputResponses, Json, Task};
+
+use crate::callbacks::Asked;
+use crate::client::{Ask, Inner, Outcome};
+use crate::envelope::Members;
+use crate::{Callbacks, ClientError, Raw};
+
+/// How long to wait before asking again where the server only gave a state: it doubles, up to the second.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(250));
+
+/// What a further round carries.
+#[derive(Clone, Default)]
+pub(crate) struct Round {
+    pub(crate) responses: Option<InputResponses>,
+    pub(crate) state: Option<String>,
+}
+
+impl Round {
+    pub(crate) fn write(&self, params: &mut Members<'_>) {
+        params.optional("inputResponses", self.responses.as_ref());
+        params.optional("requestState", self.state.as_deref());
+    }
+}
+
+/// How rounds ended: with a result, or with a task that goes on.
+pub(crate) enum Ended {
+    Complete(Raw),
+    Task(Box<Task>),
+}
+
+impl Inner {
+    /// Goes on with a request that the server answered with `first`, round by round.
+    pub(crate) async fn rounds(
+        &self,
+        first: Outcome,
+        ask: &Ask<'_>,
+        fill: &(dyn Fn(&mut Members<'_>) + Sync),
+    ) -> Result<Ended, ClientError> {
+        let limit = self.options.limits.rounds;
+        let (mut outcome, mut pause) = (first, PAUSES.0);
+        for _ in 0..=limit {
+            let wanted = match outcome {
+                Outcome::Complete(raw, _) => return Ok(Ended::Complete(raw)),
+                Outcome::Task(task) => return Ok(Ended::Task(task)),
+                Outcome::InputRequired(wanted) => wanted,
+            };
+            let InputRequiredResult { input_requests, request_state, .. } = wanted;
+            let responses = match input_requests.filter(|requests| !requests.is_empty()) {
+                Some(requests) => {
+                    pause = PAUSES.0;
+                    Some(answers(&self.options.callbacks, ask.method, requests).await?)
+                }
+                None => {
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(PAUSES.1);
+                    None
+                }
+            };
+            let round = Round { responses, state: request_state };
+            let fill = |params: &mut Members<'_>| {
+                fill(params);
+                round.write(params);
+            };
+            outcome = self.ask(&Ask { fill: &fill, ..*ask }).await?;
+        }
+        Err(ClientError::TooLarge { what: "the number of rounds that the server asks for", limit })
+    }
+}
+
+/// Answers all requests for input, at the same time; the first refusal ends it.
+pub(crate) async fn answers(
+    callbacks: &Callbacks,
+    method: &'static str,
+    requests: InputRequests,
+) -> Result<InputResponses, ClientError> {
+    let mut answering = tokio::task::JoinSet::new();
+    for (key, request) in requests {
+        let asked = Asked { method: request.method.clone(), params: request.params, id: quote(&key) };
+        let answer = callbacks.answer(asked);
+        answering.spawn(async move { (key, request.method, answer.await) });
+    }
+    let mut responses = InputResponses::new();
+    while let Some(answered) = answering.join_next().await {
+        // A callback that panicked has nothing to say; it is not ours to end with it.
+        let Ok((key, wants, answer)) = answered else {
+            return Err(ClientError::bad_reply(method, "a callback for its input panicked"));
+        };
+        let refused = |error| ClientError::InputRefused { method, wants: mcpace_wire::quoted(&wants), error };
+        responses.insert(key, answer.map_err(refused)?);
+    }
+    Ok(responses)
+}
+
+fn quote(key: &str) -> String {
+    Json::of(&key).map_or_else(|_| "null".to_owned(), |json| json.get().to_owned())
+}

@@ -1,0 +1,115 @@
+//! Opens connections: TCP, TLS where the scheme wants it, or whatever the caller opens in their place.
+
+use std::io;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use tokio::net::TcpStream;
+use url::Url;
+
+use crate::transport::Connector;
+use crate::{ClientError, Socket};
+
+/// Scheme, host and port of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Origin {
+    tls: bool,
+    host: String,
+    port: u16,
+}
+
+impl Origin {
+    pub(super) fn of(url: &Url) -> Result<Self, ClientError> {
+        let bad = |reason: &str| ClientError::BadTarget { target: super::shown(url), reason: reason.to_owned() };
+        let tls = match url.scheme() {
+            "http" => false,
+            "https" => true,
+            _ => return Err(bad("it must start with http:// or https://")),
+        };
+        let host = url.host_str().ok_or_else(|| bad("it names no host"))?;
+        let port = url.port_or_known_default().ok_or_else(|| bad("it names no port"))?;
+        Ok(Self { tls, host: host.trim_start_matches('[').trim_end_matches(']').to_owned(), port })
+    }
+
+    /// As it stands in a `Host` header: the port is left out where it is the scheme's own.
+    pub(super) fn authority(&self) -> String {
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        match (self.tls, self.port) {
+            (true, 443) | (false, 80) => host,
+            (_, port) => format!("{host}:{port}"),
+        }
+    }
+}
+
+pub(super) struct Dialer {
+    /// Opens connections to the server itself; others, an authorization server's, are always dialled.
+    connector: Option<(Origin, Connector)>,
+    extra_root: Option<String>,
+    /// Made when first needed: reading the system's certificates takes milliseconds.
+    tls: OnceLock<Result<Arc<rustls::ClientConfig>, String>>,
+    limit: Duration,
+}
+
+impl Dialer {
+    pub(super) fn new(
+        connector: Option<(Origin, Connector)>,
+        extra_root: Option<String>,
+        limit: Duration,
+    ) -> Result<Self, ClientError> {
+        let dialer = Self { connector, extra_root, tls: OnceLock::new(), limit };
+        // A bad certificate is the caller's mistake, to be told at once.
+        if dialer.extra_root.is_some() {
+            dialer.tls("the extra root certificate")?;
+        }
+        Ok(dialer)
+    }
+
+    pub(super) async fn dial(&self, origin: &Origin) -> Result<Box<dyn Socket>, ClientError> {
+        let opened = tokio::time::timeout(self.limit, self.open(origin)).await;
+        opened.unwrap_or_else(|_| {
+            Err(ClientError::TimeLimit { what: format!("connecting to {}", origin.authority()), limit: self.limit })
+        })
+    }
+
+    async fn open(&self, origin: &Origin) -> Result<Box<dyn Socket>, ClientError> {
+        let refused =
+            |error: io::Error| ClientError::Connect { address: origin.authority(), reason: error.to_string() };
+        if let Some((_, connector)) = self.connector.as_ref().filter(|(reached, _)| reached == origin) {
+            return connector().await.map_err(refused);
+        }
+        let stream = TcpStream::connect((origin.host.as_str(), origin.port)).await.map_err(refused)?;
+        stream.set_nodelay(true).map_err(refused)?;
+        if !origin.tls {
+            return Ok(Box::new(stream));
+        }
+        let failed = |reason: String| ClientError::Tls { host: origin.host.clone(), reason };
+        let name = ServerName::try_from(origin.host.clone()).map_err(|error| failed(error.to_string()))?;
+        let connector = tokio_rustls::TlsConnector::from(self.tls(&origin.host)?);
+        let stream = connector.connect(name, stream).await.map_err(|error| failed(error.to_string()))?;
+        Ok(Box::new(stream))
+    }
+
+    fn tls(&self, host: &str) -> Result<Arc<rustls::ClientConfig>, ClientError> {
+        let made = self.tls.get_or_init(|| configuration(self.extra_root.as_deref()));
+        made.clone().map_err(|reason| ClientError::Tls { host: host.to_owned(), reason })
+    }
+}
+
+fn configuration(extra_root: Option<&str>) -> Result<Arc<rustls::ClientConfig>, String> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if let Some(pem) = extra_root {
+        let certificate = CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|error| error.to_string())?;
+        roots.add(certificate).map_err(|error| error.to_string())?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}

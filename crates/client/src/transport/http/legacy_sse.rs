@@ -1,0 +1,112 @@
+//! HTTP+SSE of 2024-11-05: one GET stream brings everything, a second endpoint takes our messages.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::StatusCode;
+use url::Url;
+
+use super::connection::OpenReply;
+use super::events::{Broken, Events};
+use super::session::HttpSession;
+use crate::ClientError;
+use crate::inbound::Router;
+use crate::transport::task::Task;
+use crate::transport::{Outgoing, Reply};
+
+const OPENING: &str = "the GET for HTTP+SSE";
+
+/// A session over HTTP+SSE.
+pub(crate) struct LegacySse {
+    session: Arc<HttpSession>,
+    router: Arc<Router>,
+    reader: Task,
+}
+
+impl LegacySse {
+    /// Opens the stream and waits for its first event, which names the endpoint for messages.
+    pub(crate) async fn open(session: HttpSession) -> Result<Self, ClientError> {
+        let mut open = session.open_stream(None, OPENING).await?;
+        if open.status != StatusCode::OK || !open.is_event_stream() {
+            let other = session.http().read_other(open, OPENING).await?;
+            return Err(other.into_error(session.address(), true));
+        }
+        let mut events = Events::new(session.limits());
+        let messages = endpoint(&session, &mut open, &mut events).await?;
+        let session = Arc::new(session.with_messages(messages));
+        let router = Arc::new(Router::default());
+        let (reading, routed) = (Arc::clone(&session), Arc::clone(&router));
+        let runtime = session.inbound().runtime.clone();
+        let reader = Task::spawn(&runtime, async move { routed.close(read(&reading, &routed, open, events).await) });
+        Ok(Self { session, router, reader })
+    }
+
+    pub(crate) fn address(&self) -> String {
+        self.session.address()
+    }
+
+    pub(crate) fn session(&self) -> &Arc<HttpSession> {
+        &self.session
+    }
+
+    pub(crate) async fn request(&self, message: &Outgoing) -> Result<Reply, ClientError> {
+        let expected = self.router.expect(message.id.unwrap_or_default());
+        self.tell(message).await?;
+        match expected.answer().await {
+            Some(answer) => Ok(Reply::Answer { status: 200, answer }),
+            None => {
+                let reason = self.router.closed().unwrap_or_else(|| "its stream ended".to_owned());
+                Err(ClientError::BrokeOff { method: message.method.to_owned(), reason })
+            }
+        }
+    }
+
+    pub(crate) async fn tell(&self, message: &Outgoing) -> Result<(), ClientError> {
+        self.session.tell(message).await
+    }
+
+    /// The revision that was agreed has no header here, so nothing changes with it.
+    pub(crate) fn end(&self) {
+        self.router.close("the client closed it");
+        self.session.end();
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.reader.is_finished()
+    }
+}
+
+/// Reads up to the `endpoint` event. An endpoint elsewhere is refused: our messages may carry a token.
+async fn endpoint(session: &HttpSession, open: &mut OpenReply, events: &mut Events) -> Result<Url, ClientError> {
+    let bad = |reason: &str| ClientError::bad_reply(OPENING, reason);
+    let event = match events.next(open).await {
+        Ok(Some(event)) => event,
+        Ok(None) => return Err(bad("its stream ended before the endpoint event")),
+        Err(Broken::Off(reason)) => return Err(ClientError::BrokeOff { method: OPENING.to_owned(), reason }),
+        Err(Broken::Limit(what, limit)) => return Err(ClientError::TooLarge { what, limit }),
+    };
+    if event.kind() != "endpoint" {
+        return Err(bad("its first event is not the endpoint event of HTTP+SSE"));
+    }
+    let url = session.http().endpoint().url.clone();
+    let messages = url.join(event.data.trim()).map_err(|_| bad("its endpoint is no URL"))?;
+    if messages.origin() != url.origin() {
+        return Err(bad("its endpoint is another origin"));
+    }
+    Ok(messages)
+}
+
+/// Reads to the end of the stream; says how it ended.
+async fn read(session: &Arc<HttpSession>, router: &Router, mut open: OpenReply, mut events: Events) -> String {
+    loop {
+        match events.next(&mut open).await {
+            Ok(Some(event)) if event.kind() == "message" => {
+                drop(session.take_for(Bytes::from(event.data), None, Some(router)));
+            }
+            Ok(Some(_)) => {}
+            Ok(None) => return "the server ended the stream".to_owned(),
+            Err(Broken::Off(reason)) => return reason,
+            Err(Broken::Limit(what, limit)) => return format!("{what} is larger than {limit}"),
+        }
+    }
+}

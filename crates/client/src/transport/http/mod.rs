@@ -1,0 +1,271 @@
+//! MCP over HTTP: Streamable HTTP of all revisions, and what the older HTTP+SSE shares with it.
+//!
+//! Constraint: a call is over when its answer is here. What the server does with the stream after that is read on in the
+//! background, within limits, so that the connection can be used again.
+
+mod connection;
+mod dial;
+mod events;
+mod legacy_sse;
+mod pool;
+mod redirect;
+mod reply;
+mod session;
+mod standalone;
+
+use std::sync::{Arc, RwLock};
+
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, HOST, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
+use http_body_util::Full;
+use mcpace_oauth::{Authorizer, Exchange, Fetch, Fetched, Refusal, Secret};
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use url::Url;
+
+use self::connection::OpenReply;
+use self::dial::{Dialer, Origin};
+use self::pool::{NoReply, Pool};
+use super::Connector;
+use crate::lock::{read, write};
+use crate::{ClientError, Limits, Mode, Options};
+
+pub(crate) use self::legacy_sse::LegacySse;
+pub(crate) use self::reply::Other;
+pub(crate) use self::session::HttpSession;
+
+/// What a reply's text may have when it isn't a message: an error page, an OAuth document.
+const TEXT_LIMIT: usize = 1024 * 1024;
+/// Refusals of one request that authorization may try to mend.
+const MOST_REFUSALS: usize = 3;
+
+/// A server that is reached over HTTP. Lives as long as the client: tokens and connections outlast a session.
+pub(crate) struct Http {
+    pool: Pool,
+    authorizer: Authorizer,
+    configured: Url,
+    endpoint: RwLock<Arc<Endpoint>>,
+    headers: HeaderMap,
+    limits: Limits,
+    /// Requests at a time.
+    room: Semaphore,
+    /// Rests of replies that are read in the background at a time.
+    rests: Arc<Semaphore>,
+    runtime: Handle,
+}
+
+/// A URL, ready to be asked.
+struct Endpoint {
+    url: Url,
+    origin: Origin,
+    host: HeaderValue,
+    target: Uri,
+}
+
+/// One request as MCP sees it, before authorization and redirects.
+struct Ask<'a> {
+    method: Method,
+    /// Elsewhere than at the endpoint.
+    url: Option<&'a Url>,
+    headers: HeaderMap,
+    body: Bytes,
+    /// What it is for, in messages.
+    what: &'a str,
+    repeatable: bool,
+}
+
+impl Endpoint {
+    fn of(url: Url) -> Result<Self, ClientError> {
+        let bad = |reason: String| ClientError::BadTarget { target: shown(&url), reason };
+        let origin = Origin::of(&url)?;
+        let host = HeaderValue::try_from(origin.authority()).map_err(|error| bad(error.to_string()))?;
+        let target = match url.query() {
+            Some(query) => format!("{}?{query}", url.path()),
+            None => url.path().to_owned(),
+        };
+        let target = target.parse().map_err(|error: http::uri::InvalidUri| bad(error.to_string()))?;
+        Ok(Self { origin, host, target, url })
+    }
+}
+
+impl Http {
+    pub(crate) fn new(
+        url: Url,
+        connector: Option<Connector>,
+        options: &Options,
+        runtime: Handle,
+    ) -> Result<Self, ClientError> {
+        let endpoint = Endpoint::of(url.clone())?;
+        let limits = options.limits.clone();
+        let connector = connector.map(|connector| (endpoint.origin.clone(), connector));
+        let dialer = Dialer::new(connector, options.extra_root.clone(), limits.open_time)?;
+        let revision = match options.mode {
+            Mode::Only(revision) => Some(revision),
+            Mode::Auto | Mode::Legacy => None,
+        };
+        Ok(Self {
+            pool: Pool::new(dialer, limits.idle_connections),
+            authorizer: Authorizer::new(options.auth.clone(), revision),
+            configured: url,
+            endpoint: RwLock::new(Arc::new(endpoint)),
+            headers: own_headers(&options.headers)?,
+            room: Semaphore::new(limits.connections.max(1)),
+            rests: Arc::new(Semaphore::new(limits.idle_connections)),
+            limits,
+            runtime,
+        })
+    }
+
+    /// The URL as it may be shown.
+    fn address(&self) -> String {
+        shown(&self.configured)
+    }
+
+    fn endpoint(&self) -> Arc<Endpoint> {
+        Arc::clone(&read(&self.endpoint))
+    }
+
+    /// Sends a request with authorization, following redirects.
+    async fn send(&self, ask: Ask<'_>) -> Result<OpenReply, ClientError> {
+        let (mut refusals, mut redirects) = (0, 0);
+        let mut endpoint = match ask.url {
+            Some(url) => Arc::new(Endpoint::of(url.clone())?),
+            None => self.endpoint(),
+        };
+        loop {
+            let token = self.authorizer.token(self).await?;
+            let mut headers = ask.headers.clone();
+            if let Some(token) = &token {
+                headers.insert(AUTHORIZATION, bearer(token)?);
+            }
+            let body = ask.body.clone();
+            let reply = self.exchange(&ask.method, &endpoint, headers, body, ask.what, ask.repeatable).await?;
+            match reply.status.as_u16() {
+                401 | 403 => {
+                    let refusal = Refusal::new(reply.status.as_u16(), &reply.headers, &self.configured, token);
+                    let other = self.read_other(reply, ask.what).await?;
+                    refusals += 1;
+                    if refusals >= MOST_REFUSALS || !self.authorizer.authorize(&refusal, self).await? {
+                        return Err(other.refused(&refusal, self.address(), self.authorizer.kind()));
+                    }
+                }
+                301 | 302 | 303 | 307 | 308 => {
+                    let to = redirect::target(
+                        &endpoint.url,
+                        reply.status,
+                        &ask.method,
+                        reply.header("location"),
+                        redirects,
+                    )?;
+                    redirects += 1;
+                    endpoint = Arc::new(Endpoint::of(to)?);
+                    if reply.status.as_u16() == 308 && ask.url.is_none() {
+                        *write(&self.endpoint) = Arc::clone(&endpoint);
+                    }
+                    self.read_text(reply, ask.what).await?;
+                }
+                _ => return Ok(reply),
+            }
+        }
+    }
+
+    /// One exchange with any server.
+    async fn exchange(
+        &self,
+        method: &Method,
+        endpoint: &Endpoint,
+        mut headers: HeaderMap,
+        body: Bytes,
+        what: &str,
+        repeatable: bool,
+    ) -> Result<OpenReply, ClientError> {
+        headers.insert(HOST, endpoint.host.clone());
+        headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(concat!("mcpace/", env!("CARGO_PKG_VERSION"))));
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method.clone();
+        *request.uri_mut() = endpoint.target.clone();
+        *request.headers_mut() = headers;
+        self.pool.send(&endpoint.origin, request, repeatable).await.map_err(|error| match error {
+            NoReply::Dial(error) => error,
+            NoReply::Send(error) if error.not_http => {
+                ClientError::NotMcp { address: shown(&endpoint.url), answer: format!("no HTTP ({})", error.reason) }
+            }
+            NoReply::Send(error) => ClientError::BrokeOff { method: what.to_owned(), reason: error.reason },
+        })
+    }
+
+    /// Keeps the connection of a reply whose answer is here, as soon as its rest was read.
+    fn finish(self: &Arc<Self>, mut open: OpenReply) {
+        if open.has_ended() {
+            return self.pool.keep(open);
+        }
+        let Ok(room) = Arc::clone(&self.rests).try_acquire_owned() else { return };
+        let http = Arc::clone(self);
+        drop(self.runtime.spawn(async move {
+            let rest = async {
+                let mut read = 0;
+                while let Some(Ok(chunk)) = open.chunk().await {
+                    read += chunk.len();
+                    if read > TEXT_LIMIT {
+                        break;
+                    }
+                }
+            };
+            if tokio::time::timeout(http.limits.close_time, rest).await.is_ok() {
+                http.pool.keep(open);
+            }
+            drop(room);
+        }));
+    }
+}
+
+impl Exchange for Http {
+    type Error = ClientError;
+
+    async fn fetch(&self, fetch: Fetch<'_>) -> Result<Fetched, ClientError> {
+        let endpoint = Endpoint::of(fetch.url.clone())?;
+        let repeatable = fetch.method == Method::GET;
+        let open = self.exchange(&fetch.method, &endpoint, fetch.headers, fetch.body, fetch.what, repeatable).await?;
+        let (status, location) = (open.status.as_u16(), open.header("location").map(str::to_owned));
+        if open.is_event_stream() {
+            return Ok(Fetched { status, location, text: Vec::new() });
+        }
+        let text = self.read_text(open, fetch.what).await?;
+        Ok(Fetched { status, location, text: text.to_vec() })
+    }
+}
+
+fn bearer(token: &Secret) -> Result<HeaderValue, ClientError> {
+    let value = HeaderValue::try_from(format!("Bearer {}", token.reveal()));
+    let mut value = value.map_err(|_| mcpace_oauth::OAuthError::UnusableToken)?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// The caller's own headers. Those that the protocol sets are set after them, and so can't be changed.
+fn own_headers(named: &[(String, String)]) -> Result<HeaderMap, ClientError> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in named {
+        let bad = |reason: &str| ClientError::BadTarget { target: name.clone(), reason: reason.to_owned() };
+        let key = HeaderName::try_from(name).map_err(|_| bad("it is no header's name"))?;
+        let mut value = HeaderValue::try_from(value).map_err(|_| bad("its value can't stand in a header"))?;
+        value.set_sensitive(true);
+        headers.append(key, value);
+    }
+    for ours in [HOST, ACCEPT, http::header::CONTENT_LENGTH, http::header::TRANSFER_ENCODING] {
+        headers.remove(ours);
+    }
+    Ok(headers)
+}
+
+/// A URL as it may stand in messages: without credentials and query.
+pub(super) fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_query(None);
+    url.set_fragment(None);
+    // Both fail only for URLs that can't have credentials.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.to_string()
+}

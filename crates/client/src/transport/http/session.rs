@@ -1,0 +1,217 @@
+//! What is said to one endpoint in one session: POSTs and their replies. Never changes; a new session is a new value.
+
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use mcpace_wire::Revision;
+use mcpace_wire::http::{SessionId, name};
+use url::Url;
+
+use super::connection::OpenReply;
+use super::reply::{Other, read_whole};
+use super::{Ask, Http};
+use crate::answer::Answer;
+use crate::inbound::{Inbound, Router};
+use crate::lock::lock;
+use crate::transport::{Back, Outgoing, Reply};
+use crate::{ClientError, Limits};
+
+const SESSION: HeaderName = HeaderName::from_static(name::SESSION_ID);
+const VERSION: HeaderName = HeaderName::from_static(name::PROTOCOL_VERSION);
+const METHOD: HeaderName = HeaderName::from_static(name::METHOD);
+const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+pub(crate) struct HttpSession {
+    http: Arc<Http>,
+    inbound: Arc<Inbound>,
+    /// What every request has: types, version, session.
+    headers: HeaderMap,
+    revision: Option<Revision>,
+    /// Where messages go in HTTP+SSE.
+    messages: Option<Url>,
+    /// The session that `initialize` was given.
+    granted: Mutex<Option<HeaderValue>>,
+}
+
+impl HttpSession {
+    /// Without a session; `revision` is what requests say, none before and in `initialize`.
+    pub(crate) fn new(http: &Arc<Http>, inbound: &Arc<Inbound>, revision: Option<Revision>) -> Self {
+        let mut headers = http.headers.clone();
+        headers.insert(ACCEPT, BOTH);
+        headers.insert(CONTENT_TYPE, JSON);
+        if let Some(revision) = revision.filter(|revision| revision.has_version_header()) {
+            headers.insert(VERSION, HeaderValue::from_static(revision.as_str()));
+        }
+        Self {
+            http: Arc::clone(http),
+            inbound: Arc::clone(inbound),
+            headers,
+            revision,
+            messages: None,
+            granted: Mutex::default(),
+        }
+    }
+
+    /// What follows an `initialize` that was answered: its session, where one was given, and the revision agreed.
+    pub(crate) fn begun(&self, revision: Revision) -> Self {
+        let mut next = Self::new(&self.http, &self.inbound, Some(revision));
+        next.messages = self.messages.clone();
+        if let Some(session) = lock(&self.granted).clone() {
+            next.headers.insert(SESSION, session);
+        }
+        next
+    }
+
+    pub(super) fn with_messages(mut self, messages: Url) -> Self {
+        self.messages = Some(messages);
+        self
+    }
+
+    pub(crate) fn address(&self) -> String {
+        self.http.address()
+    }
+
+    pub(crate) fn http(&self) -> &Arc<Http> {
+        &self.http
+    }
+
+    pub(crate) fn inbound(&self) -> &Arc<Inbound> {
+        &self.inbound
+    }
+
+    pub(super) fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        &self.http.limits
+    }
+
+    pub(crate) fn has_session(&self) -> bool {
+        self.headers.contains_key(SESSION)
+    }
+
+    /// 2026-07-28 has no resumption: a lost stream is asked for again.
+    pub(super) fn is_resumable(&self) -> bool {
+        !self.revision.is_some_and(Revision::is_modern)
+    }
+
+    /// Sends a request and reads its reply up to the answer.
+    pub(crate) async fn request(self: &Arc<Self>, message: &Outgoing) -> Result<Reply, ClientError> {
+        // A stream that stays open must not take the room of those that end.
+        let stays = message.method == "subscriptions/listen";
+        let _room = if stays { None } else { self.http.room.acquire().await.ok() };
+        let open = self.http.send(self.post(message)).await?;
+        if message.method == "initialize" && open.status.is_success() {
+            self.take_session(&open)?;
+        }
+        let Some(id) = message.id else {
+            return Ok(Reply::Other(self.http.read_other(open, message.method).await?));
+        };
+        let status = open.status.as_u16();
+        if open.is_event_stream() && open.status.is_success() {
+            let (answer, open) = self.read_events(open, id, message.method).await?;
+            self.http.finish(open);
+            return Ok(Reply::Answer { status, answer });
+        }
+        self.read_json(open, id, message.method).await
+    }
+
+    /// Sends something that has no answer: a notification, or an answer of ours.
+    pub(crate) async fn tell(&self, message: &Outgoing) -> Result<(), ClientError> {
+        let reply = self.http.send(self.post(message)).await?;
+        if reply.status.is_success() {
+            // Nothing is awaited in its body, so a stream there is not read.
+            if !reply.is_event_stream() {
+                self.http.read_text(reply, message.method).await?;
+            }
+            return Ok(());
+        }
+        let other = self.http.read_other(reply, message.method).await?;
+        Err(other.into_error(self.address(), false))
+    }
+
+    /// Ends the session, where there is one. A server may not allow that (405).
+    pub(crate) async fn delete(&self) -> Result<(), ClientError> {
+        if !self.has_session() {
+            return Ok(());
+        }
+        let what = "the end of the session";
+        let mut headers = self.headers.clone();
+        headers.remove(CONTENT_TYPE);
+        let ask = Ask { method: Method::DELETE, url: None, headers, body: Bytes::new(), what, repeatable: true };
+        let reply = self.http.send(ask).await?;
+        self.http.read_text(reply, what).await.map(drop)
+    }
+
+    /// Closes the connections that are kept.
+    pub(crate) fn end(&self) {
+        self.http.pool.clear();
+    }
+
+    /// Takes one text of the server; the answer to `expected`, where it holds it.
+    pub(super) fn take(
+        self: &Arc<Self>,
+        text: Bytes,
+        expected: Option<i64>,
+        method: &str,
+    ) -> Result<Option<Answer>, ClientError> {
+        self.take_for(text, expected, None).map_err(|error| ClientError::bad_reply(method, error))
+    }
+
+    pub(super) fn take_for(
+        self: &Arc<Self>,
+        text: Bytes,
+        expected: Option<i64>,
+        router: Option<&Router>,
+    ) -> Result<Option<Answer>, mcpace_wire::jsonrpc::ParseError> {
+        self.inbound.take(&text, &Back::Http(Arc::clone(self)), expected, router)
+    }
+
+    fn post<'a>(&'a self, message: &'a Outgoing) -> Ask<'a> {
+        let mut headers = self.headers.clone();
+        if self.revision.is_some_and(Revision::has_request_headers) && message.id.is_some() {
+            headers.insert(METHOD, HeaderValue::from_static(message.method));
+            for (name, value) in &message.headers {
+                headers.insert(name.clone(), value.clone());
+            }
+        }
+        Ask {
+            method: Method::POST,
+            url: self.messages.as_ref(),
+            headers,
+            body: message.body.clone(),
+            what: message.method,
+            repeatable: message.repeatable,
+        }
+    }
+
+    fn take_session(&self, open: &OpenReply) -> Result<(), ClientError> {
+        let Some(session) = open.headers.get(SESSION) else { return Ok(()) };
+        if let Err(error) = SessionId::from_bytes(session.as_bytes()) {
+            return Err(ClientError::bad_reply("initialize", format_args!("its session id is not usable: {error}")));
+        }
+        let mut session = session.clone();
+        session.set_sensitive(true);
+        *lock(&self.granted) = Some(session);
+        Ok(())
+    }
+
+    async fn read_json(self: &Arc<Self>, mut open: OpenReply, id: i64, method: &str) -> Result<Reply, ClientError> {
+        let text = read_whole(&mut open, self.limits().message, method).await?;
+        let status = open.status.as_u16();
+        let taken = self.take_for(text.clone(), Some(id), None);
+        let reply = match taken {
+            Ok(Some(answer)) => Ok(Reply::Answer { status, answer }),
+            Ok(None) if open.status.is_success() => {
+                Err(ClientError::bad_reply(method, "it holds no answer to the request's id"))
+            }
+            _ => Ok(Reply::Other(Other::of(&open, &text))),
+        };
+        self.http.pool.keep(open);
+        reply
+    }
+}

@@ -1,0 +1,51 @@
+//! The standalone GET stream of the legacy revisions: what the server says outside of any reply.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderValue, StatusCode};
+
+use super::events::Events;
+use super::session::HttpSession;
+use crate::transport::task::Task;
+
+const WHAT: &str = "the standalone stream";
+/// How often in a row the stream may end without having brought anything.
+const MOST_EMPTY: u32 = 5;
+
+impl HttpSession {
+    /// Holds the stream open in the background, until the session ends or the server has none.
+    pub(crate) fn listen(self: &Arc<Self>) -> Task {
+        let session = Arc::clone(self);
+        Task::spawn(&self.inbound().runtime, async move { session.hold_open().await })
+    }
+
+    async fn hold_open(self: Arc<Self>) {
+        let mut last = None::<HeaderValue>;
+        let (mut empty, mut delay) = (0, Duration::from_secs(1));
+        while empty < MOST_EMPTY {
+            let opened = self.open_stream(last.clone(), WHAT).await;
+            if let Ok(mut open) = opened {
+                if open.status != StatusCode::OK || !open.is_event_stream() {
+                    // 405: it has no such stream. 404: the session is over. Both are found out by calls too.
+                    return;
+                }
+                let mut events = Events::new(self.limits());
+                while let Ok(Some(event)) = events.next(&mut open).await {
+                    empty = 0;
+                    if event.kind() == "message" {
+                        // What is no message is the server's slip: others still are.
+                        drop(self.take_for(Bytes::from(event.data), None, None));
+                    }
+                }
+                if let Some(id) = events.last_event_id() {
+                    last = HeaderValue::try_from(id).ok();
+                }
+                delay = events.delay();
+            }
+            empty += 1;
+            tokio::time::sleep(delay).await;
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The ways to a server: HTTP in its two shapes, and a pair of streams.
+
+mod http;
+mod outbox;
+mod pipe;
+mod process;
+mod task;
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::http::{HeaderName, HeaderValue};
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite};
+use url::Url;
+
+pub(crate) use self::http::{Http, HttpSession, LegacySse, Other};
+pub(crate) use self::outbox::Outbox;
+pub(crate) use self::pipe::Pipe;
+pub use self::process::Program;
+pub(crate) use self::task::Task;
+use crate::answer::Answer;
+use crate::{ClientError, Transport};
+
+/// A stream of bytes in both directions.
+pub trait Socket: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Socket for S {}
+
+type Opening = Pin<Box<dyn Future<Output = io::Result<Box<dyn Socket>>> + Send>>;
+
+/// Opens connections in the place of the network.
+pub(crate) type Connector = Arc<dyn Fn() -> Opening + Send + Sync>;
+
+/// Where the server is.
+#[derive(Clone)]
+pub struct Target(pub(crate) Place);
+
+#[derive(Clone)]
+pub(crate) enum Place {
+    Http(Url, Option<Connector>),
+    Program(Program),
+    Pipe(Connector),
+}
+
+impl Target {
+    /// A server over HTTP.
+    ///
+    /// # Errors
+    /// [`ClientError::BadTarget`] for what is no `http` or `https` URL.
+    pub fn url(url: &str) -> Result<Self, ClientError> {
+        http_url(url).map(|url| Target(Place::Http(url, None)))
+    }
+
+    /// A server over HTTP whose connections somebody else opens: a Unix socket, or a server within this process. The URL
+    /// gives path and `Host`.
+    ///
+    /// # Errors
+    /// As [`Target::url`].
+    pub fn url_over<F, C>(url: &str, connect: F) -> Result<Self, ClientError>
+    where
+        F: Fn() -> C + Send + Sync + 'static,
+        C: Future<Output = io::Result<Box<dyn Socket>>> + Send + 'static,
+    {
+        let connector: Connector = Arc::new(move || Box::pin(connect()));
+        http_url(url).map(|url| Target(Place::Http(url, Some(connector))))
+    }
+
+    /// A process of our own, spoken to over its stdin and stdout.
+    #[must_use]
+    pub fn program(program: Program) -> Self {
+        Target(Place::Program(program))
+    }
+
+    /// A line a message, over a stream that `connect` opens: once, and again when the server turns out to be of another
+    /// era than was thought.
+    #[must_use]
+    pub fn pipe<F, C>(connect: F) -> Self
+    where
+        F: Fn() -> C + Send + Sync + 'static,
+        C: Future<Output = io::Result<Box<dyn Socket>>> + Send + 'static,
+    {
+        Target(Place::Pipe(Arc::new(move || Box::pin(connect()))))
+    }
+}
+
+fn http_url(text: &str) -> Result<Url, ClientError> {
+    let bad = |reason: &str| ClientError::BadTarget { target: mcpace_wire::quoted(text), reason: reason.to_owned() };
+    let url = Url::parse(text).map_err(|error| bad(&error.to_string()))?;
+    match url.scheme() {
+        "http" | "https" if url.has_host() => Ok(url),
+        _ => Err(bad("it must start with http:// or https://")),
+    }
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Place::Http(url, _) => f.debug_tuple("Http").field(&http::shown(url)).finish(),
+            Place::Program(program) => f.debug_tuple("Program").field(program).finish(),
+            Place::Pipe(_) => f.write_str("Pipe"),
+        }
+    }
+}
+
+/// A message that is ready to be sent, with what the transport must know of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Outgoing {
+    /// Absent for notifications and for answers.
+    pub(crate) id: Option<i64>,
+    /// The method; of an answer, what it is.
+    pub(crate) method: &'static str,
+    /// What headers repeat of the body, in revisions that want it.
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    /// The JSON text.
+    pub(crate) body: Bytes,
+    /// Whether sending it twice does no harm.
+    pub(crate) repeatable: bool,
+}
+
+impl Outgoing {
+    pub(crate) fn request(id: i64, method: &'static str, body: Bytes, repeatable: bool) -> Self {
+        Self { id: Some(id), method, headers: Vec::new(), body, repeatable }
+    }
+
+    pub(crate) fn notification(method: &'static str, body: Bytes) -> Self {
+        Self { id: None, method, headers: Vec::new(), body, repeatable: true }
+    }
+}
+
+/// What came back for a request.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    /// A JSON-RPC result or error, with the HTTP status that it came with.
+    Answer { status: u16, answer: Answer },
+    /// Something else.
+    Other(Other),
+}
+
+/// How the server is reached now.
+pub(crate) enum Link {
+    Http(Arc<HttpSession>),
+    Sse(LegacySse),
+    Pipe(Pipe),
+}
+
+impl Link {
+    pub(crate) fn kind(&self) -> Transport {
+        match self {
+            Link::Http(_) => Transport::StreamableHttp,
+            Link::Sse(_) => Transport::HttpSse,
+            Link::Pipe(_) => Transport::Pipe,
+        }
+    }
+
+    /// URL or program, for messages.
+    pub(crate) fn address(&self) -> String {
+        match self {
+            Link::Http(session) => session.address(),
+            Link::Sse(stream) => stream.address(),
+            Link::Pipe(pipe) => pipe.name().to_owned(),
+        }
+    }
+
+    pub(crate) async fn request(&self, message: &Outgoing) -> Result<Reply, ClientError> {
+        match self {
+            Link::Http(session) => session.request(message).await,
+            Link::Sse(stream) => stream.request(message).await,
+            Link::Pipe(pipe) => pipe.request(message).await.map(|answer| Reply::Answer { status: 200, answer }),
+        }
+    }
+
+    pub(crate) async fn notify(&self, message: &Outgoing) -> Result<(), ClientError> {
+        match self {
+            Link::Http(session) => session.tell(message).await,
+            Link::Sse(stream) => stream.tell(message).await,
+            Link::Pipe(pipe) => pipe.send(message).await,
+        }
+    }
+
+    /// The way back for what has no answer, which outlives a request that was given up.
+    pub(crate) fn back(&self) -> Back {
+        match self {
+            Link::Http(session) => Back::Http(Arc::clone(session)),
+            Link::Sse(stream) => Back::Http(Arc::clone(stream.session())),
+            Link::Pipe(pipe) => Back::Pipe(Arc::clone(pipe.outbox())),
+        }
+    }
+
+    /// Takes leave of the server, then ends everything that is ours.
+    pub(crate) async fn close(&self, limit: Duration) {
+        match self {
+            Link::Http(session) => {
+                // A server that can't end sessions, or is gone, changes nothing for us.
+                drop(tokio::time::timeout(limit, session.delete()).await);
+                session.end();
+            }
+            Link::Sse(stream) => stream.end(),
+            Link::Pipe(pipe) => pipe.close(limit).await,
+        }
+    }
+}
+
+/// The way on which our answers to the server's questions go.
+#[derive(Clone)]
+pub(crate) enum Back {
+    Pipe(Arc<Outbox>),
+    Http(Arc<HttpSession>),
+}
+
+impl Back {
+    /// Sends what has no answer. Whether it arrives is the server's affair: it asked, or it is a courtesy.
+    pub(crate) async fn tell(&self, body: Bytes) {
+        if body.is_empty() {
+            return;
+        }
+        match self {
+            Back::Pipe(outbox) => drop(outbox.send(&body)),
+            Back::Http(session) => drop(session.tell(&Outgoing::notification("an answer", body)).await),
+        }
+    }
+}

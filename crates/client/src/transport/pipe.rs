@@ -1,0 +1,140 @@
+//! A line a message, over a pair of streams: a process's stdin and stdout, or two ends within this process.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcpace_wire::lines;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+
+use super::process::{Process, Program};
+use super::task::Task;
+use super::{Back, Outbox, Outgoing};
+use crate::ClientError;
+use crate::answer::Answer;
+use crate::inbound::{Inbound, Router};
+
+pub(crate) struct Pipe {
+    outbox: Arc<Outbox>,
+    shared: Arc<Shared>,
+    process: Option<Process>,
+    _reading: Task,
+    _writing: Task,
+}
+
+struct Shared {
+    router: Router,
+    /// Set once a line was longer than the limit.
+    oversized: OnceLock<usize>,
+}
+
+impl Pipe {
+    /// Starts a program; its pipes, its group and its end are ours to see to.
+    pub(crate) fn start(program: &Program, inbound: &Arc<Inbound>) -> Result<Self, ClientError> {
+        let (process, stdin, stdout) = Process::start(program, &inbound.runtime)?;
+        Ok(Self::over(stdout, stdin, Some(process), inbound))
+    }
+
+    pub(crate) fn within(
+        reader: impl AsyncRead + Send + Unpin + 'static,
+        writer: impl AsyncWrite + Send + 'static,
+        inbound: &Arc<Inbound>,
+    ) -> Self {
+        Self::over(reader, writer, None, inbound)
+    }
+
+    fn over(
+        reader: impl AsyncRead + Send + Unpin + 'static,
+        writer: impl AsyncWrite + Send + 'static,
+        process: Option<Process>,
+        inbound: &Arc<Inbound>,
+    ) -> Self {
+        let outbox = Arc::new(Outbox::new(writer, inbound.limits.unread));
+        let shared = Arc::new(Shared { router: Router::default(), oversized: OnceLock::new() });
+        let (read, taken, back) = (Arc::clone(&shared), Arc::clone(inbound), Back::Pipe(Arc::clone(&outbox)));
+        let reading = Task::spawn(&inbound.runtime, async move { read.read(reader, &taken, &back).await });
+        let flushed = Arc::clone(&outbox);
+        let writing = Task::spawn(&inbound.runtime, async move { flushed.flush().await });
+        Self { outbox, shared, process, _reading: reading, _writing: writing }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.process.as_ref().map_or("the server", Process::name)
+    }
+
+    pub(crate) fn outbox(&self) -> &Arc<Outbox> {
+        &self.outbox
+    }
+
+    pub(crate) async fn request(&self, message: &Outgoing) -> Result<Answer, ClientError> {
+        let expected = self.shared.router.expect(message.id.unwrap_or_default());
+        self.send(message).await?;
+        match expected.answer().await {
+            Some(answer) => Ok(answer),
+            None => Err(self.gone(message.method).await),
+        }
+    }
+
+    pub(crate) async fn send(&self, message: &Outgoing) -> Result<(), ClientError> {
+        match self.outbox.send(&message.body) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == std::io::ErrorKind::Other => {
+                Err(ClientError::BrokeOff { method: message.method.to_owned(), reason: error.to_string() })
+            }
+            Err(_) => Err(self.gone(message.method).await),
+        }
+    }
+
+    /// Closes the stream and ends the process.
+    pub(crate) async fn close(&self, limit: Duration) {
+        self.outbox.close();
+        if let Some(process) = &self.process {
+            process.end(limit).await;
+        }
+        self.shared.router.close("the client closed it");
+    }
+
+    /// What its end looks like to a request that got no answer.
+    async fn gone(&self, method: &str) -> ClientError {
+        if let Some(limit) = self.shared.oversized.get() {
+            return ClientError::TooLarge { what: "a line of the server", limit: *limit };
+        }
+        let ended = match &self.process {
+            Some(process) => process.ended().await,
+            None => None,
+        };
+        ended.unwrap_or_else(|| {
+            let reason = self.shared.router.closed().unwrap_or_else(|| "it reads no more".to_owned());
+            ClientError::BrokeOff { method: method.to_owned(), reason }
+        })
+    }
+}
+
+impl Shared {
+    async fn read(&self, mut reader: impl AsyncRead + Unpin, inbound: &Arc<Inbound>, back: &Back) {
+        let mut decoder = lines::Decoder::new(inbound.limits.message);
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            let read = reader.read(&mut buffer).await.unwrap_or(0);
+            decoder.feed(&buffer[..read]);
+            loop {
+                match decoder.next_line() {
+                    // What is no message on a server's stdout is its own slip: others are still answered.
+                    Ok(Some(line)) => drop(inbound.take(&Bytes::from(line), back, None, Some(&self.router))),
+                    Ok(None) => break,
+                    Err(lines::LineError::TooLong { limit }) => {
+                        // Set before anybody hears of the end, so that they hear of the reason too.
+                        self.oversized.get_or_init(|| limit);
+                        return self.router.close("it wrote a line past the limit");
+                    }
+                }
+            }
+            if read == 0 {
+                if let Some(line) = decoder.finish() {
+                    drop(inbound.take(&Bytes::from(line), back, None, Some(&self.router)));
+                }
+                return self.router.close("it closed its output");
+            }
+        }
+    }
+}
