@@ -1,32 +1,31 @@
 """Serves examples as mcpace does: adopted, with nothing of the SDK's transport.
 
 Usage: adopted.py EXAMPLE.py:json|sse:sessions|stateless …; prints one line, a JSON list of ports, and then for each what is
-said at its start.
+said at its start. Ends with its stdin.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import sys
-from contextlib import AsyncExitStack
+from contextlib import ExitStack
 
 from original import load
 
 from mcpace import _core
 from mcpace.server.adopt import adopt
+from mcpace.server.running.lifespans import Entered
 
 
-async def main(subjects: list[str]) -> None:
+def main(subjects: list[str]) -> None:
     logging.disable(logging.CRITICAL)
     ports, notes = [], []
-    async with AsyncExitStack() as stack:
+    with ExitStack() as stack:
         for number, subject in enumerate(subjects):
             path, mode, sessions = subject.rsplit(":", 2)
             prepared = adopt(load(path, number))
-            assert prepared.lifespan is not None
-            await stack.enter_async_context(prepared.lifespan())
+            stack.enter_context(Entered(prepared))
             options = _core.HttpOptions(
                 port=0, response=mode, stateless=sessions == "stateless", **dict(prepared.options)
             )
@@ -36,8 +35,8 @@ async def main(subjects: list[str]) -> None:
             notes.append(prepared.notes)
         print(json.dumps(ports), flush=True)
         print(json.dumps(notes), flush=True)
-        await asyncio.Event().wait()
+        sys.stdin.read()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1:]))
+    main(sys.argv[1:])

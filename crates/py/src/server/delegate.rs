@@ -15,6 +15,7 @@ use pyo3::types::{PyBytes, PyList, PyString};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
+use super::context::Verified;
 use super::failing;
 use super::output::text_of;
 use crate::problem::UsageProblem;
@@ -124,7 +125,7 @@ impl Exchange {
     #[getter]
     fn token(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         let details = self.context.principal()?.details.as_ref()?;
-        details.downcast_ref::<Py<PyAny>>().map(|token| token.clone_ref(py))
+        details.downcast_ref::<Verified>().map(|verified| verified.0.clone_ref(py))
     }
 
     /// Whether there is a legacy session.

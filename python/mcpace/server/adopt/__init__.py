@@ -1,8 +1,8 @@
-"""Servers of other SDKs, served as they are: an object of theirs goes in, something that the runner can serve comes out.
+"""Servers of other SDKs, served as they are: an object of theirs goes in, something that can be run comes out.
 
-Design constraint: the object is not changed, and a client can't tell the difference. A tool is called by the runtime itself
-only where its reply is known to be the same; every other request goes whole to the SDK's own handlers, on the event loop.
-Nothing is imported that the object's own module has not imported.
+Design constraint: the object is not changed, and a client can't tell the difference. A tool is called by the runtime
+itself only where its reply is known to be the same; every other request goes whole to the SDK's own handlers, on the
+event loop. Nothing is imported that the object's own module has not imported.
 
 Supported: ``MCPServer`` (mcp 2.x), ``FastMCP`` (mcp 1.x), ``FastMCP`` (fastmcp 3 and 4), and low-level servers of mcp.
 """
@@ -14,7 +14,8 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
 from mcpace.server.adopt.kinds import Kind, is_2, kind_of, low_level
-from mcpace.server.adopt.summary import Summary
+from mcpace.server.adopt.options import options_of
+from mcpace.server.adopt.tools import Tools
 
 if TYPE_CHECKING:
     from mcpace.server.adopt.sdk1 import Sdk1
@@ -37,6 +38,8 @@ DELEGATED = [
     "completion/complete",
     "logging/setLevel",
 ]
+
+LEGACY = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 
 
 def adoptable(candidate: object) -> bool:
@@ -62,14 +65,21 @@ def adopt(server: Any) -> Prepared:
         instructions=low.instructions,
         website_url=low.website_url,
         keep_headers=True,
+        revisions=None if is_2(low) else LEGACY,
     )
     sdk = _sdk(server, kind, low)
     core.delegate(sdk.desk.submit, DELEGATED)
-    summary = Summary(sdk=f"{kind.value} ({_release(kind)})")
+    tools = Tools(server, kind, low, core)
+    sdk.desk.after = tools.renew
+    summary = tools.summary(f"{kind.value} ({_release(kind)})")
     return Prepared(
         core=core,
         name=low.name,
+        tools=len(summary.adopted) + len(summary.left),
+        resources=summary.resources + summary.templates,
+        prompts=summary.prompts,
         lifespan=sdk.lifespan,
+        options=options_of(server, kind),
         notes=summary.sentences(),
     )
 

@@ -36,6 +36,8 @@ class Desk:
 
     def __init__(self, answer: Callable[[Exchange], Awaitable[bytes]]) -> None:
         self._answer = answer
+        self.after: Callable[[], object] = _nothing
+        """Called when the handlers of a request have run, before its answer goes out."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._arrived: deque[Exchange] = deque()
         self._woken = False
@@ -76,7 +78,11 @@ class Desk:
     async def _run(self, exchange: Exchange) -> None:
         token = current.set(exchange)
         try:
-            exchange.reply(await self._answer(exchange))
+            try:
+                answer = await self._answer(exchange)
+            finally:
+                self.after()
+            exchange.reply(answer)
         except Refusal as refusal:
             data = None if refusal.data is None else pydantic_core.to_json(refusal.data, fallback=str).decode()
             exchange.fail(refusal.code, refusal.message, data)
@@ -88,6 +94,10 @@ class Desk:
             exchange.fail(-32603, "internal error")
         finally:
             current.reset(token)
+
+
+def _nothing() -> None:
+    pass
 
 
 current: ContextVar[Exchange] = ContextVar("mcpace_exchange")

@@ -1,8 +1,8 @@
 """The handlers of a low-level server of the official SDK 1.x, run for one exchange at a time.
 
-Design constraint: as in :mod:`.sdk2`, every reply is made by the SDK's own code. Here that code hangs on a session object:
-one of the SDK's own class is made for each session of ours, with its ways out led to the exchange and its streams left
-away.
+Design constraint: as in :mod:`.sdk2`, every reply is made by the SDK's own code. Here that code hangs on a session
+object: one of the SDK's own class is made for each session of ours, with its ways out led to the exchange and its streams
+left away.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Sdk1:
         around: AbstractAsyncContextManager[Any] | None = None,
         session: tuple[type, tuple[Any, ...]] | None = None,
     ) -> None:
-        """``around`` is entered before the server's own lifespan; ``session`` is the class of its sessions and what comes
-        first when one is made, where that isn't the SDK's plain one."""
+        """``around`` is entered before the server's own lifespan; ``session`` is the class of its sessions and what
+        comes first when one is made, where that isn't the SDK's plain one."""
         self._server = server
         self._around = around
         self._types = import_module("mcp.types")
