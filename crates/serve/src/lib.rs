@@ -57,3 +57,8 @@ pub use service::{
     PromptOutput, RawAnswer, RawCall, RawDone, RawHandler, RawReply, Resource, ResourceOutput, ResourceRequest,
     ResourceTemplate, Structured, Tool, ToolError, ToolOutput, ToolWriter,
 };
+
+/// The guide's examples, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/rust.md")]
+struct Guide;
