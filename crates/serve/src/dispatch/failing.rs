@@ -1,9 +1,11 @@
 //! What becomes of a handler that gave no result.
 
+use std::borrow::Cow;
+
 use mcpace_wire::Revision;
 use mcpace_wire::http::Rejection;
 use mcpace_wire::jsonrpc::code;
-use mcpace_wire::mcp::{CallToolResult, ContentBlock};
+use mcpace_wire::mcp::{CallToolResult, ContentBlock, Json};
 use serde::Serialize;
 
 use super::reply::End;
@@ -27,10 +29,7 @@ pub(super) enum Failing {
 pub(super) fn sort(server: &Inner, revision: Revision, uri: Option<&str>, error: HandlerError) -> Failing {
     match error.into_kind() {
         Kind::Told(result) => Failing::Tell(result),
-        Kind::Protocol { code, message, data } => {
-            let code = code_for(revision, code);
-            Failing::Refuse(Refusal::Error { code, message, data })
-        }
+        Kind::Protocol { code, message, data } => Failing::Refuse(protocol(revision, code, message, data)),
         Kind::NotFound => match uri {
             Some(uri) => Failing::Refuse(not_found(revision, uri)),
             None => Failing::Tell(CallToolResult::error("not found")),
@@ -56,6 +55,21 @@ pub(super) fn sort(server: &Inner, revision: Revision, uri: Option<&str>, error:
     }
 }
 
+/// An error as its author made it. One for want of a capability is the transport's too, which has a status for it.
+fn protocol(revision: Revision, code: i64, message: Cow<'static, str>, data: Option<Json>) -> Refusal {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Lacking {
+        required_capabilities: serde_json::Map<String, serde_json::Value>,
+    }
+    if revision.is_modern() && code == code::MISSING_CLIENT_CAPABILITY {
+        if let Some(lacking) = data.as_ref().and_then(|data| data.parse::<Lacking>().ok()) {
+            return Rejection::MissingCapability { required: lacking.required_capabilities }.into();
+        }
+    }
+    Refusal::Error { code: code_for(revision, code), message, data }
+}
+
 /// Since 2026-07-28 two of the older codes may not be sent any more; other parameters may help in both cases.
 fn code_for(revision: Revision, code: i64) -> i64 {
     match code {
@@ -73,7 +87,7 @@ pub(super) fn not_found(revision: Revision, uri: &str) -> Refusal {
     Refusal::Error {
         code: if revision.is_modern() { code::INVALID_PARAMS } else { code::RESOURCE_NOT_FOUND },
         message: "resource not found".into(),
-        data: mcpace_wire::mcp::Json::of(&Data { uri }).ok(),
+        data: Json::of(&Data { uri }).ok(),
     }
 }
 
