@@ -62,10 +62,11 @@ fn protocol(revision: Revision, code: i64, message: Cow<'static, str>, data: Opt
     struct Lacking {
         required_capabilities: serde_json::Map<String, serde_json::Value>,
     }
-    if revision.is_modern() && code == code::MISSING_CLIENT_CAPABILITY {
-        if let Some(lacking) = data.as_ref().and_then(|data| data.parse::<Lacking>().ok()) {
-            return Rejection::MissingCapability { required: lacking.required_capabilities }.into();
-        }
+    if revision.is_modern()
+        && code == code::MISSING_CLIENT_CAPABILITY
+        && let Some(lacking) = data.as_ref().and_then(|data| data.parse::<Lacking>().ok())
+    {
+        return Rejection::MissingCapability { required: lacking.required_capabilities }.into();
     }
     Refusal::Error { code: code_for(revision, code), message, data }
 }
