@@ -501,7 +501,7 @@ class MCPServer(Generic[LifespanT]):
         if uri is not None:
             self._core.resource_updated(uri)
         elif kind is not None:
-            self._core.notify_list_changed(kind)
+            self._core.list_changed(kind)
 
     # For the runner ----------------------------------------------------------------------------------------------
 

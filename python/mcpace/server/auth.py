@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from typing import Any, Protocol, Self, runtime_checkable
 
 from pydantic import AnyHttpUrl, BaseModel, ConfigDict, model_validator
@@ -131,14 +131,9 @@ def check(auth: Any, token_verifier: Any, auth_server_provider: Any) -> AuthSett
     return AuthSettings.model_validate(given)
 
 
-def remember(principal: Any) -> Token[Any]:
-    """Puts a call's token where :func:`get_access_token` finds it, until :func:`forget` or the end of the task."""
-    return _principal.set(principal)
-
-
-def forget(remembered: Token[Any]) -> None:
-    """Takes it away again."""
-    _principal.reset(remembered)
+def remember(principal: Any) -> None:
+    """Puts a call's token where :func:`get_access_token` finds it: among the call's own context variables."""
+    _principal.set(principal)
 
 
 def _is_same(resource: str | None, wanted: AnyHttpUrl | None) -> bool:

@@ -5,8 +5,11 @@ Design constraint: asyncio is loaded when a call needs it, not with the server. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
+
+from mcpace.server.errors import MCPError
+from mcpace.types import INTERNAL_ERROR, INVALID_REQUEST, REQUEST_TIMEOUT
 
 
 async def call_function(function: Callable[..., Any], is_async: bool, keywords: Mapping[str, Any]) -> Any:
@@ -16,3 +19,20 @@ async def call_function(function: Callable[..., Any], is_async: bool, keywords: 
     import asyncio
 
     return await asyncio.to_thread(function, **keywords)
+
+
+async def asked(answer: Awaitable[bytes]) -> bytes:
+    """A client's answer. Raises ``MCPError`` where there is none, with the client's own code where it refused.
+
+    A capability that the client didn't declare has an answer of its own, which the compiled part knows.
+    """
+    try:
+        return await answer
+    except Exception as error:
+        kind = getattr(error, "kind", None)
+        if kind is None or kind == "undeclared":
+            raise
+        codes = {"unreachable": INVALID_REQUEST, "timed-out": REQUEST_TIMEOUT}
+        code = getattr(error, "code", None)
+        message = getattr(error, "message", None) or str(error)
+        raise MCPError(codes.get(kind, INTERNAL_ERROR) if code is None else code, message) from error

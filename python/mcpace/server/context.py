@@ -10,7 +10,7 @@ with the answer.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, cast
 
@@ -52,12 +52,16 @@ class Call(Protocol):
     def input_responses(self) -> bytes | None: ...
     @property
     def request_state(self) -> str | None: ...
+    @property
+    def params(self) -> bytes | None: ...
     def is_cancelled(self) -> bool: ...
     def progress(self, progress: float, total: float | None, message: str | None) -> None: ...
     def log(self, level: str, logger: str | None, data: bytes) -> None: ...
-    async def elicit(self, params: bytes) -> bytes: ...
-    async def sample(self, params: bytes) -> bytes: ...
-    async def list_roots(self) -> bytes: ...
+    def release(self) -> None: ...
+    def elicitation_complete(self, elicitation_id: str) -> None: ...
+    def elicit(self, params: bytes) -> Awaitable[bytes]: ...
+    def sample(self, params: bytes) -> Awaitable[bytes]: ...
+    def list_roots(self) -> Awaitable[bytes]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,7 @@ class Context(Generic[LifespanT, RequestT]):
     ``Context[AppState]`` types ``ctx.request_context.lifespan_context``.
     """
 
-    __slots__ = ("_call", "_method", "_nested", "_params", "_request_context", "_server")
+    __slots__ = ("_call", "_method", "_nested", "_request_context", "_server")
 
     def __init__(
         self,
@@ -112,13 +116,11 @@ class Context(Generic[LifespanT, RequestT]):
         call: Call | None = None,
         server: MCPServer[Any] | None = None,
         method: str = "",
-        params: Mapping[str, Any] | None = None,
         nested: bool = False,
     ) -> None:
         self._call = call
         self._server = server
         self._method = method
-        self._params = params
         self._nested = nested
         self._request_context: RequestContext[LifespanT, RequestT] | None = None
 
@@ -175,6 +177,14 @@ class Context(Generic[LifespanT, RequestT]):
         """The request's metadata."""
         raw = self._required().meta
         return None if raw is None else cast("Mapping[str, Any]", json.loads(raw))
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The request's parameters, as they were sent, or as middleware passed them on."""
+        if self._request_context is not None:
+            return self._request_context.params or {}
+        raw = self._required().params
+        return {} if raw is None else cast("Mapping[str, Any]", json.loads(raw))
 
     @property
     def client_capabilities(self) -> ClientCapabilities | None:
@@ -263,6 +273,10 @@ class Context(Generic[LifespanT, RequestT]):
             )
         return result
 
+    async def close_sse_stream(self) -> None:
+        """Lets the client's connection go, not the call: it comes back for the result (2025-11-25)."""
+        self._required().release()
+
     async def notify_tools_changed(self) -> None:
         """Tells clients that the list of tools changed. Adding and removing tools does so by itself."""
         self.mcp_server.notify_list_changed("tools")
@@ -283,12 +297,12 @@ class Context(Generic[LifespanT, RequestT]):
 
     def nested(self) -> Context[LifespanT, RequestT]:
         """For another function run within this request: it starts its own first round."""
-        return Context(call=self._call, server=self._server, method=self._method, params=self._params, nested=True)
+        return Context(call=self._call, server=self._server, method=self._method, nested=True)
 
     def within(self, surroundings: RequestContext[Any, Any]) -> Context[LifespanT, RequestT]:
         """The same call, in the surroundings that middleware passed on."""
         context: Context[LifespanT, RequestT] = Context(
-            call=self._call, server=self._server, method=surroundings.method, params=surroundings.params
+            call=self._call, server=self._server, method=surroundings.method
         )
         context._request_context = surroundings
         return context
@@ -313,7 +327,7 @@ class Context(Generic[LifespanT, RequestT]):
             lifespan_context=self.lifespan_context,
             protocol_version=call.revision,
             method=self._method,
-            params=self._params,
+            params=self.params,
             request_id=call.request_id,
             meta=self.meta,
             request=cast("RequestT", Request(headers)) if headers else None,

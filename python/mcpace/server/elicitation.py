@@ -14,6 +14,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema, to_json
 from typing_extensions import TypeAliasType
 
+from mcpace.server.calling import asked
 from mcpace.types import ElicitRequestFormParams, ElicitRequestURLParams, ElicitResult, wire
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ UrlElicitationResult = AcceptedUrlElicitation | DeclinedElicitation | CancelledE
 async def elicit(call: Call, message: str, schema: type[DataT]) -> ElicitationResult[DataT]:
     """Puts a form to the user. Raises ``ValueError`` where the answer doesn't fit the form."""
     params = ElicitRequestFormParams(message=message, requested_schema=form_of(schema))
-    answer = ElicitResult.model_validate_json(await call.elicit(to_json(wire(params))))
+    answer = ElicitResult.model_validate_json(await asked(call.elicit(to_json(wire(params)))))
     if answer.action == "decline":
         return DeclinedElicitation()
     if answer.action == "cancel":
@@ -79,7 +80,7 @@ async def elicit(call: Call, message: str, schema: type[DataT]) -> ElicitationRe
 async def elicit_url(call: Call, message: str, url: str, elicitation_id: str) -> UrlElicitationResult:
     """Asks the user to visit a page."""
     params = ElicitRequestURLParams(message=message, url=url, elicitation_id=elicitation_id)
-    answer = ElicitResult.model_validate_json(await call.elicit(to_json(wire(params))))
+    answer = ElicitResult.model_validate_json(await asked(call.elicit(to_json(wire(params)))))
     answers: dict[str, UrlElicitationResult] = {
         "accept": AcceptedUrlElicitation(),
         "decline": DeclinedElicitation(),
@@ -96,7 +97,8 @@ def form_of(schema: type[BaseModel]) -> dict[str, Any]:
                 f"Elicitation schema field {field!r} rendered as {json.dumps(described)}, which no form can have: use "
                 "str, int, float, bool, a Literal or Enum of strings, or a list of those"
             )
-    return form
+    # What a form's schema has (2025-11-25, schema: `ElicitRequestFormParams`).
+    return {key: form[key] for key in ("type", "properties", "required") if key in form}
 
 
 class _FormSchema(GenerateJsonSchema):

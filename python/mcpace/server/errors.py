@@ -119,7 +119,8 @@ def _is_foreign(error: BaseException, *names: str) -> bool:
 
 def of_tool(name: str, error: BaseException) -> BaseException:
     """What a failed tool call is raised as: a protocol error and a round's questions stay what they are."""
-    if isinstance(error, InputRequired) or is_protocol_error(error):
+    if isinstance(error, InputRequired) or is_protocol_error(error) or hasattr(error, "_asked"):
+        # The last: a question that the client can't answer, which the compiled part has the words for.
         return error
     if isinstance(error, UnexpectedToolError | UnexpectedResourceError):
         told: ToolError = UnexpectedToolError(f"Error executing tool {name}: {error}")
@@ -133,7 +134,7 @@ def of_tool(name: str, error: BaseException) -> BaseException:
 
 def of_resource(uri: str, error: Exception, doing: str = "reading resource") -> Exception:
     """What a failed reading is raised as."""
-    if isinstance(error, InputRequired | ResourceError) or is_protocol_error(error):
+    if isinstance(error, InputRequired | ResourceError) or is_protocol_error(error) or hasattr(error, "_asked"):
         return error
     if _is_foreign(error, "ResourceError"):
         missing = _is_foreign(error, "ResourceNotFoundError")

@@ -9,13 +9,14 @@ compiled part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic_core import from_json, to_json
 
-from mcpace.server.auth import forget, remember
+from mcpace.server.auth import remember
 from mcpace.server.context import Context
 from mcpace.server.errors import (
     InputRequired,
@@ -28,20 +29,18 @@ from mcpace.server.errors import (
 )
 from mcpace.server.serving import completion_json, prompt_json, resource_json, run_middleware
 from mcpace.server.serving import prompt_failure as prompt_answer
-from mcpace.server.signature import is_async
 from mcpace.types import INTERNAL_ERROR, wire
 
 if TYPE_CHECKING:
     from mcpace import _core
     from mcpace.server.app import MCPServer
     from mcpace.server.prompts import Prompt
-    from mcpace.server.resources import ResourceTemplate
     from mcpace.server.tools import Tool
 
-Answer = bytes | tuple[Any, ...]
-"""A whole result, ``(code, message, data)`` of a protocol error, or ``(requests, state)`` of a round's questions."""
+Answer = bytes | tuple[int, str, str | None]
+"""A whole result as JSON (questions to the client are one too), or ``(code, message, data)`` of a protocol error."""
 
-_CALL = "_call"  # No parameter of an author's begins with an underscore.
+_CONTEXT = "_context"  # No parameter of an author's begins with an underscore.
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,76 +75,55 @@ class Plan:
 def tool_plan(server: MCPServer[Any], tool: Tool) -> Plan:
     """How a tool is called."""
     if server.is_wrapped("tools/call"):
-        return _wrapped(server, "tools/call", {"name": tool.name})
+        return _wrapped(server, "tools/call")
 
-    function, kind = tool.fn, tool.is_async
-    context, wrap = tool.context_kwarg, _contexts(server, "tools/call")
+    function, kind, context = tool.fn, tool.is_async, tool.context_kwarg
     if tool.resolved:
-        function, kind, context = _resolving(server, tool), True, _CALL
-    elif server.remembers_principals:
-        function, context = _remembering(server, tool), _CALL
+        function, kind, context = _resolving(tool), True, _CONTEXT
+    is_bare = context is None and not server.remembers_principals
     return Plan(
         function=function,
         kind="async" if kind else "sync",
         validate=tool.arguments.validate_json if tool.arguments.parameters else None,
         context=context,
-        wrap_context=None if context is None or context == _CALL else wrap,
+        wrap_context=None if is_bare else _contexts(server, "tools/call"),
         output=tool.output.kind,
         finish=tool.output.finish,
         fail=tool_failure(tool.name),
     )
 
 
-def resource_plan(server: MCPServer[Any], resource: Any) -> Plan:
-    """How a resource is read."""
-    uri = str(resource.uri)
+def resource_plan(server: MCPServer[Any], uri: str | None) -> Plan:
+    """How a resource is read, or with no URI a family's, which is then the one that the client named."""
     if server.is_wrapped("resources/read"):
-        return _wrapped(server, "resources/read", {"uri": uri})
+        return _wrapped(server, "resources/read")
 
-    async def read(*, _call: Any) -> bytes:
-        remember(_call.principal)
-        return await resource_json(server, uri, Context(call=_call, server=server, method="resources/read"))
+    async def read(*, _context: Context[Any, Any]) -> bytes:
+        return await resource_json(server, uri or _context.params["uri"], _context)
 
-    return _finished(read, None, resource_failure(uri))
-
-
-def template_plan(server: MCPServer[Any], template: ResourceTemplate) -> Plan:
-    """How a family's resources are read. The arguments are ``{"uri": …}``."""
-    del template
-    if server.is_wrapped("resources/read"):
-        return _wrapped(server, "resources/read", {})
-
-    async def read(*, _call: Any, uri: str) -> bytes:
-        remember(_call.principal)
-        context: Context[Any, Any] = Context(call=_call, server=server, method="resources/read")
-        return await resource_json(server, uri, context)
-
-    return _finished(read, from_json, resource_failure(None))
+    return _finished(server, "resources/read", read, resource_failure(uri))
 
 
 def prompt_plan(server: MCPServer[Any], prompt: Prompt) -> Plan:
     """How a prompt is filled in."""
     if server.is_wrapped("prompts/get"):
-        return _wrapped(server, "prompts/get", {"name": prompt.name})
+        return _wrapped(server, "prompts/get")
 
-    async def render(*, _call: Any, _arguments: dict[str, Any]) -> bytes:
-        remember(_call.principal)
-        context: Context[Any, Any] = Context(call=_call, server=server, method="prompts/get")
-        return await prompt_json(prompt, _arguments, context)
+    async def render(*, _context: Context[Any, Any], _arguments: dict[str, Any]) -> bytes:
+        return await prompt_json(prompt, _arguments, _context)
 
-    return _finished(render, _as_arguments, prompt_failure(prompt))
+    return _finished(server, "prompts/get", render, prompt_failure(prompt), _as_arguments)
 
 
 def completion_plan(server: MCPServer[Any]) -> Plan:
-    """How proposals are made. The arguments are the request's params."""
+    """How proposals are made."""
     if server.is_wrapped("completion/complete"):
-        return _wrapped(server, "completion/complete", None)
+        return _wrapped(server, "completion/complete")
 
-    async def complete(*, _call: Any, _arguments: dict[str, Any]) -> bytes:
-        remember(_call.principal)
-        return await completion_json(server, _arguments)
+    async def complete(*, _context: Context[Any, Any]) -> bytes:
+        return await completion_json(server, _context.params)
 
-    return _finished(complete, _as_arguments, plain_failure("completion/complete"))
+    return _finished(server, "completion/complete", complete, plain_failure("completion/complete"))
 
 
 def tool_failure(name: str) -> Callable[[BaseException], Answer]:
@@ -170,7 +148,7 @@ def resource_failure(uri: str | None) -> Callable[[BaseException], Answer]:
         if known is not None:
             return known
         if isinstance(error, ResourceError):
-            return error_answer(resource_answer(getattr(error, "uri", None) or uri or "", error))
+            return error_answer(resource_answer(uri or "", error))
         return plain_failure("resources/read")(error)
 
     return fail
@@ -207,75 +185,54 @@ def plain_failure(method: str) -> Callable[[BaseException], Answer]:
 def protocol_answer(error: BaseException) -> Answer | None:
     """The answer that a protocol error or a round's questions are; ``None`` for anything else."""
     if isinstance(error, InputRequired):
-        requests = {key: wire(request) for key, request in (error.result.input_requests or {}).items()}
-        return (to_json(requests).decode(), error.result.request_state)
+        # The standard library's: it writes lone surrogates, which a client may have sent, as escapes.
+        return json.dumps(wire(error.result)).encode()
     return error_answer(error) if is_protocol_error(error) else None
 
 
 def error_answer(error: Any) -> tuple[int, str, str | None]:
     """A protocol error, ours or the official SDK's, as the compiled part takes it."""
     data = error.error.data
-    return (error.error.code, error.error.message, None if data is None else to_json(data, fallback=str).decode())
+    told = None if data is None else to_json(data, fallback=str).decode()
+    return (error.error.code, _encodable(error.error.message), told)
 
 
 def _contexts(server: MCPServer[Any], method: str) -> Callable[[Any], Context[Any, Any]]:
-    def wrap(call: Any) -> Context[Any, Any]:
+    """Makes a call's context. It runs among the call's own context variables."""
+    if not server.remembers_principals:
+        return lambda call: Context(call=call, server=server, method=method)
+
+    def remembering(call: Any) -> Context[Any, Any]:
+        remember(call.principal)
         return Context(call=call, server=server, method=method)
 
-    return wrap
+    return remembering
 
 
-def _resolving(server: MCPServer[Any], tool: Tool) -> Callable[..., Any]:
-    async def call(*, _call: Any, **keywords: Any) -> Any:
-        remember(_call.principal)
-        return await tool.call(keywords, Context(call=_call, server=server, method="tools/call"))
+def _resolving(tool: Tool) -> Callable[..., Any]:
+    async def call(*, _context: Context[Any, Any], **keywords: Any) -> Any:
+        return await tool.call(keywords, _context)
 
     return call
 
 
-def _remembering(server: MCPServer[Any], tool: Tool) -> Callable[..., Any]:
-    """The function, with the call's token where ``get_access_token`` finds it."""
-    keyword, function = tool.context_kwarg, tool.fn
-
-    async def call_async(*, _call: Any, **keywords: Any) -> Any:
-        remember(_call.principal)  # The task has a context of its own.
-        if keyword is not None:
-            keywords[keyword] = Context(call=_call, server=server, method="tools/call")
-        return await function(**keywords)
-
-    def call(*, _call: Any, **keywords: Any) -> Any:
-        remembered = remember(_call.principal)
-        if keyword is not None:
-            keywords[keyword] = Context(call=_call, server=server, method="tools/call")
-        try:
-            return function(**keywords)
-        finally:
-            forget(remembered)
-
-    return call_async if tool.is_async else call
-
-
-def _wrapped(server: MCPServer[Any], method: str, known: Mapping[str, Any] | None) -> Plan:
+def _wrapped(server: MCPServer[Any], method: str) -> Plan:
     """Through middleware: what is sent arrives there as it came, and is validated after it."""
 
-    async def run(*, _call: Any, _arguments: Any) -> bytes:
-        remember(_call.principal)
-        if known is None or "uri" in _arguments:
-            params = _arguments
-        elif method == "resources/read":
-            params = dict(known)
-        else:
-            params = {**known, "arguments": _arguments}
-        return await run_middleware(server, method, params, _call)
+    async def run(*, _context: Context[Any, Any]) -> bytes:
+        return await run_middleware(server, _context)
 
-    return _finished(run, _as_arguments, plain_failure(method))
+    return _finished(server, method, run, plain_failure(method))
 
 
 def _finished(
-    function: Callable[..., Any], validate: Callable[[bytes], dict[str, Any]] | None, fail: Callable[..., Answer]
+    server: MCPServer[Any],
+    method: str,
+    function: Callable[..., Any],
+    fail: Callable[[BaseException], Answer],
+    validate: Callable[[bytes], dict[str, Any]] | None = None,
 ) -> Plan:
-    kind: Literal["sync", "async"] = "async" if is_async(function) else "sync"
-    return Plan(function, kind, validate, _CALL, None, "finished", None, fail)
+    return Plan(function, "async", validate, _CONTEXT, _contexts(server, method), "finished", None, fail)
 
 
 def _as_arguments(raw: bytes) -> dict[str, Any]:

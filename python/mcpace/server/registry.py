@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mcpace.server.errors import RegistrationError, ToolError, logger
-from mcpace.server.handlers import completion_plan, prompt_plan, resource_plan, template_plan, tool_plan
+from mcpace.server.handlers import completion_plan, prompt_plan, resource_plan, tool_plan
 from mcpace.server.prompts import Prompt
 from mcpace.server.resources import ResourceTemplate, check_uri, listed_resource
 from mcpace.server.tools import Tool
@@ -126,10 +126,11 @@ class Registry:
         )
 
     def _tell_resource(self, core: _core.Server, resource: Any) -> None:
-        core.add_resource(_json(listed_resource(resource)), resource_plan(self._server, resource).handler())
+        plan = resource_plan(self._server, str(resource.uri))
+        core.add_resource(_json(listed_resource(resource)), plan.handler())
 
     def _tell_template(self, core: _core.Server, template: ResourceTemplate) -> None:
-        core.add_resource_template(_json(template.listed()), template_plan(self._server, template).handler())
+        core.add_resource_template(_json(template.listed()), resource_plan(self._server, None).handler())
 
     def _tell_prompt(self, core: _core.Server, prompt: Prompt) -> None:
         core.add_prompt(_json(prompt.listed()), prompt_plan(self._server, prompt).handler())

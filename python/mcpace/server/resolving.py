@@ -18,7 +18,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 
-from mcpace.server.calling import call_function
+from mcpace.server.calling import asked, call_function
 from mcpace.server.context import Context
 from mcpace.server.elicitation import (
     AcceptedElicitation,
@@ -184,7 +184,6 @@ async def _ask_now(question: Question, key: str, context: Context[Any, Any]) -> 
     call = context.call
     if call is None:
         raise ToolError(f"Resolver {key!r} asks the client something, and there is no client outside of a request")
-    _require_capability(question, key, context)
     if isinstance(question, Elicit) or is_kind(type(question), Elicit, "Elicit"):
         try:
             return await elicit(call, question.message, question.schema)  # type: ignore[union-attr]
@@ -193,7 +192,7 @@ async def _ask_now(question: Question, key: str, context: Context[Any, Any]) -> 
         except ValueError as error:
             raise ToolError(f"Resolver {key!r}: {error}") from error
     params = _sampling(question)
-    raw = await call.list_roots() if params is None else await call.sample(to_json(wire(params)))
+    raw = await asked(call.list_roots() if params is None else call.sample(to_json(wire(params))))
     try:
         return _accepted(_answer_type(question).model_validate_json(raw))
     except ValidationError as error:

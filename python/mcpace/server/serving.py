@@ -94,7 +94,7 @@ def prompt_failure(prompt: str, error: BaseException) -> tuple[int, str]:
 
 
 async def completion_json(server: MCPServer[Any], params: Mapping[str, Any]) -> bytes:
-    """Proposals, as a client gets them."""
+    """Proposals, as a client gets them: the members of ``completion``."""
     function = server.registry.completion
     if function is None:
         raise MCPError(METHOD_NOT_FOUND, "Method not found", "completion/complete")
@@ -107,12 +107,11 @@ async def completion_json(server: MCPServer[Any], params: Mapping[str, Any]) -> 
         logger.error("Completion for argument %r raised an unexpected exception", argument.name, exc_info=error)
         raise MCPError(INTERNAL_ERROR, f"Error completing argument {argument.name}") from error
     completion = Completion(values=[]) if proposed is None else Completion.model_validate(_completion(proposed))
-    return to_json({"completion": completion.model_dump(mode="json", by_alias=True, exclude_none=True)})
+    return to_json(completion.model_dump(mode="json", by_alias=True, exclude_none=True))
 
 
-async def run_middleware(server: MCPServer[Any], method: str, params: Mapping[str, Any], call: Any) -> bytes:
+async def run_middleware(server: MCPServer[Any], context: Context[Any, Any]) -> bytes:
     """A request through the server's middleware, outermost first; what comes out of it, as JSON."""
-    context: Context[Any, Any] = Context(call=call, server=server, method=method, params=params)
 
     async def innermost(surroundings: RequestContext[Any, Any]) -> Any:
         return await _answer(server, surroundings, context.within(surroundings))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
+from mcpace.server.calling import asked
 from mcpace.server.errors import MCPError
 from mcpace.types import (
     INVALID_PARAMS,
@@ -101,13 +102,13 @@ class Session:
             tool_choice=tool_choice,
         )
         check_tool_results(params.messages)
-        answer = await self._call.sample(to_json(wire(params)))
+        answer = await asked(self._call.sample(to_json(wire(params))))
         kind = CreateMessageResultWithTools if with_tools else CreateMessageResult
         return kind.model_validate_json(answer)
 
     async def list_roots(self) -> ListRootsResult:
         """Asks for the client's roots."""
-        return ListRootsResult.model_validate_json(await self._call.list_roots())
+        return ListRootsResult.model_validate_json(await asked(self._call.list_roots()))
 
     async def elicit(
         self, message: str, requested_schema: dict[str, Any], related_request_id: Any = None
@@ -121,7 +122,7 @@ class Session:
         """Puts a form to the user, by its JSON Schema."""
         del related_request_id
         params = ElicitRequestFormParams(message=message, requested_schema=requested_schema)
-        return ElicitResult.model_validate_json(await self._call.elicit(to_json(wire(params))))
+        return ElicitResult.model_validate_json(await asked(self._call.elicit(to_json(wire(params)))))
 
     async def elicit_url(
         self, message: str, url: str, elicitation_id: str, related_request_id: Any = None
@@ -129,7 +130,7 @@ class Session:
         """Asks the user to visit a page."""
         del related_request_id
         params = ElicitRequestURLParams(message=message, url=url, elicitation_id=elicitation_id)
-        return ElicitResult.model_validate_json(await self._call.elicit(to_json(wire(params))))
+        return ElicitResult.model_validate_json(await asked(self._call.elicit(to_json(wire(params)))))
 
     async def send_log_message(
         self, level: LoggingLevel, data: Any, logger: str | None = None, related_request_id: Any = None
@@ -160,6 +161,11 @@ class Session:
     async def send_resource_updated(self, uri: Any) -> None:
         """Tells the clients that subscribed to a resource that it changed."""
         self._context.mcp_server.notify_resource_updated(str(uri))
+
+    async def send_elicit_complete(self, elicitation_id: str, related_request_id: Any = None) -> None:
+        """Tells the client that what a page was visited for is done."""
+        del related_request_id
+        self._call.elicitation_complete(elicitation_id)
 
     async def send_tool_list_changed(self) -> None:
         """Tells clients that the list of tools changed."""
