@@ -4,36 +4,57 @@ from __future__ import annotations
 
 import http.client
 import json
+from dataclasses import dataclass
+from typing import Any
 
 from subjects import MODERN
 
 EXPECTED = [{"type": "text", "text": "hi"}]
 
 
-def headers(revision: str) -> dict[str, str]:
+@dataclass(frozen=True)
+class Call:
+    """A tool's call in a revision."""
+
+    revision: str
+    tool: str = "echo"
+    arguments: tuple[tuple[str, object], ...] = (("text", "hi"),)
+    events_only: bool = False
+
+
+def headers(of: Call) -> dict[str, str]:
     """What the revision wants to be sent with the call."""
     common = {
         "Content-Type": "application/json",
-        "Accept": "application/json, text/event-stream",
-        "MCP-Protocol-Version": revision,
+        "Accept": "text/event-stream" if of.events_only else "application/json, text/event-stream",
+        "MCP-Protocol-Version": of.revision,
     }
-    return common | ({"Mcp-Method": "tools/call", "Mcp-Name": "echo"} if revision == MODERN else {})
+    return common | ({"Mcp-Method": "tools/call", "Mcp-Name": of.tool} if of.revision == MODERN else {})
 
 
-def body(revision: str) -> str:
-    """The call of `echo`."""
-    params: dict[str, object] = {"name": "echo", "arguments": {"text": "hi"}}
+def body(of: Call) -> str:
+    """The call's message."""
+    revision = of.revision
+    params: dict[str, object] = {"name": of.tool, "arguments": dict(of.arguments)}
     if revision == MODERN:
         prefix = "io.modelcontextprotocol"
         params["_meta"] = {f"{prefix}/protocolVersion": revision, f"{prefix}/clientCapabilities": {}}
     return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}, separators=(",", ":"))
 
 
-def check(port: int, revision: str, mode: str) -> None:
+def check(port: int, of: Call, mode: str) -> None:
     """Makes the call once and refuses a server that answers anything but the text, in its mode."""
+    answer = once(port, of, mode)
+    result = answer.get("result", {})
+    if answer.get("id") != 1 or result.get("content") != EXPECTED or "structuredContent" in result:
+        raise RuntimeError(f"answered something else: {str(answer)[:500]}")
+
+
+def once(port: int, of: Call, mode: str) -> dict[str, Any]:
+    """Makes the call once; refuses an answer in another mode."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     try:
-        connection.request("POST", "/mcp", body(revision), headers(revision))
+        connection.request("POST", "/mcp", body(of), headers(of))
         response = connection.getresponse()
         text = response.read().decode()
     finally:
@@ -43,7 +64,5 @@ def check(port: int, revision: str, mode: str) -> None:
         raise RuntimeError(f"answered {response.status} {kind}: {text[:500]}")
     if mode == "sse":
         text = next(line.removeprefix("data:") for line in text.splitlines() if line.startswith("data:"))
-    answer = json.loads(text)
-    result = answer.get("result", {})
-    if answer.get("id") != 1 or result.get("content") != EXPECTED or "structuredContent" in result:
-        raise RuntimeError(f"answered something else: {text[:500]}")
+    answer: dict[str, Any] = json.loads(text)
+    return answer

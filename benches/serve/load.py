@@ -32,10 +32,10 @@ class Figures:
         return self.requests / self.duration_s
 
 
-def measure(port: int, revision: str, seconds: float, connections: int, folder: Path) -> Figures:
+def measure(port: int, of: call.Call, seconds: float, connections: int, folder: Path) -> Figures:
     """Runs wrk with one thread. Refuses a run with failed calls: its figures would be of something else."""
-    script = folder / f"{revision}.lua"
-    script.write_text(lua(revision))
+    script = folder / f"{abs(hash(of))}.lua"
+    script.write_text(lua(of))
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds:g}s", "--latency", "--timeout", "10s", "-s", str(script)]
     url = f"http://127.0.0.1:{port}/mcp"
     done = subprocess.run([*command, url], capture_output=True, text=True, timeout=seconds + 60)
@@ -56,13 +56,13 @@ def measure(port: int, revision: str, seconds: float, connections: int, folder: 
     )
 
 
-def lua(revision: str) -> str:
+def lua(of: call.Call) -> str:
     """The request, and a last line that a program can read."""
-    fields = "\n".join(f"wrk.headers[{name!r}] = {value!r}" for name, value in call.headers(revision).items())
+    fields = "\n".join(f"wrk.headers[{name!r}] = {value!r}" for name, value in call.headers(of).items())
     low, high = (int(bound * 1e6) for bound in STALL_S)
     return f"""
 wrk.method = "POST"
-wrk.body = [==[{call.body(revision)}]==]
+wrk.body = [==[{call.body(of)}]==]
 {fields}
 
 function done(summary, latency, requests)

@@ -18,12 +18,12 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 class Process:
     """A server that listens on a port of its own. Ends with the `with` block, children included."""
 
-    def __init__(self, command: tuple[str, ...]) -> None:
+    def __init__(self, command: tuple[str, ...], variables: tuple[tuple[str, str], ...] = ()) -> None:
         self.port = free_port()
         address = f"127.0.0.1:{self.port}"
         self.program = command[0]
         arguments = [part.format(port=self.port, address=address) for part in command]
-        environment = os.environ | {"NODE_ENV": "production"}
+        environment = os.environ | {"NODE_ENV": "production"} | dict(variables)
         self.child = subprocess.Popen(
             arguments, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
         )

@@ -17,6 +17,9 @@ ROOT = HERE.parents[1]
 BUILT = ROOT / "target" / "bench-serve"
 SERVERS = HERE / "servers"
 
+IMPORTABLE = (("PYTHONPATH", str(ROOT / "python")),)
+"""Where mcpace is, for environments that it isn't installed in."""
+
 LEGACY = "2025-06-18"
 MODERN = "2026-07-28"
 
@@ -35,6 +38,9 @@ class Subject:
     built_by: Callable[[], None]
     revisions: tuple[str, ...] = (LEGACY,)
     tools: int = 1
+    environment: tuple[tuple[str, str], ...] = ()
+    events_only: bool = False
+    """Whether the generator says that it reads events only: for servers that choose JSON where they may."""
 
     @property
     def label(self) -> str:
@@ -66,6 +72,7 @@ def subjects() -> list[Subject]:
             Subject("typescript-sdk", mode, ("node", typescript, "{port}", mode), build_typescript)
             for mode in FOREIGN_MODES
         ),
+        *mcpace_python_subjects(),
         *python_subjects("python-mcp", build_python_mcp),
         *python_subjects("fastmcp", build_fastmcp),
     ]
@@ -75,6 +82,31 @@ def python_subjects(name: str, build: Callable[[], None]) -> list[Subject]:
     """A Python server in both modes, in its environment."""
     python, script = str(BUILT / name / "bin" / "python"), str(SERVERS / name / "server.py")
     return [Subject(name, mode, (python, script, "{port}", mode), build) for mode in FOREIGN_MODES]
+
+
+def mcpace_python_subjects() -> list[Subject]:
+    """The Python face, its tools plain and asynchronous; and the official SDK's own server object, adopted."""
+    own = str(SERVERS / "mcpace-python" / "server.py")
+    official = str(SERVERS / "python-mcp" / "server.py")
+    mcpace, adopting = (sys.executable,), (str(BUILT / "mcpace-adopted" / "bin" / "python"),)
+    servers = (
+        ("mcpace-python-sync", mcpace, f"{own}:sync", build_mcpace_python, ()),
+        ("mcpace-python-async", mcpace, f"{own}:asynchronous", build_mcpace_python, ()),
+        ("mcpace-adopted", adopting, f"{official}:mcp", build_mcpace_adopted, IMPORTABLE),
+    )
+    return [
+        Subject(
+            name, mode, (*python, *serve(server, json=mode == "json")), build, (LEGACY,), 1, environment, mode == "sse"
+        )
+        for name, python, server, build, environment in servers
+        for mode in FOREIGN_MODES
+    ]
+
+
+def serve(server: str, *, json: bool = True, workers: int = 1) -> tuple[str, ...]:
+    """`mcpace serve`, as arguments of a Python."""
+    options = ("--stateless", "--log-level", "warning", "--workers", str(workers))
+    return ("-m", "mcpace", "serve", server, "--port", "{port}", *options, *(("--json-response",) if json else ()))
 
 
 def stateful_echo() -> Subject:
@@ -117,6 +149,17 @@ def build_typescript() -> None:
 def build_python_mcp() -> None:
     """Installs the Python SDK's lock into an environment of its own."""
     environment("python-mcp")
+
+
+def build_mcpace_python() -> None:
+    """Builds mcpace for the Python that runs this."""
+    run(("make", "--silent", "build"), ROOT, "apt install make")
+
+
+def build_mcpace_adopted() -> None:
+    """Installs the official SDK, and what mcpace's command needs beside it."""
+    build_mcpace_python()
+    environment("mcpace-adopted")
 
 
 def build_fastmcp() -> None:

@@ -67,6 +67,15 @@ def checks(rows: list[Row], memory: dict[str, float] | None) -> dict[str, Any]:
             base = own.get(("json", revision, 1))
             compare(f"{mode} ÷ json, {revision}", own.get((mode, revision, 1)), base, 0.80)
     compare("100 tools ÷ one", own.get(("json", legacy, 100)), json, 0.95)
+    python = of.get(("python-mcp", "json", legacy, 1))
+    floor = of.get(("floor", "json", legacy, 1))
+    sync = of.get(("mcpace-python-sync", "json", legacy, 1))
+    compare("Python sync tool ÷ python-mcp, json", sync, python, 100)
+    compare("Python sync tool ÷ floor, json", sync, floor, 0.6)
+    compare("Python async tool ÷ python-mcp, json", of.get(("mcpace-python-async", "json", legacy, 1)), python, 30)
+    compare(
+        "official SDK's server, adopted ÷ on uvicorn, json", of.get(("mcpace-adopted", "json", legacy, 1)), python, 60
+    )
     if own:
         worst = max(row["one_connection"]["stalled_share"] for row in own.values())
         found["calls of 35–60 ms at one connection, worst mode"] = {
@@ -87,7 +96,7 @@ def markdown(rows: list[Row], found: dict[str, Any], versions: dict[str, str], n
     if found:
         lines += ["", line(["check", "value", "to reach", ""]), line(["---", "---:", "---:", "---"])]
         for name, check in found.items():
-            at_most = "≤" if name.startswith(("bytes", "calls")) else "≥"
+            at_most = "≤" if name.startswith(("bytes", "calls")) or check.get("at_most") else "≥"
             verdict = "reached" if check["reached"] else "**missed**"
             lines.append(line([name, f"{check['value']:.3g}", f"{at_most} {check['to_reach']:g}", verdict]))
     lines += ["", "Versions: " + ", ".join(f"{name} {version}" for name, version in versions.items()) + "."]

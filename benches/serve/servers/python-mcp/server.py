@@ -1,22 +1,37 @@
-"""The echo tool on the official Python SDK, served by uvicorn. Usage: server.py PORT json|sse."""
+"""The echo tool on the official Python SDK, served by uvicorn. Usage: server.py PORT json|sse, or `stdio`."""
 
 import sys
+from pathlib import Path
 
-import uvicorn
 from mcp.server import MCPServer
 
+# The structured result is the same for each server.
+sys.path.append(str(Path(__file__).resolve().parents[1] / "mcpace-python"))
+import catalogue
 
-def main() -> None:
-    port, mode = int(sys.argv[1]), sys.argv[2]
-    server = MCPServer("echo", log_level="WARNING")
-    # Text alone, as every server here answers: no structured copy of it.
-    server.add_tool(echo, description="Says the text again", structured_output=False)
-    app = server.streamable_http_app(stateless_http=True, json_response=mode == "json")
-    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", access_log=False)
+mcp = MCPServer("echo", log_level="WARNING")
 
 
 def echo(text: str) -> str:
     return text
 
 
-main()
+# Text alone, as every server here answers: no structured copy of it.
+mcp.add_tool(echo, description="Says the text again", structured_output=False)
+mcp.add_tool(catalogue.catalogue, name="catalogue", description="10 KB of products")
+
+
+def main() -> None:
+    if sys.argv[1] == "stdio":
+        mcp.run()
+        return
+    # Only where it serves: the start over stdio is measured, too.
+    import uvicorn
+
+    port, mode = int(sys.argv[1]), sys.argv[2]
+    app = mcp.streamable_http_app(stateless_http=True, json_response=mode == "json")
+    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", access_log=False)
+
+
+if __name__ == "__main__":
+    main()
