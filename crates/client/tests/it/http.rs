@@ -137,7 +137,6 @@ async fn calls_after_one_another_share_a_connection_and_calls_at_once_are_bounde
 
 #[tokio::test]
 async fn what_no_mcp_server_says_is_told_in_one_sentence() {
-    let page = || Act::Reply(response("200 OK", "Content-Type: text/html\r\n", "<html>"));
     let cases: [(&str, fn() -> Act, &str); 5] = [
         ("not-mcp", || Act::Reply(response("200 OK", "Content-Type: text/html\r\n", "<html>")), "text/html"),
         ("http-status", || Act::Reply(response("503 Busy", "Retry-After: 7\r\n", "")), "wait 7"),
@@ -145,7 +144,6 @@ async fn what_no_mcp_server_says_is_told_in_one_sentence() {
         ("not-mcp", || Act::Last("SSH-2.0-OpenSSH\r\n".to_owned()), "no HTTP"),
         ("bad-redirect", || Act::Reply(response("307 Go", "Location: http://h/?s=SECRET\r\n", "")), "another origin"),
     ];
-    drop(page);
     for (code, act, words) in cases {
         let server = Scripted::start(move |_, _| act()).await;
         let failed = limited(Client::connect(server.target(), Options::default())).await.unwrap_err();

@@ -58,7 +58,7 @@ async fn what_a_process_started_ends_with_it_and_all_end_with_the_client() {
     let pids = folder.join("pids");
     // Deaf to everything but SIGKILL, with a child that is as deaf.
     let script = format!(
-        "trap '' TERM; (trap '' TERM; while :; do sleep 1; done) & {ANSWERS} echo $$ $! > {}; while :; do sleep 1; done",
+        "trap '' TERM; (trap '' TERM; while :; do sleep 1; done) & {ANSWERS} echo $$ $! > '{}'; while :; do sleep 1; done",
         pids.display()
     );
     for closes in [true, false] {

@@ -52,6 +52,10 @@ async fn asks_for_all(client: &Client, revision: Revision, has_progress: bool) {
         text(std::slice::from_ref(&prompt.messages[0].content)),
         "Prompt with arguments: arg1='one', arg2='two'"
     );
+    if revision == Revision::V2024_11_05 {
+        // Completion came with 2025-03-26's capability for it, and our server begins there.
+        return;
+    }
     let template = CompletionRef::Resource { uri: "test://template/{id}/data".to_owned(), extra: Extra::new() };
     let typed = CompletionArgument { name: "id".to_owned(), value: String::new(), ..CompletionArgument::default() };
     assert_eq!(client.complete(&template, &typed, None).await.unwrap().completion.values, ["1", "2", "3"]);
@@ -62,8 +66,6 @@ async fn asks_for_all(client: &Client, revision: Revision, has_progress: bool) {
     } else {
         client.ping().await.unwrap();
         client.set_level(LoggingLevel::Info).await.unwrap();
-        client.subscribe_resource("test://watched-resource").await.unwrap();
-        client.unsubscribe_resource("test://watched-resource").await.unwrap();
     }
 }
 
@@ -210,6 +212,7 @@ async fn legacy_changes_are_heard_on_the_standalone_stream() {
         }
     };
     limited(wait).await;
+    client.unsubscribe_resource("test://watched-resource").await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

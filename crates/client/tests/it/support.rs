@@ -81,7 +81,7 @@ pub(crate) fn callbacks() -> (Callbacks, Heard) {
             })
         })
         .elicitation(ElicitationCapability::default(), |_| async {
-            let content = json!({"name": "Ada", "response": "yes", "confirm": true, "context": "tea"});
+            let content = json!({"name": "Ada", "response": "yes", "confirm": true, "context": "tea", "ok": true, "color": "red"});
             Ok(ElicitResult {
                 action: ElicitAction::Accept,
                 content: Json::of(&content).ok(),
