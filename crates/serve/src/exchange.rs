@@ -61,6 +61,11 @@ impl Principal {
     pub fn new(subject: impl Into<Arc<str>>, scopes: impl Into<Arc<[String]>>) -> Self {
         Self { subject: subject.into(), scopes: scopes.into(), details: None }
     }
+
+    /// Whether two callers are one: of the same subject, or both unknown.
+    pub(crate) fn are_one(one: Option<&Principal>, other: Option<&Principal>) -> bool {
+        one.map(|one| &one.subject) == other.map(|other| &other.subject)
+    }
 }
 
 impl PartialEq for Principal {

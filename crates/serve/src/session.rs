@@ -88,7 +88,7 @@ impl Session {
     /// Whether `principal` is who opened the session. Nobody else may use it, whatever id they know.
     #[must_use]
     pub fn belongs_to(&self, principal: Option<&Principal>) -> bool {
-        self.principal.as_ref().map(|own| &own.subject) == principal.map(|other| &other.subject)
+        Principal::are_one(self.principal.as_ref(), principal)
     }
 
     /// Who the client says it is.

@@ -63,8 +63,7 @@ impl LegacyStreams {
     fn find(&self, query: Option<&str>, principal: Option<&Principal>) -> Option<Arc<Open>> {
         let id = query?.split('&').find_map(|pair| pair.strip_prefix(SESSION_QUERY))?;
         let open = Arc::clone(self.open().get(&Key::parse(id)?)?);
-        let subject = |of: Option<&Principal>| of.map(|principal| Arc::clone(&principal.subject));
-        (subject(open.principal.as_ref()) == subject(principal)).then_some(open)
+        Principal::are_one(open.principal.as_ref(), principal).then_some(open)
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<Key, Arc<Open>>> {
@@ -168,7 +167,7 @@ impl Site {
         let (received, timed) = (Instant::now(), self.server_timing);
         match self.server.handle(Incoming { message, outline: None, body, peer: &peer, channel, received, timed }) {
             Handled::Nothing => {}
-            Handled::Now(reply) => self.answer_legacy(open, reply),
+            Handled::Now(reply) => settle(&self.server, open, reply),
             Handled::Later(call) => {
                 let (open, server) = (Arc::clone(open), self.server.clone());
                 tokio::spawn(async move {
@@ -180,10 +179,6 @@ impl Site {
                 });
             }
         }
-    }
-
-    fn answer_legacy(&self, open: &Open, reply: Reply) {
-        settle(&self.server, open, reply);
     }
 }
 

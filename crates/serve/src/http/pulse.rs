@@ -1,7 +1,8 @@
 //! Signs of life of one connection, and the orders that it is given.
 //!
-//! No request costs a timer: a connection leaves marks here, and its worker looks at all of them every now and then. Marks
-//! are written and read by one thread; they are atomic because the futures that hold them must be `Send`.
+//! No request costs a timer: a connection leaves marks here, and its worker looks at all of them every now and then. What is
+//! only looked at for change is written as by one thread, which it is but for HTTP/2 on a runtime of many: there a mark may
+//! get lost, and the next one does. How many requests are under way has to be right, and is counted as by many.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -40,9 +41,9 @@ pub(super) struct Pulse {
     blocked: AtomicBool,
 }
 
-/// A counter that only its own thread writes: no locked instruction needed.
-fn bump(counter: &AtomicU32, by: u32) {
-    counter.store(counter.load(Relaxed).wrapping_add(by), Relaxed);
+/// Changes a counter, without a locked instruction.
+fn bump(counter: &AtomicU32) {
+    counter.store(counter.load(Relaxed).wrapping_add(1), Relaxed);
 }
 
 impl Pulse {
@@ -71,14 +72,14 @@ impl Pulse {
     }
 
     pub(super) fn has_read(&self) {
-        bump(&self.moves, 1);
+        bump(&self.moves);
         if self.busy.load(Relaxed) == 0 {
             self.in_head.store(true, Relaxed);
         }
     }
 
     pub(super) fn has_written(&self) {
-        bump(&self.moves, 1);
+        bump(&self.moves);
         self.blocked.store(false, Relaxed);
     }
 
@@ -88,8 +89,8 @@ impl Pulse {
 
     /// A request has begun; it has ended when the guard goes.
     pub(super) fn begin(&self) -> Busy<'_> {
-        bump(&self.calls, 1);
-        bump(&self.busy, 1);
+        bump(&self.calls);
+        self.busy.fetch_add(1, Relaxed);
         self.in_head.store(false, Relaxed);
         Busy(self)
     }
@@ -107,7 +108,7 @@ pub(super) struct Busy<'p>(&'p Pulse);
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
-        bump(&self.0.busy, u32::MAX);
+        self.0.busy.fetch_sub(1, Relaxed);
     }
 }
 
