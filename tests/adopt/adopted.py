@@ -1,7 +1,7 @@
 """Serves examples as mcpace does: adopted, with nothing of the SDK's transport.
 
-Usage: adopted.py EXAMPLE.py:json|sse:sessions|stateless …; prints one line, a JSON list of ports, and then for each what is
-said at its start. Ends with its stdin.
+Usage: adopted.py EXAMPLE.py:auto|json|sse:sessions|stateless …; prints one line, a JSON list of ports, and another with
+what is said of each at its start. Ends with its stdin.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pydantic_core
@@ -73,7 +74,7 @@ class Desk:
             task = loop.create_task(self._run(exchange))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-            exchange.on_cancel(lambda task=task: loop.call_soon_threadsafe(task.cancel))
+            exchange.on_cancel(partial(loop.call_soon_threadsafe, task.cancel))
 
     async def _run(self, exchange: Exchange) -> None:
         token = current.set(exchange)

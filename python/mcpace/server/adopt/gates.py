@@ -1,7 +1,7 @@
 """What stands between a request and a server's tools: where anything does, no tool is called by the runtime itself.
 
-Design constraint: an allowance, not a refusal. Middleware, subclasses, handlers and extensions that aren't known to leave a
-tool's call alone close the gate; the SDK's own handlers then do what the author wants.
+Design constraint: an allowance, not a refusal. Middleware, subclasses, handlers and extensions that aren't known to
+leave a tool's call alone close the gate; the SDK's own handlers then do what the author wants.
 """
 
 from __future__ import annotations
@@ -45,11 +45,13 @@ def _fastmcp_1(server: Any, low: Any) -> str | None:
 
 
 def _fastmcp(server: Any, low: Any) -> str | None:
-    own = _own(server)
+    own: Any = _own(server)
     names = ("call_tool", "get_tool", "_get_tool", "_run_middleware", "_dispatch_component_middleware")
     hooks = ("__call__", "_dispatch_handler", "on_message", "on_request", "on_call_tool")
     base = sys.modules["fastmcp.server.middleware.middleware"].Middleware
     for one in server.middleware:
+        if hasattr(one, "injected_tools"):
+            return "its middleware brings tools"
         touched = [hook for hook in hooks if getattr(type(one), hook, None) is not getattr(base, hook, None)]
         if touched:
             return f"its middleware {type(one).__name__} sees calls"
@@ -97,6 +99,6 @@ def _overridden(server: Any, *names: str) -> str | None:
     return None
 
 
-def _own(server: Any) -> type:
+def _own(server: Any) -> Any:
     """The SDK's class that it is an instance of, whatever was derived from it."""
     return next(base for base in type(server).__mro__ if base.__module__.startswith(("mcp.server.", "fastmcp.server.")))

@@ -1,10 +1,11 @@
 """Whether a function finds its context by itself, without a parameter for it.
 
-SDKs keep the request in context variables; a function that the runtime calls itself has none of theirs set. So a function
-that could look (it, or any function of its own program that it calls by name, names one of the ways) stays with the SDK.
+SDKs keep the request in context variables; a function that the runtime calls itself has none of theirs set. So a
+function that could look (it, or any function of its own program that it calls by name, names one of the ways) stays
+with the SDK.
 
-Design constraint: reading code can't see everything (`getattr` by a string built at run time). What is looked for is what
-the SDKs document; docs/rough-edges.md says the rest.
+Design constraint: reading code can't see everything (`getattr` by a string built at run time). What is looked for is
+what the SDKs document; docs/rough-edges.md says the rest.
 """
 
 from __future__ import annotations

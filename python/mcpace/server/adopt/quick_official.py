@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
-from typing import Any
+from importlib import import_module
+from typing import Any, Literal
 
 import pydantic_core
 from pydantic import ValidationError
@@ -73,7 +74,7 @@ def _slowly(metadata: Any, words: Words1 | Words2) -> Callable[[bytes], dict[str
     return validate
 
 
-def _output(metadata: Any) -> str:
+def _output(metadata: Any) -> Literal["text", "wrapped-text", "custom"]:
     """How the runtime may write the value when it is a ``str``: otherwise ``finish`` does."""
     if metadata.output_schema is None:
         return "text"
@@ -97,12 +98,7 @@ def _finish_2(metadata: Any) -> Callable[[Any], bytes]:
 
 
 def _finish_1(metadata: Any) -> Callable[[Any], bytes]:
-    # Whether a result fits its schema is checked by the SDK's low-level server, in these words.
-    checker = None
-    if metadata.output_schema is not None:
-        from jsonschema.validators import validator_for
-
-        checker = validator_for(metadata.output_schema)(metadata.output_schema)
+    checker = checker_of(metadata.output_schema)
 
     def finish(value: Any) -> bytes:
         converted = metadata.convert_result(value)
@@ -111,17 +107,30 @@ def _finish_1(metadata: Any) -> Callable[[Any], bytes]:
             return pydantic_core.to_json(dumped, inf_nan_mode="null")
         content, structured = converted if isinstance(converted, tuple) else (converted, None)
         dumped = {"content": [block.model_dump(by_alias=True, mode="json", exclude_none=True) for block in content]}
-        if checker is not None:
-            from jsonschema.exceptions import best_match
-
-            mistake = best_match(checker.iter_errors(structured))
-            if mistake is not None:
-                raise Rejected(f"Output validation error: {mistake.message}")
+        mistake = None if checker is None else checker(structured)
+        if mistake is not None:
+            raise Rejected(mistake)
         if structured is not None:
             dumped["structuredContent"] = structured
         return pydantic_core.to_json(dumped, inf_nan_mode="null")
 
     return finish
+
+
+def checker_of(schema: dict[str, Any] | None) -> Callable[[Any], str | None] | None:
+    """What the low-level server of mcp 1.x says of a result that doesn't fit its tool's schema; it has jsonschema."""
+    if schema is None:
+        return None
+    validators, exceptions = import_module("jsonschema.validators"), import_module("jsonschema.exceptions")
+    checker = validators.validator_for(schema)(schema)
+
+    def check(structured: Any) -> str | None:
+        if structured is None:
+            return "Output validation error: outputSchema defined but no structured output returned"
+        mistake = exceptions.best_match(checker.iter_errors(structured))
+        return None if mistake is None else f"Output validation error: {mistake.message}"
+
+    return check
 
 
 def failed(text: str) -> bytes:
@@ -150,8 +159,6 @@ class Words2:
     """What mcp 2.x says of failures: what was foreseen is told, a crash is logged."""
 
     def __init__(self, tool: Any) -> None:
-        from importlib import import_module
-
         errors = import_module("mcp.server.mcpserver.exceptions")
         self._name = tool.name
         self._protocol: type[Exception] = import_module("mcp.shared.exceptions").MCPError

@@ -1,7 +1,7 @@
 """Argument bytes to keyword arguments, as an SDK's own model would give them, quicker where that is certain.
 
-The SDKs parse a call's JSON to Python values and validate those. pydantic can validate the bytes at once, but reads some
-types differently from JSON than from Python values. So the quick way is taken for types that are read alike, and whenever
+The SDKs parse a call's JSON to Python values and validate those. pydantic can validate the bytes at once, but reads
+some types differently from JSON than from Python values. So the quick way is taken for types that are read alike; where
 it fails, or might have been kinder than the SDK, the SDK's own way decides, and finds the words.
 """
 
@@ -18,7 +18,7 @@ _DEPTH = 32
 
 
 def reads_alike(schema: Mapping[str, Any], definitions: Mapping[str, Any] | None = None, depth: int = 0) -> bool:
-    """Whether a core schema accepts the same from JSON text as from the Python values of that JSON, with the same value."""
+    """Whether a core schema makes the same of JSON text as of the Python values of that JSON."""
     known = definitions or {}
     if depth > _DEPTH or schema.get("strict"):
         return False
@@ -67,7 +67,7 @@ _OPENS_JSON = frozenset("{[tfn \t\r\n")
 def of_model(model: Any, slowly: Validate) -> Validate:
     """For the official SDK's argument models; ``slowly`` is the SDK's own way from the bytes.
 
-    The SDK reads a string that holds JSON as that JSON first, for every parameter that isn't annotated as ``str``. Where a
+    The SDK reads a string that holds JSON as that JSON first, for each parameter that isn't annotated as ``str``. Where a
     parameter might take the string itself too, such strings go the slow way.
     """
     from pydantic_core import ValidationError

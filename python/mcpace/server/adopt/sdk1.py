@@ -1,8 +1,8 @@
 """The handlers of a low-level server of the official SDK 1.x, run for one exchange at a time.
 
 Design constraint: as in :mod:`.sdk2`, every reply is made by the SDK's own code. Here that code hangs on a session
-object: one of the SDK's own class is made for each session of ours, with its ways out led to the exchange and its streams
-left away.
+object: one of the SDK's own class is made for each session of ours, with its ways out led to the exchange and its
+streams left away.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tools of a foreign server: which of them the runtime calls itself, kept true while the server's own list changes."""
+"""The tools of a foreign server: which of them the runtime calls itself, kept true while the list changes."""
 
 from __future__ import annotations
 
