@@ -144,7 +144,7 @@ class Registry:
 
 def _json(entry: dict[str, Any]) -> bytes:
     try:
-        return json.dumps(entry, allow_nan=False).encode()
+        return json.dumps(entry, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError) as error:
         name = entry.get("name")
         raise RegistrationError(f"{name!r} can't be described in JSON: {error}. Look at meta and defaults") from error
