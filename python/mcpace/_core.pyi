@@ -252,6 +252,8 @@ class Server:
         """
     def serve_http(self, options: HttpOptions) -> Running:
         """Returns at once. Functions see the context variables that are set here."""
+    def endpoint(self, options: HttpOptions) -> Endpoint:
+        """The HTTP endpoint without a socket; of the options, those that say where and how to listen have no meaning."""
     def serve_stdio(self, *, server_timing: bool = False) -> None:
         """Serves stdin and stdout until the client leaves; a signal's handler may raise."""
 
@@ -313,11 +315,51 @@ class HttpOptions:
         server_timing: bool = False,
         legacy_sse: bool = False,
         grace_s: float = 10.0,
+        resumable: bool = True,
+        retry_s: float = 1.0,
+        keep_alive_s: float = 15.0,
+        limits: dict[str, float] | None = None,
+        token_verifier: Callable[..., Awaitable[Any]] | None = None,
+        resource: str | None = None,
+        authorization_servers: list[str] = ...,
+        required_scopes: list[str] = ...,
+        token_timeout_s: float = 10.0,
+        asgi: Callable[..., Awaitable[None]] | None = None,
     ) -> HttpOptions:
         """``shared_port``: with other processes of this user (``SO_REUSEPORT``). ``family``: which of
         several such processes this is, from 0, and the Unix socket of each; a request of another's session is passed on
         to it. ``tls``: certificate chain and key, as
-        PEM. ``grace_s``: how long :meth:`Running.stop` waits for what is in flight."""
+        PEM. ``grace_s``: how long :meth:`Running.stop` waits for what is in flight.
+
+        ``limits``: any of ``body``, ``head``, ``nesting``, ``batch``, ``connections``, ``http2_streams``, ``sessions``,
+        ``standalone_streams``, ``session_streams``, ``stream_events``, ``stream_bytes``, ``session_replay_bytes``,
+        ``replay_bytes``, ``session_idle_s``, ``connection_idle_s``, ``head_time_s``, ``body_time_s``, ``write_stall_s``.
+
+        ``token_verifier``: a coroutine function with the keyword ``token``, awaited on :meth:`Server.event_loop`; gives
+        ``None``, or an object with ``client_id`` and as far as known ``subject``, ``scopes``, ``expires_at`` (seconds
+        since 1970), which :attr:`Context.principal` is. ``resource``: the endpoint's URL as clients see it.
+
+        ``asgi``: an ASGI 3 application for all other paths, run on :meth:`Server.event_loop`."""
+
+class Endpoint:
+    """The HTTP endpoint without a socket, for a host that has its own."""
+
+    def call(
+        self, method: str, target: str, headers: list[tuple[bytes, bytes]], body: bytes
+    ) -> Awaitable[Reply]:
+        """Answers a request whose body is there. ``target``: path and query. Cancelled, it cancels the call."""
+
+class Reply:
+    """An answer of an :class:`Endpoint`; its body comes piece by piece."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    is_stream: bool
+    """Whether more may come after the first piece."""
+    def next(self) -> Awaitable[bytes | None]:
+        """The next piece; ``None`` at the end."""
+    def close(self) -> Awaitable[None]:
+        """The client has gone away: what is under way for it is cancelled."""
 
 class Running:
     """A server that serves."""

@@ -15,6 +15,10 @@ mod target;
 
 use pyo3::prelude::*;
 
+/// Replies are made on one thread and freed on another, which the system's allocator takes its time over.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The compiled part of mcpace.
 #[pymodule]
 mod _core {
@@ -31,7 +35,9 @@ mod _core {
     #[pymodule_export]
     use super::recording::Recording;
     #[pymodule_export]
-    use super::server::{Context, Exchange, Handler, HttpOptions, Running, Server, set_process_key};
+    use super::server::{
+        Context, Endpoint, Exchange, Handler, HttpOptions, Reply, Running, Server, set_process_key,
+    };
     #[pymodule_export]
     use super::target::{Target, check_faults};
 

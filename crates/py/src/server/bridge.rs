@@ -33,6 +33,13 @@ pub(super) fn awaitable<'py>(
     Ok(future)
 }
 
+/// An awaitable of `None` that is there already.
+pub(super) fn ready(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    let future = running_loop(py)?.call_method0(intern!(py, "create_future"))?;
+    future.call_method1(intern!(py, "set_result"), (py.None(),))?;
+    Ok(future)
+}
+
 fn running_loop(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     RUNNING.import(py, "asyncio", "get_running_loop")?.call0()

@@ -28,10 +28,19 @@ pub(crate) struct Handler {
 pub(super) struct Callable {
     function: Py<PyAny>,
     pub(super) kind: Kind,
-    validate: Option<Py<PyAny>>,
+    validate: Validate,
     context: Option<Context>,
     output: Output,
     fail: Option<Py<PyAny>>,
+}
+
+/// Where keyword arguments come from.
+enum Validate {
+    Nowhere,
+    /// From a function of Python's.
+    Function(Py<PyAny>),
+    /// The arguments are a token.
+    Token,
 }
 
 /// Who takes the context: a keyword, or only the function that would wrap it.
@@ -65,11 +74,18 @@ impl Handler {
         let output = Output::parse(output, finish, finish_text)?;
         let is_wanted = context.is_some() || wrap_context.is_some();
         let context = is_wanted.then_some(Context { keyword: context, wrap: wrap_context });
+        let validate = validate.map_or(Validate::Nowhere, Validate::Function);
         Ok(Self { inner: Arc::new(Callable { function, kind, validate, context, output, fail }) })
     }
 }
 
 impl Callable {
+    /// A coroutine function that is asked whose token it is.
+    pub(super) fn verifier(function: Py<PyAny>) -> Self {
+        let output = Output::nothing();
+        Self { function, kind: Kind::Async, validate: Validate::Token, context: None, output, fail: None }
+    }
+
     /// Whether the function wants a context.
     pub(super) fn wants_context(&self) -> bool {
         self.context.is_some()
@@ -78,11 +94,16 @@ impl Callable {
     /// Arguments to keyword arguments, by the validator.
     pub(super) fn keywords<'py>(&self, py: Python<'py>, arguments: &[u8]) -> PyResult<Bound<'py, PyDict>> {
         match &self.validate {
-            Some(validate) => {
+            Validate::Function(validate) => {
                 let keywords = validate.bind(py).call1((PyBytes::new(py, arguments),))?;
                 Ok(keywords.cast_into::<PyDict>()?)
             }
-            None => Ok(PyDict::new(py)),
+            Validate::Nowhere => Ok(PyDict::new(py)),
+            Validate::Token => {
+                let keywords = PyDict::new(py);
+                keywords.set_item(intern!(py, "token"), String::from_utf8_lossy(arguments))?;
+                Ok(keywords)
+            }
         }
     }
 

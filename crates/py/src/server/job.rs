@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use mcpace_serve::{Context, HandlerError, RawDone, RawReply};
+use mcpace_serve::http::TokenError;
+use mcpace_serve::{Context, HandlerError, Principal, RawDone, RawReply};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -15,6 +16,7 @@ use super::context;
 use super::handler::Callable;
 use super::pace::{Pace, now_ms};
 use super::shared::Shared;
+use super::verify;
 
 /// See the module.
 pub(super) struct Job {
@@ -31,6 +33,8 @@ pub(super) struct Job {
 pub(super) enum End {
     /// A tool's.
     Tool(RawReply, oneshot::Sender<RawDone>),
+    /// A verifier's.
+    Token(oneshot::Sender<Result<Principal, TokenError>>),
     /// Any other's: JSON text.
     Text(oneshot::Sender<Result<String, HandlerError>>),
 }
@@ -91,6 +95,7 @@ impl End {
     pub(super) fn is_given_up(&self) -> bool {
         match self {
             End::Tool(_, sender) => sender.is_closed(),
+            End::Token(sender) => sender.is_closed(),
             End::Text(sender) => sender.is_closed(),
         }
     }
@@ -105,6 +110,9 @@ impl End {
                 };
                 let _ = sender.send(reply.done(outcome));
             }
+            End::Token(sender) => {
+                let _ = sender.send(verify::verdict(py, returned));
+            }
             End::Text(sender) => {
                 let outcome = returned.and_then(|value| callable.text(&value));
                 let _ = sender.send(outcome.map_err(|error| callable.failed(py, error)));
@@ -117,6 +125,9 @@ impl End {
         match self {
             End::Tool(reply, sender) => {
                 let _ = sender.send(reply.done(Err(error)));
+            }
+            End::Token(sender) => {
+                let _ = sender.send(Err(TokenError::Unavailable));
             }
             End::Text(sender) => {
                 let _ = sender.send(Err(error));

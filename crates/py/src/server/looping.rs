@@ -18,7 +18,7 @@ use super::step::{self, Flight};
 
 /// See the module.
 pub(super) struct Looping {
-    event_loop: Py<PyAny>,
+    event_loop: Arc<Py<PyAny>>,
     process: u32,
     queue: Mutex<Queue>,
     waker: UnixStream,
@@ -76,7 +76,7 @@ impl Looping {
         waker.set_nonblocking(true)?;
         woken.set_nonblocking(true)?;
         let looping = Arc::new(Self {
-            event_loop: event_loop.clone().unbind(),
+            event_loop: Arc::new(event_loop.clone().unbind()),
             process: std::process::id(),
             queue: Mutex::default(),
             waker,
@@ -117,6 +117,11 @@ impl Looping {
 
     pub(super) fn event_loop(&self) -> &Py<PyAny> {
         &self.event_loop
+    }
+
+    /// The same, for threads that have no interpreter.
+    pub(super) fn event_loop_shared(&self) -> Arc<Py<PyAny>> {
+        Arc::clone(&self.event_loop)
     }
 
     /// Hands a call over.

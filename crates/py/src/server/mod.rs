@@ -7,10 +7,12 @@
 //! The way of a call: `tool` (inline where `pace` lets it; else `waiting` hands a `job` to the `pool` or to the loop, where
 //! `step` runs it) → `handler` (arguments, context) → `output` or `failing` → the reply.
 
+mod beside;
 mod bridge;
 mod context;
 mod delegate;
 mod ending;
+mod endpoint;
 mod failing;
 mod handler;
 mod job;
@@ -26,10 +28,12 @@ mod running;
 mod shared;
 mod step;
 mod tool;
+mod verify;
 mod waiting;
 
 pub(crate) use context::Context;
 pub(crate) use delegate::Exchange;
+pub(crate) use endpoint::{Endpoint, Reply};
 pub(crate) use handler::Handler;
 pub(crate) use options::HttpOptions;
 pub(crate) use process_key::set_process_key;

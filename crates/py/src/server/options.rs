@@ -1,19 +1,35 @@
 //! `HttpOptions`: keywords of Python to the transport's own options.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcpace_serve::http::{self, Family, Limits, ResponseMode, Tls};
 use pyo3::prelude::*;
 
+use super::beside::Application;
+use super::shared::Shared;
+use super::verify::PythonVerifier;
 use crate::problem::{OrRaise, UsageProblem};
 
 /// How to serve over HTTP. The defaults are safe: loopback, bounded everywhere.
 #[pyclass(module = "mcpace._core", frozen)]
 pub(crate) struct HttpOptions {
     inner: http::Options,
+    verification: Option<Verification>,
+    asgi: Option<Arc<Py<PyAny>>>,
+}
+
+/// Who looks at tokens, and what clients are told about getting one.
+struct Verification {
+    verify: Py<PyAny>,
+    resource: String,
+    authorization_servers: Vec<String>,
+    scopes: Vec<String>,
+    limit: Duration,
 }
 
 #[pymethods]
@@ -22,6 +38,8 @@ impl HttpOptions {
     #[pyo3(signature = (
         *, host="127.0.0.1", port=8000, path="/mcp", response="auto", stateless=false, threads=1, shared_port=false, family=None,
         tls=None, allowed_hosts=vec![], allowed_origins=vec![], server_timing=false, legacy_sse=false, grace_s=10.0,
+        resumable=true, retry_s=1.0, keep_alive_s=15.0, limits=None, token_verifier=None, resource=None,
+        authorization_servers=vec![], required_scopes=vec![], token_timeout_s=10.0, asgi=None,
     ))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn new(
@@ -39,6 +57,16 @@ impl HttpOptions {
         server_timing: bool,
         legacy_sse: bool,
         grace_s: f64,
+        resumable: bool,
+        retry_s: f64,
+        keep_alive_s: f64,
+        limits: Option<HashMap<String, f64>>,
+        token_verifier: Option<Py<PyAny>>,
+        resource: Option<String>,
+        authorization_servers: Vec<String>,
+        required_scopes: Vec<String>,
+        token_timeout_s: f64,
+        asgi: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let host = if host == "localhost" { "127.0.0.1" } else { host };
         let host: IpAddr =
@@ -57,8 +85,26 @@ impl HttpOptions {
             None => None,
         };
         let tls = tls.map(|(chain, key)| Tls::from_pem(&chain, &key)).transpose().or_raise()?;
-        let stop = Duration::try_from_secs_f64(grace_s)
-            .map_err(|_| UsageProblem::new_err(format!("grace_s takes seconds, not {grace_s}")))?;
+        let mut bounds = Limits { stop: seconds("grace_s", grace_s)?, ..Limits::default() };
+        for (name, value) in limits.into_iter().flatten() {
+            set_limit(&mut bounds, &name, value)?;
+        }
+        let verification = match token_verifier {
+            Some(verify) => {
+                let scheme = if tls.is_some() { "https" } else { "http" };
+                let address = SocketAddr::new(host, port);
+                let resource = match resource {
+                    Some(resource) => resource,
+                    None if port == 0 => {
+                        return Err(UsageProblem::new_err("token_verifier needs resource: the URL that clients use"));
+                    }
+                    None => format!("{scheme}://{address}{path}"),
+                };
+                let limit = seconds("token_timeout_s", token_timeout_s)?;
+                Some(Verification { verify, resource, authorization_servers, scopes: required_scopes, limit })
+            }
+            None => None,
+        };
         let inner = http::Options {
             address: SocketAddr::new(host, port),
             shared_port,
@@ -68,7 +114,10 @@ impl HttpOptions {
             allowed_origins,
             server_timing,
             legacy_sse,
-            limits: Limits { stop, ..Limits::default() },
+            resumable,
+            retry: seconds("retry_s", retry_s)?,
+            keep_alive: seconds("keep_alive_s", keep_alive_s)?,
+            limits: bounds,
             path: path.to_owned(),
             response,
             stateless,
@@ -76,12 +125,62 @@ impl HttpOptions {
             around: Some(http::Around::new(super::running::within_python)),
             ..http::Options::default()
         };
-        Ok(Self { inner })
+        Ok(Self { inner, verification, asgi: asgi.map(Arc::new) })
     }
 }
 
 impl HttpOptions {
-    pub(super) fn resolve(&self) -> http::Options {
-        self.inner.clone()
+    /// For one server: what Python decides is asked on its event loop.
+    pub(super) fn resolve(&self, py: Python<'_>, shared: &Arc<Shared>) -> PyResult<http::Options> {
+        let mut options = self.inner.clone();
+        if let Some(Verification { verify, resource, authorization_servers, scopes, limit }) = &self.verification {
+            shared.want_loop(py)?;
+            options.authorization = Some(http::Authorization {
+                verifier: Arc::new(PythonVerifier::new(verify.clone_ref(py), Arc::clone(shared), *limit)),
+                resource: resource.clone(),
+                authorization_servers: authorization_servers.clone(),
+                scopes: scopes.clone(),
+            });
+        }
+        if let Some(app) = &self.asgi {
+            let looping = shared.start_loop(py)?;
+            let is_tls = options.tls.is_some();
+            options.beside = Some(http::Beside::new(Application { app: Arc::clone(app), looping, is_tls }));
+        }
+        Ok(options)
     }
+}
+
+fn seconds(name: &str, value: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(value).map_err(|_| UsageProblem::new_err(format!("{name} takes seconds, not {value}")))
+}
+
+/// Sets one of [`Limits`] by its name; times are in seconds and end in `_s`.
+fn set_limit(limits: &mut Limits, name: &str, value: f64) -> PyResult<()> {
+    let count = || match value {
+        whole if whole >= 0.0 && whole.fract() == 0.0 && whole < 9e15 => Ok(whole as usize),
+        _ => Err(UsageProblem::new_err(format!("the limit {name} takes a whole number, not {value}"))),
+    };
+    match name {
+        "body" => limits.body = count()?,
+        "head" => limits.head = count()?,
+        "nesting" => limits.nesting = count()?,
+        "batch" => limits.batch = count()?,
+        "connections" => limits.connections = count()?,
+        "http2_streams" => limits.http2_streams = u32::try_from(count()?).unwrap_or(u32::MAX),
+        "sessions" => limits.sessions = count()?,
+        "standalone_streams" => limits.standalone_streams = count()?,
+        "session_streams" => limits.session_streams = count()?,
+        "stream_events" => limits.stream_events = count()?,
+        "stream_bytes" => limits.stream_bytes = count()?,
+        "session_replay_bytes" => limits.session_replay_bytes = count()?,
+        "replay_bytes" => limits.replay_bytes = count()?,
+        "session_idle_s" => limits.session_idle = seconds(name, value)?,
+        "connection_idle_s" => limits.connection_idle = seconds(name, value)?,
+        "head_time_s" => limits.head_time = seconds(name, value)?,
+        "body_time_s" => limits.body_time = seconds(name, value)?,
+        "write_stall_s" => limits.write_stall = seconds(name, value)?,
+        other => return Err(UsageProblem::new_err(format!("there is no limit {other:?}"))),
+    }
+    Ok(())
 }

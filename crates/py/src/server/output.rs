@@ -44,6 +44,11 @@ impl Output {
         Ok(Self { shape, finish, finish_text })
     }
 
+    /// Of a function whose value is no result.
+    pub(super) fn nothing() -> Self {
+        Self { shape: Shape::Finished, finish: None, finish_text: None }
+    }
+
     pub(super) fn write(&self, value: &Bound<'_, PyAny>, reply: &mut RawReply) -> PyResult<()> {
         match self.shape {
             Shape::Text | Shape::WrappedText => match value.cast::<PyString>() {

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
 
 use super::delegate::PythonDelegate;
+use super::endpoint::Endpoint;
 use super::handler::{Handler, Kind};
 use super::options::HttpOptions;
 use super::output::text_of;
@@ -21,6 +22,7 @@ use super::shared::Shared;
 use super::tool::PythonTool;
 use super::waiting::Target;
 use crate::problem::{OrRaise, RegistrationProblem, UsageProblem};
+use crate::runtime::runtime;
 
 /// A registry of Python functions, served by the runtime as often as wanted.
 #[pyclass(module = "mcpace._core", frozen)]
@@ -240,11 +242,19 @@ impl Server {
 
     /// Serves over HTTP; returns at once.
     fn serve_http(&self, py: Python<'_>, options: &HttpOptions) -> PyResult<Running> {
-        let options = options.resolve();
         self.shared.begin(py)?;
+        let options = options.resolve(py, &self.shared)?;
         let server = self.inner.clone();
         let running = py.detach(|| http::serve(server, options)).or_raise()?;
         Running::new(py, running)
+    }
+
+    /// The HTTP endpoint without a socket.
+    fn endpoint(&self, py: Python<'_>, options: &HttpOptions) -> PyResult<Endpoint> {
+        self.shared.begin(py)?;
+        let options = options.resolve(py, &self.shared)?;
+        let inner = http::Endpoint::new(self.inner.clone(), options).or_raise()?;
+        Ok(Endpoint::new(inner, runtime()?.handle().clone()))
     }
 
     /// Serves stdin and stdout until the client leaves.
@@ -257,6 +267,13 @@ impl Server {
 }
 
 impl Server {
+    /// The server itself, for whoever reaches it within the process.
+    #[allow(dead_code, reason = "for clients in the same process")]
+    pub(crate) fn begin(&self, py: Python<'_>) -> PyResult<mcpace_serve::Server> {
+        self.shared.begin(py)?;
+        Ok(self.inner.clone())
+    }
+
     fn known(&self) -> MutexGuard<'_, HashSet<(Sort, String)>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -59,19 +59,46 @@ pub(super) fn begin(event_loop: &Bound<'_, PyAny>, job: Job, flight: &Arc<Flight
         Ok(begun) => begun,
         Err(error) => return end.give(py, &callable, Err(error)),
     };
-    let open = Mutex::new(Some((callable, end)));
-    let step = Step { iterator: iterator.unbind(), open, flight: Arc::clone(flight) };
-    let started = Bound::new(py, step).and_then(|step| {
-        let task = task(event_loop, &step, &variables)?;
-        let is_open = step.get().open.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-        if is_open {
-            flight.set(Some(task.unbind()));
-        }
-        Ok(())
-    });
+    let started = start(event_loop, iterator, &variables, Open::Call(callable, end), flight);
     if let Err(error) = started {
         super::failing::log(py, &error);
     }
+}
+
+/// Runs a coroutine that has no result; `ended` is called at its end. On the loop's thread.
+pub(super) fn begin_alone(
+    event_loop: &Bound<'_, PyAny>,
+    awaitable: &Bound<'_, PyAny>,
+    flight: &Arc<Flight>,
+    ended: impl FnOnce() + Send + 'static,
+) -> PyResult<()> {
+    let py = event_loop.py();
+    let iterator = awaitable.call_method0(intern!(py, "__await__"))?.try_iter()?;
+    let variables = py.import("contextvars")?.call_method0("copy_context")?;
+    start(event_loop, iterator, &variables, Open::Alone(Box::new(ended)), flight)
+}
+
+fn start(
+    event_loop: &Bound<'_, PyAny>,
+    iterator: Bound<'_, PyIterator>,
+    variables: &Bound<'_, PyAny>,
+    open: Open,
+    flight: &Arc<Flight>,
+) -> PyResult<()> {
+    let step = Step { iterator: iterator.unbind(), open: Mutex::new(Some(open)), flight: Arc::clone(flight) };
+    let step = Bound::new(event_loop.py(), step)?;
+    let task = task(event_loop, &step, variables)?;
+    let is_open = step.get().open.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+    if is_open {
+        flight.set(Some(task.unbind()));
+    }
+    Ok(())
+}
+
+/// Who wants to know of the end.
+enum Open {
+    Call(Arc<Callable>, End),
+    Alone(Box<dyn FnOnce() + Send>),
 }
 
 /// A task of it; begun at once, where the interpreter can.
@@ -99,7 +126,7 @@ fn task<'py>(
 #[pyclass(frozen)]
 struct Step {
     iterator: Py<PyIterator>,
-    open: Mutex<Option<(Arc<Callable>, End)>>,
+    open: Mutex<Option<Open>>,
     flight: Arc<Flight>,
 }
 
@@ -156,20 +183,29 @@ impl Step {
         self.flight.set(None);
         let cancelled =
             outcome.as_ref().err().filter(|error| is_cancellation(py, error)).map(|error| error.clone_ref(py));
-        if let Some((callable, end)) = self.take() {
-            let outcome = match &cancelled {
-                Some(_) => Err(PyRuntimeError::new_err("the call was cancelled")),
-                None => outcome,
-            };
-            // Nobody waits for what the client took back, and nothing has to be logged of it.
-            if cancelled.is_none() || !end.is_given_up() {
-                end.give(py, &callable, outcome);
+        match self.take() {
+            None => {}
+            Some(Open::Alone(ended)) => {
+                if let (Err(error), None) = (&outcome, &cancelled) {
+                    super::failing::log(py, error);
+                }
+                ended();
+            }
+            Some(Open::Call(callable, end)) => {
+                let outcome = match &cancelled {
+                    Some(_) => Err(PyRuntimeError::new_err("the call was cancelled")),
+                    None => outcome,
+                };
+                // Nobody waits for what the client took back, and nothing has to be logged of it.
+                if cancelled.is_none() || !end.is_given_up() {
+                    end.give(py, &callable, outcome);
+                }
             }
         }
         cancelled.map_or(Ok(()), Err)
     }
 
-    fn take(&self) -> Option<(Arc<Callable>, End)> {
+    fn take(&self) -> Option<Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

@@ -1,7 +1,7 @@
 //! HTTP without a socket: connections that somebody else made, over any stream of bytes.
 
-use std::sync::Arc;
-use std::time::Instant;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -19,7 +19,12 @@ use crate::Server;
 #[derive(Clone)]
 pub struct Endpoint {
     site: Arc<Site>,
+    /// When idle sessions were last ended.
+    swept: Arc<Mutex<Instant>>,
 }
+
+/// How often idle sessions are ended, at most: it looks at all of them.
+const SWEEP: Duration = Duration::from_secs(10);
 
 impl Endpoint {
     /// Of the options, those that say where and how to listen have no meaning: `address` only stands for the host that
@@ -29,7 +34,8 @@ impl Endpoint {
     /// [`ServeError::Option`].
     pub fn new(server: Server, options: Options) -> Result<Self, ServeError> {
         let bound = options.address;
-        Ok(Self { site: Arc::new(Site::new(server, options, bound)?) })
+        let site = Arc::new(Site::new(server, options, bound)?);
+        Ok(Self { site, swept: Arc::new(Mutex::new(Instant::now())) })
     }
 
     /// Serves one connection, HTTP/1.1 or HTTP/2 in clear, to its end. Dropping the future cuts it off.
@@ -46,7 +52,18 @@ impl Endpoint {
     /// Answers one request without a connection, its body being there. HTTP's own rules (framing, `Expect`, HTTP/1.1 and 2)
     /// are the caller's; MCP's are kept.
     pub async fn call(&self, request: Request<Bytes>) -> Response<Reply> {
-        self.site.sessions.sweep(Instant::now());
+        let now = Instant::now();
+        let is_due = {
+            let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_due = now.duration_since(*swept) >= SWEEP;
+            if is_due {
+                *swept = now;
+            }
+            is_due
+        };
+        if is_due {
+            self.site.sessions.sweep(now);
+        }
         self.site.respond_given(request).await.map(Reply)
     }
 

@@ -1,0 +1,81 @@
+//! Whose token it is, as a coroutine of Python's says.
+//!
+//! Constraint: asked on the event loop, within a limit; a verifier that fails is no verdict (503), and is logged.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use mcpace_serve::Principal;
+use mcpace_serve::http::{TokenError, TokenVerifier};
+use pyo3::intern;
+use pyo3::prelude::*;
+use tokio::sync::oneshot;
+
+use super::context::Verified;
+use super::failing;
+use super::handler::Callable;
+use super::job::End;
+use super::shared::Shared;
+use super::waiting::Target;
+
+/// See the module.
+pub(super) struct PythonVerifier {
+    target: Target,
+}
+
+impl PythonVerifier {
+    pub(super) fn new(verify: Py<PyAny>, shared: Arc<Shared>, limit: Duration) -> Self {
+        let callable = Arc::new(Callable::verifier(verify));
+        Self { target: Target { callable, shared, pace: None, limit: Some(limit) } }
+    }
+}
+
+impl TokenVerifier for PythonVerifier {
+    fn verify<'a>(
+        &'a self,
+        token: &'a str,
+    ) -> Pin<Box<dyn Future<Output = Result<Principal, TokenError>> + Send + 'a>> {
+        Box::pin(async move {
+            let (sender, receiver) = oneshot::channel();
+            let token = Bytes::copy_from_slice(token.as_bytes());
+            let guard = self.target.hand_over(token, None, End::Token(sender));
+            self.target.wait(receiver, guard).await.unwrap_or(Err(TokenError::Unavailable))
+        })
+    }
+}
+
+/// What a verifier returned or raised, as a verdict.
+pub(super) fn verdict(py: Python<'_>, returned: PyResult<Bound<'_, PyAny>>) -> Result<Principal, TokenError> {
+    returned.and_then(|token| principal(&token)).unwrap_or_else(|error| {
+        failing::log(py, &error);
+        Err(TokenError::Unavailable)
+    })
+}
+
+/// `None` is no token of ours. Else an object with `client_id`, and as far as known `subject`, `scopes`, `expires_at`.
+fn principal(token: &Bound<'_, PyAny>) -> PyResult<Result<Principal, TokenError>> {
+    let py = token.py();
+    if token.is_none() {
+        return Ok(Err(TokenError::Invalid));
+    }
+    let optional = |name| token.getattr_opt(name).map(|found| found.filter(|value| !value.is_none()));
+    if let Some(expires_at) = optional(intern!(py, "expires_at"))? {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        if expires_at.extract::<f64>()? < now {
+            return Ok(Err(TokenError::Invalid));
+        }
+    }
+    let subject: String = match optional(intern!(py, "subject"))? {
+        Some(subject) => subject.extract()?,
+        None => token.getattr(intern!(py, "client_id"))?.extract()?,
+    };
+    let scopes: Vec<String> = match optional(intern!(py, "scopes"))? {
+        Some(scopes) => scopes.extract()?,
+        None => Vec::new(),
+    };
+    let details = Arc::new(Verified(token.clone().unbind()));
+    Ok(Ok(Principal { subject: subject.into(), scopes: scopes.into(), details: Some(details) }))
+}
