@@ -214,11 +214,13 @@ class Server:
         extensions: bytes | str | None = None,
         keep_headers: bool = True,
         threads: int = 40,
+        open: bool = False,
     ) -> Server:
         """
         ``icons`` and ``extensions`` (settings by name) are JSON. ``key`` (32 bytes) protects ``requestState``: servers
         behind one address need the same. ``keep_headers``: a call that takes a context has the request's headers.
-        ``threads``: how many functions that are not quick may run at a time.
+        ``threads``: how many functions that are not quick may run at a time. ``open``: tools, resources and prompts
+        are declared where there are none, since some may come later.
         """
     def add_tool(self, listed: bytes | str, handler: Handler, *, timeout_s: float | None = None) -> None:
         """``listed`` is the tool's JSON as ``tools/list`` tells it. Raises :class:`RegistrationProblem`."""

@@ -138,6 +138,7 @@ impl Builder {
                 ttl_ms: 0,
                 scope: CacheScope::Private,
                 extensions: Extra::new(),
+                is_open: false,
             },
             registered: Registered::default(),
             limits: Limits::default(),
@@ -245,6 +246,14 @@ impl Builder {
     pub fn cache(mut self, ttl_ms: u64, scope: CacheScope) -> Self {
         self.tell.ttl_ms = ttl_ms;
         self.tell.scope = scope;
+        self
+    }
+
+    /// Declares tools, resources and prompts where there are none too: some may come while the server runs, and a client
+    /// that asked before would otherwise never learn of them. Lists are empty then, not unknown.
+    #[must_use]
+    pub fn open(mut self, open: bool) -> Self {
+        self.tell.is_open = open;
         self
     }
 

@@ -29,6 +29,7 @@ def core_of(server: MCPServer[Any]) -> _core.Server:
         "cache_scope": server.cache.scope if server.cache.scope != "private" else None,
         "key": server.state_key,
         "extensions": to_json(server.declared) if server.declared else None,
+        "open": True,
     }
     given = {name: value for name, value in options.items() if value is not None}
     return _core.Server(server.name, server.version or __version__, **given)

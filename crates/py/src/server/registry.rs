@@ -57,7 +57,7 @@ impl Server {
     #[new]
     #[pyo3(signature = (name, version, *, title=None, description=None, instructions=None, website_url=None, icons=None,
                         page_size=1000, ttl_ms=0, cache_scope="private", tell_failures=false, key=None, revisions=None,
-                        extensions=None, keep_headers=true, threads=40))]
+                        extensions=None, keep_headers=true, threads=40, open=false))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         name: String,
@@ -76,6 +76,7 @@ impl Server {
         extensions: Option<&Bound<'_, PyAny>>,
         keep_headers: bool,
         threads: usize,
+        open: bool,
     ) -> PyResult<Self> {
         let scope = match cache_scope {
             "private" => CacheScope::Private,
@@ -84,6 +85,7 @@ impl Server {
         };
         let mut builder = mcpace_serve::Server::builder(name, version)
             .keep_headers(keep_headers)
+            .open(open)
             .page_size(page_size)
             .cache(ttl_ms, scope)
             .tell_failures(tell_failures);

@@ -28,6 +28,8 @@ pub(crate) struct Tell {
     pub(crate) ttl_ms: u64,
     pub(crate) scope: CacheScope,
     pub(crate) extensions: Extra,
+    /// Whether tools, resources and prompts are declared where there are none.
+    pub(crate) is_open: bool,
 }
 
 /// Everything registered, in the order of registration.
@@ -164,9 +166,9 @@ fn capabilities(definitions: &Definitions, tell: &Tell, revision: Revision) -> S
         extensions.insert(key::TASKS_EXTENSION.to_owned(), Extra::new().into());
     }
     ServerCapabilities {
-        tools: (!definitions.tools.is_empty()).then(changes),
-        prompts: (!definitions.prompts.is_empty()).then(changes),
-        resources: (!definitions.resources.is_empty() || !definitions.templates.is_empty())
+        tools: (tell.is_open || !definitions.tools.is_empty()).then(changes),
+        prompts: (tell.is_open || !definitions.prompts.is_empty()).then(changes),
+        resources: (tell.is_open || !definitions.resources.is_empty() || !definitions.templates.is_empty())
             .then(|| ResourcesCapability { subscribe: Some(true), list_changed: Some(true), extra: Extra::new() }),
         // Told since 2025-03-26.
         completions: (completes && revision >= Revision::V2025_03_26).then(Extra::new),
