@@ -38,7 +38,7 @@ def test_the_readme_names_only_commands_that_exist() -> None:
     named = set(re.findall(r"mcpace ([a-z]+)\b", (ROOT / "README.md").read_text()))
     reference = (ROOT / "docs" / "cli.md").read_text()
     known = set(re.findall(r"^## mcpace ([a-z]+)$", reference, re.M))
-    assert named <= known | {"is", "finds"}, named - known
+    assert named <= known | {"import"}, named - known  # Python's word, not a command
 
 
 def test_every_finding_is_explained() -> None:
