@@ -1,0 +1,143 @@
+"""A server of the Python face on a port of its own, and a small client that speaks the wire by hand.
+
+The client is no SDK on purpose: what a test sees is what was sent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from mcpace import MCPServer, _core
+from mcpace.server.running.lifespans import Entered
+
+MODERN = "2026-07-28"
+LEGACY = "2025-11-25"
+PREFIX = "io.modelcontextprotocol/"
+LIMIT_S = 30
+
+
+@contextlib.contextmanager
+def served(server: MCPServer[Any], **options: Any) -> Iterator[int]:
+    """Serves until the block ends; gives the port."""
+    prepared = server.__mcpace__()
+    with Entered(prepared):
+        running = prepared.core.serve_http(_core.HttpOptions(**{"port": 0} | dict(prepared.options) | options))
+        try:
+            yield running.port
+        finally:
+            running.stop()
+
+
+@dataclass
+class Client:
+    """Sends requests, one connection each."""
+
+    port: int
+    era: str = "modern"
+    capabilities: dict[str, Any] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+    heard: list[dict[str, Any]] = field(default_factory=list)
+    """Notifications, as they came."""
+    answers: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = field(default_factory=dict)
+    """To the server's questions, by method."""
+    session: str | None = None
+    status: int = 0
+    """Of the last response."""
+
+    def request(self, method: str, params: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
+        """The reply; questions on the way are answered, in this stream or in further rounds."""
+        reply = self.once(method, dict(params or {}), meta)
+        rounds = 0
+        while self.era == "modern" and reply.get("result", {}).get("resultType") == "input_required":
+            assert (rounds := rounds + 1) < 6, "the rounds don't end"
+            result = reply["result"]
+            answers = {key: self.answer(question) for key, question in result.get("inputRequests", {}).items()}
+            more = {"inputResponses": answers, "requestState": result.get("requestState")}
+            reply = self.once(method, {**(params or {}), **more}, meta)
+        return reply
+
+    def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
+        """A tool's result."""
+        reply = self.request("tools/call", {"name": tool, "arguments": arguments})
+        return reply["result"] if "result" in reply else reply
+
+    def text(self, tool: str, /, **arguments: Any) -> str:
+        """The first block of a tool's result."""
+        result = self.call(tool, **arguments)
+        text: str = result["content"][0]["text"]
+        return text
+
+    def begin(self) -> None:
+        """A session of the legacy era."""
+        info = {"name": "test", "version": "1"}
+        params = {"protocolVersion": LEGACY, "capabilities": self.capabilities, "clientInfo": info}
+        self.era = "legacy"
+        reply = self.once("initialize", params, {})
+        assert "result" in reply, reply
+        self.notify("notifications/initialized")
+
+    def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
+        """A notification."""
+        self.post({"jsonrpc": "2.0", "method": method, "params": params or {}}).read()
+
+    def once(self, method: str, params: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any]:
+        """One request, without the rounds after it."""
+        if self.era == "modern":
+            meta = {
+                PREFIX + "protocolVersion": MODERN,
+                PREFIX + "clientInfo": {"name": "test", "version": "1"},
+                PREFIX + "clientCapabilities": self.capabilities,
+                **meta,
+            }
+        if meta:
+            params["_meta"] = meta
+        response = self.post({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        for message in messages(response):
+            if "method" not in message:
+                return message
+            if "id" in message:
+                reply = {"jsonrpc": "2.0", "id": message["id"], "result": self.answer(message)}
+                self.post(reply).read()
+            else:
+                self.heard.append(message)
+        raise AssertionError(f"no reply: {response.status}")
+
+    def answer(self, question: dict[str, Any]) -> dict[str, Any]:
+        return self.answers[question["method"]](question.get("params") or {})
+
+    def post(self, message: dict[str, Any]) -> http.client.HTTPResponse:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S)
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": MODERN if self.era == "modern" else LEGACY,
+            **self.headers,
+        }
+        if self.session is not None:
+            headers["Mcp-Session-Id"] = self.session
+        if self.era == "modern" and "method" in message:
+            headers["Mcp-Method"] = message["method"]
+            name = message["params"].get("name") or message["params"].get("uri")
+            if name and message["method"] in ("tools/call", "prompts/get", "resources/read"):
+                headers["Mcp-Name"] = name
+        connection.request("POST", "/mcp", json.dumps(message).encode(), headers)
+        response = connection.getresponse()
+        self.status = response.status
+        self.session = response.headers.get("Mcp-Session-Id") or self.session
+        return response
+
+
+def messages(response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
+    """The messages of a body, be it JSON or a stream of events."""
+    if not (response.headers.get("Content-Type") or "").startswith("text/event-stream"):
+        body = response.read()
+        yield json.loads(body) if body else {"status": response.status}
+        return
+    for line in response:
+        if line.startswith(b"data:") and line[5:].strip():
+            yield json.loads(line[5:])
