@@ -154,6 +154,8 @@ def build_python_mcp() -> None:
 def build_mcpace_python() -> None:
     """Builds mcpace for the Python that runs this."""
     run(("make", "--silent", "build"), ROOT, "apt install make")
+    if said(sys.executable, "-c", "from mcpace import _core; print(_core.DEBUG)") != "False":
+        raise Missing("mcpace's compiled part is a debug build: rm .venv/.built; make build")
 
 
 def build_mcpace_adopted() -> None:

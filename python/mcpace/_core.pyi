@@ -14,6 +14,8 @@ REVISIONS: list[str]
 """Protocol revisions, oldest first."""
 FINDINGS: list[str]
 """Codes of all findings."""
+DEBUG: bool
+"""Whether this is a debug build, whose figures say nothing."""
 VERSION: str
 """Version of the crates."""
 

@@ -4,6 +4,7 @@
 //! is decided here. Whatever waits does so without the interpreter's lock and can be interrupted by Ctrl-C. The types as
 //! Python sees them are in `python/mcpace/_core.pyi`.
 
+mod caller;
 mod client;
 mod json;
 mod problem;
@@ -25,10 +26,13 @@ mod _core {
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 
     #[pymodule_export]
+    use super::caller::{Caller, Listening, Pending, Question};
+    #[pymodule_export]
     use super::client::Client;
     #[pymodule_export]
     use super::problem::{
-        AskProblem, ClientProblem, EnvironmentProblem, InputRequired, Problem, RegistrationProblem, UsageProblem,
+        AskProblem, CallProblem, ClientProblem, EnvironmentProblem, InputRequired, Problem, RegistrationProblem,
+        UsageProblem,
     };
     #[pymodule_export]
     use super::recorder::{Recorder, record_stdio};
@@ -46,6 +50,8 @@ mod _core {
         module.add("PROFILES", mcpace_target::Profile::ALL.map(|profile| profile.as_str()))?;
         module.add("REVISIONS", mcpace_wire::revision::Revision::ALL.map(|revision| revision.as_str()))?;
         module.add("FINDINGS", mcpace_explain::Cause::CODES)?;
+        // For benchmarks, which must not measure such a build.
+        module.add("DEBUG", cfg!(debug_assertions))?;
         module.add("VERSION", env!("CARGO_PKG_VERSION"))
     }
 }
