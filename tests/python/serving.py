@@ -64,7 +64,7 @@ class Client:
     def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """A tool's result."""
         reply = self.request("tools/call", {"name": tool, "arguments": arguments})
-        return reply["result"] if "result" in reply else reply
+        return reply.get("result", reply)
 
     def text(self, tool: str, /, **arguments: Any) -> str:
         """The first block of a tool's result."""
