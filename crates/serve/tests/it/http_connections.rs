@@ -135,6 +135,18 @@ async fn tls_carries_both_protocols() {
     assert_eq!((response.status().as_u16(), response.version()), (200, hyper::Version::HTTP_11));
 }
 
+#[tokio::test]
+async fn a_handshake_that_does_not_come_is_not_waited_for() {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let tls = Tls::from_pem(made.cert.pem().as_bytes(), made.signing_key.serialize_pem().as_bytes()).unwrap();
+    let running = start(|options| {
+        options.tls = Some(tls);
+        options.limits.head_time = Duration::from_millis(50);
+    });
+    let mut silent = Peer::connect(running.address()).await.unwrap();
+    assert!(limited("the end", silent.is_closed()).await.unwrap());
+}
+
 #[test]
 fn a_certificate_that_is_none_is_refused() {
     assert!(Tls::from_pem(b"nonsense", b"nonsense").is_err());

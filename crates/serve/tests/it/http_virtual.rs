@@ -1,14 +1,23 @@
 //! HTTP over connections in memory, in virtual time: what waits, and for how long. Time passes only while nothing else can
 //! happen, so a wait that ends without an answer shows that none was to come.
 
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
+use http_body::{Body, Frame};
+use http_body_util::Full;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use mcpace_serve::http::{Endpoint, Options, ResponseMode};
 use serde_json::{Value, json};
+use tokio::io::DuplexStream;
 use tokio::time::{Instant, timeout};
 
 use crate::fixture;
-use crate::http_harness::{Request, call, event, head, receive, text_of};
+use crate::http_harness::{Request, call, echo, event, head, receive, text_of};
 use crate::peer::Peer;
 
 const REVISION: &str = "2025-11-25";
@@ -25,14 +34,30 @@ impl Clients {
         Self { endpoint: Endpoint::new(fixture::server(""), options).unwrap() }
     }
 
-    /// Sends on a connection of its own.
-    async fn open(&self, request: &Request) -> Peer {
+    /// A connection with little room on its way.
+    fn connect(&self) -> DuplexStream {
         let (ours, theirs) = tokio::io::duplex(4096);
         let endpoint = self.endpoint.clone();
         tokio::spawn(async move { endpoint.serve(theirs).await });
-        let mut peer = Peer::over(ours);
+        ours
+    }
+
+    /// Sends on a connection of its own.
+    async fn open(&self, request: &Request) -> Peer {
+        let mut peer = Peer::over(self.connect());
         assert!(peer.send(&request.bytes()).await);
         peer
+    }
+
+    /// An HTTP/2 connection.
+    async fn http2<B>(&self) -> http2::SendRequest<B>
+    where
+        B: Body<Data = Bytes, Error = Infallible> + Send + Unpin + 'static,
+    {
+        let handshake = http2::handshake(TokioExecutor::new(), TokioIo::new(self.connect()));
+        let (sender, connection) = handshake.await.unwrap();
+        tokio::spawn(connection);
+        sender
     }
 
     /// Begins a session with a client that can be asked; its id.
@@ -99,4 +124,102 @@ async fn without_a_session_a_question_does_not_wait_at_all() {
     let refused = receive(&mut clients.open(&asking).await).await;
     assert_eq!(text_of(&refused.json()), "the client can't be asked on this connection");
     assert_eq!(begun.elapsed(), Duration::ZERO);
+}
+
+fn stateless(options: &mut Options) {
+    options.stateless = true;
+}
+
+fn post<B>(body: B) -> hyper::Request<B> {
+    let request = hyper::Request::post("http://localhost/mcp").header("content-type", "application/json");
+    request.body(body).unwrap()
+}
+
+fn full(message: &Value) -> hyper::Request<Full<Bytes>> {
+    post(Full::new(Bytes::from(message.to_string())))
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_http2_connection_carries_so_many_requests_at_a_time() {
+    for (limit, is_answered) in [(1, false), (2, true)] {
+        let clients = Clients::new(|options| {
+            stateless(options);
+            options.limits.http2_streams = limit;
+        });
+        let mut sender = clients.http2().await;
+        // The limit is known to the client with the first reply.
+        assert_eq!(sender.send_request(full(&echo(1, "hi"))).await.unwrap().status(), 200);
+        let _waiting = tokio::spawn(sender.send_request(full(&call(2, "wait", &json!({})))));
+        let second = timeout(Duration::from_secs(5), sender.send_request(full(&echo(3, "hi")))).await;
+        assert_eq!(second.is_ok(), is_answered);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn http2_headers_are_bounded() {
+    let clients = Clients::new(|options| {
+        stateless(options);
+        options.limits.head = 8_192;
+    });
+    let mut sender = clients.http2().await;
+    let mut request = full(&echo(1, "hi"));
+    request.headers_mut().insert("x-long", "x".repeat(9_000).parse().unwrap());
+    assert_eq!(sender.send_request(request).await.unwrap().status(), 431);
+    assert_eq!(sender.send_request(full(&echo(2, "hi"))).await.unwrap().status(), 200);
+}
+
+/// Never comes.
+struct Never;
+
+impl Body for Never {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Pending
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_over_http2_has_its_time() {
+    let clients = Clients::new(|options| {
+        stateless(options);
+        options.limits.body_time = Duration::from_secs(7);
+    });
+    let mut sender = clients.http2().await;
+    let begun = Instant::now();
+    assert_eq!(sender.send_request(post(Never)).await.unwrap().status(), 408);
+    assert_eq!(begun.elapsed().as_secs(), 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_2024_11_05_that_is_not_read_takes_no_more_messages() {
+    let clients = Clients::new(|options| {
+        options.legacy_sse = true;
+        options.limits.stream_bytes = 20_000;
+    });
+    let mut stream = clients.open(&Request::bare("GET").path("/sse")).await;
+    assert_eq!(head(&mut stream).await.status, 200);
+    let to = stream.event().await.unwrap().unwrap().data;
+    let begin = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2024-11-05",
+        "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}});
+    assert_eq!(receive(&mut clients.open(&Request::post(&begin).path(&to)).await).await.head.status, 202);
+    let mut taken = 0;
+    loop {
+        let big = Request::post(&call(1, "big", &json!({"bytes": 5_000}))).path(&to);
+        let answer = receive(&mut clients.open(&big).await).await;
+        if answer.head.status != 202 {
+            assert_eq!(answer.status_and_code(), (429, -32603));
+            break;
+        }
+        taken += 1;
+        assert!(taken < 100, "nobody reads what is held");
+    }
+    // What was taken is answered once the client reads.
+    assert_eq!(event(&mut stream).await.unwrap()["id"], 0);
+    for _ in 0..taken {
+        assert_eq!(text_of(&event(&mut stream).await.unwrap()).len(), 5_000);
+    }
+    let again = Request::post(&echo(2, "hi")).path(&to);
+    assert_eq!(receive(&mut clients.open(&again).await).await.head.status, 202);
 }
