@@ -67,8 +67,8 @@ _OPENS_JSON = frozenset("{[tfn \t\r\n")
 def of_model(model: Any, slowly: Validate) -> Validate:
     """For the official SDK's argument models; ``slowly`` is the SDK's own way from the bytes.
 
-    The SDK reads a string that holds JSON as that JSON first, for each parameter that isn't annotated as ``str``. Where a
-    parameter might take the string itself too, such strings go the slow way.
+    The SDK reads a string that holds JSON as that JSON first, for each parameter that isn't annotated as ``str``. Where
+    a parameter might take the string itself too, such strings go the slow way.
     """
     from pydantic_core import ValidationError
 
