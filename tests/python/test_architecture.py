@@ -23,7 +23,7 @@ CRATES = {
     "client": {"wire", "oauth"},
     "serve": {"wire"},
     "target": {"wire"},
-    "py": {"wire", "record", "explain", "net", "serve", "target"},
+    "py": {"wire", "record", "explain", "net", "client", "serve", "target"},
 }
 
 PURE = {"wire", "record", "explain"}
@@ -35,6 +35,7 @@ PARTS = {
     "cli": {"lab", "report", "server", "_core"},
     "lab": {"report", "_core"},
     "report": set(),
+    "server": {"_core", "types"},
 }
 
 # lab hands words to the Run through report, and nothing but its models and words.
