@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from mcpace.cli.times import seconds
-from mcpace.server.running.settings import GRACE_S, LOG_LEVELS, MOST_WORKERS, Settings, transport
+from mcpace.server.running.settings import GRACE_S, MOST_WORKERS, Settings, log_level, transport
 
 TransportName = StrEnum("TransportName", ["http", "streamable-http", "sse", "stdio"])
-LogLevelName = StrEnum("LogLevelName", list(LOG_LEVELS))
+LogLevelName = StrEnum("LogLevelName", ["critical", "error", "warning", "info", "debug"])
 
 
 def register(app: typer.Typer) -> None:
@@ -29,7 +29,7 @@ def serve(
         ),
     ],
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- ARGUMENTS]...", help="What the module finds in sys.argv.")
+        list[str] | None, typer.Argument(metavar="-- ARGUMENTS", help="What the module finds in sys.argv.")
     ] = None,
     transport_name: Annotated[
         TransportName, typer.Option("--transport", "-t", help="http and streamable-http are one.")
@@ -84,7 +84,9 @@ def serve(
         typer.Option(metavar="FOLDER", help="What --reload watches; this folder if not said. Repeatable."),
     ] = None,
     access_log: Annotated[bool, typer.Option("--access-log", help="A line on stderr for each request.")] = False,
-    log_level: Annotated[LogLevelName, typer.Option(help="Of what is logged on stderr.")] = LogLevelName["info"],
+    log_level_name: Annotated[
+        LogLevelName, typer.Option("--log-level", help="Of what is logged on stderr.")
+    ] = LogLevelName["info"],
     server_timing: Annotated[
         bool, typer.Option("--server-timing", help="Tell the layers' times with each reply.")
     ] = False,
@@ -108,7 +110,7 @@ def serve(
         ssl_certfile=ssl_certfile,
         ssl_keyfile=ssl_keyfile,
         access_log=access_log,
-        log_level=log_level.value,
+        log_level=log_level(log_level_name.value),
         server_timing=server_timing,
         allowed_hosts=tuple(allowed_host or ()),
         allowed_origins=tuple(allowed_origin or ()),

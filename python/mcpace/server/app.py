@@ -444,15 +444,21 @@ class MCPServer(Generic[LifespanT]):
 
     async def run_stdio_async(self) -> None:
         """Serves over stdio, within a running event loop."""
-        await self._run_in_thread("stdio", {})
+        from mcpace.server.launch import run_async
+
+        await run_async(self, "stdio", {})
 
     async def run_sse_async(self, **kwargs: Any) -> None:
         """Serves the HTTP+SSE transport of 2024-11-05, within a running event loop."""
-        await self._run_in_thread("sse", kwargs)
+        from mcpace.server.launch import run_async
+
+        await run_async(self, "sse", kwargs)
 
     async def run_streamable_http_async(self, **kwargs: Any) -> None:
         """Serves over HTTP, within a running event loop."""
-        await self._run_in_thread("streamable-http", kwargs)
+        from mcpace.server.launch import run_async
+
+        await run_async(self, "streamable-http", kwargs)
 
     def asgi(self, **kwargs: Any) -> Any:
         """An ASGI application, to be mounted in another one or run by its server."""
@@ -469,13 +475,6 @@ class MCPServer(Generic[LifespanT]):
         from mcpace.server.launch import asgi
 
         return asgi(self, "sse", kwargs)
-
-    async def _run_in_thread(self, transport: Any, kwargs: dict[str, Any]) -> None:
-        import asyncio
-
-        from mcpace.server.launch import run
-
-        await asyncio.to_thread(run, self, transport, kwargs)
 
     # Changes -----------------------------------------------------------------------------------------------------
 

@@ -104,6 +104,13 @@ def run(server: MCPServer[Any], transport: str, given: Mapping[str, Any]) -> Non
     serve(server, transport=transport, **options_of(transport, given))
 
 
+async def run_async(server: MCPServer[Any], transport: str, given: Mapping[str, Any]) -> None:
+    """Serves within a running event loop, until the caller's task is cancelled."""
+    from mcpace.server.running import run_async as serve
+
+    await serve(server, transport=transport, **options_of(transport, given))
+
+
 def asgi(server: MCPServer[Any], transport: str, given: Mapping[str, Any]) -> Any:
     """An ASGI application."""
     from mcpace.server.running import asgi as application

@@ -1,4 +1,65 @@
 """Running a server: its object is found and prepared, then served over HTTP or stdio, by one process or by several.
 
 Design constraint: light. Nothing here imports the command line, the lab, or a server's SDK that its author did not.
+
+:func:`run`, :func:`run_async` and :func:`asgi` are for server objects that are there already; what the command line
+does is in :mod:`.running`.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mcpace.server.running.application import Application
+    from mcpace.server.running.settings import Settings
+
+
+def run(server: object, *, transport: str = "stdio", **options: Any) -> None:
+    """Serves a server object in this process until a signal comes, or stdin ends. Only on the main thread.
+
+    Ctrl-C leaves the process with 130 once calls in flight are finished; what the author's lifespan raised is raised.
+    Other problems are :class:`mcpace.server.running.errors.RunProblem`, a sentence each. The options are
+    :class:`mcpace.server.running.settings.Settings`'.
+    """
+    from mcpace.server.running.running import run_object
+
+    run_object(server, _settings(transport, options))
+
+
+async def run_async(server: object, *, transport: str = "stdio", **options: Any) -> None:
+    """The same within a running event loop, until it is cancelled."""
+    from mcpace.server.running.running import run_object_async
+
+    await run_object_async(server, _settings(transport, options))
+
+
+def asgi(server: object, *, transport: str = "http", **options: Any) -> Application:
+    """An ASGI application of a server object, to be mounted in another one or run by a server of those."""
+    from mcpace.server.running.application import Application
+    from mcpace.server.running.prepared import prepare
+
+    return Application(lambda: prepare(server), _settings(transport, options))
+
+
+_NAMES = {"max_request_body_size": "max_body", "session_idle_timeout": "session_idle_s"}
+
+
+def _settings(transport: str, options: dict[str, Any]) -> Settings:
+    from mcpace.server.running import settings
+
+    given = {_NAMES.get(name, name): value for name, value in options.items()}
+    if (retry := given.pop("retry_interval_ms", None)) is not None:
+        given["retry_s"] = retry / 1000
+    unknown = sorted(set(given) - settings.NAMES - {"log_level"})
+    if unknown:
+        raise TypeError(f"a server can't be run with {', '.join(unknown)}: there is no such option")
+    if given.get("workers", 1) > 1 or given.get("reload"):
+        raise TypeError(
+            "an object that is there already is served by this process: use mcpace serve for workers, reload"
+        )
+    if "log_level" in given:
+        given["log_level"] = settings.log_level(str(given["log_level"]))
+    for name in ("allowed_hosts", "allowed_origins"):
+        given[name] = tuple(given.get(name, ()))
+    return settings.Settings(transport=settings.transport(transport), **given)

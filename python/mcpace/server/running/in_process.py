@@ -6,6 +6,7 @@ threads and, where the author's code is asynchronous, on its one event loop.
 
 from __future__ import annotations
 
+import concurrent.futures
 import os
 import select
 import signal
@@ -14,7 +15,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from mcpace import _core
 from mcpace.server.running.addresses import Address, Reserved
@@ -52,23 +53,49 @@ def serve_http(
     wants no more patience.
     """
     has_parent = family is not None
-    options = http_options(prepared, settings, address, family)
-    with arriving(STOPPING) as signals, Entered(prepared):
-        try:
-            running = prepared.core.serve_http(options)
-        except _core.Problem as problem:
-            raise _refused(problem, address) from problem
-        try:
-            on_ready(url(settings, Address(address.host, running.port)))
-            first = _wait(signals)
-            if not has_parent and settings.graceful_timeout_s:
-                again = "Ctrl-C again ends" if first == signal.SIGINT else "another signal ends"
-                say(f"stopping: calls in flight have up to {settings.graceful_timeout_s:g} s; {again} at once")
-        finally:
-            cut = _stop(running, None if has_parent else signals)
+    served = Served(prepared, settings, address, family)
+    with arriving(STOPPING) as signals:
+        on_ready(served.begin())
+        first = _wait(signals)
+        if not has_parent and settings.graceful_timeout_s:
+            again = "Ctrl-C again ends" if first == signal.SIGINT else "another signal ends"
+            say(f"stopping: calls in flight have up to {settings.graceful_timeout_s:g} s; {again} at once")
+        cut = _ended(served, None if has_parent else signals)
         if cut:
             say(f"cut off {cut} connection{'s' if cut > 1 else ''} with calls that did not finish in time")
     return EXIT_INTERRUPTED if first == signal.SIGINT else EXIT_DONE
+
+
+class Served:
+    """A server over HTTP, from before its lifespan to after it. The methods wait: not for an event loop's thread."""
+
+    def __init__(self, prepared: Prepared, settings: Settings, address: Address, family: Family | None = None) -> None:
+        self._prepared = prepared
+        self._settings = settings
+        self._address = address
+        self._options = http_options(prepared, settings, address, family)
+        self._entered = Entered(prepared)
+        self._running: _core.Running | None = None
+
+    def begin(self) -> str:
+        """Enters the lifespan and takes requests; the endpoint's URL.
+
+        Raises :class:`AuthorProblem`, or :class:`RunProblem` where it can't be listened on.
+        """
+        self._entered.__enter__()
+        try:
+            self._running = self._prepared.core.serve_http(self._options)
+        except _core.Problem as problem:
+            self._entered.__exit__(None, None, None)
+            raise _refused(problem, self._address) from problem
+        return url(self._settings, Address(self._address.host, self._running.port))
+
+    def end(self) -> int:
+        """Takes no more requests, gives those in flight their time, leaves the lifespan; how many connections were cut
+        off. Raises :class:`AuthorProblem`."""
+        cut = self._running.stop() if self._running is not None else 0
+        self._entered.__exit__(None, None, None)
+        return cut
 
 
 def serve_stdio(prepared: Prepared, on_ready: Callable[[], None]) -> int:
@@ -79,7 +106,7 @@ def serve_stdio(prepared: Prepared, on_ready: Callable[[], None]) -> int:
     return EXIT_DONE
 
 
-def leave(code: int) -> None:
+def leave(code: int) -> NoReturn:
     """Ends the process, whatever still runs in it: a call that was cut off may have a thread for ever."""
     timer = threading.Timer(LINGER_S, _end_at_once, (code,))
     timer.daemon = True
@@ -93,6 +120,9 @@ def http_options(prepared: Prepared, settings: Settings, address: Address, famil
     Raises :class:`SetupProblem` where the certificate can't be read, :class:`UsageProblem` where an option can't be.
     """
     given: dict[str, Any] = dict(prepared.options)
+    limits = {"body": settings.max_body, "sessions": settings.max_sessions, "session_idle_s": settings.session_idle_s}
+    if settings.retry_s is not None:
+        given["retry_s"] = settings.retry_s
     for names in ("allowed_hosts", "allowed_origins"):
         given[names] = [*given.get(names, ()), *getattr(settings, names)]
     try:
@@ -110,6 +140,7 @@ def http_options(prepared: Prepared, settings: Settings, address: Address, famil
                 "server_timing": settings.server_timing,
                 "legacy_sse": settings.transport == "sse",
                 "grace_s": settings.graceful_timeout_s,
+                "limits": {name: limit for name, limit in limits.items() if limit is not None},
             }
         )
     except _core.UsageProblem as problem:
@@ -130,22 +161,27 @@ def _wait(signals: Arrivals) -> signal.Signals:
                 return number
 
 
-def _stop(running: _core.Running, signals: Arrivals | None) -> int:
-    """Stops in the time that it has; at once where another signal comes. Returns how many connections were cut off."""
-    cut: list[int] = []
+def _ended(served: Served, signals: Arrivals | None) -> int:
+    """Ends it in the time that it has; at once where another signal comes. Returns how many connections were cut
+    off."""
+    outcome: concurrent.futures.Future[int] = concurrent.futures.Future()
     done, told = socket.socketpair()
+
+    def end() -> None:
+        try:
+            outcome.set_result(served.end())
+        except BaseException as error:
+            outcome.set_exception(error)
+        told.send(b"x")
+
     with done, told:
-
-        def stop() -> None:
-            cut.append(running.stop())
-            told.send(b"x")
-
-        threading.Thread(target=stop, name="mcpace-stop", daemon=True).start()
-        while not cut:
-            ready, _, _ = select.select([done, signals] if signals else [done], [], [])
+        threading.Thread(target=end, name="mcpace-stop", daemon=True).start()
+        readers: list[Any] = [done] if signals is None else [done, signals]
+        while not outcome.done():
+            ready, _, _ = select.select(readers, [], [])
             if signals in ready and signals is not None and any(number in STOPPING for number in signals.take()):
                 _end_at_once(EXIT_INTERRUPTED)
-    return cut[0]
+    return outcome.result()
 
 
 def _end_at_once(code: int) -> None:

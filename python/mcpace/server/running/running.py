@@ -6,6 +6,7 @@ never imports the author's module. An object that is there already (``MCPServer.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import logging
@@ -22,7 +23,7 @@ from mcpace.server.running import in_process, loader, tracebacks
 from mcpace.server.running.addresses import Address, Reserved
 from mcpace.server.running.announcing import announce, facts
 from mcpace.server.running.child import Child
-from mcpace.server.running.errors import AuthorProblem, RunProblem
+from mcpace.server.running.errors import EXIT_INTERRUPTED, AuthorProblem, RunProblem
 from mcpace.server.running.prepared import Prepared, prepare
 from mcpace.server.running.reload import watching
 from mcpace.server.running.say import say, write
@@ -44,15 +45,42 @@ def run_target(text: str, settings: Settings, arguments: Sequence[str] = ()) -> 
 
 def run_prepared(make: Callable[[], Prepared], settings: Settings) -> NoReturn:
     """Serves what ``make`` returns, in this process, to its end. Raises :class:`RunProblem`."""
-    address = Address.resolved(settings.host, settings.port) if settings.is_http else None
-    prepared = _ready(make, settings)
-    if address is None:
-        in_process.leave(in_process.serve_stdio(prepared, lambda: announce(facts(prepared, ""), settings, None)))
+    in_process.leave(_serve(_ready(make, settings), settings))
 
-    def on_ready(url: str) -> None:
+
+def run_object(server: object, settings: Settings) -> None:
+    """Serves an object in this process; returns where it was told to end, leaves with 130 after Ctrl-C."""
+    try:
+        code = _serve(_ready(lambda: prepare(server), settings), settings)
+    except AuthorProblem as problem:
+        raise problem.cause from None
+    except KeyboardInterrupt:
+        code = EXIT_INTERRUPTED
+    if code == EXIT_INTERRUPTED:
+        # No traceback, and what stands in `finally` is done.
+        raise SystemExit(code)
+
+
+async def run_object_async(server: object, settings: Settings) -> None:
+    """Serves an object until the caller's task is cancelled."""
+    prepared = _ready(lambda: prepare(server), settings)
+    try:
+        if not settings.is_http:
+            await asyncio.to_thread(
+                in_process.serve_stdio, prepared, lambda: announce(facts(prepared, ""), settings, None)
+            )
+            return
+        address = Address.resolved(settings.host, settings.port)
+        served = in_process.Served(prepared, settings, address)
+        url = await asyncio.to_thread(served.begin)
         announce(facts(prepared, url), settings, address)
-
-    in_process.leave(in_process.serve_http(prepared, settings, address, on_ready))
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            # Whoever cancels waits: calls in flight get their time.
+            await asyncio.shield(asyncio.to_thread(served.end))
+    except AuthorProblem as problem:
+        raise problem.cause from None
 
 
 def run_worker(order: Mapping[str, Any], report: Callable[..., None]) -> NoReturn:
@@ -84,6 +112,17 @@ def tell(problem: RunProblem) -> None:
         write(tracebacks.shown(problem.cause))
     else:
         say(str(problem))
+
+
+def _serve(prepared: Prepared, settings: Settings) -> int:
+    if not settings.is_http:
+        return in_process.serve_stdio(prepared, lambda: announce(facts(prepared, ""), settings, None))
+    address = Address.resolved(settings.host, settings.port)
+
+    def on_ready(url: str) -> None:
+        announce(facts(prepared, url), settings, address)
+
+    return in_process.serve_http(prepared, settings, address, on_ready)
 
 
 def _ready(make: Callable[[], Prepared], settings: Settings) -> Prepared:

@@ -45,6 +45,12 @@ class Settings:
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     graceful_timeout_s: float = GRACE_S
+    max_body: int | None = None
+    """Bytes of a request's body."""
+    max_sessions: int | None = None
+    session_idle_s: float | None = None
+    retry_s: float | None = None
+    """After how long a client is to come back for a stream that it lost."""
     reload: bool = False
     reload_dirs: tuple[str, ...] = ()
 
@@ -89,6 +95,17 @@ class Settings:
 
 
 NAMES = frozenset(field.name for field in fields(Settings))
+
+
+def log_level(word: str) -> LogLevel:
+    """The level of this name, in any case.
+
+    Raises :class:`UsageProblem` for any other word.
+    """
+    for level in LOG_LEVELS:
+        if word.lower() == level:
+            return level
+    raise UsageProblem(f"there is no log level {word!r}; there are {', '.join(LOG_LEVELS)}")
 
 
 def transport(word: str) -> Transport:

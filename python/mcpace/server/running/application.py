@@ -1,0 +1,168 @@
+"""An ASGI 3 application, for those who must run within another one or behind its server: ``server.asgi()``.
+
+It may be mounted under any path: the endpoint is at the mount's own root and at its ``path``. Requests are answered
+by the runtime without a socket in between; the author's functions run where they always do, on the runtime's threads
+and event loop, never on the host's.
+
+The lifespan is entered when the host says so, or before the first request where it doesn't (a mounted application is
+not told); it is left when the host says so, or at the process's end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from mcpace.server.running import tracebacks
+from mcpace.server.running.addresses import Address
+from mcpace.server.running.errors import AuthorProblem
+from mcpace.server.running.in_process import http_options
+from mcpace.server.running.lifespans import Entered
+from mcpace.server.running.prepared import Prepared
+from mcpace.server.running.settings import Settings
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+BODY_LIMIT = 4 << 20
+"""Bytes of a request's body, where the settings say nothing."""
+
+
+class Application:
+    """See the module. ``make`` is called once, before the lifespan is entered."""
+
+    def __init__(self, make: Callable[[], Prepared], settings: Settings) -> None:
+        self._make = make
+        self._settings = settings
+        self._body_limit = settings.max_body or BODY_LIMIT
+        self._lock = threading.Lock()
+        self._entered: Entered | None = None
+        self._endpoint: Any = None
+        self._has_routes = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI's own contract."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            await self._answer(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1000})
+        else:
+            raise ValueError(f"no ASGI scope that an MCP server knows: {scope['type']!r}")
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                try:
+                    await asyncio.to_thread(self._begin)
+                except AuthorProblem as problem:
+                    await send({"type": "lifespan.startup.failed", "message": tracebacks.shown(problem.cause)})
+                    return
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                try:
+                    await asyncio.to_thread(self._end)
+                except AuthorProblem as problem:
+                    await send({"type": "lifespan.shutdown.failed", "message": tracebacks.shown(problem.cause)})
+                    return
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    def _begin(self) -> None:
+        with self._lock:
+            if self._entered is not None:
+                return
+            prepared = self._make()
+            self._has_routes = "asgi" in prepared.options
+            address = Address(self._settings.host, self._settings.port)
+            endpoint = prepared.core.endpoint(http_options(prepared, self._settings, address))
+            entered = Entered(prepared)
+            entered.__enter__()
+            self._entered, self._endpoint = entered, endpoint
+
+    def _end(self) -> None:
+        with self._lock:
+            entered, self._entered, self._endpoint = self._entered, None, None
+        if entered is not None:
+            entered.__exit__(None, None, None)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        endpoint = self._endpoint
+        if endpoint is None:
+            await asyncio.to_thread(self._begin)
+            endpoint = self._endpoint
+        body = await self._body(receive)
+        if body is None:
+            await _refuse(send, 413, b"the body is too large")
+            return
+        headers = [(bytes(name), bytes(value)) for name, value in scope["headers"]]
+        call = asyncio.ensure_future(_awaited(endpoint.call(scope["method"], self._target(scope), headers, body)))
+        gone = asyncio.ensure_future(_gone(receive))
+        try:
+            await asyncio.wait({call, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if call.done():
+                await _pass_on(call.result(), gone, send)
+        finally:
+            # Cancelled, a call that is still under way is cancelled for its handler, too.
+            call.cancel()
+            gone.cancel()
+
+    def _target(self, scope: Scope) -> str:
+        path, root = str(scope["path"]), str(scope.get("root_path", ""))
+        below = path[len(root) :] if root and path.startswith(root) else path
+        if below in ("", "/") and not self._has_routes:
+            below = self._settings.path
+        query = bytes(scope.get("query_string", b"")).decode("latin-1")
+        return f"{below}?{query}" if query else below
+
+    async def _body(self, receive: Receive) -> bytes | None:
+        """All of it; ``None`` where it is too long. Raises ``ConnectionError`` where the client left half way."""
+        parts: list[bytes] = []
+        length = 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ConnectionResetError("the client left before its request was whole")
+            part = bytes(message.get("body", b""))
+            length += len(part)
+            if length > self._body_limit:
+                return None
+            parts.append(part)
+            if not message.get("more_body", False):
+                return b"".join(parts)
+
+
+async def _pass_on(reply: Any, gone: asyncio.Future[None], send: Send) -> None:
+    await send({"type": "http.response.start", "status": reply.status, "headers": reply.headers})
+    while True:
+        piece = asyncio.ensure_future(_awaited(reply.next()))
+        await asyncio.wait({piece, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not piece.done():
+            piece.cancel()
+            await reply.close()
+            return
+        data = piece.result()
+        if data is None:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            return
+        await send({"type": "http.response.body", "body": data, "more_body": True})
+
+
+async def _refuse(send: Send, status: int, reason: bytes) -> None:
+    headers = [(b"content-type", b"text/plain"), (b"content-length", str(len(reason)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": reason, "more_body": False})
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _awaited(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
