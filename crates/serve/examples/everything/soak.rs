@@ -54,8 +54,11 @@ impl Watched {
             }))
     }
 
-    /// Serves until the process is killed.
+    /// Serves until the process is killed, or the one that started it has ended.
     pub(crate) fn serve(&self, running: Running) -> ! {
+        // Where that can't be had, a killed soak leaves its server behind.
+        #[cfg(target_os = "linux")]
+        let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
         let kept = self.running.set(running).is_ok();
         debug_assert!(kept, "one server a process");
         loop {

@@ -58,7 +58,10 @@ pub struct Options {
 /// Something that has to be there for as long as a thread serves: handed the thread's whole work, it runs it. For
 /// languages that want to know the threads that call them.
 #[derive(Clone)]
-pub struct Around(Arc<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>);
+pub struct Around(Arc<dyn Fn(Work) + Send + Sync>);
+
+/// A thread's work.
+type Work = Box<dyn FnOnce() + Send>;
 
 impl Around {
     /// `run` runs what it is given, once, before it returns.
