@@ -326,6 +326,30 @@ def test_middleware_wraps_calls_outermost_first() -> None:
         assert caller.request("resources/read", {"uri": "a://b"})["result"]["contents"][0]["text"] == "text"
 
 
+@pytest.mark.parametrize("era", ERAS)
+def test_middleware_has_a_say_in_lists(era: str) -> None:
+    async def hiding(ctx: Any, call_next: Any) -> Any:
+        result = await call_next(ctx)
+        if ctx.method == "tools/list" and ctx.request.headers.get("x-test") != "admin":
+            return {"tools": [tool for tool in result["tools"] if not tool["name"].startswith("admin")]}
+        return result
+
+    server = MCPServer("t", middleware=[hiding])
+    for name in ("admin_drop", "list"):
+        server.add_tool(lambda: "x", name=name, title="T")
+    server.prompt(name="p")(lambda: "x")
+    server.resource("a://{x}", name="r")(lambda x: x)
+    with served(server) as port:
+        caller, admin = client(port, era), client(port, era, headers={"X-Test": "admin"})
+        listed = caller.request("tools/list")["result"]
+        assert [tool["name"] for tool in listed["tools"]] == ["list"]
+        assert [tool["name"] for tool in admin.request("tools/list")["result"]["tools"]] == ["admin_drop", "list"]
+        assert caller.request("prompts/list")["result"]["prompts"][0]["name"] == "p"
+        assert caller.request("resources/templates/list")["result"]["resourceTemplates"][0]["name"] == "r"
+        assert caller.request("resources/list")["result"]["resources"] == []
+    assert listed.get("resultType") == ("complete" if era == "modern" else None)
+
+
 def test_middleware_that_crashes_is_logged_and_not_told(caplog: pytest.LogCaptureFixture) -> None:
     async def crashing(ctx: Any, call_next: Any) -> Any:
         raise RuntimeError("secret")

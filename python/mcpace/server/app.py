@@ -133,6 +133,7 @@ class MCPServer(Generic[LifespanT]):
         self._extensions: list[Any] = []
         self._routes: list[Any] = []
         self._core: _core.Server | None = None
+        self._desk: Any = None
         self._lifespan_context: Any = {}
         self.registry = Registry(
             self,
@@ -515,9 +516,13 @@ class MCPServer(Generic[LifespanT]):
             tools=len(registry.tools),
             resources=len(registry.resources) + len(registry.templates),
             prompts=len(registry.prompts),
-            lifespan=self._entered if self.settings.lifespan is not None or self._bus is not None else None,
+            lifespan=self._entered if self._has_life else None,
             options=self._http_options(),
         )
+
+    @property
+    def _has_life(self) -> bool:
+        return self.settings.lifespan is not None or self._bus is not None or bool(self._middleware)
 
     @property
     def core(self) -> _core.Server:
@@ -527,6 +532,11 @@ class MCPServer(Generic[LifespanT]):
 
             core = core_of(self)
             self.registry.bind(core)
+            if self._middleware:
+                from mcpace.server.listing import METHODS, desk_of
+
+                self._desk = desk_of(self)
+                core.delegate(self._desk.submit, METHODS)
             self._core = core
         return self._core
 
@@ -578,6 +588,8 @@ class MCPServer(Generic[LifespanT]):
     async def _entered(self) -> AsyncIterator[Any]:
         """The author's lifespan, and the bus, for as long as the server runs."""
         unsubscribe = self._bus.subscribe(self._tell) if self._bus is not None else None
+        if self._desk is not None:
+            self._desk.open()
         try:
             if self.settings.lifespan is None:
                 yield self._lifespan_context
@@ -587,6 +599,8 @@ class MCPServer(Generic[LifespanT]):
                 yield state
         finally:
             self._lifespan_context = {}
+            if self._desk is not None:
+                await self._desk.close()
             if unsubscribe is not None:
                 unsubscribe()
 

@@ -147,6 +147,10 @@ async def _answer(server: MCPServer[Any], surroundings: RequestContext[Any, Any]
             if code == INTERNAL_ERROR:
                 logger.error("Prompt %r raised an unexpected exception", prompt.name, exc_info=error)
             raise MCPError(code, message) from error
+    if surroundings.method.endswith("/list"):
+        from mcpace.server.listing import listed
+
+        return listed(server, surroundings.method, surroundings.protocol_version)
     if surroundings.method == "completion/complete":
         return await completion_json(server, params)
     raise MCPError(METHOD_NOT_FOUND, "Method not found", surroundings.method)

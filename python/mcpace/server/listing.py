@@ -1,0 +1,138 @@
+"""Lists, where middleware has a say in them.
+
+Without middleware the compiled part answers lists from bytes that it made at registration. With it, requests for lists
+come here, go through the middleware, and may be cut or changed by it.
+
+Design constraint: one page, since nobody but the middleware knows how long a list is; and no questions to the client,
+for which a list is no place.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pydantic_core import to_json
+
+from mcpace import __version__
+from mcpace.server.adopt.desk import Desk, Refusal
+from mcpace.server.auth import remember
+from mcpace.server.context import Context
+from mcpace.server.errors import MCPError, is_protocol_error, logger
+from mcpace.server.resources import listed_resource
+from mcpace.server.serving import run_middleware
+from mcpace.types import INTERNAL_ERROR, INVALID_REQUEST
+
+if TYPE_CHECKING:
+    from mcpace._core import Exchange
+    from mcpace.server.app import MCPServer
+
+METHODS = ["tools/list", "resources/list", "resources/templates/list", "prompts/list"]
+_MODERN = "2026-07-28"
+# What revisions before these don't know is left out: a list is read into a model's context.
+_SINCE = {"annotations": "2025-03-26", "title": "2025-06-18", "outputSchema": "2025-06-18", "icons": "2025-11-25"}
+
+
+def desk_of(server: MCPServer[Any]) -> Desk:
+    """Answers a server's requests for lists, once it is opened."""
+
+    async def answer(exchange: Exchange) -> bytes:
+        remember(exchange.token)
+        context: Context[Any, Any] = Context(call=_Listing(exchange), server=server, method=exchange.method)
+        try:
+            return _whole(server, exchange.revision, await run_middleware(server, context))
+        except Exception as error:
+            if is_protocol_error(error):
+                raise Refusal(error.error.code, error.error.message, error.error.data) from error  # type: ignore[attr-defined]
+            logger.error("%s raised an unexpected exception", exchange.method, exc_info=error)
+            raise Refusal(INTERNAL_ERROR, "Internal server error") from error
+
+    return Desk(answer)
+
+
+def listed(server: MCPServer[Any], method: str, revision: str) -> dict[str, Any]:
+    """A list, in wire names."""
+    registry = server.registry
+    entries: dict[str, tuple[str, list[dict[str, Any]]]] = {
+        "tools/list": ("tools", [one.listed() for one in registry.tools.values()]),
+        "resources/list": ("resources", [listed_resource(one) for one in registry.resources.values()]),
+        "resources/templates/list": ("resourceTemplates", [one.listed() for one in registry.templates.values()]),
+        "prompts/list": ("prompts", [one.listed() for one in registry.prompts.values()]),
+    }
+    name, all_of_them = entries[method]
+    return {name: [_shaped(entry, revision) for entry in all_of_them]}
+
+
+def _shaped(entry: Mapping[str, Any], revision: str) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if revision >= _SINCE.get(key, "")}
+
+
+def _whole(server: MCPServer[Any], revision: str, result: bytes) -> bytes:
+    if revision < _MODERN:
+        return result
+    members: dict[str, Any] = json.loads(result)
+    info = {"name": server.name, "version": server.version or __version__}
+    hints = {"resultType": "complete", "ttlMs": server.cache.ttl_ms, "cacheScope": server.cache.scope}
+    members["_meta"] = {**members.get("_meta", {}), "io.modelcontextprotocol/serverInfo": info}
+    return to_json({**hints, **members})
+
+
+class _Listing:
+    """What is known of a request for a list: a :class:`mcpace.server.context.Call`."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self.request_id = exchange.id
+        self.revision = exchange.revision
+        self.params = exchange.params
+        self.principal = exchange.token
+        self.session_id: str | None = None
+        self.client_info: bytes | None = self._of_meta("clientInfo")
+        self.client_capabilities: bytes | None = self._of_meta("clientCapabilities")
+        self.input_responses: bytes | None = None
+        self.request_state: str | None = None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """By name in lower case."""
+        return {name.decode("latin-1"): value.decode("latin-1") for name, value in self._exchange.headers or ()}
+
+    @property
+    def meta(self) -> bytes | None:
+        """The request's metadata."""
+        found = (json.loads(self.params) if self.params else {}).get("_meta")
+        return None if found is None else to_json(found)
+
+    def is_cancelled(self) -> bool:
+        """Whether the client no longer waits."""
+        return self._exchange.is_cancelled
+
+    def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """A list has no progress."""
+
+    def log(self, level: str, logger: str | None, data: bytes) -> None:
+        """A log message."""
+        params = {"level": level, "logger": logger, "data": json.loads(data)}
+        told = {key: value for key, value in params.items() if value is not None}
+        self._exchange.notify("notifications/message", json.dumps(told))
+
+    def release(self) -> None:
+        """A list is answered at once."""
+
+    def elicitation_complete(self, elicitation_id: str) -> None:
+        """Not from here."""
+
+    def elicit(self, params: bytes) -> NoReturn:
+        """Not from here."""
+        raise MCPError(INVALID_REQUEST, "a request for a list is no place to ask the client something")
+
+    sample = elicit
+
+    def list_roots(self) -> NoReturn:
+        """Not from here."""
+        self.elicit(b"")
+
+    def _of_meta(self, name: str) -> bytes | None:
+        found = json.loads(self.meta or b"{}").get(f"io.modelcontextprotocol/{name}")
+        return None if found is None else to_json(found)
