@@ -170,10 +170,10 @@ impl Inbound {
         }
         let asked =
             Asked { method: request.method.into_owned(), params: request.params.map(Json::from), id: id.to_string() };
-        let answer = self.callbacks.answer(asked);
         let (inbound, back, key) = (Arc::clone(self), back.clone(), id.clone());
+        // The callback begins in the task, not here: it may take locks of its own, and ours is held.
         let task = self.runtime.spawn(async move {
-            let answer = answer.await;
+            let answer = inbound.callbacks.answer(asked).await;
             // One that was cancelled meanwhile has no answer any more.
             if lock(&inbound.answering).remove(&id).is_some() {
                 back.tell(body(&id, answer.map(Some))).await;

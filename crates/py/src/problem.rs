@@ -30,6 +30,8 @@ pyo3::create_exception!(
     "Something that can't be registered with a server."
 );
 
+pyo3::create_exception!(_core, CallProblem, Problem, "A client's request failed: code, sentence, JSON-RPC error.");
+
 pyo3::create_exception!(_core, AskProblem, Problem, "A question to a server's client that has no answer.");
 pyo3::create_exception!(
     _core,

@@ -270,7 +270,6 @@ impl Server {
 
 impl Server {
     /// The server itself, for whoever reaches it within the process.
-    #[allow(dead_code, reason = "for clients in the same process")]
     pub(crate) fn begin(&self, py: Python<'_>) -> PyResult<mcpace_serve::Server> {
         self.shared.begin(py)?;
         Ok(self.inner.clone())

@@ -1,0 +1,131 @@
+//! The server's questions and news, on their way to Python's callbacks.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mcpace_client::{Asked, Callbacks, RpcError};
+use mcpace_wire::jsonrpc::code;
+use mcpace_wire::mcp::{ElicitationCapability, Json, SamplingCapability};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use serde::Deserialize;
+use tokio::sync::oneshot;
+
+use super::bridge::{Bridge, Message};
+
+/// What the callbacks answer.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Answered {
+    sampling: Option<SamplingCapability>,
+    elicitation: Option<ElicitationCapability>,
+    roots: bool,
+}
+
+/// A question; `answer` or `refuse` it, from any thread. Dropped unanswered, it is refused.
+#[pyclass(module = "mcpace._core", frozen)]
+pub(crate) struct Question {
+    #[pyo3(get)]
+    method: String,
+    /// The request's id, or the key that the server gave it; as JSON.
+    #[pyo3(get)]
+    id: String,
+    params: Option<Json>,
+    answer: Mutex<Option<oneshot::Sender<Result<Json, RpcError>>>>,
+}
+
+#[pymethods]
+impl Question {
+    /// A JSON object, or nothing.
+    #[getter]
+    fn params<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.params.as_ref().map(|params| PyBytes::new(py, params.get().as_bytes()))
+    }
+
+    /// Answers with a result's JSON text.
+    fn answer(&self, result: String) {
+        let answer = Json::from_text(result).map_err(|error| RpcError::new(code::INTERNAL_ERROR, error.to_string()));
+        self.end(answer);
+    }
+
+    /// Refuses; `data` is JSON text.
+    #[pyo3(signature = (code, message, data=None))]
+    fn refuse(&self, code: i64, message: String, data: Option<String>) {
+        let data = data.and_then(|data| Json::from_text(data).ok());
+        self.end(Err(RpcError { code, message, data }));
+    }
+}
+
+impl Question {
+    fn end(&self, answer: Result<Json, RpcError>) {
+        let waiting = self.answer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(waiting) = waiting {
+            // The server may have taken its question back.
+            let _ = waiting.send(answer);
+        }
+    }
+}
+
+/// Who is asked and told: on `bridge`'s loop, or where there is none on whatever thread it is.
+pub(super) struct Ears {
+    pub(super) asks: Arc<Py<PyAny>>,
+    pub(super) hears: Option<Arc<Py<PyAny>>>,
+    pub(super) bridge: Option<Arc<Bridge>>,
+}
+
+impl Ears {
+    pub(super) fn callbacks(self, answered: Answered) -> Callbacks {
+        let ears = Arc::new(self);
+        let mut callbacks = Callbacks::default();
+        if let Some(capability) = answered.sampling {
+            let ears = Arc::clone(&ears);
+            callbacks = callbacks.raw_sampling(capability, move |asked| Arc::clone(&ears).ask(asked));
+        }
+        if let Some(capability) = answered.elicitation {
+            let ears = Arc::clone(&ears);
+            callbacks = callbacks.raw_elicitation(capability, move |asked| Arc::clone(&ears).ask(asked));
+        }
+        if answered.roots {
+            let ears = Arc::clone(&ears);
+            callbacks = callbacks.raw_roots(move |asked| Arc::clone(&ears).ask(asked));
+        }
+        if ears.hears.is_some() {
+            callbacks = callbacks.hears(move |told| ears.tell(told.method, told.params.map(|params| params.get())));
+        }
+        callbacks
+    }
+
+    async fn ask(self: Arc<Self>, asked: Asked) -> Result<Json, RpcError> {
+        let (answer, answered) = oneshot::channel();
+        let question =
+            Question { method: asked.method, id: asked.id, params: asked.params, answer: Mutex::new(Some(answer)) };
+        let asks = Arc::clone(&self.asks);
+        match &self.bridge {
+            Some(bridge) => bridge.push(Message::Run(Box::new(move |py| asks.call1(py, (question,)).map(drop)))),
+            // Nobody's loop: it may take its time on a thread of its own.
+            None => drop(tokio::task::spawn_blocking(move || attached(|py| asks.call1(py, (question,)).map(drop)))),
+        }
+        answered.await.unwrap_or_else(|_| Err(RpcError::new(code::INTERNAL_ERROR, "the client gave no answer")))
+    }
+
+    fn tell(&self, method: &str, params: Option<&str>) {
+        // Progress has ears of its own, and is frequent.
+        let Some(hears) = self.hears.as_ref().filter(|_| method != "notifications/progress") else { return };
+        let (hears, method) = (Arc::clone(hears), method.to_owned());
+        let params = params.map(str::to_owned);
+        match &self.bridge {
+            Some(bridge) => {
+                bridge.push(Message::Run(Box::new(move |py| hears.call1(py, (method, params)).map(drop))));
+            }
+            None => attached(|py| hears.call1(py, (method, params)).map(drop)),
+        }
+    }
+}
+
+/// With the interpreter, where it isn't ending.
+fn attached(work: impl for<'py> FnOnce(Python<'py>) -> PyResult<()>) {
+    let _ = Python::try_attach(|py| {
+        if let Err(error) = work(py) {
+            error.write_unraisable(py, None);
+        }
+    });
+}

@@ -1,0 +1,111 @@
+//! One event loop of Python's, told from any thread.
+//!
+//! Constraint: whoever has something for the loop writes a byte only where none is on its way already; handing over needs no
+//! interpreter. Made once a loop, and lives as long as it.
+
+use std::io::{Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+use super::pending::Waking;
+
+/// See the module.
+pub(super) struct Bridge {
+    queue: Mutex<Queue>,
+    waker: UnixStream,
+    woken: UnixStream,
+}
+
+#[derive(Default)]
+struct Queue {
+    messages: Vec<Message>,
+    /// A byte is on its way.
+    is_awake: bool,
+}
+
+pub(super) enum Message {
+    /// Somebody's future can go on.
+    Wake(Arc<Waking>),
+    /// Something to be done on the loop's thread.
+    Run(Box<dyn for<'py> FnOnce(Python<'py>) -> PyResult<()> + Send>),
+}
+
+impl Bridge {
+    /// The bridge of a loop; made when first asked for, on the loop's thread.
+    pub(super) fn of(event_loop: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
+        static BRIDGES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let py = event_loop.py();
+        let make = || Ok::<_, PyErr>(py.import("weakref")?.call_method0("WeakKeyDictionary")?.unbind());
+        let bridges = BRIDGES.get_or_try_init(py, make)?.bind(py);
+        let known = bridges.call_method1(intern!(py, "get"), (event_loop,))?;
+        if let Ok(drain) = known.cast::<Drain>() {
+            return Ok(Arc::clone(&drain.get().bridge));
+        }
+        let (waker, woken) = UnixStream::pair()?;
+        waker.set_nonblocking(true)?;
+        woken.set_nonblocking(true)?;
+        let bridge = Arc::new(Self { queue: Mutex::default(), waker, woken });
+        let drain = Bound::new(py, Drain { bridge: Arc::clone(&bridge) })?;
+        event_loop.call_method1(intern!(py, "add_reader"), (bridge.woken.as_raw_fd(), &drain))?;
+        bridges.set_item(event_loop, drain)?;
+        Ok(bridge)
+    }
+
+    pub(super) fn push(&self, message: Message) {
+        let wakes = {
+            let mut queue = self.queue();
+            queue.messages.push(message);
+            !std::mem::replace(&mut queue.is_awake, true)
+        };
+        if wakes {
+            // A full pipe means that the loop is woken already.
+            let _ = (&self.waker).write(&[1]);
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        // Nothing under the lock can panic half way.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> Vec<Message> {
+        let mut bytes = [0; 64];
+        let _ = (&self.woken).read(&mut bytes);
+        let mut queue = self.queue();
+        queue.is_awake = false;
+        std::mem::take(&mut queue.messages)
+    }
+}
+
+/// Called by the loop when the bridge was written to.
+#[pyclass(frozen)]
+struct Drain {
+    bridge: Arc<Bridge>,
+}
+
+#[pymethods]
+impl Drain {
+    fn __call__(&self, py: Python<'_>) {
+        for message in self.bridge.take() {
+            let done = match message {
+                Message::Wake(waking) => waking.resume(py),
+                Message::Run(work) => work(py),
+            };
+            if let Err(error) = done {
+                // Nobody else can be told: the one that it was for did not ask for it here.
+                error.write_unraisable(py, None);
+            }
+        }
+    }
+}
+
+/// The loop that runs on this thread.
+pub(super) fn running_loop(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    RUNNING.import(py, "asyncio", "get_running_loop")?.call0()
+}

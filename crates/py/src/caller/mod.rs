@@ -1,0 +1,16 @@
+//! The runtime's client for Python: `crates/client`, polled on the thread of whoever awaits.
+//!
+//! Design constraint: a call on a warm connection starts no task and hands nothing to another thread: the request is written
+//! where it was made, and the loop is woken once, when the reply is there. What comes from other threads reaches a loop
+//! through its `bridge`, in batches. Nothing of Python's is called while a lock of ours is held.
+
+mod asking;
+mod bridge;
+mod client;
+mod pending;
+mod problem;
+mod settings;
+
+pub(crate) use asking::Question;
+pub(crate) use client::{Caller, Listening};
+pub(crate) use pending::Pending;

@@ -1,0 +1,20 @@
+//! What can go wrong in a client, on its way to Python: facts, of which `mcpace.client` makes its exceptions.
+
+use mcpace_client::ClientError;
+use pyo3::prelude::*;
+
+use crate::problem::{CallProblem, IntoPython, UsageProblem};
+
+impl IntoPython for ClientError {
+    fn into_python(self) -> PyErr {
+        let (code, text) = (self.code(), self.to_string());
+        match self {
+            ClientError::BadTarget { .. } | ClientError::BadParams { .. } => UsageProblem::new_err(text),
+            ClientError::Rpc { error, .. } | ClientError::InputRefused { error, .. } => {
+                let data = error.data.map(|data| data.get().to_owned());
+                CallProblem::new_err((code, text, Some((error.code, error.message, data))))
+            }
+            _ => CallProblem::new_err((code, text, None::<(i64, String, Option<String>)>)),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! A client's options as Python gives them: one JSON text, read once. `mcpace.client` writes it; users never see it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpace_client::{Auth, BrowserConsent, Consent, Limits, Mode, OAuthOptions, Options, RegisteredClient, Secret};
+use mcpace_wire::mcp::{Implementation, LoggingLevel};
+use pyo3::prelude::*;
+use serde::Deserialize;
+
+use super::asking::Answered;
+use crate::problem::UsageProblem;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Settings {
+    mode: String,
+    client_info: Option<Implementation>,
+    log_level: Option<LoggingLevel>,
+    tasks: bool,
+    cache: bool,
+    headers: Vec<(String, String)>,
+    extra_root: Option<String>,
+    call_time_s: Option<f64>,
+    connect_time_s: Option<f64>,
+    rounds: Option<usize>,
+    connections: Option<usize>,
+    bearer: Option<String>,
+    oauth: Option<OAuth>,
+    pub(super) answered: Answered,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct OAuth {
+    client_id: Option<String>,
+    client_secret: Option<String>,
+    scope: Option<String>,
+    /// Asks for the page itself, instead of showing it.
+    follow: bool,
+    consent_time_s: Option<f64>,
+    port: u16,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            mode: "auto".to_owned(),
+            client_info: None,
+            log_level: None,
+            tasks: false,
+            cache: true,
+            headers: Vec::new(),
+            extra_root: None,
+            call_time_s: None,
+            connect_time_s: None,
+            rounds: None,
+            connections: None,
+            bearer: None,
+            oauth: None,
+            answered: Answered::default(),
+        }
+    }
+}
+
+impl Settings {
+    pub(super) fn read(text: &[u8]) -> PyResult<Self> {
+        serde_json::from_slice(text).map_err(|error| UsageProblem::new_err(format!("the client's options: {error}")))
+    }
+
+    /// All but the callbacks; `opens` shows a page to the user.
+    pub(super) fn options(&self, opens: Option<Py<PyAny>>) -> PyResult<Options> {
+        let mut options = Options {
+            mode: mode(&self.mode)?,
+            log_level: self.log_level,
+            tasks: self.tasks,
+            cache: self.cache,
+            headers: self.headers.clone(),
+            extra_root: self.extra_root.clone(),
+            auth: self.auth(opens)?,
+            ..Options::default()
+        };
+        if let Some(info) = &self.client_info {
+            options.client_info = info.clone();
+        }
+        let limits: &mut Limits = &mut options.limits;
+        for (limit, seconds) in
+            [(&mut limits.call_time, self.call_time_s), (&mut limits.connect_time, self.connect_time_s)]
+        {
+            if let Some(seconds) = seconds {
+                *limit = time(seconds)?;
+            }
+        }
+        limits.rounds = self.rounds.unwrap_or(limits.rounds);
+        limits.connections = self.connections.unwrap_or(limits.connections);
+        Ok(options)
+    }
+
+    fn auth(&self, opens: Option<Py<PyAny>>) -> PyResult<Auth> {
+        if let Some(token) = &self.bearer {
+            return Ok(Auth::Bearer(Secret::new(token.as_str())));
+        }
+        let Some(oauth) = &self.oauth else { return Ok(Auth::None) };
+        let consent = match opens {
+            _ if oauth.follow => Consent::Follow,
+            None => return Err(UsageProblem::new_err("OAuth needs something that shows a page to the user")),
+            Some(opens) => {
+                let opens = Arc::new(opens);
+                let open = Arc::new(move |url: &url::Url| show(&opens, url));
+                let limit = oauth.consent_time_s.map_or(Ok(Duration::from_secs(300)), time)?;
+                Consent::Browser(BrowserConsent { open, limit, port: oauth.port })
+            }
+        };
+        let registered = oauth
+            .client_id
+            .as_ref()
+            .map(|id| RegisteredClient { id: id.clone(), secret: oauth.client_secret.as_deref().map(Secret::new) });
+        Ok(Auth::OAuth(OAuthOptions { consent, registered, scope: oauth.scope.clone(), ..OAuthOptions::default() }))
+    }
+}
+
+/// Shows a page, on a thread of its own: a browser may take its time to start.
+fn show(opens: &Arc<Py<PyAny>>, url: &url::Url) {
+    let (opens, url) = (Arc::clone(opens), url.to_string());
+    std::thread::spawn(move || {
+        let _ = Python::try_attach(|py| {
+            if let Err(error) = opens.call1(py, (url,)) {
+                error.write_unraisable(py, None);
+            }
+        });
+    });
+}
+
+fn mode(text: &str) -> PyResult<Mode> {
+    match text {
+        "auto" => Ok(Mode::Auto),
+        "legacy" => Ok(Mode::Legacy),
+        other => other.parse().map(Mode::Only).map_err(|_| {
+            UsageProblem::new_err(format!("mode is 'auto', 'legacy' or a revision such as '2026-07-28', not {other:?}"))
+        }),
+    }
+}
+
+pub(super) fn time(seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| UsageProblem::new_err(format!("a time limit is a number of seconds, not {seconds}")))
+}
