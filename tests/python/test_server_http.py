@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http.client
+import json
 import logging
 import threading
 from collections.abc import AsyncIterator
@@ -241,16 +243,19 @@ class Verifier:
         return AccessToken(token=token, client_id="me", scopes=["read"], subject=token.removeprefix("good-"))
 
 
+SETTINGS = AuthSettings(
+    issuer_url="https://auth.example",  # type: ignore[arg-type]
+    resource_server_url="http://127.0.0.1/mcp",  # type: ignore[arg-type]
+    required_scopes=["read"],
+    validate_token_resource=False,
+)
+
+
 def test_tokens_are_wanted_and_known() -> None:
     server = MCPServer(
         "t",
         token_verifier=Verifier(),
-        auth=AuthSettings(
-            issuer_url="https://auth.example",  # type: ignore[arg-type]
-            resource_server_url="http://127.0.0.1/mcp",  # type: ignore[arg-type]
-            required_scopes=["read"],
-            validate_token_resource=False,
-        ),
+        auth=SETTINGS,
     )
 
     @server.tool()
@@ -388,6 +393,92 @@ def test_an_extension_wraps_tool_calls_and_is_declared() -> None:
     assert discovered["capabilities"]["extensions"] == {"com.example/ext": {}}
 
 
+# Other paths, and other applications ---------------------------------------------------------------------------------
+
+
+def test_routes_are_served_beside_the_endpoint_and_need_no_token() -> None:
+    from starlette.requests import Request
+    from starlette.responses import JSONResponse
+
+    server = MCPServer("t", token_verifier=Verifier(), auth=SETTINGS)
+
+    @server.custom_route("/health/{part}", methods=["GET"])
+    async def health(request: Request) -> JSONResponse:
+        return JSONResponse({"part": request.path_params["part"], "well": True})
+
+    server.add_tool(lambda: "x", name="x")
+    with served(server) as port:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        connection.request("GET", "/health/db")
+        response = connection.getresponse()
+        assert (response.status, json.loads(response.read())) == (200, {"part": "db", "well": True})
+        connection.request("GET", "/elsewhere")
+        assert connection.getresponse().status == 404
+        caller = Client(port)
+        caller.once("tools/list", {}, {})
+        assert caller.status == 401
+
+
+def test_a_mounted_server_lives_with_its_host() -> None:
+    events = []
+
+    @contextlib.asynccontextmanager
+    async def lifespan(server: MCPServer[None]) -> AsyncIterator[None]:
+        events.append("enter")
+        yield
+        events.append("leave")
+
+    server = MCPServer("t", lifespan=lifespan)
+    server.add_tool(lambda: "pong", name="ping")
+    with pytest.raises(RuntimeError, match="call streamable_http_app"):
+        assert server.session_manager
+    application = server.streamable_http_app(stateless_http=True, json_response=True)
+
+    async def host() -> Any:
+        async with server.session_manager.run():
+            assert events == ["enter"]
+            return await asked(
+                application, {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ping"}}
+            )
+
+    assert asyncio.run(host())["result"]["content"][0]["text"] == "pong"
+    assert events == ["enter", "leave"]
+
+
+def test_a_mounted_server_that_can_t_begin_tells_its_host() -> None:
+    @contextlib.asynccontextmanager
+    async def lifespan(server: MCPServer[None]) -> AsyncIterator[None]:
+        raise RuntimeError("no database")
+        yield
+
+    server = MCPServer("t", lifespan=lifespan)
+    server.asgi()
+
+    async def host() -> None:
+        async with server.session_manager.run():
+            raise AssertionError("never")
+
+    with pytest.raises(RuntimeError, match="no database"):
+        asyncio.run(host())
+
+
+async def asked(application: Any, message: dict[str, Any]) -> dict[str, Any]:
+    """One request to an ASGI application, by hand."""
+    sent: list[dict[str, Any]] = []
+    names = {"content-type": "application/json", "accept": "application/json, text/event-stream", "host": "localhost"}
+    headers = [(name.encode(), value.encode()) for name, value in names.items()]
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": headers, "query_string": b"", "root_path": ""}
+    body = asyncio.Queue[dict[str, Any]]()
+    body.put_nowait({"type": "http.request", "body": json.dumps(message).encode()})
+
+    async def send(event: dict[str, Any]) -> None:
+        sent.append(event)
+
+    await application(scope, body.get, send)
+    reply: dict[str, Any] = json.loads(b"".join(event.get("body", b"") for event in sent[1:]))
+    return reply
+
+
 # While it runs -------------------------------------------------------------------------------------------------------
 
 
@@ -422,8 +513,8 @@ def test_definitions_come_and_go_while_the_server_runs() -> None:
 
 def test_two_servers_and_two_runs_of_one() -> None:
     server, other = MCPServer("one"), MCPServer("two")
-    for one in (server, other):
-        one.add_tool(lambda one=one: one.name, name="name")
+    server.add_tool(lambda: "one", name="name")
+    other.add_tool(lambda: "two", name="name")
     for _ in range(2):
         with served(server) as port, served(other) as other_port:
             assert client(port, "modern").call("name")["content"][0]["text"] == "one"
@@ -473,12 +564,6 @@ def test_results_that_can_t_be_written_are_a_failure_and_nothing_worse(kind: str
 
     for function in (surrogate, wrong, number):
         if kind == "async":
-
-            async def later(function: Any = function) -> Any:
-                return function()
-
-            later.__annotations__ = {"return": function.__annotations__["return"]}
-            later.__defaults__ = None
             server.add_tool(_coroutine(function))
         else:
             server.add_tool(function)

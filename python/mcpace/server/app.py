@@ -134,6 +134,7 @@ class MCPServer(Generic[LifespanT]):
         self._routes: list[Any] = []
         self._core: _core.Server | None = None
         self._desk: Any = None
+        self._application: Any = None
         self._lifespan_context: Any = {}
         self.registry = Registry(
             self,
@@ -465,7 +466,8 @@ class MCPServer(Generic[LifespanT]):
         """An ASGI application, to be mounted in another one or run by its server."""
         from mcpace.server.launch import asgi
 
-        return asgi(self, "streamable-http", kwargs)
+        self._application = asgi(self, "streamable-http", kwargs)
+        return self._application
 
     def streamable_http_app(self, **kwargs: Any) -> Any:
         """An ASGI application, with the official SDK's keywords."""
@@ -475,7 +477,17 @@ class MCPServer(Generic[LifespanT]):
         """An ASGI application of the HTTP+SSE transport, with the official SDK's keywords."""
         from mcpace.server.launch import asgi
 
-        return asgi(self, "sse", kwargs)
+        self._application = asgi(self, "sse", kwargs)
+        return self._application
+
+    @property
+    def session_manager(self) -> Any:
+        """Begins and ends the mounted application with its host: ``async with server.session_manager.run(): …``."""
+        if self._application is None:
+            raise RuntimeError("session_manager is of a mounted server: call streamable_http_app() or asgi() first")
+        from mcpace.server.mounting import SessionManager
+
+        return SessionManager(self._application)
 
     # Changes -----------------------------------------------------------------------------------------------------
 

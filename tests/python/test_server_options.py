@@ -1,0 +1,359 @@
+"""What a server is made with: what is taken, and what is refused by name when it is made."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from mcpace import (
+    AccessToken,
+    AuthSettings,
+    CacheHint,
+    Context,
+    Extension,
+    InMemorySubscriptionBus,
+    MCPServer,
+    RegistrationError,
+    RequestStateSecurity,
+    ResourceSecurity,
+    TextResource,
+    Tool,
+    ToolBinding,
+    UnsupportedOption,
+)
+from mcpace.server import auth
+from mcpace.server.hints import CACHEABLE
+from mcpace.server.launch import options_of
+from mcpace.server.subscriptions import ResourceUpdated, ToolsListChanged
+from mcpace.types import Icon
+
+SETTINGS = {"issuer_url": "https://auth.example", "resource_server_url": "https://mcp.example/mcp"}
+
+
+class Verifier:
+    def __init__(self, token: AccessToken | None = None) -> None:
+        self.token = token
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        return self.token
+
+
+def settings(**more: Any) -> AuthSettings:
+    return AuthSettings(**SETTINGS | {"validate_token_resource": False} | more)
+
+
+# Construction --------------------------------------------------------------------------------------------------------
+
+
+def test_names_and_descriptions_are_kept() -> None:
+    icons = [Icon(src="data:,")]
+    server = MCPServer("n", "t", "d", "i", "https://w", icons, "1")
+    assert (server.name, server.title, server.description, server.instructions) == ("n", "t", "d", "i")
+    assert (server.website_url, server.icons, server.version) == ("https://w", icons, "1")
+    assert MCPServer().name == "mcp-server"
+
+
+def test_tools_and_resources_can_be_given() -> None:
+    def tool() -> str: ...
+
+    server = MCPServer(tools=[Tool.from_function(tool)], resources=[TextResource(uri="a://b", text="c")])
+    assert [one.name for one in asyncio.run(server.list_tools())] == ["tool"]
+    assert [one.name for one in asyncio.run(server.list_resources())] == ["a://b"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"auth_server_provider": object()}, "auth_server_provider: mcpace issues no tokens"),
+        ({"subscriptions": False}, "subscriptions=False"),
+        ({"cache_hints": {"tools/list": CacheHint(ttl_ms=5)}}, "one hint for all"),
+        ({"request_state_security": object()}, "is another SDK's"),
+        ({"log_level": "LOUD"}, "log_level 'LOUD'"),
+        ({"auth": settings(), "token_verifier": None}, "Must specify either"),
+        ({"token_verifier": Verifier()}, "without auth settings"),
+        ({"tool_timeout": 0}, "tool_timeout must be more than 0"),
+        ({"cache_hints": {"tools/call": CacheHint()}}, "must be cacheable methods"),
+        ({"request_state_security": RequestStateSecurity(keys=["x" * 32])}, "has no name"),
+    ],
+)
+def test_what_isn_t_covered_is_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises((UnsupportedOption, ValueError), match=said):
+        MCPServer(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"codec": object()}, r"RequestStateSecurity\(codec=…\)"),
+        ({"keys": ["x" * 32], "ttl": 5.0}, r"RequestStateSecurity\(ttl=…\)"),
+        ({"keys": ["x" * 32, "y" * 32]}, "one key is taken"),
+        ({"keys": ["short"]}, "at least 32 bytes"),
+        ({}, "takes keys"),
+    ],
+)
+def test_state_is_protected_by_one_key(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        RequestStateSecurity(**options)
+
+
+def test_a_key_is_a_server_s_own_and_not_shown() -> None:
+    security = RequestStateSecurity(keys=["s" * 32])
+    assert len(security.key("a")) == 32
+    assert security.key("a") == RequestStateSecurity(keys=[b"s" * 32]).key("a") != security.key("b")
+    assert "sss" not in repr(security)
+
+
+def test_one_cache_hint_for_all_is_taken() -> None:
+    hint = CacheHint(ttl_ms=1000, scope="public")
+    assert MCPServer(cache_hints=dict.fromkeys(CACHEABLE, hint)).cache == hint
+    with pytest.raises(ValueError, match="ttl_ms must be >= 0"):
+        CacheHint(ttl_ms=-1)
+
+
+# Who may call --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("token", "wanted", "good"),
+    [
+        (None, {}, False),
+        (AccessToken(token="t", client_id="c", scopes=[]), {}, True),
+        (AccessToken(token="t", client_id="c", scopes=[], expires_at=int(time.time()) - 10), {}, False),
+        (AccessToken(token="t", client_id="c", scopes=[], expires_at=int(time.time()) + 1000), {}, True),
+        (AccessToken(token="t", client_id="c", scopes=[]), {"validate_token_resource": True}, False),
+        (
+            AccessToken(token="t", client_id="c", scopes=[], resource="https://MCP.example:443/mcp/"),
+            {"validate_token_resource": True},
+            True,
+        ),
+        (
+            AccessToken(token="t", client_id="c", scopes=[], resource="https://other.example/mcp"),
+            {"validate_token_resource": True},
+            False,
+        ),
+    ],
+)
+def test_tokens_are_looked_at(token: AccessToken | None, wanted: dict[str, Any], good: bool) -> None:
+    verify = auth.verifying(settings(**wanted), Verifier(token))
+    assert (asyncio.run(verify("t")) is token) is (good or token is None)
+
+
+def test_the_transport_is_told_who_issues_and_what_for() -> None:
+    options = auth.http_options(settings(required_scopes=["read"]), Verifier())
+    verify = options.pop("token_verifier")
+    assert callable(verify)
+    assert options == {
+        "resource": "https://mcp.example/mcp",
+        "authorization_servers": ["https://auth.example"],
+        "required_scopes": ["read"],
+    }
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"client_registration_options": {"enabled": True}},
+        {"revocation_options": {}},
+        {"identity_assertion_enabled": True},
+    ],
+)
+def test_issuing_is_refused(more: dict[str, Any]) -> None:
+    if more == {"revocation_options": {}}:
+        settings(**more)
+        return
+    with pytest.raises((UnsupportedOption, ValidationError), match="issues no tokens"):
+        settings(**more)
+
+
+def test_a_resource_must_be_named_to_be_compared() -> None:
+    with pytest.raises(ValidationError, match="requires resource_server_url"):
+        settings(resource_server_url=None, validate_token_resource=True)
+    with pytest.raises(UnsupportedOption, match="without resource_server_url"):
+        auth.http_options(settings(resource_server_url=None), Verifier())
+
+
+# Extensions ----------------------------------------------------------------------------------------------------------
+
+
+class Named(Extension):
+    identifier = "com.example/named"
+
+    def settings(self) -> dict[str, Any]:
+        return {"level": 2}
+
+    def tools(self) -> Sequence[ToolBinding]:
+        def brought() -> str:
+            return "brought"
+
+        return [ToolBinding(brought, meta={"ui": 1}, kwargs={"title": "B"})]
+
+
+def test_an_extension_brings_tools_and_is_declared() -> None:
+    server = MCPServer("t", extensions=[Named()])
+    assert server.declared == {"com.example/named": {"level": 2}}
+    [tool] = asyncio.run(server.list_tools())
+    assert (tool.name, tool.title, tool.meta) == ("brought", "B", {"ui": 1})
+    assert not server.is_wrapped("tools/call")
+
+
+def test_an_extension_with_a_hook_wraps_tool_calls_only() -> None:
+    class Hooked(Named):
+        async def intercept_tool_call(self, params: Any, ctx: Any, call_next: Any) -> Any:
+            return await call_next(ctx)
+
+    server = MCPServer("t", extensions=[Hooked()])
+    assert server.is_wrapped("tools/call")
+    assert not server.is_wrapped("resources/read")
+
+
+def test_extensions_that_can_t_be_taken_are_refused() -> None:
+    with pytest.raises(ValueError, match="already registered"):
+        MCPServer("t", extensions=[Named(), Named()])
+    with pytest.raises(TypeError, match="must be a `vendor-prefix/name` string"):
+        type("Bad", (Extension,), {"identifier": "nameless"})
+
+    class Methods(Named):
+        def methods(self) -> Sequence[Any]:
+            return ["vendor/method"]
+
+    with pytest.raises(UnsupportedOption, match="brings the methods vendor/method"):
+        MCPServer("t", extensions=[Methods()])
+
+
+# Resources and prompts -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("uri", "function", "said"),
+    [
+        ("a://{x}", lambda y: "", r"Mismatch between URI parameters \['x'\] and function parameters \['y'\]"),
+        ("a://b", lambda x: "", "has no URI template variables"),
+        ("a://{x}{?q}", lambda x, q: "", r"query parameter\(s\) \['q'\] have no default"),
+        ("a://{x", lambda x: "", "a brace doesn't close"),
+        ("nothing", lambda: "", "a URI has a scheme"),
+    ],
+)
+def test_resources_that_can_t_be_are_refused(uri: str, function: Any, said: str) -> None:
+    server = MCPServer("t")
+    with pytest.raises(RegistrationError, match=said):
+        server.resource(uri, name="n")(function)
+
+
+def static(ctx: Context) -> str: ...
+
+
+def test_a_static_resource_has_no_context() -> None:
+    with pytest.raises(RegistrationError, match="Context injection for static resources is not supported"):
+        MCPServer("t").resource("a://b")(static)
+
+
+def test_duplicates_of_resources_and_prompts_are_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+    server = MCPServer("t")
+    for text in ("first", "second"):
+        server.add_resource(TextResource(uri="a://b", text=text))
+        server.prompt(name="p")(lambda text=text: text)
+    assert "Resource already exists: a://b" in caplog.text
+    assert "Prompt already exists: p" in caplog.text
+    [contents] = asyncio.run(server.read_resource("a://b"))  # type: ignore[misc]
+    assert contents.content == "first"
+
+
+def test_unsafe_values_are_as_if_there_were_no_such_resource() -> None:
+    server = MCPServer("t")
+
+    @server.resource("file://{+path}")
+    def strict(path: str) -> str:
+        return path
+
+    @server.resource("range://{+span}", security=ResourceSecurity(exempt_params={"span"}))
+    def free(span: str) -> str:
+        return span
+
+    async def read(uri: str) -> str:
+        [contents] = await server.read_resource(uri)  # type: ignore[misc]
+        return str(contents.content)
+
+    assert asyncio.run(read("file://a/b")) == "a/b"
+    assert asyncio.run(read("range://../b")) == "../b"
+    with pytest.raises(Exception, match="Unknown resource"):
+        asyncio.run(read("file://../b"))
+
+
+# Changes -------------------------------------------------------------------------------------------------------------
+
+
+def test_changes_go_over_the_bus() -> None:
+    bus, heard = InMemorySubscriptionBus(), []
+    server = MCPServer("t", subscriptions=bus)
+    unsubscribe = bus.subscribe(heard.append)
+
+    async def change() -> None:
+        await server.notify_list_changed("tools")
+        await server.notify_resource_updated("a://b")
+        unsubscribe()
+        await server.notify_list_changed("prompts")
+
+    asyncio.run(change())
+    assert heard == [ToolsListChanged(), ResourceUpdated("a://b")]
+    with pytest.raises(TypeError, match="must be a SubscriptionBus"):
+        MCPServer(subscriptions=object())
+
+
+# Running -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_official_keywords_are_understood() -> None:
+    assert options_of(
+        "streamable-http", {"streamable_http_path": "/x", "stateless_http": True, "event_store": None}
+    ) == {
+        "path": "/x",
+        "stateless": True,
+    }
+    security = {"allowed_hosts": ["a.example:*", "b.example:1"], "allowed_origins": ["https://c.example"]}
+    assert options_of("http", {"transport_security": security}) == {
+        "allowed_hosts": ("a.example", "b.example:1"),
+        "allowed_origins": ("https://c.example",),
+    }
+    assert options_of("http", {"transport_security": {"enable_dns_rebinding_protection": False}}) == {
+        "allowed_hosts": ("*",),
+        "allowed_origins": ("*",),
+    }
+
+
+def test_what_a_transport_doesn_t_have_is_refused() -> None:
+    with pytest.raises(UnsupportedOption, match="event_store"):
+        options_of("http", {"event_store": object()})
+    with pytest.raises(TypeError, match="takes no port"):
+        options_of("stdio", {"port": 1})
+    with pytest.raises(ValueError, match="Unknown transport: carrier-pigeon"):
+        MCPServer("t").run("carrier-pigeon")  # type: ignore[arg-type]
+
+
+def test_a_route_without_starlette_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "starlette.routing", None)
+    with pytest.raises(RegistrationError, match=r"needs starlette.*pip install 'mcpace\[routes\]'"):
+        MCPServer("t").custom_route("/health", methods=["GET"])(lambda request: None)
+
+
+def test_a_route_s_path_begins_with_a_slash() -> None:
+    with pytest.raises(RegistrationError, match="begins with a slash"):
+        MCPServer("t").custom_route("health", methods=["GET"])(lambda request: None)
+
+
+def test_a_server_is_light_to_import() -> None:
+    """What a plain server needs not must not be loaded with it."""
+    heavy = {"asyncio", "starlette", "anyio", "rich", "numpy", "typer", "mcpace._core", "mcpace.lab", "urllib.request"}
+    program = (
+        "import sys; from mcpace import MCPServer, Context; s = MCPServer('x');\n"
+        "@s.tool()\ndef add(a: int) -> int: return a\n"
+        f"print(sorted({heavy!r} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[]"
