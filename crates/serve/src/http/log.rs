@@ -383,6 +383,21 @@ mod tests {
     }
 
     #[test]
+    fn a_log_holds_so_many_bytes_that_are_not_read() {
+        const MESSAGE: &str = "a message of some length";
+        for number in [None, Some(1)] {
+            let log = Log::new(number, LogBounds { events: 100, bytes: 100 });
+            let mut reader = log.reader(None);
+            let taken = (0..100).take_while(|_| send(&log, MESSAGE).is_ok()).count();
+            assert!((2..=4).contains(&taken), "{taken}");
+            // What it held when the last came was less; so it holds at most one more.
+            assert!(log.bytes() < 100 + 2 * MESSAGE.len() + 24, "{}", log.bytes());
+            assert!(read(&mut reader).is_some());
+            assert_eq!(send(&log, MESSAGE), Ok(()));
+        }
+    }
+
+    #[test]
     fn a_resumable_log_forgets_the_oldest_that_was_sent() {
         let log = Log::new(Some(1), BOUNDS);
         let mut reader = log.reader(None);
