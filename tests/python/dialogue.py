@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +31,11 @@ class Peer:
     headers: dict[str, str] = field(default_factory=dict)
     session: str | None = None
     last_id: int = 0
+    answers: dict[str, Any] = field(default_factory=dict)
+    """To what the server asks on its standalone stream."""
+    apart: list[dict[str, Any]] = field(default_factory=list)
+    """What came on the standalone stream and has not been looked at."""
+    standalone: Exchange | None = None
 
     @property
     def modern(self) -> bool:
@@ -44,7 +50,27 @@ class Peer:
         self.notify("notifications/initialized")
         return told
 
+    def listen(self) -> None:
+        """Opens the standalone stream of a session, and answers what comes there."""
+        self.standalone = self._sent("GET", None, {})
+        reply = self.standalone.__enter__()
+        assert reply.status == 200, reply.status
+        threading.Thread(target=self._hear, args=(reply,), daemon=True).start()
+
+    def _hear(self, reply: http.client.HTTPResponse) -> None:
+        try:
+            for told in events(reply):
+                # Kept first: the answer lets the server go on.
+                self.apart.append({**told, "id": "its own"} if "id" in told else told)
+                if "id" in told:
+                    self._answer(told["id"], self.answers.get(told["method"]))
+        except (OSError, ValueError, AttributeError, http.client.HTTPException):
+            # Closed by `close`, or by the server's end: what was missed shows in the dialogue.
+            return
+
     def close(self) -> None:
+        if self.standalone is not None:
+            self.standalone.__exit__()
         if self.session is not None:
             with self._sent("DELETE", None, {}) as reply:
                 reply.read()
@@ -57,12 +83,15 @@ class Peer:
     def ask(self, line: dict[str, Any]) -> dict[str, Any]:
         """One request, with all rounds that it takes: status, what came ahead, the answer."""
         answers = line.get("answers", {})
+        self.answers = answers
         params = dict(line["params"]) if "params" in line else None
         ahead: list[dict[str, Any]] = []
         for _ in range(4):
             status, messages = self._exchange(line["method"], params, answers)
             *before, last = messages or [{}]
-            ahead += before
+            # Which of its streams a server uses is its own affair.
+            apart, self.apart = self.apart, []
+            ahead += before + apart
             result = last.get("result") or {}
             if result.get("resultType") != "input_required":
                 return {"status": status, "ahead": ahead, "answer": last}
@@ -121,7 +150,8 @@ class Peer:
             reply.read()
 
     def _sent(self, method: str, message: dict[str, Any] | None, extra: dict[str, str]) -> Exchange:
-        headers = {"Accept": "application/json, text/event-stream", "X-Example": "an example", **self.headers, **extra}
+        accept = "text/event-stream" if method == "GET" else "application/json, text/event-stream"
+        headers = {"Accept": accept, "X-Example": "an example", **self.headers, **extra}
         if message is not None:
             headers["Content-Type"] = "application/json"
         if message is None or message.get("method") != "initialize":
