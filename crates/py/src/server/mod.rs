@@ -15,6 +15,7 @@ mod ending;
 mod endpoint;
 mod failing;
 mod handler;
+mod held;
 mod job;
 mod looping;
 mod options;

@@ -1,5 +1,8 @@
 //! Whether a function may run on an I/O thread: only for as long as all its recent calls were short.
 //!
+//! A long call may not be the function's doing: the system may have run other threads meanwhile. So the first one only has
+//! the next calls watched, by the clocks of [`super::held`]; what holds its thread while it is watched goes.
+//!
 //! Constraint: a decision costs a load; a call two readings of the clock. Time is a parameter.
 
 use std::sync::LazyLock;
@@ -12,6 +15,8 @@ const SHORT: Duration = Duration::from_micros(200);
 const TOO_LONG: Duration = Duration::from_millis(1);
 /// So many short calls in a row before the next may be inline.
 const TRUSTED: u32 = 16;
+/// So many calls are watched after one that took long for reasons unknown.
+const WATCHED: u32 = 1_000;
 /// The first time away; it doubles each time.
 const AWAY_MS: u64 = 100;
 /// The longest time away.
@@ -30,6 +35,8 @@ pub(super) fn now_ms() -> u64 {
 pub(super) struct Pace {
     /// Short calls in a row.
     short: AtomicU32,
+    /// Calls that are still to be watched.
+    watched: AtomicU32,
     /// Times that it held up an I/O thread.
     offences: AtomicU32,
     /// Until when it stays away, in milliseconds.
@@ -42,6 +49,11 @@ impl Pace {
         self.short.load(Relaxed) >= TRUSTED
     }
 
+    /// Whether the next call inline is to be watched.
+    pub(super) fn is_watched(&self) -> bool {
+        self.watched.load(Relaxed) > 0
+    }
+
     /// A call elsewhere took this long.
     pub(super) fn ran(&self, took: Duration, now_ms: u64) {
         if took >= SHORT {
@@ -51,21 +63,35 @@ impl Pace {
         }
     }
 
-    /// A call inline took this long.
-    pub(super) fn ran_inline(&self, took: Duration, now_ms: impl FnOnce() -> u64) {
-        if took < SHORT {
-            let good = self.short.fetch_add(1, Relaxed);
-            if good >= FORGIVEN {
-                self.short.store(TRUSTED, Relaxed);
-                self.offences.store(0, Relaxed);
+    /// A call inline took this long; `held` is what it held its thread for, where it was watched.
+    pub(super) fn ran_inline(&self, took: Duration, held: Option<Duration>, now_ms: impl FnOnce() -> u64) {
+        let Some(held) = held else {
+            if took < SHORT {
+                self.was_good()
+            } else {
+                self.watched.store(WATCHED, Relaxed)
             }
             return;
+        };
+        if held < SHORT {
+            // A race loses a count at worst.
+            self.watched.store(self.watched.load(Relaxed).saturating_sub(1), Relaxed);
+            return self.was_good();
         }
+        self.watched.store(WATCHED, Relaxed);
         self.short.store(0, Relaxed);
-        if took >= TOO_LONG {
+        if held >= TOO_LONG {
             let offences = self.offences.fetch_add(1, Relaxed).min(16);
             let away = (AWAY_MS << offences).min(AWAY_MOST_MS);
             self.away_until.store(now_ms() + away, Relaxed);
+        }
+    }
+
+    fn was_good(&self) {
+        let good = self.short.fetch_add(1, Relaxed);
+        if good >= FORGIVEN {
+            self.short.store(TRUSTED, Relaxed);
+            self.offences.store(0, Relaxed);
         }
     }
 }

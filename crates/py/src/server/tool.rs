@@ -8,6 +8,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::handler::Kind;
+use super::held::Watch;
 use super::job::{self, End};
 use super::pace::now_ms;
 use super::waiting::Target;
@@ -33,6 +34,7 @@ impl PythonTool {
     /// On this thread, under one attachment.
     fn inline(&self, call: RawCall<'_>) -> Result<RawDone, HandlerError> {
         let Target { callable, shared, pace, .. } = &self.target;
+        let watch = pace.as_ref().filter(|pace| pace.is_watched()).map(|_| Watch::start());
         let started = Instant::now();
         let context = match callable.wants_context() {
             true => Some((call.context()?, Handle::current())),
@@ -45,7 +47,8 @@ impl PythonTool {
             Err(error) => Err(callable.failed(py, error)),
         });
         if let Some(pace) = pace {
-            pace.ran_inline(started.elapsed(), now_ms);
+            let took = started.elapsed();
+            pace.ran_inline(took, watch.map(|watch| watch.read()), now_ms);
         }
         Ok(reply.done(outcome))
     }
