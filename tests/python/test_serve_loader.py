@@ -128,7 +128,7 @@ def test_a_function_makes_the_server(kind: str) -> None:
     ("text", "sentence"),
     [
         ("nowhere", "there is no module 'nowhere'"),
-        ("package.nowhere", "there is no module 'package'"),
+        ("package.nowhere", r"there is no module 'package'"),
         ("nowhere.py", "there is no file nowhere.py"),
         ("several", "has the servers first, second: name one, as in several:first"),
         ("several:third", "has no 'third'; it has first and second"),
@@ -147,7 +147,7 @@ def test_what_is_missing_is_said(text: str, sentence: str) -> None:
 
 def test_a_file_named_without_its_ending_is_guessed() -> None:
     write("folder/one.py", "mcp = Server()")
-    with pytest.raises(SetupProblem, match="no module 'folder.two'"):
+    with pytest.raises(SetupProblem, match=r"no module 'folder\.two'"):
         loaded("folder.two")
 
 

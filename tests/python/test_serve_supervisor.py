@@ -1,4 +1,4 @@
-"""The parent of worker processes, with a stand-in for the worker: started, replaced, given up, ended, never left behind."""
+"""The parent of worker processes, with a stand-in for the worker: started, replaced, given up, never left behind."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from commands import LIMIT_S
 
+from commands import LIMIT_S
 from mcpace.server.running.child import ending
 from mcpace.server.running.restarts import FIRST_DELAY_S, GIVE_UP_AFTER, LONGEST_DELAY_S, WELL_AFTER_S, Restarts
 
@@ -60,7 +60,8 @@ from mcpace.server.running.say import say
 from mcpace.server.running.supervisor import Plan, supervise
 workers, grace_s, *ways = sys.argv[1:]
 def start(number):
-    return Child(number, [sys.executable, "worker.py"], f"{number} {ways[min(number, len(ways)) - 1].replace(',', ' ')}")
+    mine = ways[min(number, len(ways)) - 1].replace(",", " ")
+    return Child(number, [sys.executable, "worker.py"], f"{number} {mine}")
 plan = Plan(start, int(workers), float(grace_s), lambda facts: say(f"all serve, as {facts}"))
 sys.exit(supervise(plan))
 """
@@ -105,7 +106,7 @@ class Parent:
 
 @pytest.fixture
 def parent(tmp_path: Path) -> Iterator[Callable[..., Parent]]:
-    """Starts supervisors: how many workers, how long they get to end, and each worker's ways, one for each of its starts."""
+    """Starts supervisors: how many workers, how long they get to end, each worker's ways at each of its starts."""
     parents: list[Parent] = []
 
     def start(*words: object) -> Parent:
