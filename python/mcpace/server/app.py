@@ -556,6 +556,17 @@ class MCPServer(Generic[LifespanT]):
         """Whether something of the author's wraps requests of a method."""
         return bool(self._middleware) or (method == "tools/call" and bool(self.interceptors))
 
+    def contexts(self, method: str) -> Callable[[Any], Context[Any, Any]]:
+        """What makes a call's context. It runs among the call's own context variables."""
+        if not self.remembers_principals:
+            return lambda call: Context(call=call, server=self, method=method)
+
+        def remembering(call: Any) -> Context[Any, Any]:
+            authentication.remember(call.principal)
+            return Context(call=call, server=self, method=method)
+
+        return remembering
+
     @property
     def interceptors(self) -> list[Any]:
         """The extensions with a hook around tool calls, outermost first."""

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic_core import from_json, to_json
 
-from mcpace.server.auth import remember
 from mcpace.server.context import Context
 from mcpace.server.errors import (
     InputRequired,
@@ -76,6 +75,10 @@ def tool_plan(server: MCPServer[Any], tool: Tool) -> Plan:
     """How a tool is called."""
     if server.is_wrapped("tools/call"):
         return _wrapped(server, "tools/call")
+    plan: Callable[[Any], Plan] | None = getattr(tool, "plan", None)
+    if plan is not None:
+        # A face with rules of its own.
+        return plan(server)
 
     function, kind, context = tool.fn, tool.is_async, tool.context_kwarg
     if tool.resolved:
@@ -86,7 +89,7 @@ def tool_plan(server: MCPServer[Any], tool: Tool) -> Plan:
         kind="async" if kind else "sync",
         validate=tool.arguments.validate_json if tool.arguments.parameters else None,
         context=context,
-        wrap_context=None if is_bare else _contexts(server, "tools/call"),
+        wrap_context=None if is_bare else server.contexts("tools/call"),
         output=tool.output.kind,
         finish=tool.output.finish,
         fail=tool_failure(tool.name),
@@ -197,18 +200,6 @@ def error_answer(error: Any) -> tuple[int, str, str | None]:
     return (error.error.code, _encodable(error.error.message), told)
 
 
-def _contexts(server: MCPServer[Any], method: str) -> Callable[[Any], Context[Any, Any]]:
-    """Makes a call's context. It runs among the call's own context variables."""
-    if not server.remembers_principals:
-        return lambda call: Context(call=call, server=server, method=method)
-
-    def remembering(call: Any) -> Context[Any, Any]:
-        remember(call.principal)
-        return Context(call=call, server=server, method=method)
-
-    return remembering
-
-
 def _resolving(tool: Tool) -> Callable[..., Any]:
     async def call(*, _context: Context[Any, Any], **keywords: Any) -> Any:
         return await tool.call(keywords, _context)
@@ -232,7 +223,7 @@ def _finished(
     fail: Callable[[BaseException], Answer],
     validate: Callable[[bytes], dict[str, Any]] | None = None,
 ) -> Plan:
-    return Plan(function, "async", validate, _CONTEXT, _contexts(server, method), "finished", None, fail)
+    return Plan(function, "async", validate, _CONTEXT, server.contexts(method), "finished", None, fail)
 
 
 def _as_arguments(raw: bytes) -> dict[str, Any]:

@@ -121,9 +121,9 @@ class Registry:
         self._core = core
 
     def _tell_tool(self, core: _core.Server, tool: Tool) -> None:
-        core.add_tool(
-            _json(tool.listed()), tool_plan(self._server, tool).handler(), timeout_s=self._server.tool_timeout
-        )
+        # A tool of FastMCP's kind may have a limit of its own.
+        limit = getattr(tool, "timeout", None) or self._server.tool_timeout
+        core.add_tool(_json(tool.listed()), tool_plan(self._server, tool).handler(), timeout_s=limit)
 
     def _tell_resource(self, core: _core.Server, resource: Any) -> None:
         plan = resource_plan(self._server, str(resource.uri))

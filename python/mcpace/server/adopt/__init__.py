@@ -13,6 +13,8 @@ import sys
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
+from pydantic_core import to_json
+
 from mcpace.server.adopt.kinds import Kind, is_2, kind_of, low_level
 from mcpace.server.adopt.options import options_of
 from mcpace.server.adopt.tools import Tools
@@ -62,6 +64,9 @@ def adopt(server: Any) -> Prepared:
     core = _core.Server(
         low.name,
         low.version or "",
+        title=getattr(low, "title", None),
+        description=getattr(low, "description", None),
+        icons=_icons(low),
         instructions=low.instructions,
         website_url=low.website_url,
         keep_headers=True,
@@ -82,6 +87,13 @@ def adopt(server: Any) -> Prepared:
         options=options_of(server, kind),
         notes=summary.sentences(),
     )
+
+
+def _icons(low: Any) -> bytes | None:
+    icons = getattr(low, "icons", None)
+    if not icons:
+        return None
+    return to_json([icon.model_dump(mode="json", by_alias=True, exclude_none=True) for icon in icons])
 
 
 def _sdk(server: Any, kind: Kind, low: Any) -> Sdk1 | Sdk2:

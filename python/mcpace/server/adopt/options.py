@@ -1,7 +1,7 @@
 """What a foreign server's own construction says of how it is served over HTTP: who may call, and what other paths hold.
 
-Tokens are verified by the server's own verifier; the refusals are the runtime's. Routes of the server's own, those of its
-authorization server among them, are answered by the SDK's application.
+Tokens are verified by the server's own verifier; the refusals are the runtime's. Routes of the server's own, those of
+its authorization server among them, are answered by the SDK's application.
 """
 
 from __future__ import annotations

@@ -1,0 +1,155 @@
+"""FastMCP's middleware: a class whose hooks wrap messages, on the runtime's own middleware."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from pydantic_core import from_json
+
+from mcpace.fastmcp.context import Context, current
+from mcpace.fastmcp.tools import ToolResult
+from mcpace.types import GetPromptResult, Prompt, ReadResourceResult, Resource, ResourceTemplate, Tool, wire
+
+if TYPE_CHECKING:
+    from mcpace.fastmcp.app import FastMCP
+    from mcpace.server.context import RequestContext
+
+MessageT = TypeVar("MessageT")
+CallNext = Callable[["MiddlewareContext[Any]"], Awaitable[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MiddlewareContext(Generic[MessageT]):
+    """A message on its way through the middleware."""
+
+    message: MessageT
+    """Of ``tools/call``: ``name``, ``arguments``; of others their parameters, as attributes."""
+    fastmcp_context: Context | None = None
+    source: Literal["client", "server"] = "client"
+    type: Literal["request", "notification"] = "request"
+    method: str | None = None
+
+    def copy(self, **changes: Any) -> MiddlewareContext[Any]:
+        """The same, with changes, for ``call_next``."""
+        return dataclasses.replace(self, **changes)
+
+
+class Middleware:
+    """Base of middleware: override the hooks that are wanted; each calls ``await call_next(context)``."""
+
+    async def __call__(self, context: MiddlewareContext[Any], call_next: CallNext) -> Any:
+        """Runs the hooks of a message, the general ones outermost."""
+        chain = call_next
+        hook = _HOOKS.get(context.method or "")
+        for name in (hook, "on_request", "on_message"):
+            if name is not None:
+                chain = partial(getattr(self, name), call_next=chain)
+        return await chain(context)
+
+    async def on_message(self, context: MiddlewareContext[Any], call_next: CallNext) -> Any:
+        """Any message."""
+        return await call_next(context)
+
+    async def on_request(self, context: MiddlewareContext[Any], call_next: CallNext) -> Any:
+        """Any request."""
+        return await call_next(context)
+
+    async def on_call_tool(self, context: MiddlewareContext[Any], call_next: CallNext) -> Any:
+        """``tools/call``; gives a ``ToolResult``."""
+        return await call_next(context)
+
+    async def on_read_resource(self, context: MiddlewareContext[Any], call_next: CallNext) -> Any:
+        """``resources/read``."""
+        return await call_next(context)
+
+    async def on_get_prompt(self, context: MiddlewareContext[Any], call_next: CallNext) -> Any:
+        """``prompts/get``."""
+        return await call_next(context)
+
+    async def on_list_tools(self, context: MiddlewareContext[Any], call_next: CallNext) -> Any:
+        """``tools/list``; gives the tools."""
+        return await call_next(context)
+
+    async def on_list_resources(self, context: MiddlewareContext[Any], call_next: CallNext) -> Any:
+        """``resources/list``; gives the resources."""
+        return await call_next(context)
+
+    async def on_list_resource_templates(self, context: MiddlewareContext[Any], call_next: CallNext) -> Any:
+        """``resources/templates/list``; gives the templates."""
+        return await call_next(context)
+
+    async def on_list_prompts(self, context: MiddlewareContext[Any], call_next: CallNext) -> Any:
+        """``prompts/list``; gives the prompts."""
+        return await call_next(context)
+
+
+_HOOKS = {
+    "tools/call": "on_call_tool",
+    "resources/read": "on_read_resource",
+    "prompts/get": "on_get_prompt",
+    "tools/list": "on_list_tools",
+    "resources/list": "on_list_resources",
+    "resources/templates/list": "on_list_resource_templates",
+    "prompts/list": "on_list_prompts",
+}
+_LISTS: dict[str, tuple[str, Any]] = {
+    "tools/list": ("tools", Tool),
+    "resources/list": ("resources", Resource),
+    "resources/templates/list": ("resourceTemplates", ResourceTemplate),
+    "prompts/list": ("prompts", Prompt),
+}
+_RESULTS: dict[str, Any] = {
+    "tools/call": ToolResult,
+    "resources/read": ReadResourceResult,
+    "prompts/get": GetPromptResult,
+}
+
+
+class Adapted:
+    """A FastMCP middleware as the runtime's: ``async (surroundings, call_next)``."""
+
+    def __init__(self, server: FastMCP, middleware: Any) -> None:
+        self._server = server
+        self.middleware = middleware
+
+    async def __call__(self, surroundings: RequestContext[Any, Any], call_next: Any) -> Any:
+        method, params = surroundings.method, dict(surroundings.params or {})
+        if method == "tools/call":
+            params.setdefault("arguments", {})
+        message = SimpleNamespace(**params)
+
+        async def inner(context: MiddlewareContext[Any]) -> Any:
+            changed = dataclasses.replace(surroundings, params=_params(context.message))
+            return _typed(method, await call_next(changed))
+
+        context = MiddlewareContext(message=message, method=method, fastmcp_context=current.get(None))
+        return _plain(method, await self.middleware(context, inner))
+
+
+def _params(message: Any) -> dict[str, Any]:
+    if isinstance(message, Mapping):
+        return dict(message)
+    return dict(vars(message))
+
+
+def _typed(method: str, result: Any) -> Any:
+    """A result as hooks see it."""
+    if isinstance(result, bytes):
+        result = from_json(result)
+    if method in _LISTS:
+        member, kind = _LISTS[method]
+        return [kind.model_validate(entry) for entry in wire(result)[member]]
+    kind = _RESULTS.get(method)
+    return result if kind is None else kind.model_validate(wire(result))
+
+
+def _plain(method: str, result: Any) -> Any:
+    """What a hook gave, as the runtime takes it."""
+    if method in _LISTS:
+        return {_LISTS[method][0]: [wire(entry) for entry in result]}
+    return result
