@@ -2,11 +2,12 @@
 
 use std::future::Future;
 
-use mcpace_wire::mcp::{self, ContentBlock, Extra, GetPromptResult, Icon, Json, PromptArgument, PromptMessage, Role};
+use mcpace_wire::mcp::{self, ContentBlock, Extra, GetPromptResult, Json, PromptArgument, PromptMessage, Role};
 use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::described::described;
 use super::handler::Handler;
 use super::{Context, HandlerError, arguments};
 
@@ -66,39 +67,13 @@ pub struct Prompt {
     pub(crate) handler: Option<PromptHandler>,
 }
 
+described!(Prompt);
+
 impl Prompt {
     /// A prompt of this name.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self { listed: mcp::Prompt { name: name.into(), ..mcp::Prompt::default() }, handler: None }
-    }
-
-    /// Its name for people. Told since 2025-06-18.
-    #[must_use]
-    pub fn title(mut self, text: impl Into<String>) -> Self {
-        self.listed.title = Some(text.into());
-        self
-    }
-
-    /// What it is for.
-    #[must_use]
-    pub fn description(mut self, text: impl Into<String>) -> Self {
-        self.listed.description = Some(text.into());
-        self
-    }
-
-    /// Pictures. Told since 2025-11-25.
-    #[must_use]
-    pub fn icons(mut self, icons: Vec<Icon>) -> Self {
-        self.listed.icons = Some(icons);
-        self
-    }
-
-    /// Metadata.
-    #[must_use]
-    pub fn meta(mut self, meta: Extra) -> Self {
-        self.listed.meta = Some(meta);
-        self
     }
 
     /// Tells these arguments instead of those of the handler's type.

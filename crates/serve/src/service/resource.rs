@@ -5,8 +5,9 @@ use std::future::Future;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mcpace_wire::mcp::{self, Annotations, Extra, Icon, ReadResourceResult, ResourceContents};
+use mcpace_wire::mcp::{self, Annotations, ReadResourceResult, ResourceContents};
 
+use super::described::described;
 use super::handler::Handler;
 use super::{Context, HandlerError};
 
@@ -117,49 +118,17 @@ pub struct ResourceTemplate {
     pub(crate) handler: Option<ReadHandler>,
 }
 
-/// What both have in common.
-macro_rules! described {
+described!(Resource, hints: Annotations);
+described!(ResourceTemplate, hints: Annotations);
+
+/// What both have in common beside.
+macro_rules! readable {
     ($kind:ident) => {
         impl $kind {
-            /// Its name for people. Told since 2025-06-18.
-            #[must_use]
-            pub fn title(mut self, text: impl Into<String>) -> Self {
-                self.listed.title = Some(text.into());
-                self
-            }
-
-            /// What it is, for a model.
-            #[must_use]
-            pub fn description(mut self, text: impl Into<String>) -> Self {
-                self.listed.description = Some(text.into());
-                self
-            }
-
             /// Its media type; contents that name none of their own get it.
             #[must_use]
             pub fn mime_type(mut self, text: impl Into<String>) -> Self {
                 self.listed.mime_type = Some(text.into());
-                self
-            }
-
-            /// Hints for whoever shows it.
-            #[must_use]
-            pub fn annotations(mut self, hints: Annotations) -> Self {
-                self.listed.annotations = Some(hints);
-                self
-            }
-
-            /// Pictures. Told since 2025-11-25.
-            #[must_use]
-            pub fn icons(mut self, icons: Vec<Icon>) -> Self {
-                self.listed.icons = Some(icons);
-                self
-            }
-
-            /// Metadata.
-            #[must_use]
-            pub fn meta(mut self, meta: Extra) -> Self {
-                self.listed.meta = Some(meta);
                 self
             }
 
@@ -195,8 +164,8 @@ macro_rules! described {
     };
 }
 
-described!(Resource);
-described!(ResourceTemplate);
+readable!(Resource);
+readable!(ResourceTemplate);
 
 impl Resource {
     /// A resource that clients read by `uri`, called `name` by programs.

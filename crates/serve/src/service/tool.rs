@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mcpace_wire::Revision;
-use mcpace_wire::mcp::{self, Extra, Icon, Json, ToolAnnotations};
+use mcpace_wire::mcp::{self, Extra, Json, ToolAnnotations};
 use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::arguments::{self, Malformed};
+use super::described::described;
 use super::{Context, HandlerError, Panicked, RawHandler, ToolOutput, ToolWriter, caught, caught_future};
 
 /// A tool to register with [`crate::Builder::tool`].
@@ -51,6 +52,8 @@ pub struct Tool {
     pub(crate) task: TaskUse,
 }
 
+described!(Tool, hints: ToolAnnotations);
+
 impl Tool {
     /// A tool of this name (2025-11-25, server/tools, "Tool Names": 1 to 128 of `A–Z a–z 0–9 _ - .`; `/` is let through too).
     #[must_use]
@@ -73,41 +76,6 @@ impl Tool {
             handler: None,
             task: TaskUse::Never,
         }
-    }
-
-    /// What it does, for a model.
-    #[must_use]
-    pub fn description(mut self, text: impl Into<String>) -> Self {
-        self.listed.description = Some(text.into());
-        self
-    }
-
-    /// Its name for people. Told since 2025-06-18.
-    #[must_use]
-    pub fn title(mut self, text: impl Into<String>) -> Self {
-        self.listed.title = Some(text.into());
-        self
-    }
-
-    /// Hints. Told since 2025-03-26.
-    #[must_use]
-    pub fn annotations(mut self, hints: ToolAnnotations) -> Self {
-        self.listed.annotations = Some(hints);
-        self
-    }
-
-    /// Pictures. Told since 2025-11-25.
-    #[must_use]
-    pub fn icons(mut self, icons: Vec<Icon>) -> Self {
-        self.listed.icons = Some(icons);
-        self
-    }
-
-    /// Metadata.
-    #[must_use]
-    pub fn meta(mut self, meta: Extra) -> Self {
-        self.listed.meta = Some(meta);
-        self
     }
 
     /// Takes this schema for the arguments instead of the one of the handler's type: any JSON Schema 2020-12 of an object,
