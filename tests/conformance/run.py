@@ -1,9 +1,11 @@
-"""Runs the official conformance suite against the 'everything' server and holds every scenario to what is expected.
+"""Runs the official conformance suite against the 'everything' servers and holds every scenario to what is expected.
+
+There are two: the one in Rust, and the same with the Python face.
 
 The suite's own exit code looks at the scored scenarios alone; here the unscored ones count as well. What may fail is
-listed in `expected/<requirements>.txt`, for one mode in `expected/<requirements>-<mode>.txt`, one
-`scenario:check-id  # reason` a line, and is strict both ways: a failure that is not listed fails the run, and so does a
-line for what passes.
+listed in `expected/<requirements>.txt`, for one mode in `expected/<requirements>-<mode>.txt`, for the Python face in
+`expected/python-….txt` likewise, one `scenario:check-id  # reason` a line, and is strict both ways: a failure that is not
+listed fails the run, and so does a line for what passes.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ REQUIREMENTS = {
     # Knows no sessions in any mode.
     "2026-07-28": ("auto", "sse", "json"),
 }
+SERVERS = ("rust", "python")
 SUITE_LIMIT_SECONDS = 300
 
 
@@ -55,13 +58,17 @@ class Outcome:
 def main() -> int:
     arguments = parse_arguments()
     install()
-    server = [str(build())] if arguments.url is None else []
+    servers = (arguments.server or SERVERS) if arguments.url is None else ["other"]
+    commands = {"rust": lambda: [str(build())], "python": lambda: [sys.executable, str(HERE / "everything.py")]}
     good = True
-    for requirements in arguments.requirements or REQUIREMENTS:
-        for mode in arguments.mode or REQUIREMENTS[requirements]:
-            with running(server, mode, arguments.url) as url:
-                outcome = run_suite(requirements, mode, url)
-            good &= judge(requirements, mode, outcome, expected_failures(requirements, mode), arguments.verbose)
+    for name in servers:
+        command = commands[name]() if name in commands else []
+        for requirements in arguments.requirements or REQUIREMENTS:
+            for mode in arguments.mode or REQUIREMENTS[requirements]:
+                with running(command, mode, arguments.url) as url:
+                    outcome = run_suite(requirements, mode, url)
+                expected = expected_failures(name, requirements, mode)
+                good &= judge(name, requirements, mode, outcome, expected, arguments.verbose)
     return 0 if good else 1
 
 
@@ -69,6 +76,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requirements", action="append", choices=REQUIREMENTS, help="default: both")
     parser.add_argument("--mode", action="append", choices=[*MODES], help="default: all")
+    parser.add_argument("--server", action="append", choices=SERVERS, help="default: both")
     parser.add_argument("--url", help="test this server in place of our own")
     parser.add_argument("--verbose", action="store_true", help="show the failures that are expected, too")
     return parser.parse_args()
@@ -180,10 +188,13 @@ def suite(*arguments: str, stdout: object = None, check: bool = True) -> subproc
     )
 
 
-def expected_failures(requirements: str, mode: str) -> dict[str, str]:
+def expected_failures(server: str, requirements: str, mode: str) -> dict[str, str]:
     """`scenario:check-id` → reason."""
     expected = {}
-    for path in (HERE / "expected" / f"{requirements}.txt", HERE / "expected" / f"{requirements}-{mode}.txt"):
+    names = [requirements, f"{requirements}-{mode}"]
+    if server == "python":
+        names += [f"python-{name}" for name in names]
+    for path in (HERE / "expected" / f"{name}.txt" for name in names):
         for number, line in enumerate(path.read_text().splitlines() if path.exists() else [], 1):
             if not line.strip() or line.startswith("#"):
                 continue
@@ -194,7 +205,7 @@ def expected_failures(requirements: str, mode: str) -> dict[str, str]:
     return expected
 
 
-def judge(requirements: str, mode: str, outcome: Outcome, expected: dict[str, str], verbose: bool) -> bool:
+def judge(server: str, requirements: str, mode: str, outcome: Outcome, expected: dict[str, str], verbose: bool) -> bool:
     failures = {
         f"{scenario}:{check}": why for scenario, checks in outcome.failed.items() for check, why in checks.items()
     }
@@ -203,7 +214,7 @@ def judge(requirements: str, mode: str, outcome: Outcome, expected: dict[str, st
     total = len(outcome.passed) + len(outcome.failed) + len(outcome.missing)
     allowed = sum(all(f"{s}:{c}" in expected for c in checks) for s, checks in outcome.failed.items())
     print(
-        f"{requirements} {mode:<9} {len(outcome.passed)} of {total} scenarios passed, "
+        f"{server:<6} {requirements} {mode:<9} {len(outcome.passed)} of {total} scenarios passed, "
         f"{total - len(outcome.passed) - allowed} failed, {allowed} failed as expected ({outcome.checks} checks)"
     )
     for name, why in (failures if verbose else unexpected).items():
