@@ -4,8 +4,8 @@ There are two: the one in Rust, and the same with the Python face.
 
 The suite's own exit code looks at the scored scenarios alone; here the unscored ones count as well. What may fail is
 listed in `expected/<requirements>.txt`, for one mode in `expected/<requirements>-<mode>.txt`, for the Python face in
-`expected/python-….txt` likewise, one `scenario:check-id  # reason` a line, and is strict both ways: a failure that is not
-listed fails the run, and so does a line for what passes.
+`expected/python-….txt` likewise, one `scenario:check-id  # reason` a line, and is strict both ways: a failure that is
+not listed fails the run, and so does a line for what passes.
 """
 
 from __future__ import annotations
