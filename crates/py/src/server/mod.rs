@@ -20,6 +20,7 @@ mod job;
 mod looping;
 mod options;
 mod output;
+mod own_stdio;
 mod pace;
 mod pool;
 mod process_key;

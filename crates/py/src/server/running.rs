@@ -9,6 +9,7 @@ use mcpace_serve::{Server, http, stdio};
 use pyo3::prelude::*;
 
 use super::ending;
+use super::own_stdio::OwnStdio;
 use crate::problem::EnvironmentProblem;
 
 /// How long a wait goes on before Python's signals are looked at.
@@ -74,13 +75,16 @@ impl Running {
 /// Serves this process's stdin and stdout, on a thread of its own so that signals are seen; until the client leaves.
 pub(super) fn stdio(py: Python<'_>, server: Server, options: stdio::Options) -> PyResult<()> {
     let stop = options.stop.clone();
+    // Given back when this returns.
+    let own = OwnStdio::take()?;
+    let (input, output) = own.files()?;
     let (ended, end) = mpsc::channel();
     // Only so that it may be looked at while detached.
     let end = Mutex::new(end);
     let thread = thread::Builder::new().name("mcpace-stdio".to_owned()).spawn(move || {
         within_python(Box::new(move || {
             // Whoever waited may have been interrupted.
-            let _ = ended.send(stdio::run(server, options));
+            let _ = ended.send(stdio::run_files(server, options, input, output));
         }));
     })?;
     let ended = loop {

@@ -17,6 +17,7 @@ mod connection;
 mod outbox;
 mod waiting;
 
+use std::fs::File;
 use std::io;
 use std::time::Duration;
 
@@ -100,8 +101,21 @@ pub enum StdioError {
 /// # Errors
 /// [`StdioError`].
 pub fn run(server: Server, options: Options) -> Result<End, StdioError> {
+    run_until_end(serve(server, options))
+}
+
+/// [`run`], on other files than this process's stdin and stdout.
+///
+/// # Errors
+/// [`StdioError`].
+pub fn run_files(server: Server, options: Options, input: File, output: File) -> Result<End, StdioError> {
+    let (input, output) = (tokio::fs::File::from_std(input), tokio::fs::File::from_std(output));
+    run_until_end(serve_streams(server, options, input, output))
+}
+
+fn run_until_end(serving: impl Future<Output = Result<End, StdioError>>) -> Result<End, StdioError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(StdioError::Runtime)?;
-    let end = runtime.block_on(serve(server, options));
+    let end = runtime.block_on(serving);
     runtime.shutdown_background();
     end
 }

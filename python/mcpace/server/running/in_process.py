@@ -7,13 +7,14 @@ threads and, where the author's code is asynchronous, on its one event loop.
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import os
 import select
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -104,6 +105,26 @@ def serve_stdio(prepared: Prepared, on_ready: Callable[[], None]) -> int:
         on_ready()
         prepared.core.serve_stdio()
     return EXIT_DONE
+
+
+@contextlib.contextmanager
+def stdio_kept() -> Iterator[None]:
+    """stderr in the place of stdout, and nothing in the place of stdin: both are the protocol's, later."""
+    kept = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    try:
+        os.dup2(nothing, 0)
+        try:
+            os.dup2(2, 1)
+        except OSError:  # there is no stderr
+            os.dup2(nothing, 1)
+        yield
+    finally:
+        sys.stdout.flush()
+        for place, descriptor in enumerate(kept):
+            os.dup2(descriptor, place)
+            os.close(descriptor)
+        os.close(nothing)
 
 
 def leave(code: int) -> NoReturn:

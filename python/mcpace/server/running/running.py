@@ -40,7 +40,12 @@ def run_target(text: str, settings: Settings, arguments: Sequence[str] = ()) -> 
     if settings.workers > 1 or settings.reload:
         sys.exit(_supervised(text, settings, arguments))
     sys.argv[:] = [text, *arguments]
-    run_prepared(lambda: prepare(loader.load(target)), settings)
+    if settings.is_http:
+        run_prepared(lambda: prepare(loader.load(target)), settings)
+    # What the module prints is no part of the protocol, nor is what it reads.
+    with in_process.stdio_kept():
+        prepared = _ready(lambda: prepare(loader.load(target)), settings)
+    run_prepared(lambda: prepared, settings)
 
 
 def run_prepared(make: Callable[[], Prepared], settings: Settings) -> NoReturn:
