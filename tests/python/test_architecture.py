@@ -36,6 +36,7 @@ PARTS = {
     "lab": {"report", "_core"},
     "report": set(),
     "server": {"_core", "types"},
+    "fastmcp": {"server", "types"},
 }
 
 # lab hands words to the Run through report, and nothing but its models and words.
