@@ -12,10 +12,10 @@ from typing import Any, Literal, TypeVar
 from mcpace import __version__
 from mcpace.fastmcp.context import Context, States, current
 from mcpace.fastmcp.dependencies import injected
-from mcpace.fastmcp.middleware import Adapted
+from mcpace.fastmcp.middleware import Adapted, outermost
 from mcpace.fastmcp.tools import UNSET, FunctionTool, ToolResult, Unset
 from mcpace.server.app import MCPServer
-from mcpace.server.auth import remember
+from mcpace.server.principal import remember
 from mcpace.server.errors import RegistrationError, UnsupportedOption, logger
 from mcpace.server.prompts import Prompt
 from mcpace.server.resources import ResourceTemplate, check_uri
@@ -87,12 +87,13 @@ class FastMCP(MCPServer[Any]):
             website_url=website_url,
             icons=icons,
             lifespan=lifespan,
-            middleware=[Adapted(self, one) for one in middleware or ()],
         )
         self._on_duplicate: Duplicates = on_duplicate or "warn"
         self._above: list[tuple[FastMCP, str | None]] = []
         self.masks_errors = bool(mask_error_details)
         self.states = States()
+        for one in middleware or ():
+            self.add_middleware(one)
         for tool in tools or ():
             self.add_tool(tool)
 
@@ -275,6 +276,8 @@ class FastMCP(MCPServer[Any]):
 
     def add_middleware(self, middleware: Any) -> None:
         """Adds middleware, innermost of those that are there. Before the server is run."""
+        if not self.middleware:
+            self.middleware.append(outermost)
         self.middleware.append(Adapted(self, middleware))
 
     # Running -----------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from pydantic_core import from_json
 
 from mcpace.fastmcp.context import Context, current
 from mcpace.fastmcp.tools import ToolResult
+from mcpace.server.errors import is_protocol_error, is_tool_error
 from mcpace.types import GetPromptResult, Prompt, ReadResourceResult, Resource, ResourceTemplate, Tool, wire
 
 if TYPE_CHECKING:
@@ -129,6 +130,16 @@ class Adapted:
 
         context = MiddlewareContext(message=message, method=method, fastmcp_context=current.get(None))
         return _plain(method, await self.middleware(context, inner))
+
+
+async def outermost(surroundings: RequestContext[Any, Any], call_next: Any) -> Any:
+    """What middleware raised for the model to read becomes a tool's result, as what the tool itself raised."""
+    try:
+        return await call_next(surroundings)
+    except Exception as error:
+        if surroundings.method != "tools/call" or is_protocol_error(error) or not is_tool_error(error):
+            raise
+        return ToolResult(content=str(error), is_error=True)
 
 
 def _params(message: Any) -> dict[str, Any]:
