@@ -15,8 +15,8 @@ from mcpace.fastmcp.dependencies import injected
 from mcpace.fastmcp.middleware import Adapted, outermost
 from mcpace.fastmcp.tools import UNSET, FunctionTool, ToolResult, Unset
 from mcpace.server.app import MCPServer
-from mcpace.server.principal import remember
 from mcpace.server.errors import RegistrationError, UnsupportedOption, logger
+from mcpace.server.principal import remember
 from mcpace.server.prompts import Prompt
 from mcpace.server.resources import ResourceTemplate, check_uri
 from mcpace.server.tools import Tool
