@@ -118,9 +118,9 @@ impl Site {
     /// POST: takes messages; their answers go to the stream.
     pub(super) async fn legacy_message(&self, asked: Asked<'_>) -> Result<Answer, Answer> {
         let Asked { head, fields, body, pulse, protocol } = asked;
-        let open = self.legacy_stream(head, fields).await?;
+        let (open, principal) = self.legacy_stream(head, fields).await?;
         let body = request_body::read(body, fields.content_length(), self.body_bounds(), pulse, protocol).await?;
-        self.take_all_legacy(&open, fields, &body)
+        self.take_all_legacy(&open, principal.as_ref(), fields, &body)
     }
 
     /// The same for a body that is there already.
@@ -130,38 +130,51 @@ impl Site {
         fields: &Fields<'_>,
         body: &Bytes,
     ) -> Result<Answer, Answer> {
-        let open = self.legacy_stream(head, fields).await?;
-        self.take_all_legacy(&open, fields, body)
+        let (open, principal) = self.legacy_stream(head, fields).await?;
+        self.take_all_legacy(&open, principal.as_ref(), fields, body)
     }
 
-    /// The stream that a message's answers go to.
-    async fn legacy_stream(&self, head: &Parts, fields: &Fields<'_>) -> Result<Arc<Open>, Answer> {
+    /// The stream that a message's answers go to, and who sends it: the stream's owner, with what this message's token grants.
+    async fn legacy_stream(&self, head: &Parts, fields: &Fields<'_>) -> Result<(Arc<Open>, Option<Principal>), Answer> {
         let principal = self.principal(fields).await?;
         let legacy = self.legacy.as_ref().ok_or(Rejection::SessionNotFound)?;
         let open = legacy.find(head.uri.query(), principal.as_ref()).ok_or(Rejection::SessionNotFound)?;
         if !fields.is_json() {
             return Err(Rejection::UnsupportedMediaType.into());
         }
-        Ok(open)
+        Ok((open, principal))
     }
 
-    fn take_all_legacy(&self, open: &Arc<Open>, fields: &Fields<'_>, body: &Bytes) -> Result<Answer, Answer> {
+    fn take_all_legacy(
+        &self,
+        open: &Arc<Open>,
+        principal: Option<&Principal>,
+        fields: &Fields<'_>,
+        body: &Bytes,
+    ) -> Result<Answer, Answer> {
         let payload = self.parse(body)?;
         if open.log.bytes() >= self.limits.stream_bytes {
             return Err(Answer::overloaded(StatusCode::TOO_MANY_REQUESTS, "the stream is not being read"));
         }
         for message in payload.messages() {
-            self.take_legacy(open, message, body, fields);
+            self.take_legacy(open, principal, message, body, fields);
         }
         Ok(Answer::empty(StatusCode::ACCEPTED))
     }
 
-    fn take_legacy(&self, open: &Arc<Open>, message: &Message<'_>, body: &Bytes, fields: &Fields<'_>) {
+    fn take_legacy(
+        &self,
+        open: &Arc<Open>,
+        principal: Option<&Principal>,
+        message: &Message<'_>,
+        body: &Bytes,
+        fields: &Fields<'_>,
+    ) {
         let session = open.session.get().cloned();
         let peer = Peer {
             revision: session.as_ref().map_or(Revision::V2024_11_05, |session| session.revision()),
             session,
-            principal: open.principal.clone(),
+            principal: principal.cloned(),
         };
         let channel: &dyn Channel = &OnLog { log: &open.log, fields };
         let (received, timed) = (Instant::now(), self.server_timing);

@@ -4,8 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use mcpace_serve::Principal;
-use mcpace_serve::http::{Authorization, Options, ResponseMode, TokenError, TokenVerifier};
+use mcpace_serve::http::{self, Authorization, Options, ResponseMode, TokenError, TokenVerifier};
+use mcpace_serve::{Context, NoArguments, Principal, Server, Tool, ToolError};
 use serde_json::json;
 
 use crate::http_harness::{Request, ask, call, echo, event, head, initialize, open, session, start, text_of};
@@ -203,6 +203,44 @@ async fn a_stream_of_2024_11_05_is_its_owners() {
     assert_eq!(ask(address, &of(message.clone(), "bob")).await.head.status, 404);
     assert_eq!(ask(address, &message).await.head.status, 401);
     assert_eq!(ask(address, &of(message, "alice")).await.head.status, 202);
+}
+
+/// Knows one person, with the scope that the token names.
+struct Scopes;
+
+impl TokenVerifier for Scopes {
+    fn verify<'a>(
+        &'a self,
+        token: &'a str,
+    ) -> Pin<Box<dyn Future<Output = Result<Principal, TokenError>> + Send + 'a>> {
+        Box::pin(async move { Ok(Principal::new("alice", [token.to_owned()])) })
+    }
+}
+
+#[tokio::test]
+async fn a_message_of_2024_11_05_has_its_own_tokens_scopes() {
+    let scopes = Tool::new("scopes").handler_async(|_: NoArguments, context: Context| async move {
+        Ok::<_, ToolError>(context.principal().map(|principal| principal.scopes.join(" ")).unwrap_or_default())
+    });
+    let server = Server::builder("scopes", "1").tool(scopes).build().unwrap();
+    let authorization = Authorization {
+        verifier: Arc::new(Scopes),
+        resource: "https://mcp.example/mcp".to_owned(),
+        authorization_servers: Vec::new(),
+        scopes: Vec::new(),
+    };
+    let address = ([127, 0, 0, 1], 0).into();
+    let options = Options { address, legacy_sse: true, authorization: Some(authorization), ..Options::default() };
+    let running = http::serve(server, options).unwrap();
+    let of = |request: Request, token: &str| request.with("Authorization", format!("Bearer {token}"));
+    let mut stream = open(running.address(), &of(Request::bare("GET").path("/sse"), "write")).await;
+    assert_eq!(head(&mut stream).await.status, 200);
+    let to = limited("the endpoint", stream.event()).await.unwrap().unwrap().unwrap().data;
+    ask(running.address(), &of(Request::post(&initialize("2024-11-05")).path(&to), "write")).await;
+    assert_eq!(event(&mut stream).await.unwrap()["id"], 0);
+    // The stream's owner, with less than the token that opened it granted.
+    ask(running.address(), &of(Request::post(&call(1, "scopes", &json!({}))).path(&to), "read")).await;
+    assert_eq!(text_of(&event(&mut stream).await.unwrap()), "read");
 }
 
 #[tokio::test]
