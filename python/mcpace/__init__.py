@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from mcpace.server.app import MCPServer, require_client_extension
-    from mcpace.server.auth import AccessToken, AuthSettings, TokenVerifier, get_access_token
+    from mcpace.server.auth import AccessToken, AuthSettings, TokenVerifier
     from mcpace.server.context import Context, RequestContext
     from mcpace.server.elicitation import (
         AcceptedElicitation,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from mcpace.server.hints import CacheHint, RequestStateSecurity
     from mcpace.server.injection import Elicit, ListRoots, Resolve, Sample
     from mcpace.server.media import Audio, Image
+    from mcpace.server.principal import get_access_token
     from mcpace.server.prompts import AssistantMessage, Message, Prompt, UserMessage
     from mcpace.server.resources import (
         BinaryResource,
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "app": ("MCPServer", "require_client_extension"),
-    "auth": ("AccessToken", "AuthSettings", "TokenVerifier", "get_access_token"),
+    "auth": ("AccessToken", "AuthSettings", "TokenVerifier"),
     "context": ("Context", "RequestContext"),
     "elicitation": (
         "AcceptedElicitation",
@@ -83,6 +84,7 @@ _WHERE = {
     "hints": ("CacheHint", "RequestStateSecurity"),
     "injection": ("Elicit", "ListRoots", "Resolve", "Sample"),
     "media": ("Audio", "Image"),
+    "principal": ("get_access_token",),
     "prompts": ("AssistantMessage", "Message", "Prompt", "UserMessage"),
     "resources": (
         "BinaryResource",

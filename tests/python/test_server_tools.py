@@ -72,7 +72,7 @@ def test_a_tool_with_resolvers_is_wrapped() -> None:
 
     plan = plan_of(tool)
     assert plan.function is not tool
-    assert (plan.kind, plan.context) == ("async", "_call")
+    assert (plan.kind, plan.context) == ("async", "_context")
 
 
 # Results -------------------------------------------------------------------------------------------------------------
@@ -231,9 +231,11 @@ def test_a_protocol_error_is_one() -> None:
 
 def test_questions_are_passed_on() -> None:
     asked = InputRequiredResult(input_requests={"q": {"method": "roots/list"}}, request_state="s")
-    requests, state = failing(InputRequired(asked))
-    assert json.loads(requests) == {"q": {"method": "roots/list"}}
-    assert state == "s"
+    assert json.loads(failing(InputRequired(asked))) == {
+        "resultType": "input_required",
+        "inputRequests": {"q": {"method": "roots/list"}},
+        "requestState": "s",
+    }
 
 
 def test_words_that_json_can_t_carry_are_told_all_the_same() -> None:

@@ -14,17 +14,12 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
 from typing_extensions import TypeVar as DefaultTypeVar
 
-from mcpace.server import auth as authentication
-from mcpace.server import extension as extending
-from mcpace.server import hints, serving, subscriptions
+from mcpace.server import hints
 from mcpace.server.context import Context, ReadResourceContents
 from mcpace.server.errors import ToolError, UnsupportedOption, is_protocol_error, logger
-from mcpace.server.prompts import Prompt
+from mcpace.server.principal import remember
 from mcpace.server.registry import Registry
-from mcpace.server.resources import FunctionResource, ResourceTemplate, check_static, listed_resource
-from mcpace.server.security import DEFAULT_RESOURCE_SECURITY, ResourceSecurity
 from mcpace.server.tools import Tool
-from mcpace.server.uri_template import UriTemplate
 from mcpace.types import CallToolResult, GetPromptResult, Icon, InputRequiredResult, PromptMessage, wire
 from mcpace.types import Prompt as ListedPrompt
 from mcpace.types import Resource as ListedResource
@@ -33,7 +28,10 @@ from mcpace.types import Tool as ListedTool
 
 if TYPE_CHECKING:
     from mcpace import _core
+    from mcpace.server.auth import AuthSettings
+    from mcpace.server.prompts import Prompt
     from mcpace.server.running.prepared import Prepared
+    from mcpace.server.security import ResourceSecurity
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 LifespanT = DefaultTypeVar("LifespanT", default=Any)
@@ -52,7 +50,7 @@ class Settings:
     warn_on_duplicate_prompts: bool
     dependencies: list[str]
     lifespan: Any
-    auth: authentication.AuthSettings | None
+    auth: AuthSettings | None
 
 
 class MCPServer(Generic[LifespanT]):
@@ -94,7 +92,7 @@ class MCPServer(Generic[LifespanT]):
         dependencies: list[str] | None = None,
         lifespan: Lifespan[LifespanT] | None = None,
         auth: Any = None,
-        resource_security: ResourceSecurity = DEFAULT_RESOURCE_SECURITY,
+        resource_security: ResourceSecurity | None = None,
         request_state_security: Any = None,
         cache_hints: Mapping[Any, Any] | None = None,
         subscriptions: Any = None,
@@ -122,7 +120,7 @@ class MCPServer(Generic[LifespanT]):
             warn_on_duplicate_prompts,
             dependencies or [],
             lifespan,
-            authentication.check(auth, token_verifier, auth_server_provider),
+            _auth(auth, token_verifier, auth_server_provider),
         )
         self.dependencies = self.settings.dependencies
         self._resource_security = resource_security
@@ -305,6 +303,10 @@ class MCPServer(Generic[LifespanT]):
                 "The @resource decorator was used incorrectly. "
                 "Did you forget to call it? Use @resource('uri') instead of @resource"
             )
+        from mcpace.server.resources import FunctionResource, ResourceTemplate, check_static
+        from mcpace.server.security import DEFAULT_RESOURCE_SECURITY
+        from mcpace.server.uri_template import UriTemplate
+
         variables = UriTemplate.parse(uri).variable_names
         details: dict[str, Any] = {
             "name": name,
@@ -318,7 +320,7 @@ class MCPServer(Generic[LifespanT]):
 
         def register(fn: FunctionT) -> FunctionT:
             if variables:
-                policy = self._resource_security if security is None else security
+                policy = security or self._resource_security or DEFAULT_RESOURCE_SECURITY
                 self.registry.add_template(ResourceTemplate.from_function(fn, uri, security=policy, **details))
             else:
                 check_static(fn, uri)
@@ -337,6 +339,8 @@ class MCPServer(Generic[LifespanT]):
 
     async def list_resources(self) -> list[ListedResource]:
         """All resources, as clients are told."""
+        from mcpace.server.resources import listed_resource
+
         return [ListedResource.model_validate(listed_resource(one)) for one in self.registry.resources.values()]
 
     async def list_resource_templates(self) -> list[ListedTemplate]:
@@ -351,6 +355,8 @@ class MCPServer(Generic[LifespanT]):
         Raises ``ResourceNotFoundError`` where there is none, ``ResourceError`` where reading fails,
         ``UnexpectedResourceError`` where it crashes.
         """
+        from mcpace.server import serving
+
         read = await serving.read(self, str(uri), context or Context(server=self))
         return cast("Iterable[ReadResourceContents] | InputRequiredResult", read)
 
@@ -369,6 +375,8 @@ class MCPServer(Generic[LifespanT]):
                 "The @prompt decorator was used incorrectly. "
                 "Did you forget to call it? Use @prompt() instead of @prompt"
             )
+
+        from mcpace.server.prompts import Prompt
 
         def register(fn: FunctionT) -> FunctionT:
             self.add_prompt(Prompt.from_function(fn, name, title, description, icons))
@@ -493,11 +501,15 @@ class MCPServer(Generic[LifespanT]):
 
     def notify_list_changed(self, kind: Literal["tools", "resources", "prompts"]) -> Awaitable[None]:
         """Tells clients that a list changed. Adding and removing does so by itself."""
-        return self._publish(subscriptions.EVENTS[kind]())
+        from mcpace.server.subscriptions import EVENTS
+
+        return self._publish(EVENTS[kind]())
 
     def notify_resource_updated(self, uri: str) -> Awaitable[None]:
         """Tells the clients that subscribed to a resource that it changed."""
-        return self._publish(subscriptions.ResourceUpdated(uri))
+        from mcpace.server.subscriptions import ResourceUpdated
+
+        return self._publish(ResourceUpdated(uri))
 
     def _publish(self, event: Any) -> Awaitable[None]:
         """Happens at once; what is returned need only be awaited where there is a bus."""
@@ -509,7 +521,9 @@ class MCPServer(Generic[LifespanT]):
     def _tell(self, event: Any) -> None:
         if self._core is None:
             return
-        uri, kind = subscriptions.uri_of(event), subscriptions.list_of(event)
+        from mcpace.server.subscriptions import list_of, uri_of
+
+        uri, kind = uri_of(event), list_of(event)
         if uri is not None:
             self._core.resource_updated(uri)
         elif kind is not None:
@@ -562,7 +576,7 @@ class MCPServer(Generic[LifespanT]):
             return lambda call: Context(call=call, server=self, method=method)
 
         def remembering(call: Any) -> Context[Any, Any]:
-            authentication.remember(call.principal)
+            remember(call.principal)
             return Context(call=call, server=self, method=method)
 
         return remembering
@@ -570,7 +584,11 @@ class MCPServer(Generic[LifespanT]):
     @property
     def interceptors(self) -> list[Any]:
         """The extensions with a hook around tool calls, outermost first."""
-        return [extension for extension in self._extensions if extending.intercepts(extension)]
+        if not self._extensions:
+            return []
+        from mcpace.server.extension import intercepts
+
+        return [extension for extension in self._extensions if intercepts(extension)]
 
     @property
     def remembers_principals(self) -> bool:
@@ -600,7 +618,9 @@ class MCPServer(Generic[LifespanT]):
     def _http_options(self) -> dict[str, Any]:
         options: dict[str, Any] = {}
         if self.settings.auth is not None:
-            options |= authentication.http_options(self.settings.auth, self._token_verifier)
+            from mcpace.server.auth import http_options
+
+            options |= http_options(self.settings.auth, self._token_verifier)
         if self._routes:
             from mcpace.server.routes import application
 
@@ -628,7 +648,9 @@ class MCPServer(Generic[LifespanT]):
                 unsubscribe()
 
     def _add_extension(self, extension: Any) -> None:
-        extending.check(extension, self._extensions)
+        from mcpace.server.extension import check
+
+        check(extension, self._extensions)
         self._extensions.append(extension)
         for tool in extension.tools():
             self.add_tool(tool.fn, meta=tool.meta, **tool.kwargs)
@@ -664,7 +686,19 @@ def _limit(seconds: float | None) -> float | None:
 
 
 def _bus(given: Any) -> Any:
-    return subscriptions.checked(given)
+    if given is None:
+        return None
+    from mcpace.server.subscriptions import checked
+
+    return checked(given)
+
+
+def _auth(settings: Any, token_verifier: Any, auth_server_provider: Any) -> AuthSettings | None:
+    if settings is None and token_verifier is None and auth_server_provider is None:
+        return None
+    from mcpace.server.auth import check
+
+    return check(settings, token_verifier, auth_server_provider)
 
 
 def _configure_logging(level: LogLevel) -> None:

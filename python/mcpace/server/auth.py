@@ -3,6 +3,8 @@
 The compiled part asks for the token, challenges callers without one, and publishes the resource's metadata (RFC 9728).
 Here is what makes a token good.
 
+Loaded by servers that want tokens alone.
+
 Deliberately absent: issuing tokens. An authorization server is a program of its own.
 """
 
@@ -10,14 +12,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
 from typing import Any, Protocol, Self, runtime_checkable
 
 from pydantic import AnyHttpUrl, BaseModel, ConfigDict, model_validator
 
 from mcpace.server.errors import UnsupportedOption, logger
-
-_principal: ContextVar[Any] = ContextVar("mcpace_principal", default=None)
 
 
 class AccessToken(BaseModel):
@@ -77,11 +76,6 @@ class AuthSettings(BaseModel):
         return self
 
 
-def get_access_token() -> Any:
-    """The token of the current call, as the verifier returned it; ``None`` where calls need none."""
-    return _principal.get()
-
-
 def http_options(settings: AuthSettings, verifier: Any) -> dict[str, Any]:
     """What the transport is to know, as keywords of ``_core.HttpOptions``."""
     if settings.resource_server_url is None:
@@ -129,11 +123,6 @@ def check(auth: Any, token_verifier: Any, auth_server_provider: Any) -> AuthSett
         raise ValueError("Must specify either auth_server_provider or token_verifier when auth is enabled")
     given = auth if isinstance(auth, AuthSettings | dict) else auth.model_dump()
     return AuthSettings.model_validate(given)
-
-
-def remember(principal: Any) -> None:
-    """Puts a call's token where :func:`get_access_token` finds it: among the call's own context variables."""
-    _principal.set(principal)
 
 
 def _is_same(resource: str | None, wanted: AnyHttpUrl | None) -> bool:

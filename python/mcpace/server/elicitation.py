@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema, to_json
 from typing_extensions import TypeAliasType
@@ -26,6 +26,8 @@ DataT = TypeVar("DataT", bound=BaseModel)
 class AcceptedElicitation(BaseModel, Generic[DataT]):
     """The user filled the form in: ``data`` is what was asked for."""
 
+    model_config = ConfigDict(defer_build=True)
+
     action: Literal["accept"] = "accept"
     data: DataT
 
@@ -33,11 +35,15 @@ class AcceptedElicitation(BaseModel, Generic[DataT]):
 class DeclinedElicitation(BaseModel):
     """The user said no."""
 
+    model_config = ConfigDict(defer_build=True)
+
     action: Literal["decline"] = "decline"
 
 
 class CancelledElicitation(BaseModel):
     """The user closed the question."""
+
+    model_config = ConfigDict(defer_build=True)
 
     action: Literal["cancel"] = "cancel"
 

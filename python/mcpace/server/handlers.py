@@ -4,7 +4,7 @@ A plain tool's function is handed over bare. Only where something has to happen 
 remember, middleware) is it wrapped; whoever has none of that pays for none.
 
 Design constraint: a handler is a plain description (:class:`Plan`), so that it can be looked at and tested without the
-compiled part.
+compiled part. What a server of tools alone doesn't need is loaded with the first resource or prompt.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from mcpace.server.errors import (
     of_tool,
     resource_answer,
 )
-from mcpace.server.serving import completion_json, prompt_json, resource_json, run_middleware
-from mcpace.server.serving import prompt_failure as prompt_answer
 from mcpace.types import INTERNAL_ERROR, wire
 
 if TYPE_CHECKING:
@@ -100,6 +98,7 @@ def resource_plan(server: MCPServer[Any], uri: str | None) -> Plan:
     """How a resource is read, or with no URI a family's, which is then the one that the client named."""
     if server.is_wrapped("resources/read"):
         return _wrapped(server, "resources/read")
+    from mcpace.server.serving import resource_json
 
     async def read(*, _context: Context[Any, Any]) -> bytes:
         return await resource_json(server, uri or _context.params["uri"], _context)
@@ -111,6 +110,7 @@ def prompt_plan(server: MCPServer[Any], prompt: Prompt) -> Plan:
     """How a prompt is filled in."""
     if server.is_wrapped("prompts/get"):
         return _wrapped(server, "prompts/get")
+    from mcpace.server.serving import prompt_json
 
     async def render(*, _context: Context[Any, Any], _arguments: dict[str, Any]) -> bytes:
         return await prompt_json(prompt, _arguments, _context)
@@ -122,6 +122,7 @@ def completion_plan(server: MCPServer[Any]) -> Plan:
     """How proposals are made."""
     if server.is_wrapped("completion/complete"):
         return _wrapped(server, "completion/complete")
+    from mcpace.server.serving import completion_json
 
     async def complete(*, _context: Context[Any, Any]) -> bytes:
         return await completion_json(server, _context.params)
@@ -159,6 +160,7 @@ def resource_failure(uri: str | None) -> Callable[[BaseException], Answer]:
 
 def prompt_failure(prompt: Prompt) -> Callable[[BaseException], Answer]:
     """What an exception of a prompt is answered with: the name of the prompt, or of what is missing."""
+    from mcpace.server.serving import prompt_failure as prompt_answer
 
     def fail(error: BaseException) -> Answer:
         known = protocol_answer(error)
@@ -209,6 +211,7 @@ def _resolving(tool: Tool) -> Callable[..., Any]:
 
 def _wrapped(server: MCPServer[Any], method: str) -> Plan:
     """Through middleware: what is sent arrives there as it came, and is validated after it."""
+    from mcpace.server.serving import run_middleware
 
     async def run(*, _context: Context[Any, Any]) -> bytes:
         return await run_middleware(server, _context)

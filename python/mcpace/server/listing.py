@@ -17,9 +17,9 @@ from pydantic_core import to_json
 
 from mcpace import __version__
 from mcpace.server.adopt.desk import Desk, Refusal
-from mcpace.server.auth import remember
 from mcpace.server.context import Context
 from mcpace.server.errors import MCPError, is_protocol_error, logger
+from mcpace.server.principal import remember
 from mcpace.server.resources import listed_resource
 from mcpace.server.serving import run_middleware
 from mcpace.types import INTERNAL_ERROR, INVALID_REQUEST

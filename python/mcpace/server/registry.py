@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from mcpace.server.errors import RegistrationError, ToolError, logger
 from mcpace.server.handlers import completion_plan, prompt_plan, resource_plan, tool_plan
-from mcpace.server.prompts import Prompt
-from mcpace.server.resources import ResourceTemplate, check_uri, listed_resource
 from mcpace.server.tools import Tool
 
 if TYPE_CHECKING:
     from mcpace import _core
     from mcpace.server.app import MCPServer
+    from mcpace.server.prompts import Prompt
+    from mcpace.server.resources import ResourceTemplate
 
 
 class Registry:
@@ -58,6 +58,8 @@ class Registry:
                 f"add_resource takes a Resource, not {type(resource).__name__}; a function is one with "
                 "@server.resource(uri)"
             )
+        from mcpace.server.resources import check_uri
+
         uri = str(resource.uri)
         check_uri(uri)
         if self._is_new(self.resources, uri, "Resource", self._warns["resources"]):
@@ -126,6 +128,8 @@ class Registry:
         core.add_tool(_json(tool.listed()), tool_plan(self._server, tool).handler(), timeout_s=limit)
 
     def _tell_resource(self, core: _core.Server, resource: Any) -> None:
+        from mcpace.server.resources import listed_resource
+
         plan = resource_plan(self._server, str(resource.uri))
         core.add_resource(_json(listed_resource(resource)), plan.handler())
 
