@@ -1,7 +1,6 @@
 //! A call on its way to one of Python's threads, and the way of its result back.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::Bytes;
 use mcpace_serve::http::TokenError;
@@ -14,7 +13,7 @@ use tokio::sync::oneshot;
 
 use super::context;
 use super::handler::Callable;
-use super::pace::{Pace, now_ms};
+use super::pace::Pace;
 use super::shared::Shared;
 use super::verify;
 
@@ -43,22 +42,6 @@ pub(super) enum End {
 pub(super) struct Prepared<'py> {
     pub(super) keywords: Bound<'py, PyDict>,
     pub(super) variables: Bound<'py, PyAny>,
-}
-
-impl Job {
-    /// Calls a synchronous function, here and now.
-    pub(super) fn run(self, py: Python<'_>) {
-        if self.end.is_given_up() {
-            return;
-        }
-        let started = Instant::now();
-        let Job { callable, shared, arguments, context, pace, end } = self;
-        let returned = call(py, &callable, &shared, &arguments, context);
-        end.give(py, &callable, returned);
-        if let Some(pace) = pace {
-            pace.ran(started.elapsed(), now_ms());
-        }
-    }
 }
 
 /// Arguments to value, in context variables of the call's own.

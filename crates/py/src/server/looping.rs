@@ -6,8 +6,8 @@
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt as _;
@@ -23,7 +23,8 @@ pub(super) struct Looping {
     queue: Mutex<Queue>,
     waker: UnixStream,
     woken: UnixStream,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    /// Whether its thread is done with the interpreter.
+    ended: (Mutex<bool>, Condvar),
 }
 
 #[derive(Default)]
@@ -81,13 +82,12 @@ impl Looping {
             queue: Mutex::default(),
             waker,
             woken,
-            thread: Mutex::new(None),
+            ended: (Mutex::new(false), Condvar::new()),
         });
         let drain = Bound::new(py, Drain { looping: Arc::clone(&looping) })?;
         event_loop.call_method1("add_reader", (looping.woken.as_raw_fd(), drain))?;
         let its = Arc::clone(&looping);
-        let thread = std::thread::Builder::new().name("mcpace-loop".to_owned()).spawn(move || its.run());
-        *looping.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread?);
+        std::thread::Builder::new().name("mcpace-loop".to_owned()).spawn(move || its.run())?;
         super::ending::at_exit(py)?;
         Ok(looping)
     }
@@ -113,6 +113,8 @@ impl Looping {
                 failing::log(py, &error);
             }
         });
+        *self.has_ended() = true;
+        self.ended.1.notify_all();
     }
 
     pub(super) fn event_loop(&self) -> &Py<PyAny> {
@@ -173,21 +175,27 @@ impl Looping {
         }
     }
 
-    /// Ends the loop, and waits for its thread.
-    pub(super) fn end(&self, py: Python<'_>) {
+    /// Ends the loop, and waits for its thread, for so long; whether it has ended.
+    pub(super) fn end(&self, py: Python<'_>, limit: Duration) -> bool {
         if self.process != std::process::id() {
-            return;
+            return true;
         }
         let event_loop = self.event_loop.bind(py);
         let stopped =
             event_loop.getattr("stop").and_then(|stop| event_loop.call_method1("call_soon_threadsafe", (stop,)));
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let (Ok(_), Some(thread)) = (stopped, thread) {
-            py.detach(|| {
-                // A loop that panicked has said so already.
-                let _ = thread.join();
-            });
+        if stopped.is_err() {
+            // It is closed already.
+            return true;
         }
+        py.detach(|| {
+            let running = |has_ended: &mut bool| !*has_ended;
+            let waited = self.ended.1.wait_timeout_while(self.has_ended(), limit, running);
+            *waited.unwrap_or_else(PoisonError::into_inner).0
+        })
+    }
+
+    fn has_ended(&self) -> MutexGuard<'_, bool> {
+        self.ended.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,28 +3,52 @@
 //! Constraints: an idle thread is woken only where no other is about to look; a thread that is attached to the interpreter
 //! takes call after call without letting go in between; threads start when they are needed, up to a limit; calls wait, up to
 //! a limit. The lock is never held while a thread waits for the interpreter.
+//!
+//! The threads are Python's own and run a loop of Python's: where the interpreter ends while a function blocks, its thread is
+//! unwound by the system, which must not meet a frame of ours.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use mcpace_serve::HandlerError;
 use mcpace_wire::jsonrpc::code;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
 
-use super::job::Job;
+use super::ending;
+use super::handler::Callable;
+use super::job::{self, End, Job, Prepared};
+use super::pace::{Pace, now_ms};
 
 /// Calls that may wait for a thread.
 const WAITING: usize = 100_000;
 
+/// A thread's life.
+const LOOP: &std::ffi::CStr = c"
+def work(take):
+    while (call := take()) is not None:
+        run, function, keywords, finish = call
+        try:
+            value, raised = run(function, **keywords), False
+        except BaseException as error:
+            value, raised = error, True
+        finish(value, raised)
+        del call, run, function, keywords, finish, value
+";
+
 /// See the module. Dropping it ends its threads, each after the call that it is at.
 pub(super) struct Pool {
-    inner: Arc<Inner>,
+    inner: Arc<Threads>,
 }
 
-struct Inner {
+/// What a pool's threads share.
+pub(super) struct Threads {
     state: Mutex<State>,
     ready: Condvar,
+    ended: Condvar,
     limit: usize,
 }
 
@@ -40,7 +64,11 @@ struct State {
 
 impl Pool {
     pub(super) fn new(limit: usize) -> Self {
-        Self { inner: Arc::new(Inner { state: Mutex::default(), ready: Condvar::new(), limit: limit.max(1) }) }
+        let inner =
+            Threads { state: Mutex::default(), ready: Condvar::new(), ended: Condvar::new(), limit: limit.max(1) };
+        let inner = Arc::new(inner);
+        ending::remember_threads(Arc::downgrade(&inner));
+        Self { inner }
     }
 
     pub(super) fn submit(&self, job: Job) {
@@ -53,30 +81,37 @@ impl Pool {
         state.waiting.push_back(job);
         self.inner.call_for_help(state);
     }
-
-    /// Ends the threads that have nothing to do, and lets the others end after their call. What waits is dropped.
-    pub(super) fn end(&self) {
-        let waiting = {
-            let mut state = self.inner.lock();
-            state.over = true;
-            std::mem::take(&mut state.waiting)
-        };
-        self.inner.ready.notify_all();
-        // Outside the lock: wakers run.
-        drop(waiting);
-    }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.end();
+        self.inner.end();
     }
 }
 
-impl Inner {
+impl Threads {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing under the lock can panic half way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the threads that have nothing to do, and lets the others end after their call. What waits is dropped.
+    pub(super) fn end(&self) {
+        let waiting = {
+            let mut state = self.lock();
+            state.over = true;
+            std::mem::take(&mut state.waiting)
+        };
+        self.ready.notify_all();
+        // Outside the lock: wakers run.
+        drop(waiting);
+    }
+
+    /// Waits for the threads' end, for so long.
+    pub(super) fn wait_for_end(&self, limit: Duration) {
+        let is_busy = |state: &mut State| state.threads > 0;
+        let waited = self.ended.wait_timeout_while(self.lock(), limit, is_busy);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Sees to it that somebody looks at what waits.
@@ -91,51 +126,53 @@ impl Inner {
         } else if state.threads < self.limit {
             state.looks = true;
             state.threads += 1;
-            let number = state.threads;
             drop(state);
-            let inner = Arc::clone(self);
-            let started = thread::Builder::new().name(format!("mcpace-tool-{number}")).spawn(move || inner.work());
+            let its = Arc::clone(self);
+            // The caller may have no time for the interpreter, so a thread of ours starts Python's.
+            let started = thread::Builder::new().name("mcpace-starter".to_owned()).spawn(move || its.start());
             if let Err(error) = started {
-                // Those that are there have to do.
-                eprintln!("mcpace: can't start another thread for tools: {error}");
-                let mut state = self.lock();
-                state.threads -= 1;
-                state.looks = false;
+                self.not_started(&error);
             }
         }
     }
 
-    /// A thread's life. Its thread state lasts as long, so that attaching is cheap.
-    fn work(self: Arc<Self>) {
-        let ended = Python::try_attach(|py| {
-            py.detach(|| {
-                while let Some(job) = self.wait() {
-                    let Some(()) = Python::try_attach(|py| self.run_all(py, job)) else { return };
-                }
-            });
+    fn start(self: &Arc<Self>) {
+        let started = Python::try_attach(|py| {
+            static WORK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+            let work = WORK.get_or_try_init(py, || {
+                let module = PyModule::from_code(py, LOOP, c"<mcpace>", c"mcpace_threads")?;
+                module.getattr("work").map(Bound::unbind)
+            })?;
+            let take = Bound::new(py, Take { threads: Arc::clone(self) })?;
+            py.import("_thread")?.call_method1("start_new_thread", (work, (take,))).map(drop)
         });
-        if ended.is_none() {
-            self.lock().threads -= 1;
+        match started {
+            Some(Ok(())) => {}
+            Some(Err(error)) => self.not_started(&error),
+            None => self.not_started(&"the interpreter is ending"),
         }
     }
 
-    /// One call after the other, for as long as any wait.
-    fn run_all(self: &Arc<Self>, py: Python<'_>, first: Job) {
-        let mut next = Some(first);
-        while let Some(job) = next {
-            job.run(py);
-            next = self.lock().waiting.pop_front();
+    /// Those that are there have to do.
+    fn not_started(&self, reason: &dyn std::fmt::Display) {
+        let mut state = self.lock();
+        state.threads -= 1;
+        state.looks = false;
+        let nobody = state.threads == 0;
+        let waiting = if nobody { std::mem::take(&mut state.waiting) } else { VecDeque::new() };
+        drop(state);
+        if !waiting.is_empty() {
+            eprintln!("mcpace: no thread can be started for tools: {reason}");
         }
     }
 
     /// The next call; `None` at the end.
     fn wait(self: &Arc<Self>) -> Option<Job> {
         let mut state = self.lock();
-        // Whoever was called for help has come.
-        state.looks = false;
         loop {
             if state.over {
                 state.threads -= 1;
+                self.ended.notify_all();
                 return None;
             }
             if let Some(job) = state.waiting.pop_front() {
@@ -147,6 +184,86 @@ impl Inner {
             state = self.ready.wait(state).unwrap_or_else(PoisonError::into_inner);
             state.idle -= 1;
             state.looks = false;
+        }
+    }
+
+    fn next(self: &Arc<Self>) -> Option<Job> {
+        let mut state = self.lock();
+        // Whoever was called for help has come, or will find nothing: at worst one more is woken.
+        state.looks = false;
+        let job = if state.over { None } else { state.waiting.pop_front() };
+        if job.is_some() {
+            self.call_for_help(state);
+        }
+        job
+    }
+}
+
+/// Remembered for the process's end.
+pub(super) type WeakThreads = Weak<Threads>;
+
+/// Gives a thread its next call: `(run, function, keywords, finish)`, or `None` at the end.
+#[pyclass(frozen)]
+struct Take {
+    threads: Arc<Threads>,
+}
+
+type Call<'py> = (Bound<'py, PyAny>, Py<PyAny>, Bound<'py, PyDict>, Bound<'py, Finish>);
+
+#[pymethods]
+impl Take {
+    fn __call__<'py>(&self, py: Python<'py>) -> PyResult<Option<Call<'py>>> {
+        loop {
+            let job = match self.threads.next() {
+                Some(job) => job,
+                None => match py.detach(|| self.threads.wait()) {
+                    Some(job) => job,
+                    None => return Ok(None),
+                },
+            };
+            if job.end.is_given_up() {
+                continue;
+            }
+            let Job { callable, shared, arguments, context, pace, end } = job;
+            let started = Instant::now();
+            let prepared = job::prepare(py, &callable, &shared, &arguments, context).and_then(|prepared| {
+                let Prepared { keywords, variables } = prepared;
+                Ok((variables.getattr(pyo3::intern!(py, "run"))?, keywords))
+            });
+            match prepared {
+                Ok((run, keywords)) => {
+                    let function = callable.function().clone_ref(py);
+                    let open = Mutex::new(Some(Open { callable, pace, end, started }));
+                    return Ok(Some((run, function, keywords, Bound::new(py, Finish { open })?)));
+                }
+                Err(error) => end.give(py, &callable, Err(error)),
+            }
+        }
+    }
+}
+
+/// Takes a call's outcome.
+#[pyclass(frozen)]
+struct Finish {
+    open: Mutex<Option<Open>>,
+}
+
+struct Open {
+    callable: Arc<Callable>,
+    pace: Option<Arc<Pace>>,
+    end: End,
+    started: Instant,
+}
+
+#[pymethods]
+impl Finish {
+    fn __call__(&self, value: Bound<'_, PyAny>, raised: bool) {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Open { callable, pace, end, started }) = open else { return };
+        let py = value.py();
+        end.give(py, &callable, if raised { Err(PyErr::from_value(value)) } else { Ok(value) });
+        if let Some(pace) = pace {
+            pace.ran(started.elapsed(), now_ms());
         }
     }
 }
