@@ -98,6 +98,12 @@ async fn a_state_that_is_not_ours_is_refused() {
     }
     let params = json!({"name": "steps", "requestState": good});
     assert_eq!(call(&client.clone().of("eve"), params.clone()).await.error(), REFUSED);
+    let alice = client.clone().of("alice");
+    let hers = call(&alice, json!({"name": "steps"})).await.result()["requestState"].clone();
+    let hers = json!({"name": "steps", "requestState": hers});
+    assert_eq!(call(&client.clone().of("eve"), hers.clone()).await.error(), REFUSED);
+    assert_eq!(call(&client, hers.clone()).await.error(), REFUSED);
+    call(&alice, hers).await.result();
     let read = json!({"uri": "note://one", "requestState": good});
     assert_eq!(client.ask(1, "resources/read", read).await.error(), REFUSED);
     // Another server has another key, unless it was given the same.
