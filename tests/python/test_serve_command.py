@@ -30,6 +30,9 @@ from mcpace import MCPServer
 
 mcp = MCPServer("weather")
 
+def begin():
+    sys.stderr.write("a call begins\\n")
+
 @mcp.tool()
 def forecast(city: str) -> str:
     return f"Sunny in {city}"
@@ -40,16 +43,14 @@ def who() -> str:
 
 @mcp.tool()
 def wait() -> str:
-    "Begins, and ends once there is a file."
-    Path("begun").touch()
-    while not Path("go").exists():
-        time.sleep(0.01)
-    return "waited"
+    "Begins, and ends once it is told to."
+    begin()
+    return Path("go").read_text()
 
 @mcp.tool()
 async def forever() -> str:
     import asyncio
-    Path("begun").touch()
+    begin()
     try:
         await asyncio.Event().wait()
     finally:
@@ -58,7 +59,7 @@ async def forever() -> str:
 
 @mcp.tool()
 def stuck() -> str:
-    Path("begun").touch()
+    begin()
     while True:
         time.sleep(1)
 
@@ -137,12 +138,13 @@ def test_a_server_for_other_machines_says_who_may_ask(tmp_path: Path) -> None:
 def test_a_signal_lets_calls_in_flight_finish(number: signal.Signals, code: int, workers: int, tmp_path: Path) -> None:
     with serving(tmp_path, "server.py", "--port", 0, "--workers", workers, source=SOURCE) as one:
         one.ready()
-        answer, thread = in_background(one.port, "wait", tmp_path)
+        os.mkfifo(tmp_path / "go")
+        answer, thread = in_background(one, "wait")
         one.process.send_signal(number)
         one.lines.until("stopping: calls in flight have up to 10 s")
         # No new connection is taken, and the call still has its time.
         refused(one.port)
-        (tmp_path / "go").touch()
+        (tmp_path / "go").write_text("waited")
         assert one.ended() == code
         thread.join(LIMIT_S)
     assert answer == ["waited"]
@@ -151,7 +153,7 @@ def test_a_signal_lets_calls_in_flight_finish(number: signal.Signals, code: int,
 @options("--graceful-timeout", "100ms")
 def test_calls_that_do_not_finish_in_time_are_cut_off(served: Served, tmp_path: Path) -> None:
     served.ready()
-    answer, thread = in_background(served.port, "forever", tmp_path)
+    answer, thread = in_background(served, "forever")
     served.process.send_signal(signal.SIGTERM)
     assert served.ended() == DONE
     thread.join(LIMIT_S)
@@ -161,9 +163,9 @@ def test_calls_that_do_not_finish_in_time_are_cut_off(served: Served, tmp_path: 
 
 
 @options("--graceful-timeout", "100ms")
-def test_a_call_that_never_ends_does_not_hold_up_the_exit(served: Served, tmp_path: Path) -> None:
+def test_a_call_that_never_ends_does_not_hold_up_the_exit(served: Served) -> None:
     served.ready()
-    _, thread = in_background(served.port, "stuck", tmp_path)
+    _, thread = in_background(served, "stuck")
     served.process.send_signal(signal.SIGTERM)
     assert served.ended() == DONE
     thread.join(LIMIT_S)
@@ -174,7 +176,7 @@ def test_a_second_signal_ends_at_once(workers: int, tmp_path: Path) -> None:
     words = ("--graceful-timeout", "1h", "--workers", workers)
     with serving(tmp_path, "server.py", "--port", 0, *words, source=SOURCE) as one:
         one.ready()
-        _, thread = in_background(one.port, "stuck", tmp_path)
+        _, thread = in_background(one, "stuck")
         one.process.send_signal(signal.SIGINT)
         one.lines.until("Ctrl-C again ends at once")
         one.process.send_signal(signal.SIGINT)
@@ -355,7 +357,7 @@ def test_a_worker_that_dies_is_replaced_and_its_sessions_are_gone(served: Served
 def test_kill_9_of_the_parent_leaves_no_worker(workers: int, tmp_path: Path) -> None:
     with serving(tmp_path, "server.py", "--port", 0, "--workers", workers, source=SOURCE) as one:
         one.ready()
-        _, thread = in_background(one.port, "stuck", tmp_path)
+        _, thread = in_background(one, "stuck")
         one.process.kill()
         # Their stderr is ours: this waits for the last of them.
         assert one.ended() == -signal.SIGKILL
@@ -466,21 +468,18 @@ def test_a_server_that_runs_itself_ends_like_the_command(tmp_path: Path) -> None
         process.kill()
 
 
-def in_background(port: int, tool: str, folder: Path) -> tuple[list[str], threading.Thread]:
+def in_background(served: Served, tool: str) -> tuple[list[str], threading.Thread]:
     """A call that has begun, on a thread of its own; its answer, once there is one."""
     answer: list[str] = []
 
     def call() -> None:
         # One that is cut off has no answer.
         with contextlib.suppress(OSError, http.client.HTTPException):
-            answer.append(modern(port, tool)["content"][0]["text"])
+            answer.append(modern(served.port, tool)["content"][0]["text"])
 
     thread = threading.Thread(target=call, daemon=True)
     thread.start()
-    begun = threading.Event()
-    while not (folder / "begun").exists():
-        begun.wait(0.01)
-        assert thread.is_alive(), answer
+    served.lines.until("a call begins")
     return answer, thread
 
 

@@ -1,0 +1,340 @@
+"""``server.asgi()`` in hosts of ASGI: a stand-in that speaks the protocol by the letter, and Starlette's mounts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import json
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from mcpace import Context, MCPServer
+from mcpace.server.running import asgi
+
+LIMIT_S = 30
+LEGACY = "2025-11-25"
+Application = Callable[..., Awaitable[None]]
+
+
+def on_a_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """The test, on an event loop of its own: the host's."""
+
+    @functools.wraps(test)
+    def run(*words: Any, **named: Any) -> None:
+        asyncio.run(test(*words, **named))
+
+    return run
+
+
+class Events(list[str]):
+    """What the server's functions say, on threads of their own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._changed = threading.Condition()
+
+    def say(self, what: str) -> None:
+        with self._changed:
+            self.append(what)
+            self._changed.notify_all()
+
+    async def until(self, what: str) -> None:
+        def wait() -> bool:
+            with self._changed:
+                return self._changed.wait_for(lambda: what in self, LIMIT_S)
+
+        assert await asyncio.to_thread(wait), self
+
+
+def server(events: Events | None = None) -> MCPServer[Any]:
+    said = Events() if events is None else events
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: MCPServer[Any]) -> AsyncIterator[dict[str, str]]:
+        said.say("entered")
+        yield {"city": "Oslo"}
+        said.say("left")
+
+    mcp = MCPServer("mounted", lifespan=lifespan)
+
+    @mcp.tool()
+    def greet(name: str) -> str:
+        return f"Hello {name}"
+
+    @mcp.tool()
+    async def where(ctx: Context[Any, Any]) -> str:
+        return str(ctx.request_context.lifespan_context["city"])
+
+    @mcp.tool()
+    async def steps(ctx: Context[Any, Any]) -> str:
+        for step in range(3):
+            await ctx.report_progress(step, 3)
+        return "done"
+
+    @mcp.tool()
+    async def forever() -> str:
+        said.say("begun")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            said.say("cancelled")
+        return "never"
+
+    return mcp
+
+
+class Reply:
+    """What came back, as ASGI has it."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.pieces: list[bytes] = []
+        self.ended = asyncio.Event()
+        self.spoke = asyncio.Event()
+        self.gone = asyncio.Event()
+
+    async def send(self, message: Any) -> None:
+        assert not self.ended.is_set(), message
+        if message["type"] == "http.response.start":
+            assert self.status == 0
+            self.status = message["status"]
+            self.headers = {name.decode().lower(): value.decode() for name, value in message["headers"]}
+        else:
+            assert self.status
+            self.pieces.append(message.get("body", b""))
+            self.spoke.set()
+            if not message.get("more_body", False):
+                self.ended.set()
+
+    @property
+    def body(self) -> str:
+        return b"".join(self.pieces).decode()
+
+
+async def ask(
+    app: Application, message: Any, *, path: str = "/mcp", root: str = "", parts: int = 1, **more: str
+) -> Reply:
+    reply = Reply()
+    await begin(app, reply, message, path=path, root=root, parts=parts, **more)
+    return reply
+
+
+async def begin(
+    app: Application, reply: Reply, message: Any, *, path: str = "/mcp", root: str = "", parts: int = 1, **more: str
+) -> None:
+    headers = {
+        "host": "localhost",
+        "content-type": "application/json",
+        "accept": "application/json, text/event-stream",
+    } | {name.replace("_", "-"): value for name, value in more.items()}
+    body = json.dumps(message).encode()
+    size = -(-len(body) // parts)
+    pieces = [body[at : at + size] for at in range(0, len(body), size)]
+
+    async def receive() -> Any:
+        if pieces:
+            part = pieces.pop(0)
+            return {"type": "http.request", "body": part, "more_body": bool(pieces)}
+        waiting = [asyncio.ensure_future(one.wait()) for one in (reply.gone, reply.ended)]
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for one in waiting:
+            one.cancel()
+        return {"type": "http.disconnect"}
+
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": "POST",
+        "scheme": "http",
+        "path": root + path,
+        "raw_path": (root + path).encode(),
+        "root_path": root,
+        "query_string": b"",
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 2),
+    }
+    async with asyncio.timeout(LIMIT_S):
+        await app(scope, receive, reply.send)
+
+
+def call(tool: str, **arguments: object) -> dict[str, Any]:
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "progressToken": 1,
+    }
+    return {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": tool, "arguments": arguments, "_meta": meta},
+    }
+
+
+def modern(tool: str) -> dict[str, str]:
+    return {"mcp_protocol_version": "2026-07-28", "mcp_method": "tools/call", "mcp_name": tool}
+
+
+def text(reply: Reply) -> str:
+    return str(json.loads(reply.body)["result"]["content"][0]["text"])
+
+
+@on_a_loop
+async def test_calls() -> None:
+    app = server().asgi()
+    reply = await ask(app, call("greet", name="you"), **modern("greet"))
+    assert (reply.status, text(reply)) == (200, "Hello you")
+    assert reply.headers["content-type"] == "application/json"
+    # In pieces, as a slow client's body comes.
+    reply = await ask(app, call("greet", name="you"), parts=7, **modern("greet"))
+    assert text(reply) == "Hello you"
+
+
+@on_a_loop
+async def test_without_a_lifespan_from_the_host_it_is_entered_before_the_first_request() -> None:
+    events = Events()
+    app = server(events).asgi()
+    assert events == []
+    replies = await asyncio.gather(*(ask(app, call("where"), **modern("where")) for _ in range(5)))
+    assert [text(reply) for reply in replies] == ["Oslo"] * 5
+    assert events == ["entered"]
+
+
+@on_a_loop
+async def test_the_hosts_lifespan_is_the_servers() -> None:
+    events = Events()
+    app = server(events).asgi()
+    async with lived(app) as said:
+        assert said == ["lifespan.startup.complete"]
+        assert events == ["entered"]
+        assert text(await ask(app, call("where"), **modern("where"))) == "Oslo"
+    assert said[-1] == "lifespan.shutdown.complete"
+    assert events == ["entered", "left"]
+
+
+@on_a_loop
+async def test_a_lifespan_that_raises_is_told_the_host() -> None:
+    @contextlib.asynccontextmanager
+    async def lifespan(_: MCPServer[Any]) -> AsyncIterator[None]:
+        raise ConnectionError("no database")
+        yield
+
+    app = MCPServer("broken", lifespan=lifespan).asgi()
+    async with lived(app) as said:
+        [failed] = said
+    assert failed.startswith("lifespan.startup.failed")
+    assert "no database" in failed
+    assert "mcpace/server" not in failed
+
+
+@on_a_loop
+async def test_sessions_and_streams() -> None:
+    app = server().asgi()
+    information = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    reply = await ask(app, {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": information})
+    session = {"mcp_session_id": reply.headers["mcp-session-id"], "mcp_protocol_version": LEGACY}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    params = {"name": "steps", "arguments": {}, "_meta": {"progressToken": 1}}
+    reply = await ask(app, message | {"params": params}, **session)
+    assert reply.headers["content-type"] == "text/event-stream"
+    events = [json.loads(line[6:]) for line in reply.body.splitlines() if line.startswith("data: {")]
+    assert [event["params"]["progress"] for event in events[:-1]] == [0, 1, 2]
+    assert events[-1]["result"]["content"][0]["text"] == "done"
+    assert (
+        await ask(app, message | {"params": params}, mcp_session_id="0" * 32, mcp_protocol_version=LEGACY)
+    ).status == 404
+
+
+@on_a_loop
+async def test_a_client_that_leaves_cancels_its_call() -> None:
+    events = Events()
+    app = server(events).asgi()
+    reply = Reply()
+    running = asyncio.ensure_future(begin(app, reply, call("forever"), **modern("forever")))
+    await events.until("begun")
+    reply.gone.set()
+    await running
+    await events.until("cancelled")
+    assert reply.status == 0
+
+
+@pytest.mark.parametrize(
+    ("root", "path", "status"),
+    [("", "/mcp", 200), ("/tools", "/mcp", 200), ("/tools", "", 200), ("/tools", "/", 200), ("/tools", "/else", 404)],
+)
+@on_a_loop
+async def test_it_is_mounted_under_any_path(root: str, path: str, status: int) -> None:
+    reply = await ask(server().asgi(), call("greet", name="you"), root=root, path=path, **modern("greet"))
+    assert reply.status == status
+
+
+@on_a_loop
+async def test_checks_and_limits_hold() -> None:
+    app = server().asgi(max_request_body_size=500)
+    assert (await ask(app, call("greet", name="you"), host="evil.example", **modern("greet"))).status == 403
+    assert (await ask(app, call("greet", name="x" * 600), parts=3, **modern("greet"))).status == 413
+    known = server().asgi(transport_security={"allowed_hosts": ["mcp.example"]})
+    assert (await ask(known, call("greet", name="you"), host="mcp.example", **modern("greet"))).status == 200
+
+
+@on_a_loop
+async def test_websockets_are_closed_and_other_scopes_refused() -> None:
+    said: list[Any] = []
+
+    async def send(message: Any) -> None:
+        said.append(message)
+
+    app = server().asgi()
+    await app({"type": "websocket"}, None, send)
+    assert said[0]["type"] == "websocket.close"
+    with pytest.raises(ValueError, match="no ASGI scope"):
+        await app({"type": "smoke"}, None, send)
+
+
+@on_a_loop
+async def test_starlette_mounts_it() -> None:
+    from starlette.applications import Starlette
+    from starlette.routing import Mount
+
+    app = Starlette(routes=[Mount("/tools", app=server().asgi())])
+    assert text(await ask(app, call("greet", name="you"), path="/tools/mcp", **modern("greet"))) == "Hello you"
+    assert text(await ask(app, call("greet", name="you"), path="/tools/", **modern("greet"))) == "Hello you"
+
+
+@on_a_loop
+async def test_an_option_that_there_is_not_is_named() -> None:
+    with pytest.raises(TypeError, match="smoke: there is no such option"):
+        asgi(server(), smoke=True)
+
+
+@contextlib.asynccontextmanager
+async def lived(app: Application) -> AsyncIterator[list[str]]:
+    """A host's lifespan around the block; what the application answers."""
+    said: list[str] = []
+    answered = asyncio.Event()
+    ending = asyncio.Event()
+    asked = ["lifespan.startup"]
+
+    async def receive() -> Any:
+        if asked:
+            return {"type": asked.pop()}
+        await ending.wait()
+        return {"type": "lifespan.shutdown"}
+
+    async def send(message: Any) -> None:
+        said.append(message["type"] + message.get("message", ""))
+        answered.set()
+
+    async with asyncio.timeout(LIMIT_S):
+        living = asyncio.ensure_future(app({"type": "lifespan"}, receive, send))
+        await answered.wait()
+        yield said
+        ending.set()
+        await living
