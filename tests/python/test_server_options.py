@@ -31,7 +31,8 @@ from mcpace import (
 from mcpace.server import auth
 from mcpace.server.hints import CACHEABLE
 from mcpace.server.launch import options_of
-from mcpace.server.subscriptions import ResourceUpdated, ToolsListChanged
+from mcpace.server.session import Session
+from mcpace.server.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
 from mcpace.types import Icon
 
 SETTINGS = {"issuer_url": "https://auth.example", "resource_server_url": "https://mcp.example/mcp"}
@@ -304,6 +305,26 @@ def test_changes_go_over_the_bus() -> None:
     assert heard == [ToolsListChanged(), ResourceUpdated("a://b")]
     with pytest.raises(TypeError, match="must be a SubscriptionBus"):
         MCPServer(subscriptions=object())
+
+
+def test_what_a_function_says_of_changes_goes_over_the_bus() -> None:
+    bus, heard = InMemorySubscriptionBus(), []
+    bus.subscribe(heard.append)
+    context: Context = Context(server=MCPServer("t", subscriptions=bus))
+    session = Session(context)
+
+    async def change() -> None:
+        await context.notify_tools_changed()
+        await context.notify_prompts_changed()
+        await context.notify_resources_changed()
+        await context.notify_resource_updated("a://b")
+        await session.send_tool_list_changed()
+        await session.send_prompt_list_changed()
+        await session.send_resource_list_changed()
+        await session.send_resource_updated("a://b")
+
+    asyncio.run(change())
+    assert heard == [ToolsListChanged(), PromptsListChanged(), ResourcesListChanged(), ResourceUpdated("a://b")] * 2
 
 
 # Running -------------------------------------------------------------------------------------------------------------

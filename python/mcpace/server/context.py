@@ -279,19 +279,19 @@ class Context(Generic[LifespanT, RequestT]):
 
     async def notify_tools_changed(self) -> None:
         """Tells clients that the list of tools changed. Adding and removing tools does so by itself."""
-        self.mcp_server.notify_list_changed("tools")
+        await self.mcp_server.notify_list_changed("tools")
 
     async def notify_prompts_changed(self) -> None:
         """Tells clients that the list of prompts changed."""
-        self.mcp_server.notify_list_changed("prompts")
+        await self.mcp_server.notify_list_changed("prompts")
 
     async def notify_resources_changed(self) -> None:
         """Tells clients that the list of resources changed."""
-        self.mcp_server.notify_list_changed("resources")
+        await self.mcp_server.notify_list_changed("resources")
 
     async def notify_resource_updated(self, uri: Any) -> None:
         """Tells the clients that subscribed to a resource that it changed."""
-        self.mcp_server.notify_resource_updated(str(uri))
+        await self.mcp_server.notify_resource_updated(str(uri))
 
     # Within the package ------------------------------------------------------------------------------------------
 

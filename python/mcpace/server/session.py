@@ -160,7 +160,7 @@ class Session:
 
     async def send_resource_updated(self, uri: Any) -> None:
         """Tells the clients that subscribed to a resource that it changed."""
-        self._context.mcp_server.notify_resource_updated(str(uri))
+        await self._context.mcp_server.notify_resource_updated(str(uri))
 
     async def send_elicit_complete(self, elicitation_id: str, related_request_id: Any = None) -> None:
         """Tells the client that what a page was visited for is done."""
@@ -169,15 +169,15 @@ class Session:
 
     async def send_tool_list_changed(self) -> None:
         """Tells clients that the list of tools changed."""
-        self._context.mcp_server.notify_list_changed("tools")
+        await self._context.mcp_server.notify_list_changed("tools")
 
     async def send_prompt_list_changed(self) -> None:
         """Tells clients that the list of prompts changed."""
-        self._context.mcp_server.notify_list_changed("prompts")
+        await self._context.mcp_server.notify_list_changed("prompts")
 
     async def send_resource_list_changed(self) -> None:
         """Tells clients that the list of resources changed."""
-        self._context.mcp_server.notify_list_changed("resources")
+        await self._context.mcp_server.notify_list_changed("resources")
 
     @property
     def _call(self) -> Call:
