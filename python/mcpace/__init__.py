@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from mcpace.client import Client, StdioServerParameters, SyncClient
     from mcpace.server.app import MCPServer, require_client_extension
     from mcpace.server.auth import AccessToken, AuthSettings, TokenVerifier
     from mcpace.server.context import Context, RequestContext
@@ -100,7 +101,10 @@ _WHERE = {
     "tools": ("Tool",),
 }
 _MODULES = {name: f"mcpace.server.{module}" for module, names in _WHERE.items() for name in names} | {
-    "Icon": "mcpace.types"
+    "Icon": "mcpace.types",
+    "Client": "mcpace.client",
+    "StdioServerParameters": "mcpace.client",
+    "SyncClient": "mcpace.client",
 }
 
 __all__ = [
@@ -114,6 +118,7 @@ __all__ = [
     "BinaryResource",
     "CacheHint",
     "CancelledElicitation",
+    "Client",
     "Context",
     "DeclinedElicitation",
     "DirectoryResource",
@@ -143,7 +148,9 @@ __all__ = [
     "ResourceSecurity",
     "Sample",
     "ServerError",
+    "StdioServerParameters",
     "SubscriptionBus",
+    "SyncClient",
     "TextResource",
     "TokenVerifier",
     "Tool",

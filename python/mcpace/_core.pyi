@@ -5,7 +5,7 @@ Ctrl-C. Times ending in ``_ns`` are ``CLOCK_MONOTONIC`` (``time.monotonic_ns``).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Literal
 
 PROFILES: list[str]
@@ -48,6 +48,79 @@ class AskProblem(Problem):
 
 class InputRequired(BaseException):
     """Ends a handler's round: it runs again when the client has answered. Not to be caught."""
+
+class CallProblem(Problem):
+    """A request of :class:`Caller` failed: ``args`` is its stable code, a sentence, and ``None`` or the JSON-RPC error as
+    ``(code, message, data)``, the data being JSON text."""
+
+class Pending:
+    """A request under way: awaited once, or waited for once. Given up, it is cancelled at the server."""
+
+    def __await__(self) -> Iterator[Any]: ...
+    def wait(self) -> Any:
+        """Waits on this thread; Ctrl-C gives the request up."""
+
+class Caller:
+    """The runtime's client. Every request gives a :class:`Pending`, of the result's JSON text as bytes where not said
+    otherwise. ``extras`` has ``time_s``, ``progress`` (called with progress, total, message on the thread that awaits),
+    ``meta`` (a JSON object's bytes), ``cache`` (``use``, ``refresh``, ``bypass``), or is ``None``."""
+
+    @staticmethod
+    def connect(
+        target: Any,
+        settings: bytes,
+        asks: Callable[[Question], Any],
+        *,
+        hears: Callable[[str, str | None], Any] | None = None,
+        opens: Callable[[str], Any] | None = None,
+        in_loop: bool = True,
+        environment: list[tuple[str, str]] | None = None,
+        folder: str | None = None,
+    ) -> Pending:
+        """Connects to a URL, a command or a :class:`Server` of this process: a :class:`Pending` of a caller. With
+        ``in_loop``, callbacks are called on the running loop's thread."""
+    def server(self) -> tuple[str, str, bytes]:
+        """Revision, transport, and the result of ``initialize`` or ``server/discover``."""
+    def call_tool(self, name: str, arguments: str | None = None, extras: dict[str, Any] | None = None) -> Pending: ...
+    def resume_tool(
+        self,
+        name: str,
+        arguments: str | None = None,
+        responses: bytes | None = None,
+        state: str | None = None,
+        extras: dict[str, Any] | None = None,
+    ) -> Pending: ...
+    def list(self, kind: str, cursor: str | None = None, extras: dict[str, Any] | None = None) -> Pending:
+        """A page of ``tools``, ``resources``, ``resource_templates`` or ``prompts``."""
+    def read_resource(self, uri: str, extras: dict[str, Any] | None = None) -> Pending: ...
+    def get_prompt(self, name: str, arguments: str | None = None, extras: dict[str, Any] | None = None) -> Pending: ...
+    def request(self, method: str, params: str | None = None, extras: dict[str, Any] | None = None) -> Pending: ...
+    def notify(self, method: str, params: str) -> Pending:
+        """A :class:`Pending` of nothing."""
+    def listen(self, filter: bytes) -> Pending:
+        """A :class:`Pending` of a :class:`Listening`."""
+    def close(self) -> Pending:
+        """A :class:`Pending` of nothing."""
+
+class Listening:
+    """A subscription."""
+
+    id: int
+    agreed: str
+    """What the server agreed to tell, as JSON."""
+    def next(self) -> Pending:
+        """A :class:`Pending` of ``tools``, ``prompts``, ``resources``, ``resource URI``; of nothing at the end."""
+    def close(self) -> Pending: ...
+
+class Question:
+    """A question of the server's, to be answered or refused once, from any thread."""
+
+    method: str
+    id: str
+    """JSON."""
+    params: bytes | None
+    def answer(self, result: str) -> None: ...
+    def refuse(self, code: int, message: str, data: str | None = None) -> None: ...
 
 class Target:
     """A scripted MCP server on loopback, on threads of its own."""

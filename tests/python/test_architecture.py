@@ -37,6 +37,7 @@ PARTS = {
     "report": set(),
     "server": {"_core", "types"},
     "fastmcp": {"server", "types"},
+    "client": {"server", "types", "_core"},
 }
 
 # lab hands words to the Run through report, and nothing but its models and words.

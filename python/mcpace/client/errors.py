@@ -1,0 +1,61 @@
+"""What a request of a client can end with, made of what the compiled part tells.
+
+Design constraint: the only place that knows how :class:`mcpace._core.CallProblem` looks.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from mcpace import _core
+from mcpace.server.errors import MCPError
+
+__all__ = ["ClientError", "ListenNotSupportedError", "MCPError", "SubscriptionLost", "raised"]
+
+
+class ClientError(Exception):
+    """A request failed otherwise than by the server's answer. ``code`` is for programs, the message for people."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class RequestTimeout(ClientError, TimeoutError):
+    """A request, or connecting, took longer than its limit."""
+
+
+class ServerUnreachable(ClientError, ConnectionError):
+    """The server can't be reached, or is gone."""
+
+
+class ListenNotSupportedError(ClientError, RuntimeError):
+    """``listen`` needs a server of 2026-07-28."""
+
+
+class SubscriptionLost(ClientError, RuntimeError):
+    """A subscription ended without the server's word: listen again, and fetch anew."""
+
+
+_CLASSES: dict[str, type[ClientError]] = {
+    "time-limit": RequestTimeout,
+    "connect": ServerUnreachable,
+    "broke-off": ServerUnreachable,
+    "process-ended": ServerUnreachable,
+}
+
+
+def raised(problem: _core.CallProblem | _core.UsageProblem) -> Exception:
+    """The exception to raise in the place of the compiled part's."""
+    if isinstance(problem, _core.UsageProblem):
+        return ValueError(str(problem))
+    code, message, error = problem.args
+    if error is None:
+        return _CLASSES.get(code, ClientError)(code, message)
+    number, words, data = error
+    return MCPError(number, words, _data(data))
+
+
+def _data(text: str | None) -> Any:
+    return None if text is None else json.loads(text)

@@ -1,0 +1,121 @@
+"""What a client is told, as the compiled part reads it.
+
+Design constraint: pure; JSON in the names of ``crates/py/src/caller/settings.rs``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mcpace import _core
+from mcpace.types import wire
+
+# What a program gets of our environment where nothing was said, as the official SDK has it: no secrets.
+_INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
+
+
+@dataclass
+class StdioServerParameters:
+    """A program to start as a server. No shell is involved."""
+
+    command: str
+    args: list[str] = field(default_factory=list)
+    env: Mapping[str, str] | None = None
+    """Variables, beside a few of this process (``PATH``, ``HOME``, …)."""
+    cwd: str | Path | None = None
+
+
+@dataclass
+class OAuth:
+    """Authorizes by OAuth 2.1, when the server asks for it."""
+
+    client_id: str | None = None
+    """The registration with the authorization server; ``None`` registers, where the server lets us."""
+    client_secret: str | None = None
+    client_metadata_url: str | None = None
+    """Where our client-id metadata document is, an ``https`` URL."""
+    scope: str | None = None
+    """Scopes to ask for, separated by spaces; ``None`` asks for what the server names."""
+    open: Callable[[str], Any] | None = None
+    """Shows the page where the user consents; ``None`` opens the browser."""
+    follow: bool = False
+    """Ask for the page ourselves: for servers that consent by themselves, in tests."""
+    port: int = 0
+    """Port of the callback on this machine; 0 takes a free one."""
+    timeout: float = 300.0
+    """Seconds that the user may take."""
+    client_credentials: bool = False
+    """Without a user: the client's own credentials, by its secret or by ``private_key``."""
+    private_key: str | None = None
+    """A PEM key (ES256) that signs our assertions (``private_key_jwt``)."""
+
+    def settings(self) -> dict[str, Any]:
+        """As the compiled part reads it."""
+        told = {
+            "client_id": self.client_id,
+            "client_secret": self.client_secret,
+            "client_metadata_url": self.client_metadata_url,
+            "scope": self.scope,
+            "follow": self.follow,
+            "port": self.port,
+            "consent_time_s": self.timeout,
+            "client_credentials": self.client_credentials,
+            "private_key": self.private_key,
+        }
+        return {name: value for name, value in told.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the server is, as the compiled part takes it."""
+
+    target: Any
+    environment: list[tuple[str, str]] | None = None
+    folder: str | None = None
+    lifespan: Any = None
+    """Of a server of this process: an asynchronous context to enter on its own loop, or ``None``."""
+
+
+def place(server: Any) -> Place:
+    """What a user named: a URL, a command, parameters of a program, or a server object."""
+    if isinstance(server, str):
+        return Place(server)
+    if isinstance(server, _core.Server):
+        return Place(server)
+    if isinstance(server, list | tuple):
+        return Place([str(word) for word in server], _environment({}))
+    if hasattr(server, "__mcpace__"):
+        prepared = server.__mcpace__()
+        return Place(prepared.core, lifespan=prepared.lifespan)
+    if hasattr(server, "command") and hasattr(server, "args"):
+        folder = None if server.cwd is None else str(server.cwd)
+        return Place([server.command, *server.args], _environment(server.env or {}), folder)
+    raise TypeError(
+        f"a client connects to a URL, a command (a list), StdioServerParameters or a server of mcpace, not to {server!r}"
+    )
+
+
+def _environment(named: Mapping[str, str]) -> list[tuple[str, str]]:
+    kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    return list((kept | dict(named)).items())
+
+
+def settings(told: Mapping[str, Any]) -> bytes:
+    """The options that were given, without those that weren't."""
+    return json.dumps({name: wire(value) for name, value in told.items() if value is not None}).encode()
+
+
+def opener(oauth: OAuth | None) -> Callable[[str], Any] | None:
+    """What shows a page to the user."""
+    if oauth is None or oauth.follow:
+        return None
+    if oauth.open is not None:
+        return oauth.open
+    import webbrowser
+
+    return webbrowser.open

@@ -1,0 +1,156 @@
+"""``SyncClient``: the same client without ``await``, for scripts, notebooks and threads.
+
+Design constraint: no event loop of its own; a request is waited for on the calling thread, and Ctrl-C ends it. Callbacks
+are ordinary functions, called on other threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+from mcpace import _core
+from mcpace.client import asking, results
+from mcpace.client.errors import raised
+from mcpace.client.requests import CacheMode, Request, Requests, ResultT, extras
+from mcpace.types import CallToolResult, GetPromptResult, LoggingLevel, ReadResourceResult
+
+_PROBLEMS = (_core.CallProblem, _core.UsageProblem)
+
+
+class SyncClient(Requests[Any]):
+    """A client of one server; see :class:`mcpace.Client`.
+
+    Example::
+
+        with SyncClient(["python", "server.py"]) as client:
+            print(client.call_tool("greet", {"name": "Ada"}).content[0].text)
+    """
+
+    def __enter__(self) -> Self:
+        self.connect()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def connect(self) -> None:
+        """Connects, authorizes where asked to, agrees on a revision."""
+        if self._caller_or_none is not None:
+            raise RuntimeError("this client is connected already")
+        callbacks = self._callbacks
+        self._alive = _enter(self._place)
+        try:
+            self._caller_or_none = _wait(
+                self._opens(lambda question: asking.answer_now(callbacks, question), callbacks.news, in_loop=False)
+            )
+        except BaseException:
+            _leave(self._alive)
+            raise
+
+    def close(self) -> None:
+        """Takes leave of the server; bounded in time. Does nothing where it isn't connected."""
+        caller, self._caller_or_none, self._connected = self._caller_or_none, None, None
+        if caller is None:
+            return
+        try:
+            _wait(caller.close())
+        finally:
+            _leave(self._alive)
+
+    def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        read_timeout_seconds: float | None = None,
+        progress_callback: Callable[[float, float | None, str | None], Any] | None = None,
+        *,
+        input_responses: Any = None,
+        request_state: str | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> CallToolResult:
+        """Calls a tool. A tool's own failure is no exception: see ``is_error``."""
+        more = extras(read_timeout_seconds, progress_callback, meta)
+        return _get(self._call_tool(name, arguments, more, input_responses, request_state))
+
+    def list_tools(
+        self, *, cursor: str | None = None, meta: Mapping[str, Any] | None = None, cache_mode: CacheMode | None = None
+    ) -> results.ListToolsResult:
+        """A page of tools."""
+        pending = self._list("tools", cursor, extras(meta=meta, cache=cache_mode))
+        return results.ListToolsResult.model_validate_json(_wait(pending))
+
+    def list_resources(
+        self, *, cursor: str | None = None, meta: Mapping[str, Any] | None = None, cache_mode: CacheMode | None = None
+    ) -> results.ListResourcesResult:
+        """A page of resources."""
+        pending = self._list("resources", cursor, extras(meta=meta, cache=cache_mode))
+        return results.ListResourcesResult.model_validate_json(_wait(pending))
+
+    def list_resource_templates(
+        self, *, cursor: str | None = None, meta: Mapping[str, Any] | None = None, cache_mode: CacheMode | None = None
+    ) -> results.ListResourceTemplatesResult:
+        """A page of templates of resources."""
+        pending = self._list("resource_templates", cursor, extras(meta=meta, cache=cache_mode))
+        return results.ListResourceTemplatesResult.model_validate_json(_wait(pending))
+
+    def list_prompts(
+        self, *, cursor: str | None = None, meta: Mapping[str, Any] | None = None, cache_mode: CacheMode | None = None
+    ) -> results.ListPromptsResult:
+        """A page of prompts."""
+        pending = self._list("prompts", cursor, extras(meta=meta, cache=cache_mode))
+        return results.ListPromptsResult.model_validate_json(_wait(pending))
+
+    def read_resource(
+        self, uri: str, *, meta: Mapping[str, Any] | None = None, cache_mode: CacheMode | None = None
+    ) -> ReadResourceResult:
+        """Reads a resource."""
+        return _get(self._read(uri, extras(meta=meta, cache=cache_mode)))
+
+    def get_prompt(
+        self, name: str, arguments: Mapping[str, str] | None = None, *, meta: Mapping[str, Any] | None = None
+    ) -> GetPromptResult:
+        """Gets a prompt, filled in."""
+        return _get(self._get_prompt(name, arguments, extras(meta=meta)))
+
+    def complete(
+        self, ref: Any, argument: Mapping[str, str], context_arguments: Mapping[str, str] | None = None
+    ) -> results.CompleteResult:
+        """Proposals for an argument (``{"name": …, "value": …}``) of a prompt or a resource template."""
+        return _get(self._complete(ref, argument, context_arguments))
+
+    def send_ping(self, *, meta: Mapping[str, Any] | None = None) -> results.EmptyResult:
+        """Asks whether the server is there (legacy revisions)."""
+        return _get(self._plain("ping", {}, meta))
+
+    def set_logging_level(self, level: LoggingLevel, *, meta: Mapping[str, Any] | None = None) -> results.EmptyResult:
+        """From which level on log messages are wanted (legacy revisions; else ``log_level=`` of the client)."""
+        return _get(self._plain("logging/setLevel", {"level": level}, meta))
+
+
+def _wait(pending: _core.Pending) -> Any:
+    try:
+        return pending.wait()
+    except _PROBLEMS as problem:
+        raise raised(problem) from None
+
+
+def _get(request: Request[ResultT]) -> ResultT:
+    pending, read = request
+    return read(_wait(pending))
+
+
+def _enter(place: Any) -> Any:
+    """Enters the lifespan of a server of this process, on the loop that its functions run on."""
+    if place.lifespan is None:
+        return None
+    loop, context = place.target.event_loop(), place.lifespan()
+    asyncio.run_coroutine_threadsafe(context.__aenter__(), loop).result()
+    return loop, context
+
+
+def _leave(alive: Any) -> None:
+    if alive is not None:
+        loop, context = alive
+        asyncio.run_coroutine_threadsafe(context.__aexit__(None, None, None), loop).result()
