@@ -53,9 +53,9 @@ pub use exchange::{Channel, Gone, Handled, Headers, Incoming, Outlet, Peer, Prin
 pub use limits::Limits;
 pub use server::Server;
 pub use service::{
-    AskError, Completion, CompletionRequest, Context, Delegate, DelegateError, Delegated, Elicited, HandlerError, InputRequired, NoArguments, Prompt,
-    PromptOutput, RawAnswer, RawCall, RawDone, RawHandler, RawReply, Resource, ResourceOutput, ResourceRequest,
-    ResourceTemplate, Structured, Tool, ToolError, ToolOutput, ToolWriter,
+    AskError, Completion, CompletionRequest, Context, Delegate, DelegateError, Delegated, Elicited, HandlerError,
+    InputRequired, NoArguments, Prompt, PromptOutput, RawAnswer, RawCall, RawDone, RawHandler, RawReply, Resource,
+    ResourceOutput, ResourceRequest, ResourceTemplate, Structured, Tool, ToolError, ToolOutput, ToolWriter,
 };
 
 /// The guide's examples, as tests.

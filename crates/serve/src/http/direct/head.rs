@@ -45,7 +45,11 @@ impl<'b> Head<'b> {
         if !is_plain || request.headers.iter().any(|header| is_special(header.name, header.value)) {
             return Err(NotPlain::Other);
         }
-        let fields = Fields::of(request.headers.iter().map(|header| (header.name, header.value)), None, Source::Head(&bytes[..length]));
+        let fields = Fields::of(
+            request.headers.iter().map(|header| (header.name, header.value)),
+            None,
+            Source::Head(&bytes[..length]),
+        );
         let body = fields.content_length().ok_or(NotPlain::Other)?;
         Ok(Head { fields, length, body })
     }
