@@ -11,10 +11,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from adoption import LEGACY, ROOT, SDKS, Pair, Sdk, Subject, served
-from dialogue import Peer
+from adoption import LEGACY, MODERN, ROOT, SDKS, Pair, Sdk, Subject, served
+from dialogue import Peer, events
 
-EXAMPLES = ("quickstart", "structured", "context", "middleware", "lowlevel", "composed", "secured", "waiting")
+EXAMPLES = (
+    "quickstart",
+    "structured",
+    "context",
+    "middleware",
+    "lowlevel",
+    "composed",
+    "secured",
+    "waiting",
+    "changing",
+)
 
 # What is adopted, and what is not; an example that an SDK has not is not asked for.
 NOTES = {
@@ -33,6 +43,11 @@ NOTES = {
     "lowlevel": "every request runs in the SDK: a low-level server's handlers are its own",
     "composed": "every request runs in the SDK: its tools are transformed",
     "secured": "adopted 1 of 2 tools; 1 runs in the SDK: who (it uses get_access_token)",
+    "changing": {
+        "mcp-1": "adopted 1 of 3 tools; 2 run in the SDK: grow, shrink (it uses its server)",
+        "mcp-2": "adopted 1 of 4 tools; 3 run in the SDK: grow, shrink (it uses its server); announce (it takes a",
+        "fastmcp": "adopted 1 of 3 tools; 2 run in the SDK: grow, shrink (it uses its server)",
+    },
     "waiting": {
         "mcp-1": "adopted 1 of 2 tools; 1 runs in the SDK: wait (it takes a context)",
         "mcp-2": "adopted 1 of 2 tools; 1 runs in the SDK: wait (it takes a context)",
@@ -102,6 +117,29 @@ def test_a_call_that_nobody_wants_is_cancelled(pairs: dict[str, Pair]) -> None:
         reply.read()
     assert peer.ask({"method": "tools/call", "params": {"name": "how"}})["answer"]["result"]["content"][0]["text"]
     peer.close()
+
+
+@pytest.mark.network
+def test_what_a_server_announces_reaches_those_who_listen(sdk: Sdk, pairs: dict[str, Pair]) -> None:
+    if sdk.name != "mcp-2":
+        # The others have no bus.
+        return
+    peer, other = (Peer(pairs["changing"].adopted, MODERN) for _ in range(2))
+    wanted = {"resourcesListChanged": True, "resourceSubscriptions": ["note://one"]}
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientInfo": {"name": "x", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    params = {"notifications": wanted, "_meta": meta}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params}
+    with peer._sent("POST", message, {"Mcp-Method": "subscriptions/listen"}) as reply:
+        heard = events(reply)
+        assert next(heard)["method"] == "notifications/subscriptions/acknowledged"
+        other.ask({"method": "tools/call", "params": {"name": "announce"}})
+        assert next(heard)["method"] == "notifications/resources/list_changed"
+        updated = next(heard)
+        assert (updated["method"], updated["params"]["uri"]) == ("notifications/resources/updated", "note://one")
 
 
 @pytest.mark.network

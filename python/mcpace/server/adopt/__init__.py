@@ -10,7 +10,9 @@ Supported: ``MCPServer`` (mcp 2.x), ``FastMCP`` (mcp 1.x), ``FastMCP`` (fastmcp 
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
@@ -18,6 +20,7 @@ from pydantic_core import to_json
 from mcpace.server.adopt.kinds import Kind, is_2, kind_of, low_level
 from mcpace.server.adopt.options import options_of
 from mcpace.server.adopt.tools import Tools
+from mcpace.server.subscriptions import list_of, uri_of
 
 if TYPE_CHECKING:
     from mcpace.server.adopt.sdk1 import Sdk1
@@ -70,6 +73,7 @@ def adopt(server: Any) -> Prepared:
         instructions=low.instructions,
         website_url=low.website_url,
         keep_headers=True,
+        open=True,
         revisions=None if is_2(low) else LEGACY,
     )
     sdk = _sdk(server, kind, low)
@@ -80,13 +84,33 @@ def adopt(server: Any) -> Prepared:
     return Prepared(
         core=core,
         name=low.name,
-        tools=len(summary.adopted) + len(summary.left),
+        tools=tools.count,
         resources=summary.resources + summary.templates,
         prompts=summary.prompts,
-        lifespan=sdk.lifespan,
+        lifespan=partial(_entered, sdk, getattr(server, "_subscriptions", None), core),
         options=options_of(server, kind),
         notes=summary.sentences(),
     )
+
+
+@asynccontextmanager
+async def _entered(sdk: Sdk1 | Sdk2, bus: Any, core: Any) -> AsyncIterator[None]:
+    """The SDK's lifespan; what is published on its bus is told to the clients that listen."""
+
+    def tell(event: Any) -> None:
+        uri, changed = uri_of(event), list_of(event)
+        if uri is not None:
+            core.resource_updated(uri)
+        elif changed is not None:
+            core.list_changed(changed)
+
+    async with sdk.lifespan():
+        unsubscribe = None if bus is None else bus.subscribe(tell)
+        try:
+            yield
+        finally:
+            if unsubscribe is not None:
+                unsubscribe()
 
 
 def _icons(low: Any) -> bytes | None:

@@ -42,6 +42,11 @@ class Tools:
         self._known = {name: id(tool) for name, tool in tools.items()}
         self._left = {name: reason for name, reason in self._left.items() if name in tools}
 
+    @property
+    def count(self) -> int:
+        """How many tools the server has, as far as known."""
+        return 0 if self._kind is Kind.LOWLEVEL else len(self._all())
+
     def summary(self, sdk: str) -> Summary:
         """What became of them, and of the server's other parts."""
         counts = self._counts()

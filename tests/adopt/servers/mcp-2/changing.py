@@ -1,6 +1,7 @@
 """Tools that come and go while the server runs."""
 
 from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
 
 mcp = MCPServer("Changing")
 
@@ -19,6 +20,18 @@ def first(word: str) -> str:
 async def grow() -> str:
     mcp.add_tool(extra)
     return "grown"
+
+
+@mcp.tool()
+async def announce(ctx: Context) -> str:
+    await ctx.notify_resources_changed()
+    await ctx.notify_resource_updated("note://one")
+    return "announced"
+
+
+@mcp.resource("note://one")
+def note() -> str:
+    return "a note"
 
 
 @mcp.tool()
