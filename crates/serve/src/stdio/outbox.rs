@@ -124,3 +124,23 @@ impl Queue {
         cost
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_handler_that_speaks_to_a_client_that_does_not_read_is_told_so_and_replies_are_kept() {
+        let outbox = Outbox::new(1_000);
+        let send = || outbox.send(Bytes::from_static(b"[]"));
+        let taken = (0..100).take_while(|_| send().is_ok()).count();
+        assert!((1..=1_000 / OVERHEAD + 1).contains(&taken), "{taken}");
+        outbox.reply(Bytes::from_static(b"{}"));
+        outbox.close();
+        assert_eq!(outbox.send(Bytes::new()), Err(Gone), "closed");
+        let mut written = Vec::new();
+        let output = std::pin::pin!(&mut written);
+        outbox.write_to(&mut { output }).await.unwrap();
+        assert_eq!(written, ["[]\n".repeat(taken), "{}\n".to_owned()].concat().into_bytes());
+    }
+}
