@@ -20,6 +20,14 @@ pub enum ClientError {
         /// Why not.
         reason: String,
     },
+    /// Our caller's fault: a header that can't be sent.
+    #[error("the header {name:?} can't be sent: {reason}")]
+    BadHeader {
+        /// Its name.
+        name: String,
+        /// Why not; its value is nobody's to read.
+        reason: &'static str,
+    },
     /// Our caller's fault: parameters that can't be sent.
     #[error("the parameters of {method} can't be sent: {reason}")]
     BadParams {
@@ -192,6 +200,7 @@ impl ClientError {
     pub fn code(&self) -> &'static str {
         match self {
             ClientError::BadTarget { .. } => "bad-target",
+            ClientError::BadHeader { .. } => "bad-header",
             ClientError::BadParams { .. } => "bad-params",
             ClientError::NotInRevision { .. } => "not-in-revision",
             ClientError::Closed => "closed",

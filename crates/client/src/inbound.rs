@@ -11,7 +11,7 @@ use mcpace_wire::mcp::{CancelledParams, EmptyResult, Extra, Json, ProgressParams
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::AbortHandle;
 
 use crate::answer::Answer;
@@ -39,6 +39,8 @@ pub(crate) struct Inbound {
     subscriptions: Mutex<HashMap<i64, Listener>>,
     /// The server's questions that are being answered.
     answering: Mutex<HashMap<Id<'static>, AbortHandle>>,
+    /// Answers at once (to pings, refusals) that are on their way.
+    replying: Arc<Semaphore>,
 }
 
 /// Takes an entry out again when whoever made it is done or given up.
@@ -58,6 +60,7 @@ impl Inbound {
         Self {
             callbacks,
             cache: Cache::new(limits.cached),
+            replying: Arc::new(Semaphore::new(limits.asked)),
             limits,
             runtime,
             progress: Mutex::default(),
@@ -183,8 +186,13 @@ impl Inbound {
     }
 
     fn reply(&self, back: &Back, id: &Id<'static>, answer: Result<Option<Json>, RpcError>) {
+        // A server that asks faster than it takes answers goes without: each may be a connection.
+        let Ok(room) = Arc::clone(&self.replying).try_acquire_owned() else { return };
         let (back, body) = (back.clone(), body(id, answer));
-        drop(self.runtime.spawn(async move { back.tell(body).await }));
+        drop(self.runtime.spawn(async move {
+            back.tell(body).await;
+            drop(room);
+        }));
     }
 
     /// Gives up all questions of a session that is over.

@@ -115,7 +115,7 @@ impl Client {
             params.value("argument", argument);
             params.optional("context", context);
         };
-        self.plain("completion/complete", &fill, &CallOptions::default()).await?.read("completion/complete")
+        self.plain("completion/complete", &fill).await?.read("completion/complete")
     }
 
     /// Asks whether the server is there (legacy revisions).
@@ -123,7 +123,7 @@ impl Client {
     /// # Errors
     /// Any [`ClientError`]; [`ClientError::NotInRevision`] in 2026-07-28.
     pub async fn ping(&self) -> Result<EmptyResult, ClientError> {
-        self.plain("ping", &|_| {}, &CallOptions::default()).await?.read("ping")
+        self.plain("ping", &|_| {}).await?.read("ping")
     }
 
     /// From which level on log messages are wanted (legacy revisions; since 2026-07-28 [`crate::Options::log_level`]).
@@ -132,7 +132,7 @@ impl Client {
     /// Any [`ClientError`]; [`ClientError::NotInRevision`] in 2026-07-28.
     pub async fn set_level(&self, level: LoggingLevel) -> Result<EmptyResult, ClientError> {
         let fill = |params: &mut Members<'_>| params.value("level", &level);
-        self.plain("logging/setLevel", &fill, &CallOptions::default()).await?.read("logging/setLevel")
+        self.plain("logging/setLevel", &fill).await?.read("logging/setLevel")
     }
 
     /// Asks to be told when a resource changes (legacy revisions; since 2026-07-28 [`Client::listen`]).
@@ -141,7 +141,7 @@ impl Client {
     /// Any [`ClientError`]; [`ClientError::NotInRevision`] in 2026-07-28.
     pub async fn subscribe_resource(&self, uri: &str) -> Result<EmptyResult, ClientError> {
         let fill = |params: &mut Members<'_>| params.value("uri", uri);
-        self.plain("resources/subscribe", &fill, &CallOptions::default()).await?.read("resources/subscribe")
+        self.plain("resources/subscribe", &fill).await?.read("resources/subscribe")
     }
 
     /// Ends [`Client::subscribe_resource`].
@@ -150,7 +150,7 @@ impl Client {
     /// Any [`ClientError`]; [`ClientError::NotInRevision`] in 2026-07-28.
     pub async fn unsubscribe_resource(&self, uri: &str) -> Result<EmptyResult, ClientError> {
         let fill = |params: &mut Members<'_>| params.value("uri", uri);
-        self.plain("resources/unsubscribe", &fill, &CallOptions::default()).await?.read("resources/unsubscribe")
+        self.plain("resources/unsubscribe", &fill).await?.read("resources/unsubscribe")
     }
 
     /// Tells the server that the roots changed (legacy revisions).
@@ -174,7 +174,8 @@ impl Client {
         session.link.notify(&Outgoing::notification(method, body.into())).await
     }
 
-    /// A request without rounds, headers or memory: the result's text.
+    /// A request without rounds, headers or memory: the result's text. Never asked twice. What `params` has of `_meta` is
+    /// passed over: that is [`CallOptions::meta`]'s.
     ///
     /// # Errors
     /// Any [`ClientError`]; [`ClientError::NotInRevision`] where the revision that is spoken doesn't have the method.
@@ -196,7 +197,10 @@ impl Client {
                 params.text(name, value.get());
             }
         };
-        self.plain(method, &fill, options).await
+        self.must_exist(method)?;
+        // Nobody knows here whether asking twice does harm.
+        let ask = Ask { method, name: None, arguments: None, fill: &fill, repeatable: false, options };
+        complete(self.inner.ask(&ask).await?, method)
     }
 
     /// [`Client::call_tool_raw`] with answers and state that an earlier, interrupted call was given.
@@ -226,13 +230,10 @@ impl Client {
         self.ended(first, &ask, &plain).await
     }
 
-    async fn plain(
-        &self,
-        method: &'static str,
-        fill: &(dyn Fn(&mut Members<'_>) + Sync),
-        options: &CallOptions,
-    ) -> Result<Raw, ClientError> {
+    /// A request that does no harm when it is asked twice.
+    async fn plain(&self, method: &'static str, fill: &(dyn Fn(&mut Members<'_>) + Sync)) -> Result<Raw, ClientError> {
         self.must_exist(method)?;
+        let options = &CallOptions::default();
         let ask = Ask { method, name: None, arguments: None, fill, repeatable: true, options };
         complete(self.inner.ask(&ask).await?, method)
     }

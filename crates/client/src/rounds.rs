@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
+use mcpace_wire::jsonrpc::code;
 use mcpace_wire::mcp::{InputRequests, InputRequiredResult, InputResponses, Json, Task};
 
 use crate::callbacks::Asked;
 use crate::client::{Ask, Inner, Outcome};
 use crate::envelope::Members;
-use crate::{Callbacks, ClientError, Raw};
+use crate::{Callbacks, ClientError, Raw, RpcError};
 
 /// How long to wait before asking again where the server only gave a state: it doubles, up to the second.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(250));
@@ -86,9 +87,10 @@ pub(crate) async fn answers(
     }
     let mut responses = InputResponses::new();
     while let Some(answered) = answering.join_next().await {
-        // A callback that panicked has nothing to say; it is not ours to end with it.
+        // A callback that panicked has nothing to say; it is not ours to end with it, and no fault of the server's.
         let Ok((key, wants, answer)) = answered else {
-            return Err(ClientError::bad_reply(method, "a callback for its input panicked"));
+            let error = RpcError::new(code::INTERNAL_ERROR, "the callback panicked");
+            return Err(ClientError::InputRefused { method, wants: "a request for input".to_owned(), error });
         };
         let refused = |error| ClientError::InputRefused { method, wants: mcpace_wire::quoted(&wants), error };
         responses.insert(key, answer.map_err(refused)?);

@@ -1,8 +1,12 @@
 //! What goes wrong over HTTP, and what becomes of it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mcpace_client::{Auth, CallOptions, Callbacks, Client, ClientError, Limits, Mode, Options, Secret, Target};
+use mcpace_client::{
+    Arguments, Auth, CallOptions, Callbacks, Client, ClientError, Limits, Mode, Options, Secret, Target,
+};
 use serde_json::{Value, json};
 
 use crate::scripted::{Act, EVENTS, Request, Scripted, as_json, error, legacy, modern, response, result, status};
@@ -90,6 +94,54 @@ async fn a_modern_call_whose_reply_was_lost_is_not_repeated_but_a_list_is_with_a
     let ids: Vec<Value> = server.seen().iter().map(|request| request.body["id"].clone()).collect();
     assert_eq!(server.methods()[1..], ["tools/call", "tools/list", "tools/list"]);
     assert_ne!(ids[2], ids[3]);
+    // Of a request by its bare name nobody knows what asking twice would do.
+    let arguments = Arguments::of(&json!({"name": "echo"})).unwrap();
+    let raw = client.request_raw("tools/call", &arguments, &CallOptions::default()).await;
+    assert_eq!(raw.unwrap_err().code(), "broke-off");
+    assert_eq!(server.methods().iter().filter(|method| *method == "tools/call").count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notification_that_the_server_never_takes_is_given_up() {
+    let server = Scripted::start(|request, _| match request.method() {
+        "notifications/roots/list_changed" => Act::Silence(String::new()),
+        _ => legacy(request, "s"),
+    });
+    let server = server.await;
+    let client = Client::connect(server.target(), Options { mode: Mode::Legacy, ..Options::default() }).await.unwrap();
+    assert_eq!(client.roots_changed().await.unwrap_err().code(), "time-limit");
+}
+
+#[tokio::test]
+async fn a_server_that_pings_without_taking_the_answers_opens_so_many_connections_and_no_more() {
+    let answers = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&answers);
+    let server = Scripted::start(move |request, _| match request.method() {
+        "tools/call" => {
+            let pings = (0..200).map(|id| event("a", &json!({"jsonrpc": "2.0", "id": id, "method": "ping"})));
+            let answer = event("b", &result(request, &json!({"content": [{"type": "text", "text": "ok"}]})));
+            Act::Last(format!("{EVENTS}{}{answer}", pings.collect::<String>()))
+        }
+        "" if !request.is_get() => {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Act::Silence(String::new())
+        }
+        _ => legacy(request, "s"),
+    });
+    let server = server.await;
+    let limits = Limits { asked: 3, ..Limits::default() };
+    let client = Client::connect(server.target(), Options { mode: Mode::Legacy, limits, ..Options::default() });
+    let client = client.await.unwrap();
+    assert_eq!(echo(&client).await.unwrap(), "ok");
+    limited(async {
+        while answers.load(Ordering::Relaxed) < 3 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    // What else had begun by then would have come before this.
+    assert_eq!(echo(&client).await.unwrap(), "ok");
+    assert_eq!(answers.load(Ordering::Relaxed), 3);
 }
 
 #[tokio::test]
@@ -220,7 +272,7 @@ async fn a_call_that_takes_too_long_is_cancelled_as_its_era_does() {
         let server = server.await;
         let client = connect(&server.target(), Mode::Auto, Callbacks::default()).await;
         let options = CallOptions { time: Some(Duration::from_millis(20)), ..CallOptions::default() };
-        let none = mcpace_client::Arguments::of(&json!(null)).unwrap();
+        let none = Arguments::of(&json!(null)).unwrap();
         let failed = limited(client.call_tool_raw("echo", &none, &options)).await.unwrap_err();
         assert_eq!(failed.code(), "time-limit");
         if is_modern {
@@ -241,18 +293,21 @@ async fn a_call_that_takes_too_long_is_cancelled_as_its_era_does() {
 #[tokio::test]
 async fn a_token_and_own_headers_go_with_each_request_and_the_protocols_own_stay() {
     let server = Scripted::start(|request, _| modern(request)).await;
-    let headers = vec![("X-Key".to_owned(), "k".to_owned()), ("Mcp-Method".to_owned(), "mine".to_owned())];
+    let own = [("X-Key", "k"), ("Mcp-Method", "mine"), ("Mcp-Session-Id", "mine")];
+    let headers = own.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     let auth = Auth::Bearer(Secret::new("token"));
     let client = Client::connect(server.target(), Options { auth, headers, ..Options::default() }).await.unwrap();
     echo(&client).await.unwrap();
     for request in server.seen() {
         assert_eq!(request.header("authorization"), Some("Bearer token"));
         assert_eq!((request.header("x-key"), request.header("mcp-method")), (Some("k"), Some(request.method())));
+        assert_eq!(request.header("mcp-session-id"), None);
     }
     assert_eq!(server.seen()[1].header("mcp-name"), Some("echo"));
     let headers = vec![("bad name".to_owned(), String::new())];
     let failed = Client::connect(server.target(), Options { headers, ..Options::default() }).await.unwrap_err();
-    assert_eq!(failed.code(), "bad-target");
+    assert_eq!(failed.code(), "bad-header");
+    assert_eq!(failed.to_string(), "the header \"bad name\" can't be sent: it is no header's name");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -54,8 +54,8 @@ async fn a_program_that_is_not_there_or_ends_is_told_with_its_last_words() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_process_started_ends_with_it_and_all_end_with_the_client() {
-    let folder = tempfile_folder();
-    let pids = folder.join("pids");
+    let folder = Folder::new();
+    let pids = folder.path.join("pids");
     // Deaf to everything but SIGKILL, with a child that is as deaf.
     let script = format!(
         "trap '' TERM; (trap '' TERM; while :; do sleep 1; done) & {ANSWERS} echo $$ $! > '{}'; while :; do sleep 1; done",
@@ -84,25 +84,38 @@ async fn what_a_process_started_ends_with_it_and_all_end_with_the_client() {
         gone(parent).await;
         gone(child).await;
     }
-    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_gets_the_environment_and_folder_that_it_was_given() {
-    let folder = tempfile_folder();
+    let folder = Folder::new();
     let mut program = Program::new("sh", ["-c", "echo $MARK-$HOME- >&2; pwd >&2; exit 1"]);
     program.environment = vec![("MARK".into(), "here".into())];
     program.only_environment = true;
-    program.folder = Some(folder.clone());
+    program.folder = Some(folder.path.clone());
     program.forward_stderr = false;
     let failed = limited(Client::connect(Target::program(program), Options::default())).await.unwrap_err().to_string();
-    assert!(failed.contains("here--") && failed.contains(&*folder.to_string_lossy()), "{failed}");
-    std::fs::remove_dir_all(folder).unwrap();
+    assert!(failed.contains("here--") && failed.contains(&*folder.path.to_string_lossy()), "{failed}");
 }
 
-fn tempfile_folder() -> std::path::PathBuf {
-    let folder =
-        std::env::temp_dir().join(format!("mcpace-client-{}-{:?}", std::process::id(), std::thread::current().id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    folder.canonicalize().unwrap()
+/// A folder of the test's own, which goes with it however it ends.
+struct Folder {
+    path: std::path::PathBuf,
+}
+
+impl Folder {
+    fn new() -> Self {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let name = format!("mcpace-client-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).unwrap();
+        Self { path: path.canonicalize().unwrap() }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.path));
+    }
 }

@@ -9,7 +9,9 @@ impl IntoPython for ClientError {
     fn into_python(self) -> PyErr {
         let (code, text) = (self.code(), self.to_string());
         match self {
-            ClientError::BadTarget { .. } | ClientError::BadParams { .. } => UsageProblem::new_err(text),
+            ClientError::BadTarget { .. } | ClientError::BadHeader { .. } | ClientError::BadParams { .. } => {
+                UsageProblem::new_err(text)
+            }
             ClientError::Rpc { error, .. } | ClientError::InputRefused { error, .. } => {
                 let data = error.data.map(|data| data.get().to_owned());
                 CallProblem::new_err((code, text, Some((error.code, error.message, data))))

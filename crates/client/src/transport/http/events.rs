@@ -21,8 +21,8 @@ pub(super) const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stre
 const RESUME_LIMIT: usize = 5;
 /// How long to wait before resuming where the server named no time.
 const RESUME_DELAY: Duration = Duration::from_secs(1);
-/// No server makes us wait longer than this.
-const LONGEST_DELAY: Duration = Duration::from_secs(60);
+/// No server makes us wait longer than this, or come back without a pause.
+const DELAY_BOUNDS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(60));
 
 /// Events out of a reply.
 pub(super) struct Events {
@@ -64,13 +64,13 @@ impl Events {
         self.next(open).await
     }
 
-    /// Begins a stream that goes on with another; its ids and its count of events stay.
+    /// Begins a stream that goes on with another; the count of events stays.
     fn resumed(&mut self) {
         self.decoder = sse::Decoder::new(self.limits.0);
     }
 
     pub(super) fn delay(&self) -> Duration {
-        self.decoder.retry().map_or(RESUME_DELAY, Duration::from_millis).min(LONGEST_DELAY)
+        self.decoder.retry().map_or(RESUME_DELAY, Duration::from_millis).clamp(DELAY_BOUNDS.0, DELAY_BOUNDS.1)
     }
 
     pub(super) fn last_event_id(&self) -> Option<&str> {

@@ -65,7 +65,6 @@ impl LegacySse {
         self.session.tell(message).await
     }
 
-    /// The revision that was agreed has no header here, so nothing changes with it.
     pub(crate) fn end(&self) {
         self.router.close("the client closed it");
         self.session.end();

@@ -20,6 +20,7 @@ use http::header::{ACCEPT, AUTHORIZATION, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use http_body_util::Full;
 use mcpace_oauth::{Authorizer, Exchange, Fetch, Fetched, Refusal, Secret};
+use mcpace_wire::http::name;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use url::Url;
@@ -247,13 +248,17 @@ fn bearer(token: &Secret) -> Result<HeaderValue, ClientError> {
 fn own_headers(named: &[(String, String)]) -> Result<HeaderMap, ClientError> {
     let mut headers = HeaderMap::new();
     for (name, value) in named {
-        let bad = |reason: &str| ClientError::BadTarget { target: name.clone(), reason: reason.to_owned() };
+        let bad = |reason| ClientError::BadHeader { name: mcpace_wire::quoted(name), reason };
         let key = HeaderName::try_from(name).map_err(|_| bad("it is no header's name"))?;
         let mut value = HeaderValue::try_from(value).map_err(|_| bad("its value can't stand in a header"))?;
         value.set_sensitive(true);
         headers.append(key, value);
     }
     for ours in [HOST, ACCEPT, http::header::CONTENT_LENGTH, http::header::TRANSFER_ENCODING] {
+        headers.remove(ours);
+    }
+    // Not all of these are set in every request: one of the caller's would speak for a session or a call that isn't.
+    for ours in [name::SESSION_ID, name::PROTOCOL_VERSION, name::METHOD, name::NAME, name::LAST_EVENT_ID] {
         headers.remove(ours);
     }
     Ok(headers)

@@ -120,8 +120,16 @@ impl HttpSession {
         self.read_json(open, id, message.method).await
     }
 
-    /// Sends something that has no answer: a notification, or an answer of ours.
+    /// Sends something that has no answer: a notification, or an answer of ours. Within the time of a call: a server that
+    /// never takes it would hold a connection for ever.
     pub(crate) async fn tell(&self, message: &Outgoing) -> Result<(), ClientError> {
+        let limit = self.limits().call_time;
+        tokio::time::timeout(limit, self.tell_now(message))
+            .await
+            .unwrap_or_else(|_| Err(ClientError::TimeLimit { what: message.method.to_owned(), limit }))
+    }
+
+    async fn tell_now(&self, message: &Outgoing) -> Result<(), ClientError> {
         let reply = self.http.send(self.post(message)).await?;
         if reply.status.is_success() {
             // Nothing is awaited in its body, so a stream there is not read.
