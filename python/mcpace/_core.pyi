@@ -5,7 +5,7 @@ Ctrl-C. Times ending in ``_ns`` are ``CLOCK_MONOTONIC`` (``time.monotonic_ns``).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Literal
 
 PROFILES: list[str]
@@ -56,7 +56,7 @@ class CallProblem(Problem):
 class Pending:
     """A request under way: awaited once, or waited for once. Given up, it is cancelled at the server."""
 
-    def __await__(self) -> Iterator[Any]: ...
+    def __await__(self) -> Generator[Any, Any, Any]: ...
     def wait(self) -> Any:
         """Waits on this thread; Ctrl-C gives the request up."""
 
@@ -390,6 +390,7 @@ class HttpOptions:
         allowed_hosts: list[str] = ...,
         allowed_origins: list[str] = ...,
         server_timing: bool = False,
+        access_log: bool = False,
         legacy_sse: bool = False,
         grace_s: float = 10.0,
         resumable: bool = True,
@@ -411,6 +412,8 @@ class HttpOptions:
         ``limits``: any of ``body``, ``head``, ``nesting``, ``batch``, ``connections``, ``http2_streams``, ``sessions``,
         ``standalone_streams``, ``session_streams``, ``stream_events``, ``stream_bytes``, ``session_replay_bytes``,
         ``replay_bytes``, ``session_idle_s``, ``connection_idle_s``, ``head_time_s``, ``body_time_s``, ``write_stall_s``.
+
+        ``access_log``: a line on stderr for each request.
 
         ``token_verifier``: a coroutine function with the keyword ``token``, awaited on :meth:`Server.event_loop`; gives
         ``None``, or an object with ``client_id`` and as far as known ``subject``, ``scopes``, ``expires_at`` (seconds

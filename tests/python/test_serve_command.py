@@ -124,6 +124,27 @@ def test_hosts_origins_and_timing(served: Served) -> None:
     assert client.send("ping", {}, Origin="https://evil.example")[0] == 403
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_access_log_has_a_line_for_each_request(workers: int, tmp_path: Path) -> None:
+    with serving(tmp_path, "server.py", "--port", 0, "--access-log", "--workers", workers, source=SOURCE) as one:
+        one.ready()
+        modern(one.port, "forecast", city="Oslo")
+        one.lines.until(r"^20\d\d-\d\d-\d\dT\S+Z POST /mcp 200 \d+\.\d{3} ms tools/call forecast$")
+        # A session's calls: whichever process takes them, one line each.
+        client = Client(one.port)
+        client.begin()
+        one.lines.until(r"POST /mcp 200 .* ms initialize$")
+        for _ in range(5):
+            again = Client(one.port)
+            again.session = client.session
+            again.call("who")
+        Client(one.port).send("tools/call", {"name": "\x1b[2J\n"})
+        one.lines.until(r"POST /mcp 400 .* ms tools/call \\u\{1b\}\[2J\\n$")
+        one.process.send_signal(signal.SIGTERM)
+        assert one.ended() == DONE
+    assert sum(line.endswith("tools/call who") for line in one.lines.said) == 5
+
+
 def test_a_server_for_other_machines_says_who_may_ask(tmp_path: Path) -> None:
     with serving(tmp_path, "server.py", "--port", 0, "--host", "0.0.0.0", source=SOURCE) as one:
         assert "http://0.0.0.0:" in one.ready()

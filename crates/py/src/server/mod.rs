@@ -7,6 +7,7 @@
 //! The way of a call: `tool` (inline where `pace` lets it; else `waiting` hands a `job` to the `pool` or to the loop, where
 //! `step` runs it) → `handler` (arguments, context) → `output` or `failing` → the reply.
 
+mod access_lines;
 mod beside;
 mod bridge;
 mod context;

@@ -37,7 +37,7 @@ impl HttpOptions {
     #[new]
     #[pyo3(signature = (
         *, host="127.0.0.1", port=8000, path="/mcp", response="auto", stateless=false, threads=1, shared_port=false, family=None,
-        tls=None, allowed_hosts=vec![], allowed_origins=vec![], server_timing=false, legacy_sse=false, grace_s=10.0,
+        tls=None, allowed_hosts=vec![], allowed_origins=vec![], server_timing=false, access_log=false, legacy_sse=false, grace_s=10.0,
         resumable=true, retry_s=1.0, keep_alive_s=15.0, limits=None, token_verifier=None, resource=None,
         authorization_servers=vec![], required_scopes=vec![], token_timeout_s=10.0, asgi=None,
     ))]
@@ -55,6 +55,7 @@ impl HttpOptions {
         allowed_hosts: Vec<String>,
         allowed_origins: Vec<String>,
         server_timing: bool,
+        access_log: bool,
         legacy_sse: bool,
         grace_s: f64,
         resumable: bool,
@@ -113,6 +114,7 @@ impl HttpOptions {
             allowed_hosts,
             allowed_origins,
             server_timing,
+            access_log: access_log.then(|| http::AccessLog::new(super::access_lines::write)),
             legacy_sse,
             resumable,
             retry: seconds("retry_s", retry_s)?,

@@ -11,6 +11,7 @@
 //! Deliberately absent: what methods mean (dispatch), who may call what (the verifier and the handlers), CORS headers for
 //! pages of other origins (a proxy's business), compression.
 
+mod access;
 mod admission;
 mod answer;
 mod auth;
@@ -41,6 +42,7 @@ mod streams;
 mod tls;
 mod worker;
 
+pub use access::{Access, AccessLog};
 pub use auth::{Authorization, TokenError, TokenVerifier};
 pub use endpoint::{Endpoint, Reply};
 pub use error::ServeError;

@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::access::AccessLog;
 use super::auth::Authorization;
 use super::fallback::Beside;
 use super::family::Family;
@@ -38,6 +39,8 @@ pub struct Options {
     pub authorization: Option<Authorization>,
     /// Tells how long the layers took in a `Server-Timing` header of each reply.
     pub server_timing: bool,
+    /// Is told of each request.
+    pub access_log: Option<AccessLog>,
     /// Also offers the two endpoints of 2024-11-05: GET `/sse` and POST `/messages`.
     pub legacy_sse: bool,
     /// Streams of a session have event ids, and a lost one can be taken up again with `Last-Event-ID`.
@@ -96,6 +99,7 @@ impl Default for Options {
             tls: None,
             authorization: None,
             server_timing: false,
+            access_log: None,
             legacy_sse: false,
             resumable: true,
             retry: Duration::from_secs(1),

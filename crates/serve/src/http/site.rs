@@ -14,6 +14,7 @@ use mcpace_wire::http::Rejection;
 use mcpace_wire::jsonrpc::code;
 use tokio_rustls::TlsAcceptor;
 
+use super::access::{AccessLog, Seen};
 use super::admission::Admission;
 use super::answer::Answer;
 use super::auth::{Denied, Guard, WELL_KNOWN};
@@ -54,6 +55,7 @@ pub(super) struct Site {
     guard: Option<Guard>,
     /// To the other processes, where this is one of several.
     pub(super) relay: Option<Relay>,
+    access_log: Option<AccessLog>,
 }
 
 /// What a connection speaks.
@@ -121,6 +123,7 @@ impl Site {
             beside: options.beside,
             guard: options.authorization.as_ref().map(Guard::new).transpose()?,
             relay: options.family.map(Relay::new),
+            access_log: options.access_log,
             limits,
         })
     }
@@ -133,6 +136,17 @@ impl Site {
         protocol: Protocol,
     ) -> Response<ReplyBody> {
         let _busy = pulse.begin();
+        let Some(log) = &self.access_log else { return self.respond_to(request, pulse, protocol).await };
+        let seen = Seen::of(&request);
+        let response = self.respond_to(request, pulse, protocol).await;
+        // What another process answers stands in that one's log.
+        if !matches!(response.body(), ReplyBody::Passed(_)) {
+            seen.tell(log, response.status());
+        }
+        response
+    }
+
+    async fn respond_to(&self, request: Request<Incoming>, pulse: &Pulse, protocol: Protocol) -> Response<ReplyBody> {
         if let Some(beside) = self.beside(request.uri().path()) {
             return self.respond_beside(beside, request).await;
         }
@@ -153,11 +167,16 @@ impl Site {
 
     /// Answers a POST to the MCP path whose body is there already.
     pub(super) async fn respond_whole(&self, fields: &Fields<'_>, body: &Bytes) -> Answer {
+        let begun = self.access_log.as_ref().map(|log| (log, Instant::now()));
         let answer = async {
             self.check_peer(fields)?;
             self.post_whole(fields, body).await
         };
-        answer.await.unwrap_or_else(|refusal| refusal)
+        let answer = answer.await.unwrap_or_else(|refusal| refusal);
+        if let Some((log, begun)) = begun {
+            log.tell_whole(&self.path, body, answer.status, begun);
+        }
+        answer
     }
 
     /// Refusals are answers too; they come as errors so that `?` leads straight out.

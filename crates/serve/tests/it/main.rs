@@ -18,6 +18,7 @@ mod core_watching;
 mod corpus;
 mod dialogues;
 mod fixture;
+mod http_access;
 mod http_checks;
 mod http_connections;
 mod http_direct;

@@ -159,6 +159,7 @@ def http_options(prepared: Prepared, settings: Settings, address: Address, famil
                 "family": family,
                 "tls": _tls(settings),
                 "server_timing": settings.server_timing,
+                "access_log": settings.access_log,
                 "legacy_sse": settings.transport == "sse",
                 "grace_s": settings.graceful_timeout_s,
                 "limits": {name: limit for name, limit in limits.items() if limit is not None},
