@@ -6,10 +6,11 @@
 //! ```
 //!
 //! What it can see: a leak that comes to more than [`Series::allowance`] in two thirds of the time. In a minute that is about
-//! 1 KiB for each piece of load, in an hour some 15 bytes.
+//! 1 KiB for each piece of load, in an hour some 20 bytes.
 //!
 //! The server is a process of its own (`everything --soak`, built beside this program); so is a second one, over stdio. A
 //! third of the time, at most half a minute, is warm-up. With `--leak` the server is made to leak, and this has to fail.
+//! `benches/serve/soak.md` has an hour of it.
 
 mod children;
 mod client;
