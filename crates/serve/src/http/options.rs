@@ -115,7 +115,8 @@ impl Default for Options {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ResponseMode {
     /// One JSON body, but for `subscriptions/listen`, which is a stream by nature. What a handler says before its result
-    /// goes to the session's standalone stream, or nowhere.
+    /// goes to the session's standalone stream, or nowhere; a question waits a while for that to be opened
+    /// ([`crate::Limits::stream_time`]).
     Json,
     /// Always a stream of events.
     Sse,
