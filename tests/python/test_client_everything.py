@@ -284,7 +284,7 @@ def test_what_can_not_be_is_said_in_one_sentence(url: str) -> None:
 
 def test_nothing_is_left_behind(everything: str, url: str) -> None:
     def descriptors() -> int:
-        return len(os.listdir("/proc/self/fd"))
+        return len(list(Path("/proc/self/fd").iterdir()))
 
     async def work() -> None:
         for target in (url, [everything, "stdio"]):

@@ -164,6 +164,12 @@ impl Inner {
                     again = false;
                     session = self.renewed(&session).await?;
                 }
+                // It refused the revision, and names it as one that it speaks.
+                Ok(Reply::Answer { answer: Answer::Error(error), .. })
+                    if again && negotiate::names(&error, session.info.revision) =>
+                {
+                    again = false;
+                }
                 Err(ClientError::BrokeOff { .. }) if again && ask.repeatable && session.info.revision.is_modern() => {
                     again = false;
                 }

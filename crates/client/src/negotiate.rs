@@ -112,36 +112,41 @@ async fn probe(inner: &Inner, link: &Link) -> Result<Probe, ClientError> {
     const LEGACY: Probe = Probe::Legacy(Revision::LATEST_LEGACY);
     let revision = Revision::LATEST;
     let dialect = inner.dialect(revision);
-    let asked = ask(inner, link, "server/discover", &dialect, &|_| {});
-    let reply = if let Link::Pipe(_) = link {
-        match tokio::time::timeout(inner.options.limits.probe_time, asked).await {
-            Ok(reply) => reply?,
-            Err(_) => return Ok(LEGACY),
-        }
-    } else {
-        asked.await?
-    };
-    match reply {
-        // A busy server may be of either era: asking it more would be rude and prove nothing.
-        Reply::Other(other) if matches!(other.status, 429 | 502 | 503 | 504) => {
-            Err(other.into_error(link.address(), true))
-        }
-        Reply::Other(_) => Ok(LEGACY),
-        Reply::Answer { answer: Answer::Result(result), .. } => {
-            Ok(told(link, &result, revision).map_or(LEGACY, |info| Probe::Modern(Box::new(info))))
-        }
-        Reply::Answer { answer: Answer::Error(error), .. } if error.code == code::UNSUPPORTED_PROTOCOL_VERSION => {
-            let offered = supported(&error);
-            // We speak one modern revision, and that is the one that was refused.
-            match offered.iter().filter_map(|version| version.parse::<Revision>().ok()).max() {
-                Some(best) if best.is_legacy() => Ok(Probe::Legacy(best)),
-                _ => Err(no_common(revision, &offered)),
+    let mut again = true;
+    loop {
+        let asked = ask(inner, link, "server/discover", &dialect, &|_| {});
+        let reply = if let Link::Pipe(_) = link {
+            match tokio::time::timeout(inner.options.limits.probe_time, asked).await {
+                Ok(reply) => reply?,
+                Err(_) => return Ok(LEGACY),
             }
+        } else {
+            asked.await?
+        };
+        let error = match reply {
+            // A busy server may be of either era: asking it more would be rude and prove nothing.
+            Reply::Other(other) if matches!(other.status, 429 | 502 | 503 | 504) => {
+                return Err(other.into_error(link.address(), true));
+            }
+            Reply::Other(_) => return Ok(LEGACY),
+            Reply::Answer { answer: Answer::Result(result), .. } => {
+                return Ok(told(link, &result, revision).map_or(LEGACY, |info| Probe::Modern(Box::new(info))));
+            }
+            Reply::Answer { answer: Answer::Error(error), .. } => error,
+        };
+        if error.code != code::UNSUPPORTED_PROTOCOL_VERSION {
+            return match Era::of_error_code(error.code) {
+                Some(Era::Modern) => Err(ClientError::Rpc { method: "server/discover", error }),
+                _ => Ok(LEGACY),
+            };
         }
-        Reply::Answer { answer: Answer::Error(error), .. } => match Era::of_error_code(error.code) {
-            Some(Era::Modern) => Err(ClientError::Rpc { method: "server/discover", error }),
-            _ => Ok(LEGACY),
-        },
+        let offered = supported(&error);
+        match offered.iter().filter_map(|version| version.parse::<Revision>().ok()).max() {
+            Some(best) if best.is_legacy() => return Ok(Probe::Legacy(best)),
+            // It names the very one that it refused: it may have meant something else by it.
+            Some(best) if best == revision && again => again = false,
+            _ => return Err(no_common(revision, &offered)),
+        }
     }
 }
 
@@ -260,6 +265,12 @@ pub(crate) fn result_of(reply: Reply, method: &'static str, link: &Link, connect
         Reply::Answer { answer: Answer::Error(error), .. } => Err(ClientError::Rpc { method, error }),
         Reply::Other(other) => Err(other.into_error(link.address(), connecting)),
     }
+}
+
+/// Whether an error is −32022 and yet names `revision` as supported.
+pub(crate) fn names(error: &RpcError, revision: Revision) -> bool {
+    error.code == code::UNSUPPORTED_PROTOCOL_VERSION
+        && supported(error).iter().any(|version| version == revision.as_str())
 }
 
 /// `data.supported` of −32022.

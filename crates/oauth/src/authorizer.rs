@@ -12,9 +12,10 @@ use mcpace_wire::revision::Revision;
 use tokio::sync::{Mutex, MutexGuard};
 use url::Url;
 
+use super::assertion::assertion;
 use super::consent::Consenting;
 use super::metadata::{self, ResourceMetadata, ServerMetadata};
-use super::request::{self, Pending, Registration};
+use super::request::{self, Pending, Registration, TokenAuth};
 use super::token::{self, TokenRequest, Tokens};
 use super::{Auth, AuthKind, Exchange, Fetch, Fetched, OAuthError, OAuthOptions, Refusal, Secret};
 
@@ -136,8 +137,25 @@ impl Authorizer {
     ) -> Result<(), X::Error> {
         memory.grant = None;
         let found = self.discover(refusal, http).await?;
-        let scope =
-            wider.or_else(|| options.scope.clone()).or_else(|| refusal.challenge.scope.clone()).or(found.scopes);
+        let scope = match wider.or_else(|| options.scope.clone()) {
+            Some(scope) => Some(scope),
+            None => lasting(refusal.challenge.scope.clone().or(found.scopes), &found.metadata, options),
+        };
+        if options.client_credentials {
+            let (resource, metadata) = (found.resource, found.metadata);
+            let known = options.registered.as_ref().ok_or(OAuthError::NoCredentials)?;
+            let client = request::known(known, &metadata);
+            let key = options.private_key.as_ref();
+            let assertion = key.map(|key| assertion(&client.id, &metadata.issuer, key)).transpose()?;
+            if assertion.is_none() && client.secret.is_none() {
+                return Err(OAuthError::NoCredentials.into());
+            }
+            let request =
+                token::credentials_request(&client, assertion.as_ref(), resource.as_deref(), scope.as_deref());
+            let tokens = tokens(http, &metadata, request, "the token", None).await??;
+            memory.grant = Some(Grant { tokens, metadata, client, resource, scope });
+            return Ok(());
+        }
         let consent = Consenting::prepare(&options.consent).await?;
         let redirect_uri = consent.redirect_uri()?;
         let client = register(options, &found.metadata, &redirect_uri, scope.as_deref(), memory, http).await?;
@@ -217,6 +235,9 @@ async fn register<X: Exchange>(
     if let Some(client) = &options.registered {
         return Ok(request::known(client, metadata));
     }
+    if let Some(url) = options.metadata_url.as_ref().filter(|_| metadata.client_id_metadata_document_supported) {
+        return Ok(Registration { id: url.to_string(), secret: None, method: TokenAuth::None });
+    }
     let kept = memory.clients.get(&metadata.issuer).filter(|(uri, _)| uri == redirect_uri);
     if let Some((_, client)) = kept {
         return Ok(client.clone());
@@ -287,6 +308,21 @@ async fn document<X: Exchange, T: serde::de::DeserializeOwned>(
         }
     }
     Ok(None)
+}
+
+/// With the scope that a refresh token wants, where the server has it (OpenID Connect §11). A program without a user asks
+/// anew instead.
+fn lasting(scope: Option<String>, metadata: &ServerMetadata, options: &OAuthOptions) -> Option<String> {
+    const OFFLINE: &str = "offline_access";
+    let offered = metadata.scopes_supported.as_ref().is_some_and(|scopes| scopes.iter().any(|scope| scope == OFFLINE));
+    if !offered || options.client_credentials {
+        return scope;
+    }
+    match scope {
+        Some(scope) if scope.split_whitespace().any(|scope| scope == OFFLINE) => Some(scope),
+        Some(scope) => Some(format!("{scope} {OFFLINE}")),
+        None => Some(OFFLINE.to_owned()),
+    }
 }
 
 /// All scopes of both, or `None` where `wanted` brings nothing new.

@@ -9,6 +9,12 @@ pub enum OAuthError {
     /// Our caller's fault: the token has characters that no header can carry.
     #[error("the access token has characters that no HTTP header can carry")]
     UnusableToken,
+    /// Our caller's fault: the private key signs nothing.
+    #[error("the private key is no P-256 key in PKCS #8 PEM (-----BEGIN PRIVATE KEY-----)")]
+    UnusableKey,
+    /// Our caller's fault: client credentials without a client.
+    #[error("client credentials need a client id, with a secret or a private key")]
+    NoCredentials,
     /// No metadata where the RFCs say it is.
     #[error("{what} was found neither at the address that the server named nor at the well-known ones of {origin}")]
     NoMetadata {
@@ -64,6 +70,8 @@ impl OAuthError {
     pub fn code(&self) -> &'static str {
         match self {
             OAuthError::UnusableToken => "oauth-unusable-token",
+            OAuthError::UnusableKey => "oauth-unusable-key",
+            OAuthError::NoCredentials => "oauth-no-credentials",
             OAuthError::NoMetadata { .. } => "oauth-no-metadata",
             OAuthError::BadMetadata(_) => "oauth-bad-metadata",
             OAuthError::NoPkce => "oauth-no-pkce",

@@ -7,6 +7,7 @@
 //! Tokens and registrations stay in memory and outlast a session; registrations are kept by issuer. Deliberately absent:
 //! storage on disk, device grants.
 
+mod assertion;
 mod authorizer;
 mod browser;
 mod challenge;

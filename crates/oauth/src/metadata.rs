@@ -31,6 +31,11 @@ pub(crate) struct ServerMetadata {
     pub(crate) token_endpoint_auth_methods_supported: Option<Vec<String>>,
     #[serde(default)]
     pub(crate) code_challenge_methods_supported: Option<Vec<String>>,
+    #[serde(default)]
+    pub(crate) scopes_supported: Option<Vec<String>>,
+    /// OAuth Client ID Metadata Document §5.
+    #[serde(default)]
+    pub(crate) client_id_metadata_document_supported: bool,
     /// RFC 9207 §3.
     #[serde(default)]
     pub(crate) authorization_response_iss_parameter_supported: bool,
@@ -71,6 +76,8 @@ pub(crate) fn without_metadata(server: &Url) -> ServerMetadata {
         registration_endpoint: Some(at("/register")),
         token_endpoint_auth_methods_supported: None,
         code_challenge_methods_supported: None,
+        scopes_supported: None,
+        client_id_metadata_document_supported: false,
         authorization_response_iss_parameter_supported: false,
     }
 }

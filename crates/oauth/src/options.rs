@@ -27,8 +27,16 @@ pub struct OAuthOptions {
     pub consent: Consent,
     /// The client's registration with the authorization server; `None` registers dynamically (RFC 7591).
     pub registered: Option<RegisteredClient>,
+    /// Where the client's own metadata document is, an `https` URL (client-id metadata documents): what it is known by where
+    /// the server takes such and it isn't registered.
+    pub metadata_url: Option<Url>,
     /// Scopes to ask for, separated by spaces; `None` asks for what the server names.
     pub scope: Option<String>,
+    /// Without a user: the grant of client credentials (RFC 6749 §4.4), for `registered`.
+    pub client_credentials: bool,
+    /// A P-256 key in PKCS #8 PEM that proves who the client is, instead of a secret (`private_key_jwt`); for client
+    /// credentials.
+    pub private_key: Option<Secret>,
 }
 
 /// A client that the authorization server already knows.

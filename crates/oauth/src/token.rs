@@ -40,6 +40,22 @@ pub(crate) fn refresh_request(client: &Registration, refresh: &Secret, resource:
     token_request(client, &[("grant_type", "refresh_token"), ("refresh_token", refresh.reveal())], resource)
 }
 
+/// RFC 6749 §4.4.2; `assertion` in the place of a secret (RFC 7523 §2.2).
+pub(crate) fn credentials_request(
+    client: &Registration,
+    assertion: Option<&Secret>,
+    resource: Option<&str>,
+    scope: Option<&str>,
+) -> TokenRequest {
+    let mut pairs = vec![("grant_type", "client_credentials")];
+    pairs.extend(scope.map(|scope| ("scope", scope)));
+    let Some(assertion) = assertion else { return token_request(client, &pairs, resource) };
+    pairs.push(("client_assertion_type", super::assertion::KIND));
+    pairs.push(("client_assertion", assertion.reveal()));
+    // A client that is known by its assertion names itself there, and has no secret to send.
+    token_request(&Registration { secret: None, method: TokenAuth::None, ..client.clone() }, &pairs, resource)
+}
+
 fn token_request(client: &Registration, pairs: &[(&str, &str)], resource: Option<&str>) -> TokenRequest {
     let mut form = Serializer::new(String::new());
     form.extend_pairs(pairs);

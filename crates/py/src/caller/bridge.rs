@@ -103,9 +103,3 @@ impl Drain {
         }
     }
 }
-
-/// The loop that runs on this thread.
-pub(super) fn running_loop(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    RUNNING.import(py, "asyncio", "get_running_loop")?.call0()
-}

@@ -9,9 +9,10 @@ use pyo3::types::PyDict;
 use tokio::sync::Mutex;
 
 use super::asking::Ears;
-use super::bridge::{Bridge, running_loop};
+use super::bridge::Bridge;
 use super::pending::{Given, Inbox, Pending};
 use super::settings::{Settings, time};
+use crate::event_loop::running_loop;
 use crate::problem::{OrRaise as _, UsageProblem};
 use crate::server::Server;
 

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
-use std::time::Duration;
 
 use mcpace_client::{Progress, Raw};
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
@@ -14,11 +13,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::bridge::{Bridge, Message, running_loop};
-use crate::runtime::runtime;
-
-/// How long a wait goes on before Python's signals are looked at: what Ctrl-C takes at most.
-const SIGNAL_PERIOD: Duration = Duration::from_millis(50);
+use super::bridge::{Bridge, Message};
+use crate::event_loop::running_loop;
+use crate::runtime::{SIGNAL_PERIOD, runtime};
 
 /// What the future gives, made into Python's with the interpreter at hand.
 pub(super) enum Given {

@@ -35,6 +35,9 @@ pub(super) struct Settings {
 struct OAuth {
     client_id: Option<String>,
     client_secret: Option<String>,
+    client_metadata_url: Option<String>,
+    client_credentials: bool,
+    private_key: Option<String>,
     scope: Option<String>,
     /// Asks for the page itself, instead of showing it.
     follow: bool,
@@ -102,7 +105,8 @@ impl Settings {
         }
         let Some(oauth) = &self.oauth else { return Ok(Auth::None) };
         let consent = match opens {
-            _ if oauth.follow => Consent::Follow,
+            // Neither shows a page.
+            _ if oauth.follow || oauth.client_credentials => Consent::Follow,
             None => return Err(UsageProblem::new_err("OAuth needs something that shows a page to the user")),
             Some(opens) => {
                 let opens = Arc::new(opens);
@@ -115,7 +119,16 @@ impl Settings {
             .client_id
             .as_ref()
             .map(|id| RegisteredClient { id: id.clone(), secret: oauth.client_secret.as_deref().map(Secret::new) });
-        Ok(Auth::OAuth(OAuthOptions { consent, registered, scope: oauth.scope.clone(), ..OAuthOptions::default() }))
+        let metadata_url = oauth.client_metadata_url.as_deref().map(url::Url::parse).transpose();
+        Ok(Auth::OAuth(OAuthOptions {
+            consent,
+            registered,
+            metadata_url: metadata_url
+                .map_err(|error| UsageProblem::new_err(format!("client_metadata_url: {error}")))?,
+            scope: oauth.scope.clone(),
+            client_credentials: oauth.client_credentials,
+            private_key: oauth.private_key.as_deref().map(Secret::new),
+        }))
     }
 }
 
