@@ -1,6 +1,7 @@
 """The conformance suite's 'everything' server once more, with the Python face: the same names and command line.
 
     everything.py http [--response auto|json|sse] [--stateless]
+    everything.py stdio
 
 What the face doesn't have is absent: tasks (2026-07-28, an extension).
 """
@@ -48,12 +49,15 @@ server = MCPServer("everything", version="1.0.0", title="Everything")
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("transport", choices=["http"])
+    parser.add_argument("transport", choices=["http", "stdio"])
     parser.add_argument("--response", choices=["auto", "json", "sse"], default="auto")
     parser.add_argument("--stateless", action="store_true")
     given = parser.parse_args()
     prepared = server.__mcpace__()
     with Entered(prepared):
+        if given.transport == "stdio":
+            prepared.core.serve_stdio()
+            return
         options = _core.HttpOptions(port=0, response=given.response, stateless=given.stateless)
         running = prepared.core.serve_http(options)
         print(f"listening on http://{running.address}/mcp", flush=True)
