@@ -99,9 +99,8 @@ DIFFERENCES = [
 ]
 
 
-@pytest.fixture(scope="session")
-def original() -> dict[str, Any]:
-    """What the official SDK replies."""
+def installed() -> str:
+    """The interpreter of an environment with the official SDK."""
     uv = shutil.which("uv") or str(ROOT / ".venv" / "bin" / "uv")
     interpreter = ORIGINAL / "bin" / "python"
     mark = ORIGINAL / "installed"
@@ -109,7 +108,13 @@ def original() -> dict[str, Any]:
         run([uv, "venv", "--quiet", "--clear", "--python", "3.11", str(ORIGINAL)])
         run([uv, "pip", "install", "--quiet", "--python", str(interpreter), RELEASE])
         mark.write_text(RELEASE)
-    return replies(str(interpreter), "mcp")
+    return str(interpreter)
+
+
+@pytest.fixture(scope="session")
+def original() -> dict[str, Any]:
+    """What the official SDK replies."""
+    return replies(installed(), "mcp")
 
 
 @pytest.fixture(scope="session")
