@@ -9,7 +9,6 @@ from typing import Annotated, Any, Generic, NamedTuple, NotRequired, TypedDict, 
 from face import CallToolResult, MCPServer, TextContent
 from pydantic import BaseModel, ConfigDict, Field, computed_field, field_validator
 from pydantic.alias_generators import to_camel
-
 from typing_extensions import TypedDict as ExtendedTypedDict
 
 server = MCPServer("models")
