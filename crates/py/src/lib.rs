@@ -6,6 +6,7 @@
 
 mod caller;
 mod client;
+mod event_loop;
 mod json;
 mod problem;
 mod recorder;
@@ -39,9 +40,7 @@ mod _core {
     #[pymodule_export]
     use super::recording::Recording;
     #[pymodule_export]
-    use super::server::{
-        Context, Endpoint, Exchange, Handler, HttpOptions, Reply, Running, Server, set_process_key,
-    };
+    use super::server::{Context, Endpoint, Exchange, Handler, HttpOptions, Reply, Running, Server, set_process_key};
     #[pymodule_export]
     use super::target::{Target, check_faults};
 

@@ -23,12 +23,7 @@ pyo3::create_exception!(
     "An operation of our own client failed; the server's or the way's fault."
 );
 
-pyo3::create_exception!(
-    _core,
-    RegistrationProblem,
-    UsageProblem,
-    "Something that can't be registered with a server."
-);
+pyo3::create_exception!(_core, RegistrationProblem, UsageProblem, "Something that can't be registered with a server.");
 
 pyo3::create_exception!(_core, CallProblem, Problem, "A client's request failed: code, sentence, JSON-RPC error.");
 
@@ -84,7 +79,9 @@ impl IntoPython for ServeError {
     fn into_python(self) -> PyErr {
         match self {
             ServeError::Option { .. } | ServeError::Certificate(_) => UsageProblem::new_err(self.to_string()),
-            ServeError::Listen { .. } | ServeError::Family { .. } | ServeError::Worker(_) => EnvironmentProblem::new_err(self.to_string()),
+            ServeError::Listen { .. } | ServeError::Family { .. } | ServeError::Worker(_) => {
+                EnvironmentProblem::new_err(self.to_string())
+            }
         }
     }
 }

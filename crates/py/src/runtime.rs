@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use crate::problem::EnvironmentProblem;
 
 /// How long a wait goes on before Python's signals are looked at: what Ctrl-C takes at most.
-const SIGNAL_PERIOD: Duration = Duration::from_millis(50);
+pub(crate) const SIGNAL_PERIOD: Duration = Duration::from_millis(50);
 
 /// The runtime; its threads start with the first instrument and live as long as the process.
 pub(crate) fn runtime() -> PyResult<&'static Runtime> {

@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 use super::failing;
 use super::looping::Looping;
+use crate::event_loop::running_loop;
 
 /// What a future of Rust's gives, made into Python's on Python's side.
 pub(super) type Given = Box<dyn for<'py> FnOnce(Python<'py>) -> PyResult<Py<PyAny>> + Send>;
@@ -38,11 +38,6 @@ pub(super) fn ready(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     let future = running_loop(py)?.call_method0(intern!(py, "create_future"))?;
     future.call_method1(intern!(py, "set_result"), (py.None(),))?;
     Ok(future)
-}
-
-fn running_loop(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    RUNNING.import(py, "asyncio", "get_running_loop")?.call0()
 }
 
 /// A future that waits for its value. Dropped without one, it is cancelled.

@@ -41,7 +41,7 @@ impl HttpOptions {
         resumable=true, retry_s=1.0, keep_alive_s=15.0, limits=None, token_verifier=None, resource=None,
         authorization_servers=vec![], required_scopes=vec![], token_timeout_s=10.0, asgi=None,
     ))]
-    #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         host: &str,
         port: u16,

@@ -5,7 +5,9 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use mcpace_serve::{CompletionRequest, Context, HandlerError, ResourceRequest};
-use mcpace_wire::mcp::{Completion, CompletionRef, GetPromptResult, Json, ReadResourceResult};
+use mcpace_wire::mcp::{
+    CompleteContext, Completion, CompletionArgument, CompletionRef, Extra, GetPromptResult, Json, ReadResourceResult,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -51,28 +53,23 @@ pub(super) fn prompt(
 pub(super) fn completer(
     target: Target,
 ) -> impl Fn(CompletionRequest, Context) -> Answer<Completion> + Send + Sync + 'static {
-    #[derive(Serialize)]
-    struct Argument {
-        name: String,
-        value: String,
-    }
-    #[derive(Serialize)]
-    struct Settled {
-        arguments: std::collections::BTreeMap<String, String>,
-    }
+    /// The request's parameters, as far as they are the completer's.
     #[derive(Serialize)]
     struct Arguments {
         #[serde(rename = "ref")]
         of: Option<CompletionRef>,
-        argument: Argument,
-        context: Settled,
+        argument: CompletionArgument,
+        context: CompleteContext,
     }
     move |request, context| {
         let target = target.clone();
         Box::pin(async move {
             let CompletionRequest { value, settled, of, argument } = request;
-            let arguments =
-                Arguments { of, argument: Argument { name: argument, value }, context: Settled { arguments: settled } };
+            let arguments = Arguments {
+                of,
+                argument: CompletionArgument { name: argument, value, extra: Extra::new() },
+                context: CompleteContext { arguments: Some(settled), extra: Extra::new() },
+            };
             asked(&target, written(&arguments)?, context).await
         })
     }

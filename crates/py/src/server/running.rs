@@ -3,7 +3,6 @@
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
 
 use mcpace_serve::{Server, http, stdio};
 use pyo3::prelude::*;
@@ -11,9 +10,7 @@ use pyo3::prelude::*;
 use super::ending;
 use super::own_stdio::OwnStdio;
 use crate::problem::EnvironmentProblem;
-
-/// How long a wait goes on before Python's signals are looked at.
-const SIGNAL_PERIOD: Duration = Duration::from_millis(50);
+use crate::runtime::SIGNAL_PERIOD;
 
 /// See the module.
 #[pyclass(module = "mcpace._core", frozen)]

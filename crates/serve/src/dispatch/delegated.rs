@@ -78,7 +78,11 @@ fn refused(error: &DelegateError, id: &Id<'_>, revision: Revision) -> Reply {
 fn status(error: i64) -> ReplyStatus {
     match error {
         code::METHOD_NOT_FOUND => ReplyStatus::NotFound,
-        code::INVALID_REQUEST | code::INVALID_PARAMS | -32_022..=-32_020 => ReplyStatus::BadRequest,
+        code::INVALID_REQUEST
+        | code::INVALID_PARAMS
+        | code::HEADER_MISMATCH
+        | code::MISSING_CLIENT_CAPABILITY
+        | code::UNSUPPORTED_PROTOCOL_VERSION => ReplyStatus::BadRequest,
         _ => ReplyStatus::Ok,
     }
 }

@@ -193,20 +193,14 @@ impl Answer for Completion {
 const PROPOSALS: usize = 100;
 
 impl Answer for Vec<String> {
-    fn write(mut self, _: &Inner, _: Revision, out: &mut Vec<u8>) -> Result<Option<Extra>, Refusal> {
-        #[derive(serde::Serialize)]
-        struct Members {
-            completion: Completion,
-        }
+    fn write(self, server: &Inner, revision: Revision, out: &mut Vec<u8>) -> Result<Option<Extra>, Refusal> {
         let total = self.len();
-        self.truncate(PROPOSALS);
         let completion = Completion {
             values: self,
             total: Some(total as u64),
             has_more: Some(total > PROPOSALS),
             extra: Extra::new(),
         };
-        write_members(&Members { completion }, out)?;
-        Ok(None)
+        completion.write(server, revision, out)
     }
 }

@@ -40,7 +40,7 @@ impl Endpoint {
 
     /// Serves one connection, HTTP/1.1 or HTTP/2 in clear, to its end. Dropping the future cuts it off.
     pub async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
-        self.site.sessions.sweep(Instant::now());
+        self.sweep();
         let pulse = Arc::new(Pulse::default());
         let serving = connection::plain(stream, Arc::clone(&self.site), Arc::clone(&pulse));
         tokio::select! {
@@ -50,8 +50,14 @@ impl Endpoint {
     }
 
     /// Answers one request without a connection, its body being there. HTTP's own rules (framing, `Expect`, HTTP/1.1 and 2)
-    /// are the caller's; MCP's are kept.
+    /// are the caller's; MCP's are kept. `Options::beside` has no part in it: other paths are the caller's, too.
     pub async fn call(&self, request: Request<Bytes>) -> Response<Reply> {
+        self.sweep();
+        self.site.respond_given(request).await.map(Reply)
+    }
+
+    /// Ends idle sessions, where that is due: nobody else does here.
+    fn sweep(&self) {
         let now = Instant::now();
         let is_due = {
             let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,7 +70,6 @@ impl Endpoint {
         if is_due {
             self.site.sessions.sweep(now);
         }
-        self.site.respond_given(request).await.map(Reply)
     }
 
     /// Gives the order to cut off what is too slow; never ends.

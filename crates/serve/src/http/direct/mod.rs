@@ -255,10 +255,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
                 write_head(&mut self.outgoing, &answer, Some(bytes.len()), closes);
                 self.stream.write_all_buf(&mut Buf::chain(&self.outgoing[..], &mut bytes)).await?;
             }
-            // Whoever passes a request on never came this way.
-            ReplyBody::Passed(_) => return Err(io::ErrorKind::Unsupported.into()),
-            // Nothing that goes this way has one.
-            ReplyBody::Piecewise(_) => return Err(io::ErrorKind::Unsupported.into()),
+            // What is passed on to others, or to another application, never came this way.
+            ReplyBody::Passed(_) | ReplyBody::Piecewise(_) => return Err(io::ErrorKind::Unsupported.into()),
             ReplyBody::Events(stream) => {
                 write_head(&mut self.outgoing, &answer, None, closes);
                 self.write_events(*stream).await?;
