@@ -26,8 +26,9 @@ test-python: build ## Run the Python tests; needs the package index, Go and Node
 	@$(PYTHON) scripts/doctor.py --tests
 	$(BIN)/pytest
 
-conformance: build ## Run the official conformance suite against our 'everything' servers; needs Node
+conformance: build ## Run the official conformance suite against our 'everything' servers and our clients; needs Node
 	$(BIN)/python tests/conformance/run.py
+	$(BIN)/python tests/conformance/clients.py
 
 SOAK_SECONDS ?= 60
 soak: ## Mixed load on the runtime for a minute: fails if memory, tasks, threads or descriptors grow

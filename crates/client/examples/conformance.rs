@@ -2,11 +2,17 @@
 //! more in the environment.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
-use mcpace_client::{Auth, Callbacks, Client, Mode, OAuthOptions, Options, RegisteredClient, RpcError, Secret, Target};
+use mcpace_client::{
+    Auth, Callbacks, Client, Limits, Mode, OAuthOptions, Options, RegisteredClient, RpcError, Secret, Target,
+};
 use mcpace_wire::jsonrpc::code;
 use mcpace_wire::mcp::{ElicitAction, ElicitParams, ElicitResult, ElicitationCapability, Extra, Json};
 use serde_json::{Map, Value, json};
+
+/// Whatever hangs must end before the suite's own patience does.
+const LIMIT: Duration = Duration::from_secs(20);
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -38,7 +44,9 @@ async fn run() -> Result<(), Failure> {
     } else {
         Callbacks::default().elicitation(capability(), |params| async move { answer(&params) })
     };
-    let client = Client::connect(Target::url(&url)?, Options { mode, auth, callbacks, ..Options::default() }).await?;
+    let limits = Limits { call_time: LIMIT, connect_time: LIMIT, ..Limits::default() };
+    let options = Options { mode, auth, callbacks, limits, ..Options::default() };
+    let client = Client::connect(Target::url(&url)?, options).await?;
     let tools = client.list_tools().await?;
     let asked = context["toolCalls"].as_array().cloned().unwrap_or_default();
     if asked.is_empty() {
