@@ -913,11 +913,26 @@ time.sleep(0.05)
     assert (ended.returncode, errors) == (0, "")
 
 
+def test_a_forked_child_ends_by_itself() -> None:
+    more = """
+import os
+running = made.serve_http(_core.HttpOptions(port=0))
+made.event_loop()
+child = os.fork()
+if child == 0:
+    sys.exit(5)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+"""
+    ended = program(more)
+    _, errors = ended.communicate(timeout=LIMIT_S)
+    assert (ended.returncode, errors) == (0, "")
+
+
 def test_a_signal_ends_waiting() -> None:
     more = """
 running = made.serve_http(_core.HttpOptions(port=0))
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     running.wait()
 except KeyboardInterrupt:
     running.stop()

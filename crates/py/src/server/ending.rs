@@ -1,6 +1,6 @@
 //! The end of the process: what serves is stopped before the interpreter goes, so that no thread of ours meets it half gone.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use super::running::Serving;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 static KNOWN: AtomicBool = AtomicBool::new(false);
+static PROCESS: AtomicU32 = AtomicU32::new(0);
 static SERVING: Mutex<Vec<Weak<Serving>>> = Mutex::new(Vec::new());
 static THREADS: Mutex<Vec<WeakThreads>> = Mutex::new(Vec::new());
 
@@ -22,6 +23,7 @@ pub(super) fn at_exit(py: Python<'_>) -> PyResult<()> {
     if KNOWN.swap(true, Ordering::Relaxed) {
         return Ok(());
     }
+    PROCESS.store(std::process::id(), Ordering::Relaxed);
     let end = pyo3::wrap_pyfunction!(end_all, py)?;
     py.import("atexit")?.call_method1("register", (end,)).map(drop)
 }
@@ -48,6 +50,10 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Stops everything.
 #[pyfunction]
 fn end_all(py: Python<'_>) -> PyResult<()> {
+    if PROCESS.load(Ordering::Relaxed) != std::process::id() {
+        // A forked child has none of the threads.
+        return Ok(());
+    }
     let serving = std::mem::take(&mut *lock(&SERVING));
     let threads = std::mem::take(&mut *lock(&THREADS));
     py.detach(|| {

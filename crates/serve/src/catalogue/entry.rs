@@ -6,7 +6,7 @@ use mcpace_wire::Revision;
 use mcpace_wire::http::ParamHeader;
 use mcpace_wire::mcp;
 
-use super::pages::Listed;
+use super::pages::{Listed, Texts};
 use crate::builder::BuildError;
 use crate::service::{
     Completed, Completion, CompletionHandler, Prompt, PromptHandler, ReadHandler, Resource, ResourceTemplate, TaskUse,
@@ -15,6 +15,7 @@ use crate::service::{
 
 /// A tool.
 pub(crate) struct ToolEntry {
+    texts: Texts,
     listed: mcp::Tool,
     /// Whether revisions before 2026-07-28 may see the output schema.
     object_output: bool,
@@ -47,7 +48,7 @@ impl ToolEntry {
         let headers = ParamHeader::of_schema(listed.input_schema.get())
             .map_err(|error| BuildError::Header { name: name.clone(), error })?;
         let object_output = output.as_ref().is_some_and(arguments::is_object);
-        Ok(Self { listed, object_output, headers: headers.into(), handler, task })
+        Ok(Self { texts: Texts::default(), listed, object_output, headers: headers.into(), handler, task })
     }
 }
 
@@ -61,6 +62,10 @@ impl Listed for ToolEntry {
 
     fn key(&self) -> &str {
         &self.listed.name
+    }
+
+    fn texts(&self) -> &Texts {
+        &self.texts
     }
 
     /// Leaves out what a revision doesn't know, though clients must pass over it: a list is read into a model's context.
@@ -84,12 +89,14 @@ impl Listed for ToolEntry {
 
 /// A resource.
 pub(crate) struct ResourceEntry {
+    texts: Texts,
     pub(crate) listed: mcp::Resource,
     pub(crate) handler: ReadHandler,
 }
 
 /// A family of resources.
 pub(crate) struct TemplateEntry {
+    texts: Texts,
     pub(crate) listed: mcp::ResourceTemplate,
     pub(crate) template: UriTemplate,
     pub(crate) handler: ReadHandler,
@@ -97,6 +104,7 @@ pub(crate) struct TemplateEntry {
 
 /// A prompt.
 pub(crate) struct PromptEntry {
+    texts: Texts,
     listed: mcp::Prompt,
     pub(crate) handler: PromptHandler,
 }
@@ -117,7 +125,7 @@ impl ResourceEntry {
             return Err(BuildError::Name { kind: "resource", name });
         }
         let handler = handler.ok_or(BuildError::NoHandler { kind: "resource", name })?;
-        Ok(Self { listed, handler })
+        Ok(Self { texts: Texts::default(), listed, handler })
     }
 }
 
@@ -127,7 +135,7 @@ impl TemplateEntry {
         let template = UriTemplate::parse(&listed.uri_template)?;
         let name = listed.uri_template.clone();
         let handler = handler.ok_or(BuildError::NoHandler { kind: "resource template", name })?;
-        Ok(Self { listed, template, handler })
+        Ok(Self { texts: Texts::default(), listed, template, handler })
     }
 }
 
@@ -139,7 +147,7 @@ impl PromptEntry {
             return Err(BuildError::Name { kind: "prompt", name });
         }
         let handler = handler.ok_or(BuildError::NoHandler { kind: "prompt", name })?;
-        Ok(Self { listed, handler })
+        Ok(Self { texts: Texts::default(), listed, handler })
     }
 }
 
@@ -172,6 +180,10 @@ impl Listed for ResourceEntry {
         &self.listed.uri
     }
 
+    fn texts(&self) -> &Texts {
+        &self.texts
+    }
+
     fn shape(&self, revision: Revision) -> mcp::Resource {
         trimmed!(self.listed, revision)
     }
@@ -184,6 +196,10 @@ impl Listed for TemplateEntry {
         &self.listed.uri_template
     }
 
+    fn texts(&self) -> &Texts {
+        &self.texts
+    }
+
     fn shape(&self, revision: Revision) -> mcp::ResourceTemplate {
         trimmed!(self.listed, revision)
     }
@@ -194,6 +210,10 @@ impl Listed for PromptEntry {
 
     fn key(&self) -> &str {
         &self.listed.name
+    }
+
+    fn texts(&self) -> &Texts {
+        &self.texts
     }
 
     fn shape(&self, revision: Revision) -> mcp::Prompt {

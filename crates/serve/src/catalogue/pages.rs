@@ -1,6 +1,6 @@
 //! A list as bytes, by revision and page.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -20,6 +20,36 @@ pub(crate) trait Listed {
 
     /// What a list of this revision says of it.
     fn shape(&self, revision: Revision) -> Self::Shape;
+
+    /// Where that is kept as text.
+    fn texts(&self) -> &Texts;
+}
+
+/// What lists say of an entry, as JSON. Made once for each entry: a change of one entry among many is then a copy of bytes.
+/// Revisions that say the same share it.
+pub(crate) type Texts = OnceLock<ByRevision<Arc<str>>>;
+
+fn text<'e, T: Listed>(key: &'static str, entry: &'e T, revision: Revision) -> Result<&'e str, BuildError> {
+    if let Some(texts) = entry.texts().get() {
+        return Ok(texts.of(revision));
+    }
+    let mut failure = None;
+    let mut last: Arc<str> = Arc::from("");
+    let texts = ByRevision::build(|revision| match serde_json::to_string(&entry.shape(revision)) {
+        Ok(text) if *text == *last => Arc::clone(&last),
+        Ok(text) => {
+            last = text.into();
+            Arc::clone(&last)
+        }
+        Err(error) => {
+            failure = Some(error);
+            Arc::clone(&last)
+        }
+    });
+    match failure {
+        Some(error) => Err(BuildError::Unwritable { kind: key, name: entry.key().to_owned(), error }),
+        None => Ok(entry.texts().get_or_init(|| texts).of(revision)),
+    }
 }
 
 /// A list. Each page is the members of its result, without braces.
@@ -81,11 +111,7 @@ fn pages<T: Listed>(
             if index > 0 {
                 page.push(b',');
             }
-            serde_json::to_writer(&mut page, &entry.shape(revision)).map_err(|error| BuildError::Unwritable {
-                kind: key,
-                name: entry.key().to_owned(),
-                error,
-            })?;
+            page.extend_from_slice(text(key, &**entry, revision)?.as_bytes());
         }
         page.push(b']');
         if number + 1 < count {
