@@ -63,8 +63,11 @@ FUZZ_SECONDS ?= 60
 fuzz: $(VENV)/.tools ## Run every fuzz target for a minute (needs cargo-fuzz: cargo install cargo-fuzz)
 	# -O leaves hyper's debug assertions out: one of them fails on pipelined rubbish (fuzz/README.md).
 	@cd fuzz && for target in fuzz_targets/*.rs; do \
-		echo "== $$target"; \
-		RUSTC_BOOTSTRAP=1 cargo fuzz run -O $$(basename $$target .rs) -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
+		name=$$(basename $$target .rs); \
+		echo "== $$name"; \
+		mkdir -p corpus/$$name; \
+		RUSTC_BOOTSTRAP=1 cargo fuzz run -O $$name corpus/$$name $$(ls -d seeds/$$name 2>/dev/null) -- \
+			-max_total_time=$(FUZZ_SECONDS) || exit 1; \
 	done
 
 lock: $(VENV)/.tools ## Resolve the Python dependencies anew

@@ -2,11 +2,13 @@
 #![no_main]
 
 mod serving;
+#[path = "serving/http.rs"]
+mod talking;
 
 use libfuzzer_sys::fuzz_target;
 use mcpace_serve::http::{Endpoint, Limits, Options};
 use serving::{runtime, server};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use talking::exchange;
 
 const GOOD: &[u8] = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\naccept: application/json\r\ncontent-type: application/json\r\n\
 mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: echo\r\nconnection: close\r\ncontent-length: 212\r\n\r\n\
@@ -26,27 +28,3 @@ fuzz_target!(|input: &[u8]| {
     let good = String::from_utf8_lossy(&good);
     assert!(good.starts_with("HTTP/1.1 200") && good.contains("\"well\""), "{good}");
 });
-
-/// Sends, ends our side if so wanted, reads to the end. What never ends is cut off by the endpoint, in virtual time.
-async fn exchange(endpoint: &Endpoint, bytes: &[u8], pieces: usize, ends: bool) -> Vec<u8> {
-    let (ours, theirs) = tokio::io::duplex(256);
-    let (mut output, mut input) = tokio::io::split(ours);
-    let writing = async {
-        for piece in bytes.chunks(pieces.max(1)) {
-            if input.write_all(piece).await.is_err() {
-                break;
-            }
-        }
-        if ends {
-            let _ = input.shutdown().await;
-        }
-    };
-    let reading = async {
-        let mut read = Vec::new();
-        let _ = output.read_to_end(&mut read).await;
-        read
-    };
-    // A stream of events that is never cut off has keep-alives without end: an hour of them is enough.
-    let all = async { tokio::join!(endpoint.serve(theirs), writing, reading).2 };
-    tokio::time::timeout(std::time::Duration::from_secs(3600), all).await.unwrap_or_default()
-}
