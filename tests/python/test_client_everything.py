@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from mcpace import Client, Context, MCPServer, StdioServerParameters, SyncClient, types
-from mcpace.client import ClientError, ListenNotSupportedError, MCPError, ResourceUpdated, ToolsListChanged
+from mcpace.client import ClientError, ListenNotSupportedError, MCPError, OAuth, ResourceUpdated, ToolsListChanged
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
@@ -186,9 +186,11 @@ def server() -> tuple[MCPServer[Any], list[str]]:
 
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[dict[str, str]]:
+        task = asyncio.current_task()
         told.append("entered")
         yield {"who": "lifespan"}
-        told.append("left")
+        # As cancel scopes and task groups demand.
+        told.append("left" if asyncio.current_task() is task else "left by another task")
 
     mcp = MCPServer("within", lifespan=lifespan)
 
@@ -227,9 +229,28 @@ def test_a_server_of_this_process_is_reached_with_its_lifespan_and_cancelled_wit
                 await client.call_tool("wait", {}, read_timeout_seconds=0.05)
 
     run(work())
-    assert told[0] == "entered" and "left" in told
+    assert told[0] == "entered" and told.count("left") == 1
     with SyncClient(mcp) as client:
         assert client.call_tool("add", {"a": "1", "b": 2}).structured_content == {"result": 3}
+    assert told.count("left") == 2
+
+
+def test_a_lifespan_that_fails_is_raised_as_it_is() -> None:
+    @asynccontextmanager
+    async def lifespan(_: Any) -> AsyncIterator[None]:
+        raise LookupError("no database")
+        yield
+
+    mcp = MCPServer("within", lifespan=lifespan)
+    with pytest.raises(LookupError, match="no database"):
+        SyncClient(mcp).connect()
+    with pytest.raises(LookupError, match="no database"):
+        run(Client(mcp).connect())
+
+
+def test_secrets_are_not_shown() -> None:
+    shown = repr(OAuth(client_secret="SECRET", private_key="SECRET"))
+    assert "SECRET" not in shown
 
 
 def test_many_calls_at_once_on_one_loop_and_from_another_afterwards(url: str) -> None:

@@ -1,8 +1,8 @@
 """The client: ``Client`` for asyncio, ``SyncClient`` for programs without a loop; one core, in Rust.
 
-Design constraint: a call costs one object awaited and one result read; what few use (progress, metadata, questions) costs
-only those who use it. Names are the official SDK's. Deliberately absent: validation of results against output schemas,
-the SDK's sessions and transports as objects.
+Design constraint: a call costs one object awaited and one result read; what few use (progress, metadata, questions)
+costs only those who use it. Names are the official SDK's. Deliberately absent: validation of results against output
+schemas, the SDK's sessions and transports as objects.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from __future__ import annotations
 from mcpace.client.client import Client
 from mcpace.client.errors import ClientError, ListenNotSupportedError, MCPError, SubscriptionLost
 from mcpace.client.options import OAuth, StdioServerParameters
-from mcpace.client.subscription import (
+from mcpace.client.subscription import Subscription
+from mcpace.client.sync import SyncClient
+from mcpace.server.subscriptions import (
     PromptsListChanged,
     ResourcesListChanged,
     ResourceUpdated,
     ServerEvent,
-    Subscription,
     ToolsListChanged,
 )
-from mcpace.client.sync import SyncClient
 
 __all__ = [
     "Client",

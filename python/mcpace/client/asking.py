@@ -18,7 +18,14 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from mcpace import _core
 from mcpace.client import results
 from mcpace.server.errors import MCPError
-from mcpace.types import INTERNAL_ERROR, INVALID_PARAMS, CreateMessageRequestParams, ElicitRequestParams, wire
+from mcpace.types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    CreateMessageRequestParams,
+    ElicitRequestParams,
+    wire,
+)
 
 logger = logging.getLogger("mcpace.client")
 
@@ -71,7 +78,7 @@ class Callbacks:
             return self.elicitation(context, _ELICIT.validate_python(params))
         if question.method == "roots/list" and self.list_roots is not None:
             return self.list_roots(context)
-        raise MCPError(-32601, f"this client has no answer to {question.method}")
+        raise MCPError(METHOD_NOT_FOUND, f"this client has no answer to {question.method}")
 
     def news(self, method: str, params: str | None) -> list[Any]:
         """What the callbacks for a notification gave; things to await among them."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from mcpace import _core
-from mcpace.client import results
+from mcpace.client import results, within
 from mcpace.client.asking import Soon
 from mcpace.client.errors import ListenNotSupportedError, raised
 from mcpace.client.requests import CacheMode, Request, Requests, ResultT, extras
@@ -22,7 +22,7 @@ from mcpace.types import CallToolResult, GetPromptResult, LoggingLevel, ReadReso
 _PROBLEMS = (_core.CallProblem, _core.UsageProblem)
 
 
-class Client(Requests[Any]):
+class Client(Requests):
     """A client of one server: a URL, a command (a list), :class:`StdioServerParameters`, or a server of this process.
 
     Example::
@@ -45,14 +45,14 @@ class Client(Requests[Any]):
         if self._caller_or_none is not None:
             raise RuntimeError("this client is connected already")
         self._soon = Soon(self._callbacks)
-        self._alive = await _enter(self._place)
+        self._entered = await asyncio.to_thread(within.enter, self._place)
         try:
             self._caller_or_none = await self._opens(self._soon.ask, self._soon.hear, in_loop=True)
         except _PROBLEMS as problem:
-            await _leave(self._alive)
+            await asyncio.to_thread(within.leave, self._entered)
             raise raised(problem) from None
         except BaseException:
-            await _leave(self._alive)
+            await asyncio.to_thread(within.leave, self._entered)
             raise
 
     async def close(self) -> None:
@@ -65,7 +65,7 @@ class Client(Requests[Any]):
         finally:
             for task in list(self._soon.tasks):
                 task.cancel()
-            await _leave(self._alive)
+            await asyncio.to_thread(within.leave, self._entered)
 
     async def call_tool(
         self,
@@ -198,19 +198,3 @@ async def _get(request: Request[ResultT]) -> ResultT:
     except _PROBLEMS as problem:
         raise raised(problem) from None
     return read(raw)
-
-
-async def _enter(place: Any) -> Any:
-    """Enters the lifespan of a server of this process, on the loop that its functions run on."""
-    if place.lifespan is None:
-        return None
-    loop = place.target.event_loop()
-    context = place.lifespan()
-    await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(context.__aenter__(), loop))
-    return loop, context
-
-
-async def _leave(alive: Any) -> None:
-    if alive is not None:
-        loop, context = alive
-        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(context.__aexit__(None, None, None), loop))

@@ -10,10 +10,13 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcpace import _core
 from mcpace.types import wire
+
+if TYPE_CHECKING:
+    from mcpace.server.running.prepared import Prepared
 
 # What a program gets of our environment where nothing was said, as the official SDK has it: no secrets.
 _INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
@@ -36,7 +39,7 @@ class OAuth:
 
     client_id: str | None = None
     """The registration with the authorization server; ``None`` registers, where the server lets us."""
-    client_secret: str | None = None
+    client_secret: str | None = field(default=None, repr=False)
     client_metadata_url: str | None = None
     """Where our client-id metadata document is, an ``https`` URL."""
     scope: str | None = None
@@ -51,7 +54,7 @@ class OAuth:
     """Seconds that the user may take."""
     client_credentials: bool = False
     """Without a user: the client's own credentials, by its secret or by ``private_key``."""
-    private_key: str | None = None
+    private_key: str | None = field(default=None, repr=False)
     """A PEM key (ES256) that signs our assertions (``private_key_jwt``)."""
 
     def settings(self) -> dict[str, Any]:
@@ -77,8 +80,8 @@ class Place:
     target: Any
     environment: list[tuple[str, str]] | None = None
     folder: str | None = None
-    lifespan: Any = None
-    """Of a server of this process: an asynchronous context to enter on its own loop, or ``None``."""
+    prepared: Prepared | None = None
+    """Of a server object of this process: all of it."""
 
 
 def place(server: Any) -> Place:
@@ -91,12 +94,13 @@ def place(server: Any) -> Place:
         return Place([str(word) for word in server], _environment({}))
     if hasattr(server, "__mcpace__"):
         prepared = server.__mcpace__()
-        return Place(prepared.core, lifespan=prepared.lifespan)
+        return Place(prepared.core, prepared=prepared)
     if hasattr(server, "command") and hasattr(server, "args"):
         folder = None if server.cwd is None else str(server.cwd)
         return Place([server.command, *server.args], _environment(server.env or {}), folder)
     raise TypeError(
-        f"a client connects to a URL, a command (a list), StdioServerParameters or a server of mcpace, not to {server!r}"
+        "a client connects to a URL, a command (a list), StdioServerParameters or a server of mcpace, "
+        f"not to {server!r}"
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from mcpace import _core
 from mcpace.client import options as opt
@@ -28,7 +28,7 @@ _EMPTY = results.EmptyResult.model_validate_json
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=wire).encode
 
 
-class Requests(Generic[ResultT]):
+class Requests:
     """What both clients have in common: their options, their state, and each request of the protocol."""
 
     def __init__(

@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from mcpace import _core
 from mcpace.client.errors import SubscriptionLost, raised
 from mcpace.client.results import SubscriptionFilter
-
-
-@dataclass(frozen=True)
-class ToolsListChanged:
-    """The list of tools changed."""
-
-
-@dataclass(frozen=True)
-class PromptsListChanged:
-    """The list of prompts changed."""
-
-
-@dataclass(frozen=True)
-class ResourcesListChanged:
-    """The lists of resources and templates changed."""
-
-
-@dataclass(frozen=True)
-class ResourceUpdated:
-    """A resource changed, or one below one that was subscribed."""
-
-    uri: str
-
-
-ServerEvent: TypeAlias = ToolsListChanged | PromptsListChanged | ResourcesListChanged | ResourceUpdated
+from mcpace.server.subscriptions import (
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ServerEvent,
+    ToolsListChanged,
+)
 
 _LISTS: dict[str, ServerEvent] = {
     "tools": ToolsListChanged(),

@@ -1,17 +1,16 @@
 """``SyncClient``: the same client without ``await``, for scripts, notebooks and threads.
 
-Design constraint: no event loop of its own; a request is waited for on the calling thread, and Ctrl-C ends it. Callbacks
-are ordinary functions, called on other threads.
+Design constraint: no event loop of its own; a request is waited for on the calling thread, and Ctrl-C ends it.
+Callbacks are ordinary functions, called on other threads.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from mcpace import _core
-from mcpace.client import asking, results
+from mcpace.client import asking, results, within
 from mcpace.client.errors import raised
 from mcpace.client.requests import CacheMode, Request, Requests, ResultT, extras
 from mcpace.types import CallToolResult, GetPromptResult, LoggingLevel, ReadResourceResult
@@ -19,7 +18,7 @@ from mcpace.types import CallToolResult, GetPromptResult, LoggingLevel, ReadReso
 _PROBLEMS = (_core.CallProblem, _core.UsageProblem)
 
 
-class SyncClient(Requests[Any]):
+class SyncClient(Requests):
     """A client of one server; see :class:`mcpace.Client`.
 
     Example::
@@ -40,13 +39,13 @@ class SyncClient(Requests[Any]):
         if self._caller_or_none is not None:
             raise RuntimeError("this client is connected already")
         callbacks = self._callbacks
-        self._alive = _enter(self._place)
+        self._entered = within.enter(self._place)
         try:
             self._caller_or_none = _wait(
                 self._opens(lambda question: asking.answer_now(callbacks, question), callbacks.news, in_loop=False)
             )
         except BaseException:
-            _leave(self._alive)
+            within.leave(self._entered)
             raise
 
     def close(self) -> None:
@@ -57,7 +56,7 @@ class SyncClient(Requests[Any]):
         try:
             _wait(caller.close())
         finally:
-            _leave(self._alive)
+            within.leave(self._entered)
 
     def call_tool(
         self,
@@ -139,18 +138,3 @@ def _wait(pending: _core.Pending) -> Any:
 def _get(request: Request[ResultT]) -> ResultT:
     pending, read = request
     return read(_wait(pending))
-
-
-def _enter(place: Any) -> Any:
-    """Enters the lifespan of a server of this process, on the loop that its functions run on."""
-    if place.lifespan is None:
-        return None
-    loop, context = place.target.event_loop(), place.lifespan()
-    asyncio.run_coroutine_threadsafe(context.__aenter__(), loop).result()
-    return loop, context
-
-
-def _leave(alive: Any) -> None:
-    if alive is not None:
-        loop, context = alive
-        asyncio.run_coroutine_threadsafe(context.__aexit__(None, None, None), loop).result()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from mcpace.server.errors import UnsupportedOption
 
@@ -21,14 +21,7 @@ CacheableMethod = Literal[
     "resources/templates/list",
     "resources/read",
 ]
-CACHEABLE: tuple[CacheableMethod, ...] = (
-    "server/discover",
-    "tools/list",
-    "prompts/list",
-    "resources/list",
-    "resources/templates/list",
-    "resources/read",
-)
+CACHEABLE: tuple[CacheableMethod, ...] = get_args(CacheableMethod)
 
 
 @dataclass(frozen=True, slots=True)

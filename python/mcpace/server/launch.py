@@ -35,17 +35,8 @@ def core_of(server: MCPServer[Any]) -> _core.Server:
     return _core.Server(server.name, server.version or __version__, **given)
 
 
-# The official SDK's keywords, and ours.
-_RENAMED = {
-    "streamable_http_path": "path",
-    "stateless_http": "stateless",
-    "sse_path": "sse_path",
-    "host": "host",
-    "port": "port",
-    "path": "path",
-    "json_response": "json_response",
-    "stateless": "stateless",
-}
+# The official SDK's keywords that are called otherwise here.
+_RENAMED = {"streamable_http_path": "path", "stateless_http": "stateless"}
 _REFUSED = {
     "event_store": "the runtime keeps the events of streams itself, so that they can be taken up again",
     "message_path": "the runtime's are /sse and /messages",

@@ -14,9 +14,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic_core import to_json
 
 from mcpace.server.calling import call_function
@@ -35,6 +35,20 @@ from mcpace.server.uri_template import UriTemplate, Values
 from mcpace.types import Annotations, Icon, InputRequiredResult, is_kind, wire
 
 _TEXTUAL = frozenset({"application/json", "application/xml"})
+
+
+def _absolute(path: Path) -> Path:
+    if not path.is_absolute():
+        raise ValueError("Path must be absolute")
+    return path
+
+
+AbsolutePath = Annotated[Path, AfterValidator(_absolute)]
+
+
+FETCH_SILENCE_S = 30
+FETCH_LIMIT = 16 << 20
+"""Bytes of what a URL answers."""
 
 
 class Resource(BaseModel, ABC):
@@ -123,16 +137,9 @@ class FunctionResource(Resource):
 class FileResource(Resource):
     """A file. Textual media types are decoded (UTF-8, or the type's ``charset``), others are sent as bytes."""
 
-    path: Path
+    path: AbsolutePath
     encoding: str | None = Field(default_factory=lambda data: _encoding(data.get("mime_type", "")))
     """How to decode it; ``None`` for bytes."""
-
-    @field_validator("path")
-    @classmethod
-    def _absolute(cls, path: Path) -> Path:
-        if not path.is_absolute():
-            raise ValueError("Path must be absolute")
-        return path
 
     @field_validator("encoding")
     @classmethod
@@ -162,7 +169,7 @@ class HttpResource(Resource):
     mime_type: str = "application/json"
 
     async def read(self) -> str | bytes:
-        """Fetches the URL, in a thread; gives up after half a minute."""
+        """Fetches the URL, in a thread; gives up after half a minute of silence, and past 16 MiB."""
         text: str = await call_function(_fetched, False, {"url": self.url})
         return text
 
@@ -170,17 +177,10 @@ class HttpResource(Resource):
 class DirectoryResource(Resource):
     """The names of a folder's files, as JSON."""
 
-    path: Path
+    path: AbsolutePath
     recursive: bool = False
     pattern: str | None = None
     mime_type: str = "application/json"
-
-    @field_validator("path")
-    @classmethod
-    def _absolute(cls, path: Path) -> Path:
-        if not path.is_absolute():
-            raise ValueError("Path must be absolute")
-        return path
 
     def list_files(self) -> list[Path]:
         """The files that fit."""
@@ -422,7 +422,9 @@ def _fetched(url: str) -> str:
 
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"{url!r} is no http or https URL")
-    with urlopen(url, timeout=30) as answer:
+    with urlopen(url, timeout=FETCH_SILENCE_S) as answer:
         charset = answer.headers.get_content_charset() or "utf-8"
-        text: str = answer.read().decode(charset)
-        return text
+        raw: bytes = answer.read(FETCH_LIMIT + 1)
+    if len(raw) > FETCH_LIMIT:
+        raise ValueError(f"{url!r} answers with more than {FETCH_LIMIT} bytes")
+    return raw.decode(charset)

@@ -7,6 +7,7 @@ reads a resource of its own server.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
@@ -100,7 +101,7 @@ async def completion_json(server: MCPServer[Any], params: Mapping[str, Any]) -> 
         raise MCPError(METHOD_NOT_FOUND, "Method not found", "completion/complete")
     argument = CompletionArgument.model_validate(params["argument"])
     try:
-        proposed = await call_function(_positional(function), is_async(function), {"params": params})
+        proposed = await call_function(partial(function, *_completed(params)), is_async(function), {})
     except Exception as error:
         if is_protocol_error(error):
             raise
@@ -204,29 +205,15 @@ def _as_json(result: Any) -> bytes:
     return to_json({} if result is None else result)
 
 
-def _positional(function: Any) -> Any:
-    """A completion's function, called with what a request's params are."""
-
-    def arguments(params: Mapping[str, Any]) -> tuple[Any, ...]:
-        reference, argument, context = params["ref"], params["argument"], params.get("context")
-        kind = PromptReference if reference.get("type") == "ref/prompt" else ResourceTemplateReference
-        return (
-            kind.model_validate(reference),
-            CompletionArgument.model_validate(argument),
-            None if context is None else CompletionContext.model_validate(context),
-        )
-
-    if is_async(function):
-
-        async def call_async(params: Mapping[str, Any]) -> Any:
-            return await function(*arguments(params))
-
-        return call_async
-
-    def call(params: Mapping[str, Any]) -> Any:
-        return function(*arguments(params))
-
-    return call
+def _completed(params: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What a completion's function is called with: ``(ref, argument, context)``."""
+    reference, context = params["ref"], params.get("context")
+    kind = PromptReference if reference.get("type") == "ref/prompt" else ResourceTemplateReference
+    return (
+        kind.model_validate(reference),
+        CompletionArgument.model_validate(params["argument"]),
+        None if context is None else CompletionContext.model_validate(context),
+    )
 
 
 def _completion(proposed: Any) -> Any:

@@ -30,7 +30,7 @@ class ResourcesListChanged:
 
 @dataclass(frozen=True)
 class ResourceUpdated:
-    """A resource changed."""
+    """A resource changed; to a client, one that it subscribed to or one below that."""
 
     uri: str
 

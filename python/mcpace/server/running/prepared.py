@@ -31,8 +31,7 @@ class Prepared:
     """Entered on the event loop before the first request is taken, left after the last one was answered."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Keywords of ``_core.HttpOptions`` that the server's own construction decides, such as ``token_verifier``. What
-    the
-    command line says wins."""
+    the command line says wins."""
     notes: tuple[str, ...] = ()
     """Said at start, one line each: what was adopted, and what was not."""
 
