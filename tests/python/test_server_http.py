@@ -165,6 +165,29 @@ def test_resolvers_ask(era: str) -> None:
     assert ran == [1]
 
 
+QUESTIONS = ["Red?", "Blue?", "Blue?"]
+
+
+def ask_differently() -> Elicit[Booking]:
+    return Elicit(QUESTIONS.pop(0), Booking)
+
+
+def test_an_answer_counts_for_its_own_question_alone() -> None:
+    server, asked = MCPServer("t"), []
+
+    @server.tool()
+    async def book(who: Annotated[Booking, Resolve(ask_differently)]) -> int:
+        return who.seats
+
+    def answer(params: dict[str, Any]) -> dict[str, Any]:
+        asked.append(params["message"])
+        return {"action": "accept", "content": {"seats": len(asked)}}
+
+    with served(server) as port:
+        assert client(port, "modern", answers={"elicitation/create": answer}).text("book") == "2"
+    assert asked == ["Red?", "Blue?"]
+
+
 @pytest.mark.parametrize("era", ERAS)
 def test_a_client_that_can_t_be_asked_is_told_so(era: str) -> None:
     server = MCPServer("t")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import decimal
 import enum
@@ -28,6 +29,15 @@ class Colour(enum.Enum):
 class Point(BaseModel):
     x: int
     near: list[Point] = []
+
+
+@dataclasses.dataclass
+class Size:
+    x: int
+
+
+class Dated(BaseModel):
+    x: datetime.date | str
 
 
 def taking(annotation: Any, default: Any = ...) -> Arguments:
@@ -129,7 +139,23 @@ ANNOTATIONS: list[Any] = [
     Point | None,
     datetime.date,
     datetime.datetime | str,
+    datetime.date | str,
+    datetime.date | datetime.datetime,
     datetime.date | None,
+    list[datetime.date] | list[str],
+    list[datetime.date | str],
+    dict[str, bytes | str],
+    bytes | str,
+    int | bytes,
+    decimal.Decimal | float,
+    datetime.timedelta | str,
+    frozenset[str] | list[str],
+    set[int] | list[int] | str,
+    pathlib.Path | str,
+    Point | dict[str, int],
+    Point | str | None,
+    Size | dict[str, Any],
+    Point | Dated,
     datetime.timedelta,
     uuid.UUID,
     uuid.UUID | str,
@@ -153,6 +179,7 @@ TEXTS = [
     '{"x": 1}',
     '"q"',
     "2024-01-02",
+    "PT1H",
     "a",
     "red",
 ]
@@ -184,9 +211,10 @@ def outcome(validate: Callable[[], dict[str, Any]]) -> Any:
     return (type(value), repr(value))
 
 
-@pytest.mark.parametrize(
-    "annotation", [int, str, float, bool, list[int], dict[str, int], Point, int | None, Literal["a"]]
-)
+QUICK = [int, str, float, bool, list[int], dict[str, int], Point, int | None, Literal["a"], set[int] | dict[str, int]]
+
+
+@pytest.mark.parametrize("annotation", QUICK)
 def test_usual_types_take_the_quick_way(annotation: Any) -> None:
     assert taking(annotation).validate_json.__name__ == "validate"
 

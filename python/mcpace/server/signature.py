@@ -207,10 +207,10 @@ _NO_TEXT = frozenset(
     | {"dataclass", "typed-dict", "date", "time", "datetime", "timedelta", "uuid", "url", "multi-host-url"}
     | {"is-instance", "is-subclass", "callable"}
 )
-# Types whose JSON form is a string, so that within a union the two ways could choose differently.
-_FROM_TEXT = frozenset(
-    {"date", "time", "datetime", "timedelta", "uuid", "url", "multi-host-url", "bytes", "decimal", "enum", "complex"}
-)
+# Of a union's choices, those that JSON itself tells apart. Of arrays and objects there may be one each.
+_SCALARS = frozenset({"none", "int", "float", "bool", "str"})
+_ARRAYS = frozenset({"list", "set", "frozenset", "tuple"})
+_OBJECTS = frozenset({"dict", "model", "typed-dict", "dataclass"})
 
 
 def _compiled(model: type[BaseModel], parameters: Mapping[str, str]) -> Validate:
@@ -332,15 +332,20 @@ def _choices(union: Any) -> list[Any]:
 
 
 def _has_choice(schema: Any, definitions: Mapping[str, Any]) -> bool:
-    """Whether there is a union, at any depth, in which text could be read as several types."""
-    pending, seen = [schema, *definitions.values()], 0
+    """Whether there is a union, at any depth, of which the two ways could choose different arms.
+
+    Read as JSON, what text stands for (a date, bytes) is as good as a string; read after parsing, a string is a string.
+    """
+    pending = [schema, *definitions.values()]
     while pending:
         node = pending.pop()
-        seen += 1
         if isinstance(node, dict):
-            if node.get("type") == "union" and len(_choices(node)) > 1:
-                kinds = {_kind(choice, definitions) for choice in _choices(node)} - {"none"}
-                if len(kinds) > 1 and kinds & _FROM_TEXT:
+            if node.get("type") == "union":
+                kinds = [_kind(choice, definitions) for choice in _choices(node)]
+                arrays, objects = (sum(kind in family for kind in kinds) for family in (_ARRAYS, _OBJECTS))
+                scalars = sum(kind in _SCALARS for kind in kinds)
+                is_one = len([kind for kind in kinds if kind != "none"]) <= 1
+                if not is_one and (arrays > 1 or objects > 1 or scalars + arrays + objects < len(kinds)):
                     return True
             pending.extend(value for key, value in node.items() if key not in ("serialization", "metadata", "cls"))
         elif isinstance(node, list | tuple):
