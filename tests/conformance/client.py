@@ -1,5 +1,7 @@
-"""A client for the official conformance suite with the Python face; see crates/client/examples/conformance.rs, which does
-the same."""
+"""A client for the official conformance suite with the Python face.
+
+See crates/client/examples/conformance.rs, which does the same.
+"""
 
 from __future__ import annotations
 

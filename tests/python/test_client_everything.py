@@ -1,4 +1,4 @@
-"""The Python client against servers of ours: the 'everything' server over HTTP and stdio, and a server of this process."""
+"""The Python client with servers of ours: 'everything' over HTTP and stdio, and a server of this process."""
 
 from __future__ import annotations
 
@@ -136,7 +136,9 @@ def test_without_a_loop_everything_is_reached_too(everything: str, url: str) -> 
             target, elicitation_callback=lambda context, params: {"action": "accept", "content": {"name": "Ada"}}
         ) as client:
             assert client.call_tool("echo", {"text": "ö"}).content[0].text == "ö"
-            client.call_tool("test_tool_with_progress", {}, progress_callback=lambda value, *_: heard.append(value))
+            client.call_tool(
+                "test_tool_with_progress", {}, progress_callback=lambda value, *_, to=heard: to.append(value)
+            )
             assert heard == [0, 50, 100]
             named = client.call_tool("test_input_required_result_elicitation", {})
             assert named.content[0].text == "Hello, Ada!"

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_interop import INSTALLED, SOURCES, needed, python, run, typescript
 
 from mcpace import Client
 from mcpace.client import MCPError
+from test_interop import INSTALLED, SOURCES, needed, python, run, typescript
 
 LIMIT_S = 60
 
