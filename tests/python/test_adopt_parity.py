@@ -74,7 +74,7 @@ def test_replies_are_the_same(pairs: dict[str, dict[Subject, Pair]], sdk: Sdk, s
     try:
         assert alike(adopted.open()) == alike(original.open())
         asks = revision != MODERN and subject.sessions == "sessions" and subject.mode == "sse"
-        if asks and subject.example == "context":
+        if asks and subject.example in ("context", "visibility"):
             original.listen()
             adopted.listen()
         for line in dialogue(subject):

@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 from mcpace.server.adopt.kinds import Kind
+from mcpace.server.adopt.lookout import CHANGES, uses
 
 _HARMLESS_2 = frozenset({"RequestStateBoundary", "OpenTelemetryMiddleware", "FastMCPServerMiddleware"})
 """What the SDKs put into every server: calls without rounds pass unchanged, traces apart."""
@@ -57,6 +58,9 @@ def _fastmcp(server: Any, low: Any) -> str | None:
             return f"its middleware {type(one).__name__} sees calls"
     if server._transforms or server._local_provider._transforms:
         return "its tools are transformed"
+    for part in server._local_provider._components.values():
+        if uses(getattr(part, "fn", None), CHANGES) is not None:
+            return f"{part.name} changes what a session sees"
     if getattr(server, "_extensions", None):
         return "an extension may see calls"
     if server.strict_input_validation:

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 def request_of(exchange: Exchange, user: Any = None) -> Any | None:
     """A ``starlette.requests.Request`` with the headers; ``None`` where the request came another way than HTTP."""
     headers = exchange.headers
+    own = sys.modules.get("fastmcp.server.context")
+    if own is not None:
+        # FastMCP trusts whoever calls over stdio, and keeps what callers over HTTP left apart.
+        own._current_transport.set("stdio" if headers is None else "streamable-http")
     if headers is None:
-        own = sys.modules.get("fastmcp.server.context")
-        if own is not None:
-            # Its rules about who may call don't hold over stdio, where whoever calls started the server.
-            own._current_transport.set("stdio")
         return None
     from starlette.requests import Request
 

@@ -34,17 +34,21 @@ WAYS = frozenset(
         "current_context",
         "from_thread",
         "CurrentContext",
-        "enable_components",
-        "disable_components",
-        "reset_visibility",
     }
 )
+# Names by which a function changes what its session may see.
+CHANGES = frozenset({"enable_components", "disable_components", "reset_visibility"})
 MOST = 2_000
 """How many functions are followed at most: a program that calls more of its own is not looked through."""
 
 
 def looks_around(function: Any, server: object) -> str | None:
     """Why the function may depend on what the SDK sets up around a call; ``None`` if nothing says so."""
+    return uses(function, WAYS, server)
+
+
+def uses(function: Any, ways: frozenset[str], server: object = None) -> str | None:
+    """What of ``ways`` the function uses, itself or through what it calls, or that it uses its server."""
     seen: set[int] = set()
     waiting = [_plain(function)]
     while waiting:
@@ -56,11 +60,11 @@ def looks_around(function: Any, server: object) -> str | None:
         if len(seen) > MOST:
             return "it calls more than can be looked through"
         names = _names(code)
-        found = names & WAYS
+        found = names & ways
         if found:
             return f"it uses {min(found)}"
         for value in _reached(one, names):
-            if value is server:
+            if server is not None and value is server:
                 return "it uses its server"
             follow = _plain(value)
             if isinstance(follow, FunctionType) and _is_own(follow):
