@@ -234,6 +234,9 @@ class Opaque:
     pass
 
 
+THING = object()
+
+
 def stars(*values: int): ...
 def double_stars(**values: int): ...
 def positional(value: int, /): ...
@@ -241,6 +244,7 @@ def underscore(_value: int): ...
 def opaque(fine: int, value: Opaque): ...
 def callback(value: Callable[[int], int]): ...
 def unknown(value: Missing): ...  # type: ignore[name-defined]  # noqa: F821
+def no_type(value: THING): ...  # type: ignore[valid-type]
 def broken(value: int | 3): ...  # type: ignore[valid-type]
 
 
@@ -254,6 +258,7 @@ def broken(value: int | 3): ...  # type: ignore[valid-type]
         (opaque, "Parameter value of opaque: Opaque has no JSON Schema"),
         (callback, "Parameter value of callback: .*Callable.* has no JSON Schema"),
         (unknown, "Unable to evaluate type annotations for callable 'unknown': name 'Missing' is not defined"),
+        (no_type, "Parameter value of no_type: .* has no JSON Schema"),
         (broken, "Unable to read the signature of callable 'broken'"),
     ],
 )

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import GenericAlias
 from typing import Annotated, Any, Literal, NotRequired, Union, cast, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, TypeAdapter, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, TypeAdapter, create_model
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 from pydantic_core import SchemaError, to_json
 from typing_extensions import ReadOnly, TypedDict, get_type_hints, is_typeddict
@@ -144,7 +144,7 @@ def output_of(function: Callable[..., Any], structured: bool | None = None) -> O
 
 
 # What pydantic and typing raise for types that have no schema.
-_NO_SCHEMA = (PydanticUserError, ForbiddenQualifier, NameError, TypeError, ValueError, SchemaError, ValidationError)
+_NO_SCHEMA = (PydanticUserError, ForbiddenQualifier, NameError, TypeError, ValueError, AttributeError, SchemaError)
 
 
 def _asks(kind: Any) -> bool:

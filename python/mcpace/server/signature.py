@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, WithJsonSchema, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, create_model
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, SchemaError, SchemaValidator, from_json
 
@@ -105,13 +105,18 @@ def arguments_of(function: Callable[..., Any], skip: Collection[str] = ()) -> Ar
             raise InvalidSignature(f"Parameter {parameter.name} of {name} cannot start with '_'")
         if parameter.name in skip:
             continue
-        field, definition = _field(parameter)
+        try:
+            field, definition = _field(parameter)
+        except Exception as error:
+            raise InvalidSignature(
+                f"Parameter {parameter.name} of {name}: {parameter.annotation!r} has no JSON Schema: no type"
+            ) from error
         fields[field] = definition
         parameters[field] = parameter.name
     try:
         model = create_model(f"{name}Arguments", __base__=ArgumentsBase, **fields)
         schema = model.model_json_schema()
-    except (PydanticUserError, SchemaError, TypeError, NameError, ValueError) as error:
+    except Exception as error:  # What pydantic raises for what is no type has no common base.
         raise InvalidSignature(_unsupported(name, fields, error)) from error
     return Arguments(
         model=model,
@@ -149,12 +154,16 @@ def _unsupported(name: str, fields: Mapping[str, Any], error: Exception) -> str:
             annotated = definition[0] if isinstance(definition, tuple) else definition
             written = get_args(annotated)[0]
             shown = getattr(written, "__qualname__", None) or str(written)
-            reason = str(own).splitlines()[0]
+            reason = _first_line(own)
             return (
                 f"Parameter {field} of {name}: {shown} has no JSON Schema ({reason}). Use a type that JSON can carry, "
                 "or a pydantic type with a schema of its own"
             )
-    return f"The parameters of {name} have no JSON Schema: {str(error).splitlines()[0]}"
+    return f"The parameters of {name} have no JSON Schema: {_first_line(error)}"
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 # The plain way -------------------------------------------------------------------------------------------------------
