@@ -18,6 +18,8 @@ from pathlib import Path
 import run
 
 CLIENTS = ("rust", "python")
+# The suite starts all clients at once, which a small machine takes its time over.
+PATIENCE_MS = 120_000
 
 
 def main() -> int:
@@ -55,7 +57,17 @@ def run_suite(name: str, requirements: str, command: str) -> run.Outcome:
     os.environ["NO_PROXY"] = "localhost,127.0.0.1"
     with (run.OUTPUT / f"client-{name}-{requirements}.log").open("w") as log:
         run.suite(
-            "client", "--command", command, "--requirements", requirements, "-o", str(results), stdout=log, check=False
+            "client",
+            "--command",
+            command,
+            "--requirements",
+            requirements,
+            "--timeout",
+            str(PATIENCE_MS),
+            "-o",
+            str(results),
+            stdout=log,
+            check=False,
         )
     outcome = run.Outcome()
     for scenario in scenarios(requirements):

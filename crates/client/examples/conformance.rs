@@ -12,7 +12,7 @@ use mcpace_wire::mcp::{ElicitAction, ElicitParams, ElicitResult, ElicitationCapa
 use serde_json::{Map, Value, json};
 
 /// Whatever hangs must end before the suite's own patience does.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(90);
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -36,7 +36,8 @@ async fn run() -> Result<(), Failure> {
     let revision = std::env::var("MCP_CONFORMANCE_PROTOCOL_VERSION").unwrap_or_default();
     let context = std::env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_else(|_| "{}".to_owned());
     let context: Value = serde_json::from_str(&context)?;
-    let auth = if scenario.starts_with("auth/") { Auth::OAuth(oauth(&scenario, &context)?) } else { Auth::None };
+    let auth =
+        if scenario.starts_with("auth/") { Auth::OAuth(Box::new(oauth(&scenario, &context)?)) } else { Auth::None };
     let mode = if revision == "2026-07-28" { Mode::Auto } else { Mode::Legacy };
     // Who answers nothing holds no standalone stream open: the suite puts answers on it that don't belong there.
     let callbacks = if scenario == "sse-retry" {
