@@ -196,6 +196,11 @@ async fn initialize(inner: &Inner, link: &Link, offer: Revision) -> Result<(Serv
     let reply = ask(inner, link, "initialize", &inner.dialect(offer), &fill).await?;
     let older = matches!(&reply, Reply::Other(Other { status: 400 | 404 | 405, .. }))
         || matches!(&reply, Reply::Answer { status: 400 | 404 | 405, answer: Answer::Error { .. } });
+    if let Reply::Answer { status: status @ (404 | 405), answer: Answer::Error(error) } = &reply {
+        // There is no session yet that could be unknown: the URL is, also where a server says so in JSON-RPC.
+        let answer = format!("status {status}, {}", quoted(&error.message));
+        return Err(Refused::AsOlder(ClientError::NotMcp { address: link.address(), answer }));
+    }
     let result = match result_of(reply, "initialize", link, true) {
         Ok(result) => result,
         Err(error) if older && inner.http.is_some() => return Err(Refused::AsOlder(error)),

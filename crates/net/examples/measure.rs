@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::time::Instant;
 
-use mcpace_net::client::{Auth, Client, ClientError, ClientOptions, Endpoint, OAuthOptions, Secret};
+use mcpace_net::client::{Auth, Client, ClientError, ClientOptions, Endpoint, Secret};
 use mcpace_net::{Sink, SinkOptions};
 use mcpace_record::{Instrument, RecordingHead};
 use serde_json::value::RawValue;
@@ -25,7 +25,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             "--arguments" => arguments = value()?,
             "--trials" => trials = value()?.parse()?,
             "--bearer" => options.auth = Auth::Bearer(Secret::new(value()?)),
-            "--oauth" => options.auth = Auth::OAuth(OAuthOptions::default()),
+            "--oauth" => options.auth = Auth::OAuth(Box::default()),
             "--get" => options.standalone_get = true,
             other => return Err(format!("unknown option {other}").into()),
         }

@@ -17,7 +17,7 @@ pub enum Auth {
     /// With a token that the caller has (RFC 6750).
     Bearer(Secret),
     /// By OAuth 2.1, when the server asks for it with a 401.
-    OAuth(OAuthOptions),
+    OAuth(Box<OAuthOptions>),
 }
 
 /// What a caller decides about OAuth.

@@ -140,7 +140,7 @@ fn parse_auth(auth: &str, token: Option<String>, consent: &str) -> PyResult<Auth
                 }
                 other => return Err(UsageProblem::new_err(format!("no consent is called {other:?}"))),
             };
-            Ok(Auth::OAuth(OAuthOptions { consent, ..OAuthOptions::default() }))
+            Ok(Auth::OAuth(Box::new(OAuthOptions { consent, ..OAuthOptions::default() })))
         }
         (other, _) => Err(UsageProblem::new_err(format!("no authentication is called {other:?}"))),
     }

@@ -187,13 +187,18 @@ async fn calls_after_one_another_share_a_connection_and_calls_at_once_are_bounde
     assert!(opened.load(Ordering::Relaxed) <= 4);
 }
 
+/// What a server of ours says of a path that is none of its.
+const NOTHING: &str = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"nothing is here"}}"#;
+
 #[tokio::test]
 async fn what_no_mcp_server_says_is_told_in_one_sentence() {
-    let cases: [(&str, fn() -> Act, &str); 5] = [
+    type Case = (&'static str, fn() -> Act, &'static str);
+    let cases: [Case; 6] = [
         ("not-mcp", || Act::Reply(response("200 OK", "Content-Type: text/html\r\n", "<html>")), "text/html"),
         ("http-status", || Act::Reply(response("503 Busy", "Retry-After: 7\r\n", "")), "wait 7"),
         ("refused", || Act::Reply(response("401 No", "WWW-Authenticate: Bearer error=\"x\"\r\n", "")), "bearer token"),
         ("not-mcp", || Act::Last("SSH-2.0-OpenSSH\r\n".to_owned()), "no HTTP"),
+        ("not-mcp", || Act::Reply(response("404 No", "Content-Type: application/json\r\n", NOTHING)), "check the URL"),
         ("bad-redirect", || Act::Reply(response("307 Go", "Location: http://h/?s=SECRET\r\n", "")), "another origin"),
     ];
     for (code, act, words) in cases {

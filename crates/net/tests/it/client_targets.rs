@@ -19,7 +19,7 @@ async fn target(options: Options) -> Target {
 }
 
 fn oauth() -> ClientOptions {
-    ClientOptions { auth: Auth::OAuth(OAuthOptions::default()), ..options() }
+    ClientOptions { auth: Auth::OAuth(Box::default()), ..options() }
 }
 
 /// Connects, lists and calls; everything must go well.
@@ -141,7 +141,7 @@ async fn consent_in_a_browser_comes_back_to_the_callback_port() {
     };
     let browser = BrowserConsent { open: Arc::new(open), limit: Duration::from_secs(20), port: 0 };
     let consent = Consent::Browser(browser);
-    let auth = Auth::OAuth(OAuthOptions { consent, ..OAuthOptions::default() });
+    let auth = Auth::OAuth(Box::new(OAuthOptions { consent, ..OAuthOptions::default() }));
     goes_well(&target, ClientOptions { auth, ..options() }).await;
 }
 
@@ -149,7 +149,7 @@ async fn consent_in_a_browser_comes_back_to_the_callback_port() {
 async fn a_user_who_never_consents_ends_the_connect_at_the_browsers_limit() {
     let target = target(Options::new(Profile::Notion)).await;
     let browser = BrowserConsent { open: Arc::new(|_: &Url| {}), limit: Duration::from_millis(1), port: 0 };
-    let auth = Auth::OAuth(OAuthOptions { consent: Consent::Browser(browser), ..OAuthOptions::default() });
+    let auth = Auth::OAuth(Box::new(OAuthOptions { consent: Consent::Browser(browser), ..OAuthOptions::default() }));
     let (mut client, _) = client_with(target.url(), ClientOptions { auth, ..options() });
     assert_eq!(client.connect().await.unwrap_err().code(), "oauth-time-limit");
 }

@@ -22,8 +22,10 @@ pub(super) enum Given {
     Nothing,
     Raw(Raw),
     Text(String),
-    Object(Box<dyn for<'py> FnOnce(Python<'py>) -> PyResult<Py<PyAny>> + Send>),
+    Object(Make),
 }
+
+type Make = Box<dyn for<'py> FnOnce(Python<'py>) -> PyResult<Py<PyAny>> + Send>;
 
 type Work = Pin<Box<dyn Future<Output = PyResult<Given>> + Send>>;
 

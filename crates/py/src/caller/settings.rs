@@ -120,7 +120,7 @@ impl Settings {
             .as_ref()
             .map(|id| RegisteredClient { id: id.clone(), secret: oauth.client_secret.as_deref().map(Secret::new) });
         let metadata_url = oauth.client_metadata_url.as_deref().map(url::Url::parse).transpose();
-        Ok(Auth::OAuth(OAuthOptions {
+        Ok(Auth::OAuth(Box::new(OAuthOptions {
             consent,
             registered,
             metadata_url: metadata_url
@@ -128,7 +128,7 @@ impl Settings {
             scope: oauth.scope.clone(),
             client_credentials: oauth.client_credentials,
             private_key: oauth.private_key.as_deref().map(Secret::new),
-        }))
+        })))
     }
 }
 

@@ -85,14 +85,7 @@ impl Worker {
                     continue;
                 }
             };
-            if let Some(registered) = self.connections.register(self.site.limits.connections) {
-                let pulse = Arc::clone(&registered.pulse);
-                let serving = connection::serve(stream, Arc::clone(&self.site), pulse);
-                self.tracker.spawn(async move {
-                    serving.await;
-                    drop(registered);
-                });
-            }
+            self.serve(|site, pulse| connection::serve(stream, site, pulse));
         }
     }
 
@@ -116,13 +109,18 @@ impl Worker {
                     continue;
                 }
             };
-            if let Some(registered) = self.connections.register(self.site.limits.connections) {
-                let serving = connection::plain(stream, Arc::clone(&self.site), Arc::clone(&registered.pulse));
-                self.tracker.spawn(async move {
-                    serving.await;
-                    drop(registered);
-                });
-            }
+            self.serve(|site, pulse| connection::plain(stream, site, pulse));
+        }
+    }
+
+    /// Serves a connection in a task of its own; closes it where there are as many as may be.
+    fn serve<S: Future<Output = ()> + Send + 'static>(&self, serving: impl FnOnce(Arc<Site>, Arc<Pulse>) -> S) {
+        if let Some(registered) = self.connections.register(self.site.limits.connections) {
+            let serving = serving(Arc::clone(&self.site), Arc::clone(&registered.pulse));
+            self.tracker.spawn(async move {
+                serving.await;
+                drop(registered);
+            });
         }
     }
 
