@@ -255,6 +255,29 @@ def test_what_a_lifespan_raises_is_the_authors_traceback(when: str, workers: int
     assert "mcpace/server" not in one.said
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_lifespan_that_hangs_does_not_hold_up_ctrl_c(workers: int, tmp_path: Path) -> None:
+    source = """
+        import asyncio, sys
+        from contextlib import asynccontextmanager
+        from mcpace import MCPServer
+
+        @asynccontextmanager
+        async def lifespan(server):
+            print("entering", file=sys.stderr)
+            await asyncio.Event().wait()
+            yield
+
+        mcp = MCPServer("hanging", lifespan=lifespan)
+    """
+    words = ("--port", 0, "--workers", workers, "--graceful-timeout", "1h")
+    with serving(tmp_path, "server.py", *words, source=source) as one:
+        one.lines.until("^entering$")
+        one.process.send_signal(signal.SIGINT)
+        assert one.ended() == INTERRUPTED
+        assert "Traceback" not in one.said
+
+
 # What can't be set up ---------------------------------------------------------------------------------------------
 
 

@@ -96,7 +96,11 @@ class Application:
         if endpoint is None:
             await asyncio.to_thread(self._begin)
             endpoint = self._endpoint
-        body = await self._body(receive)
+        try:
+            body = await self._body(receive)
+        except ConnectionResetError:
+            # Nobody is there to be answered, and it is no fault of the host's that it should log.
+            return
         if body is None:
             await _refuse(send, 413, b"the body is too large")
             return
@@ -121,7 +125,7 @@ class Application:
         return f"{below}?{query}" if query else below
 
     async def _body(self, receive: Receive) -> bytes | None:
-        """All of it; ``None`` where it is too long. Raises ``ConnectionError`` where the client left half way."""
+        """All of it; ``None`` where it is too long. Raises ``ConnectionResetError`` where the client left half way."""
         parts: list[bytes] = []
         length = 0
         while True:

@@ -55,6 +55,8 @@ def serve_http(
     """
     has_parent = family is not None
     served = Served(prepared, settings, address, family)
+    # Before signals only arrive: a lifespan that hangs must not make Ctrl-C wait for it.
+    served.enter()
     with arriving(STOPPING) as signals:
         on_ready(served.begin())
         first = _wait(signals)
@@ -78,12 +80,12 @@ class Served:
         self._entered = Entered(prepared)
         self._running: _core.Running | None = None
 
-    def begin(self) -> str:
-        """Enters the lifespan and takes requests; the endpoint's URL.
-
-        Raises :class:`AuthorProblem`, or :class:`RunProblem` where it can't be listened on.
-        """
+    def enter(self) -> None:
+        """Enters the lifespan. Raises :class:`AuthorProblem`."""
         self._entered.__enter__()
+
+    def begin(self) -> str:
+        """Takes requests; the endpoint's URL. Raises :class:`RunProblem` where it can't be listened on."""
         try:
             self._running = self._prepared.core.serve_http(self._options)
         except _core.Problem as problem:

@@ -60,6 +60,7 @@ class Entered:
     def _settle(self, whole: concurrent.futures.Future[None]) -> None:
         if self._begun.done():
             return
-        error = whole.exception()
+        # Cancelled where the process ends meanwhile.
+        error = None if whole.cancelled() else whole.exception()
         # A lifespan that is left before it is entered is broken too.
         self._begun.set_exception(error or RuntimeError("the lifespan ended before it began"))

@@ -77,6 +77,7 @@ async def run_object_async(server: object, settings: Settings) -> None:
             return
         address = Address.resolved(settings.host, settings.port)
         served = in_process.Served(prepared, settings, address)
+        await asyncio.to_thread(served.enter)
         url = await asyncio.to_thread(served.begin)
         announce(facts(prepared, url), settings, address)
         try:
