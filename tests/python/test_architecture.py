@@ -110,6 +110,16 @@ def test_python_parts_import_only_leftwards(part: str) -> None:
                 )
 
 
+def test_types_know_nobody_and_the_package_only_names_its_parts() -> None:
+    assert imports(PACKAGE / "types.py") == set()
+    allowed = {"server", "client", "types"}
+    assert {name.split(".")[1] for name in imports(PACKAGE / "__init__.py")} <= allowed
+    # Only for type checkers, so that loading a name loads no other's part.
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    at_once = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert all(isinstance(node, ast.ImportFrom) and node.module in ("__future__", "typing") for node in at_once)
+
+
 def test_every_part_is_listed() -> None:
     parts = {p.name for p in PACKAGE.iterdir() if p.is_dir() and not p.name.startswith("__")}
     # adapters is a link, so that an installed package carries them too.

@@ -28,6 +28,7 @@ from mcpace.fastmcp import (
 )
 from mcpace.server.errors import RegistrationError, UnsupportedOption
 from mcpace.server.running.lifespans import Entered
+from mcpace.types import InputRequiredResult
 
 
 @contextlib.contextmanager
@@ -374,3 +375,10 @@ async def in_process(contextual: FastMCP) -> None:
     assert result.structured_content == {"result": "None then x"}
     with pytest.raises(ToolError, match="Field required"):
         await contextual.call_tool("remembers", {})
+
+    @contextual.tool
+    def asks() -> InputRequiredResult:
+        return InputRequiredResult(request_state="asked")
+
+    asked = await contextual.call_tool("asks")
+    assert isinstance(asked, InputRequiredResult) and asked.request_state == "asked"

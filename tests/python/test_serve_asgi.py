@@ -338,3 +338,20 @@ async def lived(app: Application) -> AsyncIterator[list[str]]:
         yield said
         ending.set()
         await living
+
+
+@on_a_loop
+async def test_a_client_that_leaves_half_way_through_its_request_is_no_error() -> None:
+    messages = [{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}]
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return messages.pop(0)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": [(b"host", b"localhost")]}
+    async with asyncio.timeout(LIMIT_S):
+        await asgi(server())(scope, receive, send)
+    assert not messages and not sent

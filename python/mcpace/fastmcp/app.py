@@ -21,6 +21,7 @@ from mcpace.server.prompts import Prompt
 from mcpace.server.resources import ResourceTemplate, check_uri
 from mcpace.server.tools import Tool
 from mcpace.server.uri_template import UriTemplate
+from mcpace.types import InputRequiredResult
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 Duplicates = Literal["warn", "error", "replace", "ignore"]
@@ -154,8 +155,13 @@ class FastMCP(MCPServer[Any]):
     async def call_tool(
         self, name: str, arguments: Mapping[str, Any] | None = None, context: Any = None, **_: Any
     ) -> Any:
-        """Calls a tool in this process, as a client would; a ``ToolResult``. Raises ``ToolError`` where it fails."""
+        """Calls a tool in this process, as a client would. Raises ``ToolError`` where it fails.
+
+        Gives a ``ToolResult``, or what the tool asks the client (``InputRequiredResult``).
+        """
         result = await super().call_tool(name, arguments, context or Context(server=self))
+        if isinstance(result, InputRequiredResult):
+            return result
         return ToolResult.model_validate(result.model_dump()) if type(result) is not ToolResult else result
 
     # Resources and prompts ---------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from pydantic_core import PydanticSerializationError, to_json, to_jsonable_pytho
 from mcpace.fastmcp.context import Context, current
 from mcpace.fastmcp.dependencies import injected
 from mcpace.server.adopt.lookout import looks_around
-from mcpace.server.content import content_of, media_block
+from mcpace.server.content import content_of, failure_json, media_block
 from mcpace.server.errors import (
     InputRequired,
     InvalidArguments,
@@ -188,8 +188,7 @@ class FunctionTool(Tool):
             known = protocol_answer(error)
             if known is not None:
                 return known
-            told = to_json(self.words(error, server).encode(errors="replace").decode())
-            return b'{"content":[{"type":"text","text":' + told + b'}],"isError":true}'
+            return failure_json(self.words(error, server))
 
         return fail
 

@@ -33,13 +33,28 @@ def text_of(value: Any) -> str:
 def content_json(value: Any) -> bytes:
     """The blocks of a returned value, as a JSON array."""
     if isinstance(value, str):
-        return b'[{"type":"text","text":' + to_json(value) + b"}]"
+        return text_json(value)
     if value is None:
         return b"[]"
     kind = type(value)
     if isinstance(value, list | tuple) or is_content_type(kind) or _is_media(kind):
         return to_json([_dumped(block) for block in content_of(value)])
-    return b'[{"type":"text","text":' + to_json(text_of(value)) + b"}]"
+    return text_json(text_of(value))
+
+
+def text_json(text: str) -> bytes:
+    """One block of text, as a JSON array of blocks."""
+    return b'[{"type":"text","text":' + to_json(text) + b"}]"
+
+
+def failure_json(text: str) -> bytes:
+    """A tool's failure as a whole result's JSON."""
+    return b'{"content":' + text_json(encodable(text)) + b',"isError":true}'
+
+
+def encodable(text: str) -> str:
+    """Without lone surrogates, which JSON can't carry as UTF-8."""
+    return text.encode(errors="replace").decode()
 
 
 def returns_content(annotation: Any) -> bool:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic_core import from_json, to_json
 
+from mcpace.server.content import encodable, failure_json
 from mcpace.server.context import Context
 from mcpace.server.errors import (
     InputRequired,
@@ -49,9 +50,10 @@ class Plan:
     validate: Callable[[bytes], dict[str, Any]] | None
     context: str | None
     wrap_context: Callable[[Any], Any] | None
-    output: Literal["text", "wrapped-text", "custom", "finished"]
+    output: Literal["text", "wrapped-text", "structured", "custom", "finished"]
     finish: Callable[[Any], bytes] | None
     fail: Callable[[BaseException], Answer]
+    finish_text: Callable[[Any], bytes | None] | None = None
 
     def handler(self) -> _core.Handler:
         """For the compiled part."""
@@ -65,6 +67,7 @@ class Plan:
             wrap_context=self.wrap_context,
             output=self.output,
             finish=self.finish,
+            finish_text=self.finish_text,
             fail=self.fail,
         )
 
@@ -89,7 +92,8 @@ def tool_plan(server: MCPServer[Any], tool: Tool) -> Plan:
         context=context,
         wrap_context=None if is_bare else server.contexts("tools/call"),
         output=tool.output.kind,
-        finish=tool.output.finish,
+        finish=tool.output.data_json if tool.output.kind == "structured" else tool.output.finish,
+        finish_text=tool.output.data_text if tool.output.kind == "structured" else None,
         fail=tool_failure(tool.name),
     )
 
@@ -139,7 +143,7 @@ def tool_failure(name: str) -> Callable[[BaseException], Answer]:
         if known is not None:
             return known
         log_tool_failure(name, told)
-        return b'{"content":[{"type":"text","text":' + to_json(_encodable(str(told))) + b'}],"isError":true}'
+        return failure_json(str(told))
 
     return fail
 
@@ -199,7 +203,7 @@ def error_answer(error: Any) -> tuple[int, str, str | None]:
     """A protocol error, ours or the official SDK's, as the compiled part takes it."""
     data = error.error.data
     told = None if data is None else to_json(data, fallback=str).decode()
-    return (error.error.code, _encodable(error.error.message), told)
+    return (error.error.code, encodable(error.error.message), told)
 
 
 def _resolving(tool: Tool) -> Callable[..., Any]:
@@ -231,8 +235,3 @@ def _finished(
 
 def _as_arguments(raw: bytes) -> dict[str, Any]:
     return {"_arguments": from_json(raw)}
-
-
-def _encodable(text: str) -> str:
-    """Without lone surrogates, which JSON can't carry as UTF-8."""
-    return text.encode(errors="replace").decode()
