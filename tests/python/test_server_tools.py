@@ -75,6 +75,21 @@ def test_a_tool_with_resolvers_is_wrapped() -> None:
     assert (plan.kind, plan.context) == ("async", "_context")
 
 
+def test_data_is_written_twice_and_anything_else_whole() -> None:
+    def tool() -> Point: ...
+
+    plan = plan_of(tool)
+    assert plan.output == "structured"
+    assert plan.finish is not None
+    assert plan.finish_text is not None
+    assert (plan.finish(Point(x=1)), plan.finish_text(Point(x=1))) == (b'{"x":1,"y":0}', b'{\n  "x": 1,\n  "y": 0\n}')
+    own = CallToolResult(content=[], is_error=True)
+    assert plan.finish_text(own) is None
+    assert json.loads(plan.finish(own)) == {"content": [], "isError": True}
+    for other in (None, [1], "text", TextContent(text="t"), Image(data=b"x")):
+        assert plan.finish_text(other) is None
+
+
 # Results -------------------------------------------------------------------------------------------------------------
 
 

@@ -32,8 +32,8 @@ from mcpace.server.errors import InputRequired, InvalidSignature, logger
 from mcpace.server.signature import name_of, signature_of
 from mcpace.types import CallToolResult, InputRequiredResult, is_kind
 
-Kind = Literal["text", "wrapped-text", "custom"]
-"""How the compiled part writes a result: text, text with ``{"result": …}``, or what ``finish`` gives."""
+Kind = Literal["text", "wrapped-text", "structured", "custom"]
+"""How the compiled part writes a result: text, text with ``{"result": …}``, structured content and text, or whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,14 @@ class Output:
             return CallToolResult(content=content)
         return CallToolResult(content=content, structured_content=self.structure(value))
 
+    def data_json(self, value: Any) -> bytes:
+        """The structured content of a value that is data, as JSON; of any other, the whole result."""
+        return self.structure_json(value) if self.structure_json is not None and _is_data(value) else self.finish(value)
+
+    def data_text(self, value: Any) -> bytes | None:
+        """The text of a value that is data; ``None`` for any other."""
+        return to_json(value, fallback=str, indent=2) if _is_data(value) else None
+
     def finish(self, value: Any) -> bytes:
         """The result of a returned value as JSON, without what only the transport knows."""
         cls = type(value)
@@ -77,6 +85,19 @@ class Output:
         if self.structure_json is None:
             return b'{"content":' + content + b',"isError":false}'
         return b'{"content":' + content + b',"structuredContent":' + self.structure_json(value) + b',"isError":false}'
+
+
+def _is_data(value: Any) -> bool:
+    """Whether a value becomes one text block of its JSON: no text, no content, no list, no whole result."""
+    if isinstance(value, dict):
+        return True
+    if value is None or isinstance(value, str | list | tuple):
+        return False
+    cls = type(value)
+    return not (returns_content(cls) or is_kind(cls, (CallToolResult, InputRequiredResult), *_WHOLE))
+
+
+_WHOLE = ("CallToolResult", "InputRequiredResult")
 
 
 def result_json(result: Any) -> bytes:
@@ -182,7 +203,8 @@ def _structured(model: Any, wrapped: bool, returned: Any) -> Output:
         return structure_json(value)
 
     quick = structure_number if wrapped and returned in (int, bool) else structure_json
-    return Output("wrapped-text" if wrapped and returned is str else "custom", schema, structure, quick, validate)
+    kind: Kind = "structured" if not wrapped else "wrapped-text" if returned is str else "custom"
+    return Output(kind, schema, structure, quick, validate)
 
 
 def _inline_root(schema: dict[str, Any]) -> dict[str, Any]:

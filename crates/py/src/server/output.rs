@@ -75,12 +75,16 @@ impl Output {
     }
 
     fn structured(&self, value: &Bound<'_, PyAny>, reply: &mut RawReply) -> PyResult<()> {
-        let json = self.finished(value)?;
-        let json = text_of(&json)?;
+        let finished = self.finished(value)?;
+        let json = text_of(&finished)?;
         let told = match &self.finish_text {
             Some(finish) => Some(finish.bind(value.py()).call1((value,))?),
             None => None,
         };
+        // Not what its annotation says: then `finish` has made a whole result of it.
+        if told.as_ref().is_some_and(|told| told.is_none()) {
+            return whole(&finished, reply);
+        }
         let told = told.as_ref().map_or(Ok(json), text_of)?;
         reply
             .write(|writer| writer.structured_json(told, json))

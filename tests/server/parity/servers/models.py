@@ -249,6 +249,16 @@ def unstructured() -> Point:
     return Point(x=1)
 
 
+@server.tool()
+def own_result_in_place_of_data() -> Point:
+    return CallToolResult(content=[TextContent(type="text", text="no")], is_error=True)  # type: ignore[return-value]
+
+
+@server.tool()
+def nothing_in_place_of_data() -> Point:
+    return None  # type: ignore[return-value]
+
+
 def call(name: str, /, **arguments: Any) -> tuple[str, dict[str, Any]]:
     return ("tools/call", {"name": name, "arguments": arguments})
 
@@ -292,4 +302,6 @@ DIALOGUE = [
     call("checked_result", good=False),
     call("failed_result"),
     call("unstructured"),
+    call("own_result_in_place_of_data"),
+    call("nothing_in_place_of_data"),
 ]
