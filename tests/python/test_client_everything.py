@@ -162,6 +162,22 @@ def test_changes_are_heard(url: str) -> None:
     run(work())
 
 
+def test_a_subscription_ends_also_for_who_waits_for_its_next_change(url: str) -> None:
+    async def work() -> None:
+        async with Client(url) as client:
+
+            async def next_change() -> Any:
+                return await anext(changes)
+
+            async with client.listen(tools_list_changed=True) as changes:
+                waiting = asyncio.create_task(next_change())
+                await asyncio.sleep(0)
+            with pytest.raises(StopAsyncIteration):
+                await waiting
+
+    run(work())
+
+
 def test_log_messages_and_news_come_to_their_callbacks_in_order(url: str) -> None:
     async def work() -> None:
         logged: list[Any] = []

@@ -6,7 +6,7 @@ use mcpace_client::{Arguments, CacheMode, CallOptions, Change, Client, List, Pro
 use mcpace_wire::mcp::{Extra, Method, SubscriptionFilter};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 
 use super::asking::Ears;
 use super::bridge::Bridge;
@@ -223,6 +223,8 @@ impl Caller {
 #[pyclass(module = "mcpace._core", frozen)]
 pub(crate) struct Listening {
     subscription: Arc<Mutex<Option<Subscription>>>,
+    /// Closed with it, so that whoever waits for a change doesn't hold up its end. Nobody ever gets in.
+    open: Arc<Semaphore>,
     #[pyo3(get)]
     id: i64,
     /// What the server agreed to tell, as JSON.
@@ -233,7 +235,8 @@ pub(crate) struct Listening {
 impl Listening {
     fn new(subscription: Subscription) -> Self {
         let agreed = serde_json::to_string(subscription.agreed()).unwrap_or_default();
-        Self { id: subscription.id(), agreed, subscription: Arc::new(Mutex::new(Some(subscription))) }
+        let (id, subscription) = (subscription.id(), Arc::new(Mutex::new(Some(subscription))));
+        Self { subscription, open: Arc::new(Semaphore::new(0)), id, agreed }
     }
 }
 
@@ -241,11 +244,16 @@ impl Listening {
 impl Listening {
     /// The next change: `tools`, `prompts`, `resources` or a resource's URI after `resource `; nothing at the end.
     fn next(&self) -> Pending {
-        let subscription = Arc::clone(&self.subscription);
+        let (subscription, open) = (Arc::clone(&self.subscription), Arc::clone(&self.open));
         let work = async move {
             let mut subscription = subscription.lock().await;
             let Some(subscription) = subscription.as_mut() else { return Ok(Given::Nothing) };
-            Ok(match subscription.next().await.or_raise()? {
+            let change = tokio::select! {
+                biased;
+                _ = open.acquire() => return Ok(Given::Nothing),
+                change = subscription.next() => change.or_raise()?,
+            };
+            Ok(match change {
                 None => Given::Nothing,
                 Some(Change::Tools) => Given::Text("tools".to_owned()),
                 Some(Change::Prompts) => Given::Text("prompts".to_owned()),
@@ -257,8 +265,9 @@ impl Listening {
         Pending::new(work, None)
     }
 
-    /// Ends it.
+    /// Ends it, also for whoever waits for the next change.
     fn close(&self) -> Pending {
+        self.open.close();
         let subscription = Arc::clone(&self.subscription);
         let work = async move {
             subscription.lock().await.take();
