@@ -50,8 +50,8 @@ class InputRequired(BaseException):
     """Ends a handler's round: it runs again when the client has answered. Not to be caught."""
 
 class CallProblem(Problem):
-    """A request of :class:`Caller` failed: ``args`` is its stable code, a sentence, and ``None`` or the JSON-RPC error as
-    ``(code, message, data)``, the data being JSON text."""
+    """A request of :class:`Caller` failed: ``args`` is its stable code, a sentence, and ``None`` or the JSON-RPC error
+    as ``(code, message, data)``, the data being JSON text."""
 
 class Pending:
     """A request under way: awaited once, or waited for once. Given up, it is cancelled at the server."""
@@ -256,8 +256,9 @@ class Handler:
         ``ValidationError`` says is told to the model.
 
         ``output``: ``text`` and ``wrapped-text`` take a ``str`` and never leave Rust (another value goes to ``finish``
-        as with ``custom``, where there is one). ``structured``: ``finish(value)`` gives the JSON of ``structuredContent``,
-        ``finish_text(value)`` the text block (the same JSON without it; where it gives ``None``, ``finish`` gave a whole
+        as with ``custom``, where there is one). ``structured``: ``finish(value)`` gives the JSON of
+        ``structuredContent``, ``finish_text(value)`` the text block (the same JSON without it; where it gives ``None``,
+        ``finish`` gave a whole
         result). ``custom``: ``finish(value)`` gives a whole
         ``CallToolResult`` as JSON. ``finished``: the function returns that itself.
 
@@ -331,7 +332,7 @@ class Server:
     def serve_http(self, options: HttpOptions) -> Running:
         """Returns at once. Functions see the context variables that are set here."""
     def endpoint(self, options: HttpOptions) -> Endpoint:
-        """The HTTP endpoint without a socket; of the options, those that say where and how to listen have no meaning."""
+        """The HTTP endpoint without a socket; of the options, those that say where and how to listen mean nothing."""
     def serve_stdio(self, *, server_timing: bool = False) -> None:
         """Serves stdin and stdout until the client leaves; a signal's handler may raise."""
 
@@ -412,7 +413,8 @@ class HttpOptions:
 
         ``limits``: any of ``body``, ``head``, ``nesting``, ``batch``, ``connections``, ``http2_streams``, ``sessions``,
         ``standalone_streams``, ``session_streams``, ``stream_events``, ``stream_bytes``, ``session_replay_bytes``,
-        ``replay_bytes``, ``session_idle_s``, ``connection_idle_s``, ``head_time_s``, ``body_time_s``, ``write_stall_s``.
+        ``replay_bytes``, ``session_idle_s``, ``connection_idle_s``, ``head_time_s``, ``body_time_s``,
+        ``write_stall_s``.
 
         ``access_log``: a line on stderr for each request.
 
@@ -425,9 +427,7 @@ class HttpOptions:
 class Endpoint:
     """The HTTP endpoint without a socket, for a host that has its own."""
 
-    def call(
-        self, method: str, target: str, headers: list[tuple[bytes, bytes]], body: bytes
-    ) -> Awaitable[Reply]:
+    def call(self, method: str, target: str, headers: list[tuple[bytes, bytes]], body: bytes) -> Awaitable[Reply]:
         """Answers a request whose body is there. ``target``: path and query. Cancelled, it cancels the call."""
 
 class Reply:
@@ -472,7 +472,7 @@ class Exchange:
     """What was given to ``keep`` in this session."""
     is_cancelled: bool
     def keep(self, value: Any) -> bool:
-        """Keeps a value for as long as the session lives; false where there is no session, or something is kept already."""
+        """Keeps a value for as long as the session lives; false where there is none, or something is kept already."""
     def on_cancel(self, callback: Callable[[], object]) -> None:
         """``callback()`` is called, on any thread, when the client no longer wants the answer."""
     def reply(self, result: bytes | str) -> None:
