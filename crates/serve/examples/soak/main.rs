@@ -121,32 +121,41 @@ async fn soak(plan: &Plan, target: &Target, pid: u32) -> Outcome<bool> {
     for seed in 0..plan.actors {
         actors.spawn(act(target.clone(), seed, Arc::clone(&tally), stop.clone()));
     }
-    let watched = watch(plan, target, pid, &mut beside).await;
+    let watched = watch(plan, target, pid, &mut beside, &tally).await;
     stop.cancel();
     actors.join_all().await;
-    let series = watched?;
+    let (series, load) = watched?;
     let rest = settled(target, pid, Some(&base)).await?;
     let tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
     print_tally(&tally);
-    let steady = print_courses(&series);
+    let steady = print_courses(&series, &load);
     let is_back = rest.is_back_at(&base);
     print_rest(&base, &rest);
     Ok(steady && is_back && tally.is_good())
 }
 
 /// Looks again and again, and lets the server over stdio work between.
-async fn watch(plan: &Plan, target: &Target, pid: u32, beside: &mut Served) -> Outcome<Vec<Series>> {
+async fn watch(
+    plan: &Plan,
+    target: &Target,
+    pid: u32,
+    beside: &mut Served,
+    tally: &Mutex<Tally>,
+) -> Outcome<(Vec<Series>, Series)> {
     let mut all = vec![
         Series::new("memory, MiB", MIB, 4.0 * MIB),
-        Series::new("tasks", 1.0, 30.0),
+        Series::new("tasks", 1.0, 30.0).following_load(),
         Series::new("threads", 1.0, 1.0),
         Series::new("descriptors", 1.0, 30.0),
-        Series::new("sessions", 1.0, 50.0),
+        Series::new("sessions", 1.0, 50.0).following_load(),
         Series::new("stdio: memory, MiB", MIB, 2.0 * MIB),
         Series::new("stdio: threads", 1.0, 2.0),
         Series::new("stdio: descriptors", 1.0, 2.0),
     ];
+    let mut load = Series::new("pieces a second", 1.0, f64::INFINITY);
     let began = Instant::now();
+    // When the last look was, and how much was done by then.
+    let mut done = (0.0, 0);
     let warm_up = (plan.seconds / 3.0).min(30.0);
     let mut looks = tokio::time::interval(Duration::from_secs_f64((plan.seconds / 200.0).max(0.2)));
     loop {
@@ -154,11 +163,15 @@ async fn watch(plan: &Plan, target: &Target, pid: u32, beside: &mut Served) -> O
         beside.work().await?;
         let second = began.elapsed().as_secs_f64();
         if second >= plan.seconds {
-            return Ok(all);
+            return Ok((all, load));
         }
+        let total = tally.lock().unwrap_or_else(PoisonError::into_inner).total();
+        let rate = (total - done.1) as f64 / (second - done.0);
+        done = (second, total);
         if second < warm_up {
             continue;
         }
+        load.points.push((second, rate));
         let (of, stdio) = (Figures::take(target, pid).await?, Process::of(beside.pid()?)?);
         let figures = [
             of.process.memory_bytes,
@@ -202,11 +215,11 @@ fn print_tally(tally: &Tally) {
 }
 
 /// True when none grew.
-fn print_courses(all: &[Series]) -> bool {
+fn print_courses(all: &[Series], load: &Series) -> bool {
     println!("{:22} {:>10} {:>10} {:>12}", "under load", "start", "end", "an hour");
     let mut steady = true;
-    for series in all {
-        let Some(course) = series.course() else {
+    for series in all.iter().chain([load]) {
+        let Some(course) = series.course(load) else {
             println!("{:22} too few looks: soak for longer", series.name);
             steady = false;
             continue;

@@ -3,6 +3,8 @@
 //! The figures after the warm-up are cut into thirds. Growth is when the median of the last is above the median of the first
 //! by more than an allowance: a fixed one for what allocators and chance do, a share of the first, and twice the spread
 //! (from the lower to the upper quartile) within the first. A leak grows with time and passes any of them; noise doesn't.
+//! What there is more of where more is done at a time (sessions that nobody ended, which wait for their idle limit) may grow
+//! as the load itself did: a machine that gets less to do beside lets it.
 
 /// One figure over time.
 pub(crate) struct Series {
@@ -11,6 +13,8 @@ pub(crate) struct Series {
     pub(crate) unit: f64,
     /// More than this, and more than a tenth, is growth.
     pub(crate) allowance: f64,
+    /// Whether there is more of it where more is done at a time.
+    pub(crate) follows_load: bool,
     /// Seconds and figures.
     pub(crate) points: Vec<(f64, f64)>,
 }
@@ -27,11 +31,21 @@ pub(crate) struct Course {
 
 impl Series {
     pub(crate) fn new(name: &'static str, unit: f64, allowance: f64) -> Self {
-        Self { name, unit, allowance, points: Vec::new() }
+        Self { name, unit, allowance, follows_load: false, points: Vec::new() }
     }
 
-    /// `None` while there is too little to say.
-    pub(crate) fn course(&self) -> Option<Course> {
+    pub(crate) fn following_load(self) -> Self {
+        Self { follows_load: true, ..self }
+    }
+
+    /// How it went beside the load. `None` while there is too little to say.
+    pub(crate) fn course(&self, load: &Series) -> Option<Course> {
+        let load = load.course_alone(1.0).filter(|load| self.follows_load && load.first > 0.0);
+        self.course_alone(load.map_or(1.0, |load| (load.last / load.first).max(1.0)))
+    }
+
+    /// `grown` is how many times the first figure the last may be.
+    fn course_alone(&self, grown: f64) -> Option<Course> {
         let third = self.points.len() / 3;
         if third < 3 {
             return None;
@@ -41,7 +55,7 @@ impl Series {
         let (first, last) = (middle(&early), middle(&values(&self.points[self.points.len() - third..])));
         let spread = early[third * 3 / 4] - early[third / 4];
         let allowed = self.allowance.max(first / 10.0).max(2.0 * spread);
-        Some(Course { first, last, per_hour: 3_600.0 * slope(&self.points), grew: last - first > allowed })
+        Some(Course { first, last, per_hour: 3_600.0 * slope(&self.points), grew: last - first * grown > allowed })
     }
 }
 
@@ -80,23 +94,35 @@ mod tests {
 
     #[test]
     fn noise_is_no_growth_and_a_leak_is() {
-        let calm = series(|second| 50.0 + noise(second)).course().unwrap();
+        let calm = series(|second| 50.0 + noise(second)).course(&series(|_| 100.0)).unwrap();
         assert!(!calm.grew && calm.per_hour.abs() < 100.0, "{calm:?}");
-        let leak = series(|second| 50.0 + noise(second) + f64::from(second) / 4.0).course().unwrap();
+        let leak = series(|second| 50.0 + noise(second) + f64::from(second) / 4.0).course(&series(|_| 100.0)).unwrap();
         assert!(leak.grew, "{leak:?}");
         assert!((800.0..1_000.0).contains(&leak.per_hour), "{leak:?}");
     }
 
     #[test]
     fn a_peak_is_no_growth_and_neither_is_falling() {
-        assert!(!series(|second| if second == 100 { 1e6 } else { 50.0 }).course().unwrap().grew);
-        assert!(!series(|second| 500.0 - f64::from(second)).course().unwrap().grew);
+        assert!(!series(|second| if second == 100 { 1e6 } else { 50.0 }).course(&series(|_| 100.0)).unwrap().grew);
+        assert!(!series(|second| 500.0 - f64::from(second)).course(&series(|_| 100.0)).unwrap().grew);
+    }
+
+    #[test]
+    fn what_follows_the_load_may_grow_as_the_load_does_and_no_more() {
+        let load = series(|second| 100.0 + f64::from(second));
+        let as_much = series(|second| 50.0 + f64::from(second) / 2.0);
+        assert!(as_much.course(&load).unwrap().grew);
+        assert!(!as_much.following_load().course(&load).unwrap().grew);
+        let more = series(|second| if second < 60 { 50.0 } else { 200.0 }).following_load();
+        assert!(more.course(&load).unwrap().grew);
+        let steady = series(|_| 100.0);
+        assert!(more.course(&steady).unwrap().grew);
     }
 
     #[test]
     fn a_few_looks_say_nothing() {
         let mut short = series(noise);
         short.points.truncate(8);
-        assert_eq!(short.course(), None);
+        assert_eq!(short.course(&series(noise)), None);
     }
 }
