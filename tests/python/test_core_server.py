@@ -946,6 +946,28 @@ except KeyboardInterrupt:
     assert (ended.returncode, errors) == (7, "")
 
 
+def test_a_signal_ends_stdio() -> None:
+    more = """
+try:
+    print("ready", file=sys.stderr, flush=True)
+    made.serve_stdio()
+except KeyboardInterrupt:
+    sys.exit(7)
+"""
+    ended = program(more, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert ended.stderr is not None
+    assert ended.stdin is not None
+    assert ended.stdout is not None
+    assert ended.stderr.readline() == "ready\n"
+    ended.stdin.write('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+    ended.stdin.flush()
+    assert json.loads(ended.stdout.readline())["id"] == 1
+    ended.send_signal(signal.SIGINT)
+    assert ended.wait(LIMIT_S) == 7
+    assert ended.stderr.read() == ""
+    ended.communicate()
+
+
 def test_stdio_serves_until_its_input_ends() -> None:
     ended = program("made.serve_stdio()", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     client = {"name": "test", "version": "1"}

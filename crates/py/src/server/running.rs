@@ -3,6 +3,7 @@
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use mcpace_serve::{Server, http, stdio};
 use pyo3::prelude::*;
@@ -11,6 +12,9 @@ use super::ending;
 use super::own_stdio::OwnStdio;
 use crate::problem::EnvironmentProblem;
 use crate::runtime::SIGNAL_PERIOD;
+
+/// How long a client on stdio is still served after a signal.
+const INTERRUPTED: Duration = Duration::from_secs(2);
 
 /// See the module.
 #[pyclass(module = "mcpace._core", frozen)]
@@ -91,6 +95,11 @@ pub(super) fn stdio(py: Python<'_>, server: Server, options: stdio::Options) -> 
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 if let Err(interrupted) = py.check_signals() {
                     stop.cancel();
+                    // Calls under way have a moment. A thread that is still there when the interpreter ends meets it half gone.
+                    let wait = || end.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(INTERRUPTED);
+                    if !matches!(py.detach(wait), Err(mpsc::RecvTimeoutError::Timeout)) {
+                        let _ = py.detach(|| thread.join());
+                    }
                     return Err(interrupted);
                 }
             }

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use pyo3::intern;
 use pyo3::prelude::*;
 
+use super::ending;
 use super::looping::Looping;
 use super::pool::Pool;
 
@@ -25,6 +26,8 @@ impl Shared {
 
     /// Serving begins here: the caller's context variables are those that functions see.
     pub(super) fn begin(&self, py: Python<'_>) -> PyResult<()> {
+        // Calls start threads, which have to be gone before the interpreter is.
+        ending::at_exit(py)?;
         let current = py.import("contextvars")?.call_method0("copy_context")?;
         // Whoever served first has set it.
         let _ = self.base.set(current.unbind());
