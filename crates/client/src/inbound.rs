@@ -186,9 +186,14 @@ impl Inbound {
     }
 
     fn reply(&self, back: &Back, id: &Id<'static>, answer: Result<Option<Json>, RpcError>) {
+        let body = body(id, answer);
+        if let Back::Pipe(outbox) = back {
+            // Needs no task, and what the server doesn't take is bounded there.
+            return drop(outbox.send(&body));
+        }
         // A server that asks faster than it takes answers goes without: each may be a connection.
         let Ok(room) = Arc::clone(&self.replying).try_acquire_owned() else { return };
-        let (back, body) = (back.clone(), body(id, answer));
+        let back = back.clone();
         drop(self.runtime.spawn(async move {
             back.tell(body).await;
             drop(room);
