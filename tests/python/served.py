@@ -84,6 +84,8 @@ def serving(folder: Path, *words: object, source: str | None = None, name: str =
     process = subprocess.Popen(
         [*COMMAND, "serve", *map(str, words)],
         cwd=folder,
+        # What a killed parent of workers leaves behind goes with the test.
+        env=os.environ | {"TMPDIR": str(folder)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
