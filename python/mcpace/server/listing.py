@@ -10,7 +10,7 @@ for which a list is no place.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pydantic_core import to_json
@@ -27,8 +27,19 @@ from mcpace.types import INTERNAL_ERROR, INVALID_REQUEST
 if TYPE_CHECKING:
     from mcpace._core import Exchange
     from mcpace.server.app import MCPServer
+    from mcpace.server.registry import Registry
 
-METHODS = ["tools/list", "resources/list", "resources/templates/list", "prompts/list"]
+_LISTS: dict[str, tuple[str, Callable[[Registry], list[dict[str, Any]]]]] = {
+    "tools/list": ("tools", lambda registry: [one.listed() for one in registry.tools.values()]),
+    "resources/list": ("resources", lambda registry: [listed_resource(one) for one in registry.resources.values()]),
+    "resources/templates/list": (
+        "resourceTemplates",
+        lambda registry: [one.listed() for one in registry.templates.values()],
+    ),
+    "prompts/list": ("prompts", lambda registry: [one.listed() for one in registry.prompts.values()]),
+}
+"""By method: the result's member, and what stands in it."""
+METHODS = list(_LISTS)
 _MODERN = "2026-07-28"
 # What revisions before these don't know is left out: a list is read into a model's context.
 _SINCE = {"annotations": "2025-03-26", "title": "2025-06-18", "outputSchema": "2025-06-18", "icons": "2025-11-25"}
@@ -53,15 +64,8 @@ def desk_of(server: MCPServer[Any]) -> Desk:
 
 def listed(server: MCPServer[Any], method: str, revision: str) -> dict[str, Any]:
     """A list, in wire names."""
-    registry = server.registry
-    entries: dict[str, tuple[str, list[dict[str, Any]]]] = {
-        "tools/list": ("tools", [one.listed() for one in registry.tools.values()]),
-        "resources/list": ("resources", [listed_resource(one) for one in registry.resources.values()]),
-        "resources/templates/list": ("resourceTemplates", [one.listed() for one in registry.templates.values()]),
-        "prompts/list": ("prompts", [one.listed() for one in registry.prompts.values()]),
-    }
-    name, all_of_them = entries[method]
-    return {name: [_shaped(entry, revision) for entry in all_of_them]}
+    name, entries = _LISTS[method]
+    return {name: [_shaped(entry, revision) for entry in entries(server.registry)]}
 
 
 def _shaped(entry: Mapping[str, Any], revision: str) -> dict[str, Any]:
