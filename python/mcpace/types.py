@@ -15,6 +15,9 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
+MODERN: Final = "2026-07-28"
+"""The first revision without sessions: requests stand alone, and questions to the client come in rounds."""
+
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601

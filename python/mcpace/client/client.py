@@ -17,7 +17,7 @@ from mcpace.client.asking import Soon
 from mcpace.client.errors import ListenNotSupportedError, raised
 from mcpace.client.requests import CacheMode, Request, Requests, ResultT, extras
 from mcpace.client.subscription import Subscription
-from mcpace.types import CallToolResult, GetPromptResult, LoggingLevel, ReadResourceResult
+from mcpace.types import MODERN, CallToolResult, GetPromptResult, LoggingLevel, ReadResourceResult
 
 _PROBLEMS = (_core.CallProblem, _core.UsageProblem)
 
@@ -185,8 +185,8 @@ class Client(Requests):
         """Listens for changes (2026-07-28): ``async with client.listen(…) as changes: async for change in changes``."""
         wanted = self._filter(tools_list_changed, prompts_list_changed, resources_list_changed, resource_subscriptions)
         revision = self.protocol_version
-        if revision < "2026-07-28":
-            words = f"subscriptions/listen needs 2026-07-28; this server speaks {revision}: use subscribe_resource"
+        if revision < MODERN:
+            words = f"subscriptions/listen needs {MODERN}; this server speaks {revision}: use subscribe_resource"
             raise ListenNotSupportedError("not-in-revision", words)
         return Subscription(lambda: self._caller.listen(wanted))
 

@@ -22,7 +22,7 @@ from mcpace.server.errors import MCPError, is_protocol_error, logger
 from mcpace.server.principal import remember
 from mcpace.server.resources import listed_resource
 from mcpace.server.serving import run_middleware
-from mcpace.types import INTERNAL_ERROR, INVALID_REQUEST
+from mcpace.types import INTERNAL_ERROR, INVALID_REQUEST, MODERN
 
 if TYPE_CHECKING:
     from mcpace._core import Exchange
@@ -40,7 +40,6 @@ _LISTS: dict[str, tuple[str, Callable[[Registry], list[dict[str, Any]]]]] = {
 }
 """By method: the result's member, and what stands in it."""
 METHODS = list(_LISTS)
-_MODERN = "2026-07-28"
 # What revisions before these don't know is left out: a list is read into a model's context.
 _SINCE = {"annotations": "2025-03-26", "title": "2025-06-18", "outputSchema": "2025-06-18", "icons": "2025-11-25"}
 
@@ -73,7 +72,7 @@ def _shaped(entry: Mapping[str, Any], revision: str) -> dict[str, Any]:
 
 
 def _whole(server: MCPServer[Any], revision: str, result: bytes) -> bytes:
-    if revision < _MODERN:
+    if revision < MODERN:
         return result
     members: dict[str, Any] = json.loads(result)
     info = {"name": server.name, "version": server.version or __version__}

@@ -31,6 +31,7 @@ from mcpace.server.errors import MCPError, ToolError, logger
 from mcpace.server.injection import Elicit, ListRoots, Plan, Sample, Source, identity_of
 from mcpace.types import (
     MISSING_REQUIRED_CLIENT_CAPABILITY,
+    MODERN,
     CreateMessageRequest,
     CreateMessageRequestParams,
     CreateMessageResult,
@@ -47,7 +48,6 @@ from mcpace.types import (
     wire,
 )
 
-_ROUNDS_SINCE = "2026-07-28"
 _STATE = 1
 
 Outcome = AcceptedElicitation[Any] | DeclinedElicitation | CancelledElicitation
@@ -86,7 +86,7 @@ class _Round:
         self.arguments = arguments
         self.context = context
         version = context.protocol_version
-        self.in_rounds = version is not None and version >= _ROUNDS_SINCE
+        self.in_rounds = version is not None and version >= MODERN
         self.answers: InputResponses = (context.input_responses or {}) if self.in_rounds else {}
         self.before = _read_state(context.request_state) if self.in_rounds else _State()
         self.outcomes: dict[Hashable, Outcome] = {}
