@@ -225,6 +225,46 @@ def test_more_calls_than_threads_wait_for_their_turn() -> None:
     assert 1 <= most <= 2
 
 
+def order_of_quick_and_slow() -> list[str]:
+    release, began = threading.Event(), threading.Event()
+    ran: list[str] = []
+
+    def hold() -> str:
+        began.set()
+        assert release.wait(LIMIT_S)
+        ran.append("hold")
+        return "held"
+
+    def quick() -> str:
+        ran.append("quick")
+        return "quick"
+
+    made = _core.Server("test", "1", threads=1)
+    made.add_tool(listed("hold"), sync(hold))
+    # With a limit it is never inline.
+    made.add_tool(listed("quick"), sync(quick), timeout_s=LIMIT_S)
+    with serving(made) as connect:
+        wires = [connect() for _ in range(5)]
+        for wire in wires:
+            wire.ask("ping")
+        *holding, last, other = wires
+        last.text("quick")
+        for wire in holding:
+            wire.begin("tools/call", {"name": "hold"})
+        assert began.wait(LIMIT_S)
+        last.begin("tools/call", {"name": "quick"})
+        other.ask("ping")
+        release.set()
+        for wire in [*holding, last]:
+            wire.answer()
+    return ran
+
+
+def test_quick_functions_do_not_wait_behind_slow_ones() -> None:
+    # Where the machine has other things to do, a quick call may look slow, now and then.
+    eventually(lambda: order_of_quick_and_slow() == ["quick", "hold", "quick", "hold", "hold"])
+
+
 def test_coroutines_run_side_by_side_on_one_loop() -> None:
     barrier: asyncio.Barrier | None = None
     loops = set()

@@ -6,7 +6,7 @@
 //! Constraint: a decision costs a load; a call two readings of the clock. Time is a parameter.
 
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// A call that takes this long is not short.
@@ -37,6 +37,8 @@ pub(super) struct Pace {
     short: AtomicU32,
     /// Calls that are still to be watched.
     watched: AtomicU32,
+    /// Whether its last call elsewhere was short.
+    quick: AtomicBool,
     /// Times that it held up an I/O thread.
     offences: AtomicU32,
     /// Until when it stays away, in milliseconds.
@@ -54,8 +56,14 @@ impl Pace {
         self.watched.load(Relaxed) > 0
     }
 
+    /// Whether its last call elsewhere was short.
+    pub(super) fn was_quick(&self) -> bool {
+        self.quick.load(Relaxed)
+    }
+
     /// A call elsewhere took this long.
     pub(super) fn ran(&self, took: Duration, now_ms: u64) {
+        self.quick.store(took < SHORT, Relaxed);
         if took >= SHORT {
             self.short.store(0, Relaxed);
         } else if now_ms >= self.away_until.load(Relaxed) {

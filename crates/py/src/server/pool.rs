@@ -54,12 +54,24 @@ pub(super) struct Threads {
 
 #[derive(Default)]
 struct State {
+    /// Of functions that were quick when they last ran: they don't wait behind those that take their time.
+    quick: VecDeque<Job>,
     waiting: VecDeque<Job>,
     threads: usize,
     idle: usize,
     /// A thread was woken or started, and hasn't looked yet.
     looks: bool,
     over: bool,
+}
+
+impl State {
+    fn pop(&mut self) -> Option<Job> {
+        self.quick.pop_front().or_else(|| self.waiting.pop_front())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.quick.is_empty() && self.waiting.is_empty()
+    }
 }
 
 impl Pool {
@@ -73,12 +85,17 @@ impl Pool {
 
     pub(super) fn submit(&self, job: Job) {
         let mut state = self.inner.lock();
-        if state.over || state.waiting.len() >= WAITING {
+        if state.over || state.waiting.len() + state.quick.len() >= WAITING {
             drop(state);
             let busy = HandlerError::protocol(code::INTERNAL_ERROR, "the server is too busy", None);
             return job.end.refuse(busy);
         }
-        state.waiting.push_back(job);
+        let is_quick = job.pace.as_ref().is_some_and(|pace| pace.was_quick());
+        if is_quick {
+            state.quick.push_back(job)
+        } else {
+            state.waiting.push_back(job)
+        }
         self.inner.call_for_help(state);
     }
 }
@@ -100,7 +117,7 @@ impl Threads {
         let waiting = {
             let mut state = self.lock();
             state.over = true;
-            std::mem::take(&mut state.waiting)
+            (std::mem::take(&mut state.waiting), std::mem::take(&mut state.quick))
         };
         self.ready.notify_all();
         // Outside the lock: wakers run.
@@ -116,7 +133,7 @@ impl Threads {
 
     /// Sees to it that somebody looks at what waits.
     fn call_for_help(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
-        if state.looks || state.waiting.is_empty() {
+        if state.looks || state.is_empty() {
             return;
         }
         if state.idle > 0 {
@@ -159,7 +176,11 @@ impl Threads {
         state.threads -= 1;
         state.looks = false;
         let nobody = state.threads == 0;
-        let waiting = if nobody { std::mem::take(&mut state.waiting) } else { VecDeque::new() };
+        let mut waiting = VecDeque::new();
+        if nobody {
+            waiting.append(&mut state.quick);
+            waiting.append(&mut state.waiting);
+        }
         drop(state);
         if !waiting.is_empty() {
             eprintln!("mcpace: no thread can be started for tools: {reason}");
@@ -175,7 +196,7 @@ impl Threads {
                 self.ended.notify_all();
                 return None;
             }
-            if let Some(job) = state.waiting.pop_front() {
+            if let Some(job) = state.pop() {
                 // More may be there than one thread should do.
                 self.call_for_help(state);
                 return Some(job);
@@ -191,7 +212,7 @@ impl Threads {
         let mut state = self.lock();
         // Whoever was called for help has come, or will find nothing: at worst one more is woken.
         state.looks = false;
-        let job = if state.over { None } else { state.waiting.pop_front() };
+        let job = if state.over { None } else { state.pop() };
         if job.is_some() {
             self.call_for_help(state);
         }
