@@ -85,8 +85,9 @@ def serve(
     ] = None,
     access_log: Annotated[bool, typer.Option("--access-log", help="A line on stderr for each request.")] = False,
     log_level_name: Annotated[
-        LogLevelName, typer.Option("--log-level", help="Of what is logged on stderr.")
-    ] = LogLevelName["info"],
+        LogLevelName | None,
+        typer.Option("--log-level", help="Of what is logged on stderr; the server's own (or info) if not said."),
+    ] = None,
     server_timing: Annotated[
         bool, typer.Option("--server-timing", help="Tell the layers' times with each reply.")
     ] = False,
@@ -110,7 +111,7 @@ def serve(
         ssl_certfile=ssl_certfile,
         ssl_keyfile=ssl_keyfile,
         access_log=access_log,
-        log_level=log_level(log_level_name.value),
+        log_level=log_level(log_level_name.value) if log_level_name is not None else None,
         server_timing=server_timing,
         allowed_hosts=tuple(allowed_host or ()),
         allowed_origins=tuple(allowed_origin or ()),

@@ -6,7 +6,6 @@ of the compiled part is loaded before the server is run.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -14,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
 from typing_extensions import TypeVar as DefaultTypeVar
 
-from mcpace.server import hints
+from mcpace.server import hints, logs
 from mcpace.server.context import Context, ReadResourceContents
-from mcpace.server.errors import ToolError, UnsupportedOption, is_protocol_error, logger
+from mcpace.server.errors import ToolError, UnsupportedOption, is_protocol_error
 from mcpace.server.principal import remember
 from mcpace.server.registry import Registry
 from mcpace.server.tools import Tool
@@ -142,7 +141,7 @@ class MCPServer(Generic[LifespanT]):
                 "prompts": warn_on_duplicate_prompts,
             },
         )
-        _configure_logging(log_level)
+        logs.begin(_level(log_level))
         for tool in tools or ():
             self.registry.add_tool(tool)
         for resource in resources or ():
@@ -701,9 +700,7 @@ def _auth(settings: Any, token_verifier: Any, auth_server_provider: Any) -> Auth
     return check(settings, token_verifier, auth_server_provider)
 
 
-def _configure_logging(level: LogLevel) -> None:
-    """To stderr, where nothing else was set up: stdout may be the client's."""
+def _level(level: LogLevel) -> LogLevel:
     if level not in ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"):
         raise UnsupportedOption(f"log_level {level!r}: there are DEBUG, INFO, WARNING, ERROR and CRITICAL")
-    logging.basicConfig(level=level, format="%(message)s")
-    logger.debug("logging at %s", level)
+    return level

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import logging
 import secrets
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from mcpace import _core
+from mcpace.server import logs
 from mcpace.server.running import in_process, loader, tracebacks
 from mcpace.server.running.addresses import Address, Reserved
 from mcpace.server.running.announcing import announce, facts
@@ -133,9 +133,8 @@ def _serve(prepared: Prepared, settings: Settings) -> int:
 
 def _ready(make: Callable[[], Prepared], settings: Settings) -> Prepared:
     prepared = make()
-    # After the import: an author who set logging up has the say.
-    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
-    logging.getLogger("mcpace").setLevel(settings.log_level.upper())
+    # After the import: an author who set logging up keeps the handlers.
+    logs.run_at(settings.log_level)
     return prepared
 
 

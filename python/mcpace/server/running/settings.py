@@ -40,7 +40,8 @@ class Settings:
     ssl_certfile: str | None = None
     ssl_keyfile: str | None = None
     access_log: bool = False
-    log_level: LogLevel = "info"
+    log_level: LogLevel | None = None
+    """``None``: as the server was made."""
     server_timing: bool = False
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
