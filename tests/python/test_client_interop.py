@@ -15,7 +15,7 @@ import pytest
 
 from mcpace import Client
 from mcpace.client import MCPError
-from test_interop import INSTALLED, SOURCES, needed, python, run, typescript
+from test_interop import INSTALLED, SOURCES, needed, python, run, rust, typescript
 
 LIMIT_S = 60
 
@@ -38,6 +38,11 @@ def go_server(name: str) -> list[str]:
     return [str(program)]
 
 
+def rust_server(name: str) -> list[str]:
+    rust(SOURCES / name, INSTALLED / name)
+    return [str(INSTALLED / name / "debug" / "server")]
+
+
 # The newest revision that each speaks with a client that takes them all. Go's handler keeps sessions, and so is legacy
 # over HTTP.
 SERVERS = {
@@ -46,6 +51,7 @@ SERVERS = {
     "fastmcp": (python_server, "2026-07-28", "2026-07-28"),
     "typescript-1": (typescript_server, "2025-11-25", "2025-11-25"),
     "go": (go_server, "2025-11-25", "2026-07-28"),
+    "rmcp": (rust_server, "2026-07-28", "2026-07-28"),
 }
 
 
