@@ -50,6 +50,7 @@ SERVERS = {
     "python-2": (python_server, "2026-07-28", "2026-07-28"),
     "fastmcp": (python_server, "2026-07-28", "2026-07-28"),
     "typescript-1": (typescript_server, "2025-11-25", "2025-11-25"),
+    "typescript-2": (typescript_server, "2026-07-28", "2026-07-28"),
     "go": (go_server, "2025-11-25", "2026-07-28"),
     "rmcp": (rust_server, "2026-07-28", "2026-07-28"),
 }
