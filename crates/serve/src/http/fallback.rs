@@ -14,6 +14,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use mcpace_wire::jsonrpc::code;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::answer::Answer;
 use super::fields::{Fields, Source};
@@ -54,7 +55,10 @@ impl std::fmt::Debug for Beside {
 pub struct Upload {
     body: Incoming,
     left: usize,
+    /// How much longer the client may let itself be waited for, in all.
     patience: Duration,
+    /// Since when it is waited for. Whoever gives up a wait and comes again waits on.
+    waiting: Option<Instant>,
 }
 
 /// A body that will not be whole: it broke off, is too long, or came too slowly.
@@ -69,7 +73,12 @@ impl Upload {
     /// [`BrokenOff`].
     pub async fn next(&mut self) -> Result<Option<Bytes>, BrokenOff> {
         loop {
-            let frame = tokio::time::timeout(self.patience, self.body.frame()).await.map_err(|_| BrokenOff)?;
+            let since = *self.waiting.get_or_insert_with(Instant::now);
+            let frame = tokio::time::timeout_at(since + self.patience, self.body.frame()).await;
+            let frame = frame.map_err(|_| BrokenOff)?;
+            self.waiting = None;
+            // What the service takes between two pieces is not the client's.
+            self.patience = self.patience.saturating_sub(since.elapsed());
             let Some(frame) = frame else { return Ok(None) };
             // Trailers are passed over.
             let Ok(data) = frame.map_err(|_| BrokenOff)?.into_data() else { continue };
@@ -97,7 +106,7 @@ impl Site {
             let refusal = Answer::refused(StatusCode::PAYLOAD_TOO_LARGE, code::INVALID_REQUEST, "the body is too long");
             return refusal.closing().into_response(http::HeaderMap::new());
         }
-        let request = request.map(|body| Upload { body, left: limit, patience });
+        let request = request.map(|body| Upload { body, left: limit, patience, waiting: None });
         beside.0.call(request).await.map(ReplyBody::Piecewise)
     }
 }

@@ -95,7 +95,7 @@ async fn a_verifiers_details_reach_the_handler_and_no_log() {
 }
 
 /// Says a request again, in two pieces.
-struct Mirror;
+pub(crate) struct Mirror;
 
 impl Fallback for Mirror {
     fn call(&self, request: HttpRequest<Upload>) -> Responding {

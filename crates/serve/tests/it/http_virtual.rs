@@ -11,7 +11,7 @@ use http_body::{Body, Frame};
 use http_body_util::Full;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use mcpace_serve::http::{Endpoint, Options, ResponseMode};
+use mcpace_serve::http::{Beside, Endpoint, Options, ResponseMode};
 use serde_json::{Value, json};
 use tokio::io::DuplexStream;
 use tokio::time::{Instant, timeout};
@@ -189,6 +189,23 @@ async fn a_body_over_http2_has_its_time() {
     let mut sender = clients.http2().await;
     let begun = Instant::now();
     assert_eq!(sender.send_request(post(Never)).await.unwrap().status(), 408);
+    assert_eq!(begun.elapsed().as_secs(), 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_for_the_service_beside_has_its_time_for_all_its_pieces() {
+    let clients = Clients::new(|options| {
+        options.limits.body_time = Duration::from_secs(7);
+        options.beside = Some(Beside::new(crate::http_hooks::Mirror));
+    });
+    let begun = Instant::now();
+    let head = Request::bare("POST").path("/other").with("Transfer-Encoding", "chunked");
+    let mut peer = clients.open(&head).await;
+    for _ in 0..2 {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        assert!(peer.send(b"1\r\ny\r\n").await);
+    }
+    assert_eq!(receive(&mut peer).await.body, "POST /other yybroken");
     assert_eq!(begun.elapsed().as_secs(), 7);
 }
 
