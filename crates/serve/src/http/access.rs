@@ -26,7 +26,7 @@ pub struct Access<'a> {
     pub elapsed: Duration,
     /// The method of MCP, where the request is a single message that says it early enough.
     pub call: Option<&'a str>,
-    /// The tool's or prompt's name, or the resource's URI.
+    /// The tool's or prompt's name, or the resource's URI without its query.
     pub target: Option<&'a str>,
 }
 
@@ -39,14 +39,15 @@ impl AccessLog {
     /// Of a request whose body was there.
     pub(super) fn tell_whole(&self, path: &str, body: &Bytes, status: StatusCode, begun: Instant) {
         let outline: Outline<'_> = serde_json::from_slice(body).unwrap_or_default();
-        let target = outline.params.name.or(outline.params.uri);
+        let uri = outline.params.uri.as_deref().map(without_query);
+        let target = outline.params.name.as_deref().or(uri);
         (self.0)(&Access {
             method: Method::POST.as_str(),
             path,
             status: status.as_u16(),
             elapsed: begun.elapsed(),
             call: outline.method.as_deref(),
-            target: target.as_deref(),
+            target,
         });
     }
 }
@@ -72,6 +73,10 @@ impl Seen {
         }
     }
 
+    fn is_uri(&self) -> bool {
+        self.call.as_deref().is_none_or(|call| call.starts_with("resources/"))
+    }
+
     pub(super) fn tell(&self, log: &AccessLog, status: StatusCode) {
         (log.0)(&Access {
             method: self.method.as_str(),
@@ -79,7 +84,7 @@ impl Seen {
             status: status.as_u16(),
             elapsed: self.begun.elapsed(),
             call: self.call.as_deref(),
-            target: self.target.as_deref(),
+            target: self.target.as_deref().map(|target| if self.is_uri() { without_query(target) } else { target }),
         });
     }
 }
@@ -88,6 +93,10 @@ impl std::fmt::Debug for AccessLog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("AccessLog")
     }
+}
+
+fn without_query(uri: &str) -> &str {
+    uri.split(['?', '#']).next().unwrap_or(uri)
 }
 
 /// What a log says of a message.

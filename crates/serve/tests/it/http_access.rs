@@ -33,6 +33,11 @@ async fn each_request_is_told_of_once() {
     // These are not the plain way.
     ask(address, &plain.clone().path("/mcp?token=secret").with("Mcp-Method", "tools/call").with("Mcp-Name", "echo"))
         .await;
+    let read =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": "db://a/b?key=secret#x"}});
+    ask(address, &Request::post(&read)).await;
+    let named = Request::post(&read).with("Mcp-Method", "resources/read").with("Mcp-Name", "db://a/b?key=secret");
+    ask(address, &named.with("Connection", "close")).await;
     ask(address, &Request::bare("GET")).await;
     ask(address, &Request::bare("PUT").path("/elsewhere")).await;
     let expected = [
@@ -41,6 +46,8 @@ async fn each_request_is_told_of_once() {
         "400 POST /mcp ping",
         "400 POST /mcp",
         "400 POST /mcp tools/call echo",
+        "400 POST /mcp resources/read db://a/b",
+        "400 POST /mcp resources/read db://a/b",
         "400 GET /mcp",
         "404 PUT /elsewhere",
     ];
