@@ -9,6 +9,7 @@ import asyncio
 import inspect
 import json
 import logging
+from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,12 @@ from mcpace.types import (
 )
 
 logger = logging.getLogger("mcpace.client")
+
+_AT_ONCE = 256
+"""Callbacks for news that are under way at a time."""
+_HELD = 1024
+_HELD_CHARACTERS = 4 << 20
+_LITTLE = ("notifications/message", "notifications/progress")
 
 _ELICIT: TypeAdapter[ElicitRequestParams] = TypeAdapter(ElicitRequestParams)
 
@@ -91,28 +98,71 @@ class Callbacks:
         return given
 
 
+class Later:
+    """News whose callbacks have to wait for others: so many, and the oldest log messages make room first."""
+
+    def __init__(self) -> None:
+        self.news: deque[tuple[str, str | None]] = deque()
+        self.characters = 0
+        self.has_dropped = False
+
+    def put(self, method: str, params: str | None) -> None:
+        size = len(params or "")
+        while self.news and (len(self.news) >= _HELD or self.characters + size > _HELD_CHARACTERS):
+            if not self.has_dropped:
+                self.has_dropped = True
+                logger.warning("callbacks are slower than the server's news: the oldest went, which is said once")
+            oldest = next((at for at, (held, _) in enumerate(self.news) if held in _LITTLE), None)
+            if oldest is None and method in _LITTLE:
+                return
+            self.characters -= len(self.news[oldest or 0][1] or "")
+            del self.news[oldest or 0]
+        self.characters += size
+        self.news.append((method, params))
+
+    def take(self) -> tuple[str, str | None]:
+        method, params = self.news.popleft()
+        self.characters -= len(params or "")
+        return method, params
+
+
 class Soon:
     """Runs callbacks as tasks of the running loop, and holds them until they are done."""
 
     def __init__(self, callbacks: Callbacks) -> None:
         self.callbacks = callbacks
         self.tasks: set[asyncio.Task[Any]] = set()
+        self.hearing = 0
+        self.later = Later()
 
     def ask(self, question: _core.Question) -> None:
         self.start(self._answer(question))
 
     def hear(self, method: str, params: str | None) -> None:
-        try:
-            for given in self.callbacks.news(method, params):
-                if inspect.isawaitable(given):
-                    self.start(_heard(given))
-        except Exception:
-            logger.exception("a callback for %s failed", method)
+        if self.hearing >= _AT_ONCE or self.later.news:
+            self.later.put(method, params)
+        else:
+            self._tell(method, params)
 
-    def start(self, work: Coroutine[Any, Any, Any]) -> None:
+    def start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(work)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
+        return task
+
+    def _tell(self, method: str, params: str | None) -> None:
+        try:
+            for given in self.callbacks.news(method, params):
+                if inspect.isawaitable(given):
+                    self.hearing += 1
+                    self.start(_heard(given)).add_done_callback(self._heard_one)
+        except Exception:
+            logger.exception("a callback for %s failed", method)
+
+    def _heard_one(self, _: asyncio.Task[Any]) -> None:
+        self.hearing -= 1
+        while self.later.news and self.hearing < _AT_ONCE:
+            self._tell(*self.later.take())
 
     async def _answer(self, question: _core.Question) -> None:
         try:

@@ -1,6 +1,6 @@
 //! The server's questions and news, on their way to Python's callbacks.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcpace_client::{Asked, Callbacks, RpcError};
 use mcpace_wire::jsonrpc::code;
@@ -11,6 +11,7 @@ use serde::Deserialize;
 use tokio::sync::oneshot;
 
 use super::bridge::{Bridge, Message};
+use super::held::{self, Held};
 
 /// What the callbacks answer.
 #[derive(Default, Deserialize)]
@@ -70,7 +71,12 @@ pub(super) struct Ears {
     pub(super) asks: Arc<Py<PyAny>>,
     pub(super) hears: Option<Arc<Py<PyAny>>>,
     pub(super) bridge: Option<Arc<Bridge>>,
+    /// News that the loop has not heard yet.
+    pub(super) news: Arc<Mutex<Held<News>>>,
 }
+
+/// A notification: its method, and its parameters as JSON.
+pub(super) type News = (String, Option<String>);
 
 impl Ears {
     pub(super) fn callbacks(self, answered: Answered) -> Callbacks {
@@ -110,15 +116,35 @@ impl Ears {
     fn tell(&self, method: &str, params: Option<&str>) {
         // Progress has ears of its own, and is frequent.
         let Some(hears) = self.hears.as_ref().filter(|_| method != "notifications/progress") else { return };
-        let (hears, method) = (Arc::clone(hears), method.to_owned());
-        let params = params.map(str::to_owned);
-        match &self.bridge {
-            Some(bridge) => {
-                bridge.push(Message::Run(Box::new(move |py| hears.call1(py, (method, params)).map(drop))));
-            }
-            None => attached(|py| hears.call1(py, (method, params)).map(drop)),
+        let Some(bridge) = &self.bridge else {
+            return attached(|py| hears.call1(py, (method, params)).map(drop));
+        };
+        let bytes = method.len() + params.map_or(0, str::len);
+        let one = (method.to_owned(), params.map(str::to_owned));
+        if lock(&self.news).put(one, bytes, method == "notifications/message") {
+            let (hears, news) = (Arc::clone(hears), Arc::clone(&self.news));
+            bridge.push(Message::Run(Box::new(move |py| deliver(py, &hears, &news))));
         }
     }
+}
+
+fn lock(news: &Mutex<Held<News>>) -> MutexGuard<'_, Held<News>> {
+    // Nothing under the lock can panic half way.
+    news.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn deliver(py: Python<'_>, hears: &Py<PyAny>, news: &Mutex<Held<News>>) -> PyResult<()> {
+    let (came, has_dropped) = lock(news).take();
+    if has_dropped {
+        held::say_dropped(py, "notifications")?;
+    }
+    for one in came {
+        // One that fails is not the others' business.
+        if let Err(error) = hears.call1(py, one) {
+            error.write_unraisable(py, None);
+        }
+    }
+    Ok(())
 }
 
 /// With the interpreter, where it isn't ending.

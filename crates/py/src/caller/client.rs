@@ -85,7 +85,7 @@ impl Caller {
         let settings = Settings::read(settings)?;
         let mut options = settings.options(opens)?;
         let bridge = if in_loop { Some(Bridge::of(&running_loop(py)?)?) } else { None };
-        let ears = Ears { asks: Arc::new(asks), hears: hears.map(Arc::new), bridge };
+        let ears = Ears { asks: Arc::new(asks), hears: hears.map(Arc::new), bridge, news: Arc::default() };
         options.callbacks = ears.callbacks(settings.answered);
         let target = parse_target(py, target, environment, folder)?;
         let work = async move {

@@ -7,6 +7,7 @@
 mod asking;
 mod bridge;
 mod client;
+mod held;
 mod pending;
 mod problem;
 mod settings;

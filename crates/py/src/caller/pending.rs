@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::bridge::{Bridge, Message};
+use super::held::{self, Held};
 use crate::event_loop::running_loop;
 use crate::runtime::{SIGNAL_PERIOD, runtime};
 
@@ -44,7 +45,7 @@ struct State {
 /// Progress that came in while the work was polled, or on another thread, and who hears of it.
 pub(super) struct Inbox {
     hear: Py<PyAny>,
-    came: Mutex<(Vec<Progress>, Option<Waker>)>,
+    came: Mutex<(Held<Progress>, Option<Waker>)>,
 }
 
 impl Inbox {
@@ -55,7 +56,8 @@ impl Inbox {
     pub(super) fn put(&self, progress: Progress) {
         let waker = {
             let mut came = self.came.lock().unwrap_or_else(PoisonError::into_inner);
-            came.0.push(progress);
+            let bytes = size_of::<Progress>() + progress.message.as_ref().map_or(0, |message| message.len());
+            came.0.put(progress, bytes, true);
             came.1.clone()
         };
         if let Some(waker) = waker {
@@ -64,7 +66,10 @@ impl Inbox {
     }
 
     fn deliver(&self, py: Python<'_>) -> PyResult<()> {
-        let came = std::mem::take(&mut self.came.lock().unwrap_or_else(PoisonError::into_inner).0);
+        let (came, has_dropped) = self.came.lock().unwrap_or_else(PoisonError::into_inner).0.take();
+        if has_dropped {
+            held::say_dropped(py, "news of a call's progress")?;
+        }
         for progress in came {
             self.hear.call1(py, (progress.progress, progress.total, progress.message))?;
         }

@@ -1,0 +1,76 @@
+//! What a server said while Python was busy: held until it has time, and never more than so much.
+//!
+//! Constraint: a server can't make it grow. Where it is full the oldest of the little things (log messages, progress) goes
+//! first: what tells of a change is rarer, and missed for longer.
+
+use std::collections::VecDeque;
+
+use pyo3::prelude::*;
+
+/// Held at most; with [`MOST_BYTES`], of which one message alone may be more.
+const MOST: usize = 1024;
+const MOST_BYTES: usize = 4 << 20;
+
+/// See the module.
+pub(super) struct Held<T> {
+    entries: VecDeque<Entry<T>>,
+    bytes: usize,
+    loss: Loss,
+}
+
+struct Entry<T> {
+    value: T,
+    bytes: usize,
+    is_little: bool,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Loss {
+    Nothing,
+    Unsaid,
+    Said,
+}
+
+impl<T> Default for Held<T> {
+    fn default() -> Self {
+        Self { entries: VecDeque::new(), bytes: 0, loss: Loss::Nothing }
+    }
+}
+
+impl<T> Held<T> {
+    /// Adds one; whether it is the only one, so that somebody has to be told.
+    pub(super) fn put(&mut self, value: T, bytes: usize, is_little: bool) -> bool {
+        let was_empty = self.entries.is_empty();
+        while !self.entries.is_empty() && (self.entries.len() >= MOST || self.bytes + bytes > MOST_BYTES) {
+            if self.loss == Loss::Nothing {
+                self.loss = Loss::Unsaid;
+            }
+            let oldest = match self.entries.iter().position(|entry| entry.is_little) {
+                Some(position) => position,
+                None if is_little => return false,
+                None => 0,
+            };
+            self.bytes -= self.entries.remove(oldest).map_or(0, |entry| entry.bytes);
+        }
+        self.bytes += bytes;
+        self.entries.push_back(Entry { value, bytes, is_little });
+        was_empty
+    }
+
+    /// All that is held, and whether it has to be said for the first time that something is missing.
+    pub(super) fn take(&mut self) -> (Vec<T>, bool) {
+        let says = self.loss == Loss::Unsaid;
+        if says {
+            self.loss = Loss::Said;
+        }
+        self.bytes = 0;
+        (self.entries.drain(..).map(|entry| entry.value).collect(), says)
+    }
+}
+
+/// Says that something was dropped, to Python's logger `mcpace.client`.
+pub(super) fn say_dropped(py: Python<'_>, what: &str) -> PyResult<()> {
+    let logger = py.import("logging")?.call_method1("getLogger", ("mcpace.client",))?;
+    let format = "the server sent %s faster than they were taken: the oldest were dropped, which is said once";
+    logger.call_method1("warning", (format, what)).map(drop)
+}
