@@ -35,8 +35,16 @@ def core_of(server: MCPServer[Any]) -> _core.Server:
     return _core.Server(server.name, server.version or __version__, **given)
 
 
-# The official SDK's keywords that are called otherwise here.
-_RENAMED = {"streamable_http_path": "path", "stateless_http": "stateless"}
+# The official SDK's keywords that the runner's settings call otherwise.
+_RENAMED = {
+    "streamable_http_path": "path",
+    "stateless_http": "stateless",
+    "max_request_body_size": "max_body",
+    "session_idle_timeout": "session_idle_s",
+    "retry_interval": "retry_s",
+}
+# Those whose `None` there means what leaving them out means here.
+_LIMITS = {"max_request_body_size", "session_idle_timeout", "max_sessions", "retry_interval"}
 _REFUSED = {
     "event_store": "the runtime keeps the events of streams itself, so that they can be taken up again",
     "message_path": "the runtime's are /sse and /messages",
@@ -46,7 +54,7 @@ _DEFAULTS: dict[str, Any] = {"event_store": None, "message_path": "/messages/", 
 
 
 def options_of(transport: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The runner's keywords. Raises ``UnsupportedOption`` or ``TypeError`` for one that it doesn't have."""
+    """The runner's settings by name. Raises ``UnsupportedOption`` or ``TypeError`` for one that it doesn't have."""
     options: dict[str, Any] = {}
     for name, value in given.items():
         if name in _REFUSED:
@@ -54,22 +62,12 @@ def options_of(transport: str, given: Mapping[str, Any]) -> dict[str, Any]:
                 raise UnsupportedOption(f"{name}={value!r}: {_REFUSED[name]}; leave it out")
         elif name == "transport_security":
             options |= _security(value)
-        elif name in _LIMITS:
-            if value is not None:
-                options[_LIMITS[name]] = value
-        else:
-            options[_RENAMED.get(name, name)] = value
+        elif value is not None or name not in _LIMITS:
+            # Retrying is told in milliseconds there.
+            options[_RENAMED.get(name, name)] = value / 1000 if name == "retry_interval" else value
     if transport == "stdio" and options:
         raise TypeError(f"run(transport='stdio') takes no {', '.join(sorted(options))}: they are of HTTP")
     return options
-
-
-_LIMITS = {
-    "max_request_body_size": "max_request_body_size",
-    "session_idle_timeout": "session_idle_timeout",
-    "max_sessions": "max_sessions",
-    "retry_interval": "retry_interval_ms",
-}
 
 
 def _security(settings: Any) -> dict[str, Any]:

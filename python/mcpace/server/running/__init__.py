@@ -42,16 +42,11 @@ def asgi(server: object, *, transport: str = "http", **options: Any) -> Applicat
     return Application(lambda: prepare(server), _settings(transport, options))
 
 
-_NAMES = {"max_request_body_size": "max_body", "session_idle_timeout": "session_idle_s"}
-
-
 def _settings(transport: str, options: dict[str, Any]) -> Settings:
     from mcpace.server.running import settings
 
-    given = {_NAMES.get(name, name): value for name, value in options.items()}
-    if (retry := given.pop("retry_interval_ms", None)) is not None:
-        given["retry_s"] = retry / 1000
-    unknown = sorted(set(given) - settings.NAMES - {"log_level"})
+    given = dict(options)
+    unknown = sorted(set(given) - settings.NAMES)
     if unknown:
         raise TypeError(f"a server can't be run with {', '.join(unknown)}: there is no such option")
     if given.get("workers", 1) > 1 or given.get("reload"):
