@@ -84,7 +84,7 @@ def test_tokens_are_verified_and_other_paths_answered(sdk: Sdk, pairs: dict[str,
     port = pairs["secured"].adopted
     # FastMCP's verifier refuses a token without the scopes by itself.
     narrow = 401 if sdk.examples == "fastmcp" else 403
-    for token, status in {"": 401, "bad": 401, "narrow": narrow, "good": 200}.items():
+    for token, status in {"": 401, "bad": 401, "old": 401, "narrow": narrow, "good": 200}.items():
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         peer = Peer(port, LEGACY, headers=headers)
         params = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}

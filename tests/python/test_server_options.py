@@ -34,6 +34,7 @@ from mcpace.server.launch import options_of
 from mcpace.server.session import Session
 from mcpace.server.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
 from mcpace.types import Icon
+from serving import Client, served
 
 SETTINGS = {"issuer_url": "https://auth.example", "resource_server_url": "https://mcp.example/mcp"}
 
@@ -126,8 +127,6 @@ def test_one_cache_hint_for_all_is_taken() -> None:
     [
         (None, {}, False),
         (AccessToken(token="t", client_id="c", scopes=[]), {}, True),
-        (AccessToken(token="t", client_id="c", scopes=[], expires_at=int(time.time()) - 10), {}, False),
-        (AccessToken(token="t", client_id="c", scopes=[], expires_at=int(time.time()) + 1000), {}, True),
         (AccessToken(token="t", client_id="c", scopes=[]), {"validate_token_resource": True}, False),
         (
             AccessToken(token="t", client_id="c", scopes=[], resource="https://MCP.example:443/mcp/"),
@@ -144,6 +143,17 @@ def test_one_cache_hint_for_all_is_taken() -> None:
 def test_tokens_are_looked_at(token: AccessToken | None, wanted: dict[str, Any], good: bool) -> None:
     verify = auth.verifying(settings(**wanted), Verifier(token))
     assert (asyncio.run(verify("t")) is token) is (good or token is None)
+
+
+@pytest.mark.parametrize(("left_s", "status"), [(-1, 401), (1000, 200)])
+def test_a_token_that_expired_is_refused_before_anything_runs(left_s: int, status: int) -> None:
+    token = AccessToken(token="t", client_id="c", scopes=[], expires_at=int(time.time()) + left_s)
+    server = MCPServer(token_verifier=Verifier(token), auth=settings())
+    with served(server, stateless=True) as port:
+        client = Client(port, era="legacy", headers={"Authorization": "Bearer t"})
+        response = client.post({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}})
+        response.read()
+        assert response.status == status
 
 
 def test_the_transport_is_told_who_issues_and_what_for() -> None:
@@ -337,6 +347,9 @@ def test_the_official_keywords_are_understood() -> None:
         "path": "/x",
         "stateless": True,
     }
+    limits = {"max_request_body_size": 9, "session_idle_timeout": 2.5, "max_sessions": 3, "retry_interval": 1500}
+    assert options_of("http", limits) == {"max_body": 9, "session_idle_s": 2.5, "max_sessions": 3, "retry_s": 1.5}
+    assert options_of("http", dict.fromkeys(limits)) == {}
     security = {"allowed_hosts": ["a.example:*", "b.example:1"], "allowed_origins": ["https://c.example"]}
     assert options_of("http", {"transport_security": security}) == {
         "allowed_hosts": ("a.example", "b.example:1"),

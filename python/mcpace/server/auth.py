@@ -10,7 +10,6 @@ Deliberately absent: issuing tokens. An authorization server is a program of its
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -92,13 +91,11 @@ def http_options(settings: AuthSettings, verifier: Any) -> dict[str, Any]:
 
 
 def verifying(settings: AuthSettings, verifier: Any) -> Callable[[str], Awaitable[Any]]:
-    """The author's verifier, and what is checked of every token: that it has not expired, and what it is for."""
+    """The author's verifier, and what a token is for. (Whether it has expired is looked at where it is taken.)"""
 
     async def verify(token: str) -> Any:
         access = await verifier.verify_token(token)
         if access is None:
-            return None
-        if access.expires_at and access.expires_at < int(time.time()):
             return None
         if settings.validate_token_resource and not _is_same(access.resource, settings.resource_server_url):
             logger.warning("Bearer token resource %r is not %s", access.resource, settings.resource_server_url)

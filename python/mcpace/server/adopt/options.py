@@ -6,7 +6,6 @@ its authorization server among them, are answered by the SDK's application.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -61,12 +60,12 @@ def _fastmcp(server: Any) -> dict[str, Any]:
 
 
 def _verifying(verify: Callable[[str], Awaitable[Any]], settings: Any) -> Callable[..., Awaitable[Any]]:
-    """The server's verifier, and what the SDK's transport checks of every token."""
+    """The server's verifier, and what a token is for. (Whether it has expired is looked at where it is taken.)"""
     wanted = settings.resource_server_url if getattr(settings, "validate_token_resource", False) else None
 
     async def verified(token: str) -> Any:
         access = await verify(token)
-        if access is None or (access.expires_at and access.expires_at < int(time.time())):
+        if access is None:
             return None
         if wanted is not None and str(access.resource or "").rstrip("/") != str(wanted).rstrip("/"):
             return None

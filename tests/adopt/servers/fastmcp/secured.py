@@ -12,6 +12,7 @@ mcp = FastMCP(
         tokens={
             "good": {"client_id": "caller", "scopes": ["user"]},
             "narrow": {"client_id": "caller", "scopes": []},
+            "old": {"client_id": "caller", "scopes": ["user"], "expires_at": 1},
         },
         required_scopes=["user"],
     ),

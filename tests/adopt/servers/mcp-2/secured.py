@@ -15,6 +15,8 @@ class Verifier(TokenVerifier):
             return AccessToken(token=token, client_id="caller", scopes=["user"])
         if token == "narrow":
             return AccessToken(token=token, client_id="caller", scopes=[])
+        if token == "old":
+            return AccessToken(token=token, client_id="caller", scopes=["user"], expires_at=1)
         return None
 
 
