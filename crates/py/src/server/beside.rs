@@ -14,12 +14,15 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::bridge::{self, Given};
 use super::failing;
 use super::looping::Looping;
 use super::step::{self, Flight};
+
+/// What has failed, in the log.
+const WHAT: &str = "the ASGI application beside the endpoint";
 
 /// See the module.
 pub(super) struct Application {
@@ -39,6 +42,7 @@ impl Fallback for Application {
                 runtime: Handle::current(),
                 upload: Arc::new(tokio::sync::Mutex::new(Some(upload))),
                 sending: Mutex::new(Sending::Nothing { began: Some(began) }),
+                turns: watch::Sender::new(()),
             });
             let its = Arc::clone(&flight);
             let event_loop = looping.event_loop_shared();
@@ -93,10 +97,10 @@ fn begin(
         let receive = Bound::new(py, Receive { traffic: Arc::clone(&traffic) })?;
         let send = Bound::new(py, Send { traffic: Arc::clone(&traffic) })?;
         let running = app.bind(py).call1((scope, receive, send))?;
-        step::begin_alone(event_loop, &running, flight, move || traffic.end())
+        step::begin_alone(event_loop, &running, flight, WHAT, move || traffic.end())
     };
     if let Err(error) = begun() {
-        failing::log(py, &error);
+        failing::log(py, WHAT, &error);
     }
 }
 
@@ -154,6 +158,8 @@ struct Traffic {
     /// `None` once it is read to its end.
     upload: Arc<tokio::sync::Mutex<Option<Upload>>>,
     sending: Mutex<Sending>,
+    /// Told when the response's body begins, and when the response is over.
+    turns: watch::Sender<()>,
 }
 
 type Began = oneshot::Sender<Response<mpsc::Receiver<Bytes>>>;
@@ -182,6 +188,7 @@ impl Traffic {
     /// The application has returned. A response that it left open is cut off, one that it never began is an error.
     fn end(&self) {
         *self.sending() = Sending::Over;
+        self.turns.send_replace(());
     }
 
     fn start(&self, message: &Bound<'_, PyDict>) -> PyResult<()> {
@@ -209,6 +216,7 @@ impl Traffic {
     /// Sends a piece; gives it back where the client reads slower than that.
     fn body(&self, piece: Bytes, is_last: bool) -> PyResult<Option<(mpsc::Sender<Bytes>, Bytes)>> {
         let mut sending = self.sending();
+        let has_begun = matches!(*sending, Sending::Head { .. });
         let pieces = match std::mem::replace(&mut *sending, Sending::Over) {
             Sending::Head { began, head } => {
                 let (pieces, reader) = mpsc::channel(4);
@@ -226,6 +234,9 @@ impl Traffic {
         let refused = if piece.is_empty() { Ok(()) } else { pieces.try_send(piece) };
         if !is_last {
             *sending = Sending::Body { pieces: pieces.clone() };
+        }
+        if has_begun || is_last {
+            self.turns.send_replace(());
         }
         match refused {
             Ok(()) => Ok(None),
@@ -284,17 +295,27 @@ impl Receive {
 }
 
 impl Traffic {
-    /// Returns when the client reads no more of the response.
+    /// Returns when the response is over, or the client reads no more of it. Whoever waits here holds no response open.
     async fn gone(&self) {
-        let pieces = match &*self.sending() {
-            Sending::Body { pieces } => Some(pieces.clone()),
-            Sending::Over => return,
-            _ => None,
-        };
-        match pieces {
-            Some(pieces) => pieces.closed().await,
+        let mut turns = self.turns.subscribe();
+        loop {
+            let pieces = match &*self.sending() {
+                Sending::Body { pieces } => Some(pieces.clone()),
+                Sending::Over => return,
+                _ => None,
+            };
             // Going away before the response has begun cancels the application itself.
-            None => std::future::pending().await,
+            let closed = async {
+                match &pieces {
+                    Some(pieces) => pieces.closed().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = closed => return,
+                // Its sender is ours.
+                _ = turns.changed() => {}
+            }
         }
     }
 }

@@ -87,7 +87,7 @@ fn settle(future: &Bound<'_, PyAny>, given: Option<Given>) {
         .map(drop)
     };
     if let Err(error) = settled() {
-        failing::log(py, &error);
+        failing::log(py, "telling an awaited future its result", &error);
     }
 }
 

@@ -48,7 +48,7 @@ impl Delegate for PythonDelegate {
             match self.submit.bind(py).call1((exchange.clone_ref(py),)) {
                 Ok(_) => Ok(exchange),
                 Err(error) => {
-                    failing::log(py, &error);
+                    failing::log(py, "handing a request over", &error);
                     Err(error)
                 }
             }
@@ -207,7 +207,7 @@ impl Exchange {
                     Err(error) => done.bind(py).call1((py.None(), refusal(error))),
                 };
                 if let Err(error) = told {
-                    failing::log(py, &error);
+                    failing::log(py, "the callback for a client's answer", &error);
                 }
             });
         });
@@ -253,7 +253,7 @@ impl Drop for Guard {
         let Some(callback) = cancelled else { return };
         Python::attach(|py| {
             if let Err(error) = callback.bind(py).call0() {
-                failing::log(py, &error);
+                failing::log(py, "the callback for a cancelled request", &error);
             }
         });
     }

@@ -22,7 +22,7 @@ pub(super) fn told(py: Python<'_>, error: PyErr, fail: Option<&Py<PyAny>>) -> Ha
     match fail.bind(py).call1((error.value(py),)).and_then(|answer| read(&answer)) {
         Ok(answer) => answer,
         Err(second) => {
-            log(py, &second);
+            log(py, "what makes an answer of a failure", &second);
             plainly(py, &error)
         }
     }
@@ -64,7 +64,7 @@ fn plainly(py: Python<'_>, error: &PyErr) -> HandlerError {
     if is_for_the_client(py, error) {
         return HandlerError::new(error.value(py).to_string());
     }
-    log(py, error);
+    log(py, "a handler", error);
     HandlerError::internal(error.value(py).to_string())
 }
 
@@ -75,13 +75,13 @@ fn is_for_the_client(py: Python<'_>, error: &PyErr) -> bool {
         || error.value(py).hasattr("__mcpace_told__").unwrap_or(false)
 }
 
-/// The traceback goes where the server's operator reads: Python's logger `mcpace.server`.
-pub(super) fn log(py: Python<'_>, error: &PyErr) {
+/// That `what` failed, with the traceback, goes where the server's operator reads: Python's logger `mcpace.server`.
+pub(super) fn log(py: Python<'_>, what: &str, error: &PyErr) {
     let logged = || -> PyResult<()> {
         let logger = py.import("logging")?.call_method1("getLogger", ("mcpace.server",))?;
         let details = pyo3::types::PyDict::new(py);
         details.set_item("exc_info", error.value(py))?;
-        logger.call_method("error", ("a handler failed",), Some(&details)).map(drop)
+        logger.call_method("error", ("%s failed", what), Some(&details)).map(drop)
     };
     // A logger that fails has nobody left to tell.
     if logged().is_err() {

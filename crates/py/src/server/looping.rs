@@ -101,7 +101,7 @@ impl Looping {
                 .and_then(|asyncio| asyncio.call_method1("set_event_loop", (event_loop,)))
                 .and_then(|_| event_loop.call_method0("run_forever"));
             if let Err(error) = ran {
-                failing::log(py, &error);
+                failing::log(py, "the event loop", &error);
             }
             let left = {
                 let mut queue = self.queue();
@@ -110,7 +110,7 @@ impl Looping {
             };
             drop(left);
             if let Err(error) = close(event_loop) {
-                failing::log(py, &error);
+                failing::log(py, "closing the event loop", &error);
             }
         });
         *self.has_ended() = true;

@@ -4,7 +4,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
+use mcpace_serve::HandlerError;
+use pyo3::exceptions::PyStopIteration;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -61,21 +62,22 @@ pub(super) fn begin(event_loop: &Bound<'_, PyAny>, job: Job, flight: &Arc<Flight
     };
     let started = start(event_loop, iterator, &variables, Open::Call(callable, end), flight);
     if let Err(error) = started {
-        super::failing::log(py, &error);
+        super::failing::log(py, "a handler", &error);
     }
 }
 
-/// Runs a coroutine that has no result; `ended` is called at its end. On the loop's thread.
+/// Runs a coroutine that has no result, and is called `what` where it fails; `ended` is called at its end. On the loop's thread.
 pub(super) fn begin_alone(
     event_loop: &Bound<'_, PyAny>,
     awaitable: &Bound<'_, PyAny>,
     flight: &Arc<Flight>,
+    what: &'static str,
     ended: impl FnOnce() + Send + 'static,
 ) -> PyResult<()> {
     let py = event_loop.py();
     let iterator = awaitable.call_method0(intern!(py, "__await__"))?.try_iter()?;
     let variables = py.import("contextvars")?.call_method0("copy_context")?;
-    start(event_loop, iterator, &variables, Open::Alone(Box::new(ended)), flight)
+    start(event_loop, iterator, &variables, Open::Alone(what, Box::new(ended)), flight)
 }
 
 fn start(
@@ -98,7 +100,8 @@ fn start(
 /// Who wants to know of the end.
 enum Open {
     Call(Arc<Callable>, End),
-    Alone(Box<dyn FnOnce() + Send>),
+    /// With the words for it.
+    Alone(&'static str, Box<dyn FnOnce() + Send>),
 }
 
 /// A task of it; begun at once, where the interpreter can.
@@ -185,20 +188,17 @@ impl Step {
             outcome.as_ref().err().filter(|error| is_cancellation(py, error)).map(|error| error.clone_ref(py));
         match self.take() {
             None => {}
-            Some(Open::Alone(ended)) => {
+            Some(Open::Alone(what, ended)) => {
                 if let (Err(error), None) = (&outcome, &cancelled) {
-                    super::failing::log(py, error);
+                    super::failing::log(py, what, error);
                 }
                 ended();
             }
             Some(Open::Call(callable, end)) => {
-                let outcome = match &cancelled {
-                    Some(_) => Err(PyRuntimeError::new_err("the call was cancelled")),
-                    None => outcome,
-                };
-                // Nobody waits for what the client took back, and nothing has to be logged of it.
-                if cancelled.is_none() || !end.is_given_up() {
-                    end.give(py, &callable, outcome);
+                // Being cut off, by the client or by the server's end, is no failure of the function's: nothing is logged.
+                match &cancelled {
+                    Some(_) => end.refuse(HandlerError::new("the call was cancelled")),
+                    None => end.give(py, &callable, outcome),
                 }
             }
         }

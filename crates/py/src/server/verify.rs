@@ -50,7 +50,7 @@ impl TokenVerifier for PythonVerifier {
 /// What a verifier returned or raised, as a verdict.
 pub(super) fn verdict(py: Python<'_>, returned: PyResult<Bound<'_, PyAny>>) -> Result<Principal, TokenError> {
     returned.and_then(|token| principal(&token)).unwrap_or_else(|error| {
-        failing::log(py, &error);
+        failing::log(py, "the token verifier", &error);
         Err(TokenError::Unavailable)
     })
 }
