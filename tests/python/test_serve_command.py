@@ -145,6 +145,26 @@ def test_the_access_log_has_a_line_for_each_request(workers: int, tmp_path: Path
     assert sum(line.endswith("tools/call who") for line in one.lines.said) == 5
 
 
+def test_an_access_log_that_nobody_reads_holds_nobody_up(tmp_path: Path) -> None:
+    with serving(tmp_path, "server.py", "--port", 0, "--access-log", source=SOURCE) as one:
+        one.ready()
+        connection = http.client.HTTPConnection("127.0.0.1", one.port, timeout=LIMIT_S)
+        # More than the pipe and the queue have room for.
+        total = 2_000
+        for _ in range(total):
+            connection.request("GET", "/" + "x" * 150, headers={"Mcp-Method": "y" * 150, "Mcp-Name": "z" * 150})
+            response = connection.getresponse()
+            response.read()
+            assert response.status == 404
+        connection.close()
+        one.lines.until(r"the access log left out \d+ lines: stderr is read too slowly$")
+        one.process.send_signal(signal.SIGTERM)
+        assert one.ended() == DONE
+    left_out = sum(int(number) for number in re.findall(r"left out (\d+) lines", one.said))
+    assert left_out > 0
+    assert sum(line.endswith("z" * 150) for line in one.lines.said) + left_out == total
+
+
 def test_a_server_for_other_machines_says_who_may_ask(tmp_path: Path) -> None:
     with serving(tmp_path, "server.py", "--port", 0, "--host", "0.0.0.0", source=SOURCE) as one:
         assert "http://0.0.0.0:" in one.ready()
@@ -181,6 +201,9 @@ def test_calls_that_do_not_finish_in_time_are_cut_off(served: Served, tmp_path: 
     assert answer == []
     assert "cut off 1 connection with calls that did not finish in time" in served.said
     assert (tmp_path / "cancelled").exists()
+    # The function did nothing wrong.
+    assert "exception" not in served.said
+    assert "Traceback" not in served.said
 
 
 @options("--graceful-timeout", "100ms")

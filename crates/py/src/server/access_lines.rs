@@ -1,16 +1,32 @@
-//! The access log: a line on stderr for each request, in one write, without the interpreter.
+//! The access log: a line on stderr for each request, without the interpreter.
+//!
+//! Constraint: serving never waits for whoever reads stderr. Lines go to a thread of their own through a queue with an end;
+//! those for which there is no room are counted, and their number is said in their place.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::time::SystemTime;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime};
 
-use mcpace_serve::http::Access;
+use mcpace_serve::http::{Access, AccessLog};
 
 /// Characters of a client's text that are shown.
 const SHOWN: usize = 200;
+/// Lines that wait to be written.
+const MOST: usize = 1024;
+/// How long the end waits for lines that are not written yet.
+const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Writes one. What a client could do to a terminal is made visible in the place of done.
-pub(super) fn write(access: &Access<'_>) {
+/// A log that writes to stderr.
+pub(super) fn log() -> AccessLog {
+    let lines = Lines::default();
+    AccessLog::new(move |access| lines.write(line(access)))
+}
+
+/// What a client could do to a terminal is made visible in the place of done.
+fn line(access: &Access<'_>) -> String {
     let Access { method, path, status, elapsed, call, target } = access;
     let now = humantime::format_rfc3339_millis(SystemTime::now());
     let mut line = format!("{now} {method} {} {status} {:.3} ms", harmless(path), elapsed.as_secs_f64() * 1e3);
@@ -19,11 +35,73 @@ pub(super) fn write(access: &Access<'_>) {
         let _ = write!(line, " {}", harmless(text));
     }
     line.push('\n');
-    // Whoever closed stderr doesn't want to know.
-    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    line
 }
 
 fn harmless(text: &str) -> String {
     let shown = text.chars().take(SHOWN).flat_map(char::escape_debug);
     shown.collect()
+}
+
+/// Lines on their way. The thread begins with the first: after a process has forked, if it does.
+#[derive(Default)]
+struct Lines {
+    queue: OnceLock<Option<Queue>>,
+    dropped: Arc<AtomicU64>,
+}
+
+struct Queue {
+    lines: Option<SyncSender<String>>,
+    /// Closed when all is written.
+    written: Mutex<Receiver<()>>,
+}
+
+impl Lines {
+    fn write(&self, line: String) {
+        let queue = self.queue.get_or_init(|| Queue::start(Arc::clone(&self.dropped)));
+        let taken = queue.as_ref().and_then(|queue| queue.lines.as_ref()).map(|lines| lines.try_send(line));
+        if !matches!(taken, Some(Ok(()))) {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Queue {
+    /// `None` where no thread can be had.
+    fn start(dropped: Arc<AtomicU64>) -> Option<Self> {
+        let (lines, waiting) = sync_channel::<String>(MOST);
+        let (writing, written) = sync_channel::<()>(0);
+        let work = move || {
+            for line in waiting {
+                put(&line);
+                say_dropped(&dropped);
+            }
+            drop(writing);
+        };
+        std::thread::Builder::new().name("mcpace-access".to_owned()).spawn(work).ok()?;
+        Some(Self { lines: Some(lines), written: Mutex::new(written) })
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.lines = None;
+        let written = self.written.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // Whoever doesn't read stderr can't hold up the end either.
+        let _: Result<(), RecvTimeoutError> = written.recv_timeout(PATIENCE);
+    }
+}
+
+fn say_dropped(dropped: &AtomicU64) {
+    let lines = dropped.swap(0, Ordering::Relaxed);
+    if lines > 0 {
+        let now = humantime::format_rfc3339_millis(SystemTime::now());
+        put(&format!("{now} the access log left out {lines} lines: stderr is read too slowly\n"));
+    }
+}
+
+/// In one write, so that the lines of several processes don't mix.
+fn put(line: &str) {
+    // Whoever closed stderr doesn't want to know.
+    let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }

@@ -114,7 +114,7 @@ impl HttpOptions {
             allowed_hosts,
             allowed_origins,
             server_timing,
-            access_log: access_log.then(|| http::AccessLog::new(super::access_lines::write)),
+            access_log: access_log.then(super::access_lines::log),
             legacy_sse,
             resumable,
             retry: seconds("retry_s", retry_s)?,
