@@ -4,6 +4,8 @@
 //! two: what is sent, read and believed is pure (`metadata`, `request`, `token`, `challenge`); `authorizer` and `consent`
 //! only walk through it.
 //!
+//! `redirect` is here too: where an endpoint may send a client that carries a token.
+//!
 //! Tokens and registrations stay in memory and outlast a session; registrations are kept by issuer. Deliberately absent:
 //! storage on disk, device grants.
 
@@ -16,6 +18,7 @@ mod error;
 mod exchange;
 mod metadata;
 mod options;
+mod redirect;
 mod request;
 mod secret;
 mod token;
@@ -25,4 +28,5 @@ pub use challenge::{AuthKind, Refusal};
 pub use error::OAuthError;
 pub use exchange::{Exchange, Fetch, Fetched};
 pub use options::{Auth, BrowserConsent, Consent, OAuthOptions, RegisteredClient};
+pub use redirect::{RefusedRedirect, redirected};
 pub use secret::Secret;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcpace_oauth::OAuthError;
+use mcpace_oauth::{OAuthError, RefusedRedirect};
 use thiserror::Error;
 
 use crate::NetError;
@@ -103,15 +103,8 @@ pub enum ClientError {
         limit: usize,
     },
     /// A redirect that isn't followed.
-    #[error("{from} redirects to {to}, which is not followed: {reason}")]
-    BadRedirect {
-        /// URL asked for.
-        from: String,
-        /// Where it points.
-        to: String,
-        /// Why not.
-        reason: &'static str,
-    },
+    #[error(transparent)]
+    BadRedirect(#[from] RefusedRedirect),
     /// The server and this client have no revision in common.
     #[error("the server speaks {offered}, but {asked} was asked for")]
     Revision {
@@ -165,7 +158,7 @@ impl ClientError {
             ClientError::BrokeOff { .. } => "broke-off",
             ClientError::BadReply { .. } => "bad-reply",
             ClientError::TooLarge { .. } => "too-large",
-            ClientError::BadRedirect { .. } => "bad-redirect",
+            ClientError::BadRedirect(_) => "bad-redirect",
             ClientError::Revision { .. } => "revision",
             ClientError::InputRequired { .. } => "input-required",
             ClientError::Start { .. } => "start",

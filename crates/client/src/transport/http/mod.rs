@@ -8,7 +8,6 @@ mod dial;
 mod events;
 mod legacy_sse;
 mod pool;
-mod redirect;
 mod reply;
 mod session;
 mod standalone;
@@ -152,7 +151,7 @@ impl Http {
                     }
                 }
                 301 | 302 | 303 | 307 | 308 => {
-                    let to = redirect::target(
+                    let to = mcpace_oauth::redirected(
                         &endpoint.url,
                         reply.status,
                         &ask.method,

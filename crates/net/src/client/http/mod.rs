@@ -8,7 +8,6 @@ mod fetch;
 mod get_stream;
 mod legacy_sse;
 mod pool;
-mod redirect;
 mod reply;
 mod stamps;
 
@@ -310,7 +309,7 @@ impl Inner {
                 301 | 302 | 303 | 307 | 308 => {
                     let location = reply.header("location").map(str::to_owned);
                     let status = reply.status;
-                    ask.url = redirect::target(&ask.url, status, &ask.method, location.as_deref(), redirects)?;
+                    ask.url = mcpace_oauth::redirected(&ask.url, status, &ask.method, location.as_deref(), redirects)?;
                     redirects += 1;
                     if status.as_u16() == 308 {
                         self.state().moved = Some(ask.url.clone());
