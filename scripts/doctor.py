@@ -36,10 +36,15 @@ def problems() -> list[str]:
 
 
 def test_problems() -> list[str]:
-    """One line for each thing that only the tests need: they run real clients of other languages."""
+    """One line for each thing that only the tests need: they run real clients and servers of other languages."""
     found = []
     if shutil.which("go") is None:
         found.append("Go is missing, for the Go SDK's client: apt-get install golang-go, or see go.dev/dl")
+    if shutil.which("mvn") is None or shutil.which("javac") is None:
+        found.append(
+            "a JDK (17 or newer) or Maven is missing, for the Java SDK's server: "
+            "apt-get install default-jdk-headless maven"
+        )
     if shutil.which("npm") is None:
         found.append("Node with npm is missing, for the TypeScript SDK's clients: apt-get install nodejs npm")
     return found

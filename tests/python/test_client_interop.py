@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import subprocess
 import threading
@@ -15,7 +16,7 @@ import pytest
 
 from mcpace import Client
 from mcpace.client import MCPError
-from test_interop import INSTALLED, SOURCES, needed, python, run, rust, typescript
+from test_interop import INSTALLED, SOURCES, fresh, keep, needed, python, run, rust, typescript
 
 LIMIT_S = 60
 
@@ -43,6 +44,22 @@ def rust_server(name: str) -> list[str]:
     return [str(INSTALLED / name / "debug" / "server")]
 
 
+def java_server(name: str) -> list[str]:
+    java, javac, mvn = (needed(program) for program in ("java", "javac", "mvn"))
+    sources, folder = SOURCES / name, INSTALLED / name
+    if not fresh(folder, sources / "pom.xml"):
+        shutil.rmtree(folder, ignore_errors=True)
+        # Strict: a file that isn't what its checksum says fails.
+        maven = [mvn, "--batch-mode", "--quiet", "--strict-checksums", "--file", str(sources / "pom.xml")]
+        run([*maven, "dependency:copy-dependencies", f"-DoutputDirectory={folder / 'jars'}"])
+        keep(folder, sources / "pom.xml")
+    jars = str(folder / "jars" / "*")
+    run([javac, "--class-path", jars, "-d", str(folder / "classes"), str(sources / "Server.java")])
+    # Tomcat makes its folders in the base that it is given, else in the working directory.
+    classes = os.pathsep.join([str(folder / "classes"), jars])
+    return [java, f"-Dcatalina.base={folder / 'base'}", "--class-path", classes, "Server"]
+
+
 # The newest revision that each speaks with a client that takes them all. Go's handler keeps sessions, and so is legacy
 # over HTTP.
 SERVERS = {
@@ -53,6 +70,7 @@ SERVERS = {
     "typescript-2": (typescript_server, "2026-07-28", "2026-07-28"),
     "go": (go_server, "2025-11-25", "2026-07-28"),
     "rmcp": (rust_server, "2026-07-28", "2026-07-28"),
+    "java": (java_server, "2025-11-25", "2025-11-25"),
 }
 
 
