@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from mcpace.server.adopt.lookout import looks_around
 from mcpace.server.adopt.summary import Left, Summary
+from mcpace.server.lookout import looks_around
 
 server = types.SimpleNamespace(name="a server")
 

@@ -11,7 +11,6 @@ from pydantic_core import PydanticSerializationError, to_json, to_jsonable_pytho
 
 from mcpace.fastmcp.context import Context, current
 from mcpace.fastmcp.dependencies import injected
-from mcpace.server.adopt.lookout import looks_around
 from mcpace.server.content import content_of, failure_json, media_block
 from mcpace.server.errors import (
     InputRequired,
@@ -24,6 +23,7 @@ from mcpace.server.errors import (
     logger,
 )
 from mcpace.server.handlers import Answer, Plan, protocol_answer
+from mcpace.server.lookout import looks_around
 from mcpace.server.output import output_of, result_json
 from mcpace.server.tools import Tool
 from mcpace.types import CallToolResult, InputRequiredResult, is_content_type, is_kind, wire

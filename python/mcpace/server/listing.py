@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pydantic_core import to_json
 
 from mcpace import __version__
-from mcpace.server.adopt.desk import Desk, Refusal
 from mcpace.server.context import Context
+from mcpace.server.desk import Desk, Refusal
 from mcpace.server.errors import MCPError, is_protocol_error, logger
 from mcpace.server.principal import remember
 from mcpace.server.resources import listed_resource

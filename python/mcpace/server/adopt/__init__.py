@@ -23,8 +23,7 @@ from mcpace.server.adopt.tools import Tools
 from mcpace.server.subscriptions import list_of, uri_of
 
 if TYPE_CHECKING:
-    from mcpace.server.adopt.sdk1 import Sdk1
-    from mcpace.server.adopt.sdk2 import Sdk2
+    from mcpace.server.adopt.sdk import Sdk
     from mcpace.server.running.prepared import Prepared
 
 # What the SDK's own handlers answer. Not `ping`, which is the same from anybody, and not what is told of changes.
@@ -94,7 +93,7 @@ def adopt(server: Any) -> Prepared:
 
 
 @asynccontextmanager
-async def _entered(sdk: Sdk1 | Sdk2, bus: Any, core: Any) -> AsyncIterator[None]:
+async def _entered(sdk: Sdk, bus: Any, core: Any) -> AsyncIterator[None]:
     """The SDK's lifespan; what is published on its bus is told to the clients that listen."""
 
     def tell(event: Any) -> None:
@@ -120,7 +119,7 @@ def _icons(low: Any) -> bytes | None:
     return to_json([icon.model_dump(mode="json", by_alias=True, exclude_none=True) for icon in icons])
 
 
-def _sdk(server: Any, kind: Kind, low: Any) -> Sdk1 | Sdk2:
+def _sdk(server: Any, kind: Kind, low: Any) -> Sdk:
     around: AbstractAsyncContextManager[Any] | None = None
     if kind is Kind.FASTMCP:
         around = server._lifespan_manager()

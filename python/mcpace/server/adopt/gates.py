@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from mcpace.server.adopt.kinds import Kind
-from mcpace.server.adopt.lookout import CHANGES, uses
+from mcpace.server.lookout import CHANGES, uses
 
 _HARMLESS_2 = frozenset({"RequestStateBoundary", "OpenTelemetryMiddleware", "FastMCPServerMiddleware"})
 """What the SDKs put into every server: calls without rounds pass unchanged, traces apart."""

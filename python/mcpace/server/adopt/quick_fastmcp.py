@@ -12,9 +12,9 @@ from typing import Any
 import pydantic_core
 from pydantic import ValidationError
 
-from mcpace.server.adopt.lookout import looks_around
-from mcpace.server.adopt.quick_official import Answer, Rejected, Unfit, checker_of, failed, of_error
 from mcpace.server.adopt.reading import Validate, reads_alike
+from mcpace.server.adopt.words import Answer, Rejected, Unfit, checker_of, failed, of_error
+from mcpace.server.lookout import looks_around
 
 
 def tools_of(server: Any) -> dict[str, Any]:

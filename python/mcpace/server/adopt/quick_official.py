@@ -7,7 +7,6 @@ stay the SDK's; what is spared is everything around them.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable
 from importlib import import_module
@@ -16,18 +15,9 @@ from typing import Any, Literal
 import pydantic_core
 from pydantic import ValidationError
 
-from mcpace.server.adopt.lookout import looks_around
 from mcpace.server.adopt.reading import of_model
-
-Answer = bytes | tuple[int, str, str | None]
-
-
-class Rejected(Exception):
-    """A call's arguments don't fit, in the SDK's words."""
-
-
-class Unfit(Exception):
-    """Why a tool stays with the SDK."""
+from mcpace.server.adopt.words import Answer, Rejected, Unfit, checker_of, failed, of_error
+from mcpace.server.lookout import looks_around
 
 
 def handler(tool: Any, server: Any) -> Any:
@@ -117,27 +107,6 @@ def _finish_1(metadata: Any) -> Callable[[Any], bytes]:
     return finish
 
 
-def checker_of(schema: dict[str, Any] | None) -> Callable[[Any], str | None] | None:
-    """What the low-level server of mcp 1.x says of a result that doesn't fit its tool's schema; it has jsonschema."""
-    if schema is None:
-        return None
-    validators, exceptions = import_module("jsonschema.validators"), import_module("jsonschema.exceptions")
-    checker = validators.validator_for(schema)(schema)
-
-    def check(structured: Any) -> str | None:
-        if structured is None:
-            return "Output validation error: outputSchema defined but no structured output returned"
-        mistake = exceptions.best_match(checker.iter_errors(structured))
-        return None if mistake is None else f"Output validation error: {mistake.message}"
-
-    return check
-
-
-def failed(text: str) -> bytes:
-    """A tool's failure, as a result."""
-    return pydantic_core.to_json({"content": [{"type": "text", "text": text}], "isError": True})
-
-
 class Words1:
     """What mcp 1.x says of failures: everything, in the exception's own words."""
 
@@ -187,10 +156,3 @@ class Words2:
             return failed(told)
         self._logger.error("Tool %r raised an unexpected exception", self._name, exc_info=error)
         return failed(told)
-
-
-def of_error(error: Any) -> Answer:
-    """A protocol error of the SDK's."""
-    data = error.error.data
-    text = None if data is None else json.dumps(pydantic_core.to_jsonable_python(data, by_alias=True))
-    return (error.error.code, error.error.message, text)

@@ -7,16 +7,16 @@ streams left away.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pydantic_core
 from pydantic import ValidationError
 
-from mcpace.server.adopt.desk import Desk, Json, Refusal, ask, notify, params_of
 from mcpace.server.adopt.http import request_of
+from mcpace.server.adopt.sdk import Sdk
+from mcpace.server.desk import Json, Refusal, ask, notify, params_of
 
 if TYPE_CHECKING:
     from mcpace._core import Exchange
@@ -25,7 +25,7 @@ INVALID_PARAMS = -32602
 REQUEST_TIMEOUT = 408
 
 
-class Sdk1:
+class Sdk1(Sdk):
     """A low-level ``Server`` of mcp 1.x, ready to answer exchanges."""
 
     def __init__(
@@ -36,8 +36,7 @@ class Sdk1:
     ) -> None:
         """``around`` is entered before the server's own lifespan; ``session`` is the class of its sessions and what
         comes first when one is made, where that isn't the SDK's plain one."""
-        self._server = server
-        self._around = around
+        super().__init__(server, around)
         self._types = import_module("mcp.types")
         self._shared = import_module("mcp.shared.session")
         self._metadata = import_module("mcp.shared.message").ServerMessageMetadata
@@ -45,21 +44,6 @@ class Sdk1:
         base, first = session or (import_module("mcp.server.session").ServerSession, ())
         self._session_class, self._first = detached(base, self._types, self._error), first
         self._states = import_module("mcp.server.session").InitializationState
-        self._state: Any = None
-        self.desk = Desk(self.answer)
-
-    @asynccontextmanager
-    async def lifespan(self) -> AsyncIterator[None]:
-        """The server's own, once a process. (The SDK enters it anew for each session.)"""
-        async with AsyncExitStack() as stack:
-            if self._around is not None:
-                await stack.enter_async_context(self._around)
-            self._state = await stack.enter_async_context(self._server.lifespan(self._server))
-            self.desk.open()
-            try:
-                yield
-            finally:
-                await self.desk.close()
 
     async def answer(self, exchange: Exchange) -> bytes:
         """The result's JSON. Raises :class:`Refusal`."""
@@ -120,14 +104,6 @@ class Sdk1:
     def _open(self, stateless: bool) -> Any:
         options = self._server.create_initialization_options()
         return self._session_class(*self._first, None, None, options, stateless=stateless)
-
-    def _user(self, exchange: Exchange) -> Any | None:
-        """Who the SDK's own token verifier said is calling, where the SDK's code looks for them."""
-        if exchange.token is None:
-            return None
-        user = import_module("mcp.server.auth.middleware.bearer_auth").AuthenticatedUser(exchange.token)
-        import_module("mcp.server.auth.middleware.auth_context").auth_context_var.set(user)
-        return user
 
 
 def detached(base: type, types: Any, error: Any) -> type:

@@ -7,16 +7,16 @@ object's own module has not imported.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pydantic_core
 
-from mcpace.server.adopt.desk import Desk, Json, Refusal, ask, notify, params_of
 from mcpace.server.adopt.http import request_of
+from mcpace.server.adopt.sdk import Sdk
+from mcpace.server.desk import Json, Refusal, ask, notify, params_of
 
 if TYPE_CHECKING:
     from mcpace._core import Exchange
@@ -24,34 +24,18 @@ if TYPE_CHECKING:
 MODERN = "2026-07-28"
 
 
-class Sdk2:
+class Sdk2(Sdk):
     """A low-level ``Server`` of mcp 2.x, ready to answer exchanges."""
 
     def __init__(self, server: Any, around: AbstractAsyncContextManager[Any] | None = None) -> None:
         """``around`` is entered before the server's own lifespan."""
-        self._server = server
-        self._around = around
+        super().__init__(server, around)
         self._runner = import_module("mcp.server.runner")
         self._connection = import_module("mcp.server.connection").Connection
         self._error = import_module("mcp.shared.exceptions")
         self._metadata = import_module("mcp.shared.message").ServerMessageMetadata
         self._transport = import_module("mcp.shared.transport_context").TransportContext
         self._dispatcher = import_module("mcp.shared.jsonrpc_dispatcher")
-        self._state: Any = None
-        self.desk = Desk(self.answer)
-
-    @asynccontextmanager
-    async def lifespan(self) -> AsyncIterator[None]:
-        """The server's own, once a process."""
-        async with AsyncExitStack() as stack:
-            if self._around is not None:
-                await stack.enter_async_context(self._around)
-            self._state = await stack.enter_async_context(self._server.lifespan(self._server))
-            self.desk.open()
-            try:
-                yield
-            finally:
-                await self.desk.close()
 
     async def answer(self, exchange: Exchange) -> bytes:
         """The result's JSON. Raises :class:`Refusal`."""
@@ -118,16 +102,6 @@ class Sdk2:
         rejection = import_module("mcp.shared.inbound").validate_mcp_param_headers(schema, arguments, headers)
         if rejection is not None:
             raise Refusal(rejection.code, rejection.message, rejection.data)
-
-    def _user(self, exchange: Exchange) -> Any | None:
-        """Who the SDK's own token verifier said is calling, where the SDK's code looks for them."""
-        token = exchange.token
-        bearer = sys.modules.get("mcp.server.auth.middleware.bearer_auth")
-        if token is None or bearer is None:
-            return None
-        user = bearer.AuthenticatedUser(token)
-        import_module("mcp.server.auth.middleware.auth_context").auth_context_var.set(user)
-        return user
 
     def _refusal(self, error: Exception, modern: bool) -> Refusal:
         if isinstance(error, Refusal):

@@ -8,8 +8,8 @@ from typing import Any
 from mcpace.server.adopt import quick_fastmcp, quick_official
 from mcpace.server.adopt.gates import closed
 from mcpace.server.adopt.kinds import Kind
-from mcpace.server.adopt.quick_official import Unfit
 from mcpace.server.adopt.summary import Left, Summary
+from mcpace.server.adopt.words import Unfit
 
 
 class Tools:

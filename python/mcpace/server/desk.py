@@ -1,7 +1,7 @@
 """Between the I/O threads and the event loop: exchanges go over, and their answers come back.
 
 Design constraint: an I/O thread never waits here; many exchanges wake the loop once. What a client no longer wants is
-cancelled. Everything else of a foreign server runs on the loop.
+cancelled. What answers (a foreign server, or an author's middleware) runs on the loop.
 """
 
 from __future__ import annotations
