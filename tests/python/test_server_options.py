@@ -28,6 +28,7 @@ from mcpace import (
     ToolBinding,
     UnsupportedOption,
 )
+from mcpace.fastmcp import FastMCP
 from mcpace.server import auth
 from mcpace.server.hints import CACHEABLE
 from mcpace.server.launch import options_of
@@ -110,11 +111,22 @@ def test_a_key_is_a_server_s_own_and_not_shown() -> None:
     assert len(security.key("a")) == 32
     assert security.key("a") == RequestStateSecurity(keys=[b"s" * 32]).key("a") != security.key("b")
     assert "sss" not in repr(security)
+    server = MCPServer("a", request_state_security=security)
+    key = server._inside.state_key()
+    assert key == security.key("a")
+    shown = repr(server) + repr(vars(server)) + repr(vars(server._inside))
+    assert "sss" not in shown
+    assert repr(key) not in shown
+
+
+def test_what_only_the_package_needs_is_not_on_a_servers_face() -> None:
+    inner = {"core", "contexts", "is_wrapped", "interceptors", "declared", "cache", "state_key", "remembers_principals"}
+    assert inner & {*dir(MCPServer("a")), *dir(FastMCP("a"))} == set()
 
 
 def test_one_cache_hint_for_all_is_taken() -> None:
     hint = CacheHint(ttl_ms=1000, scope="public")
-    assert MCPServer(cache_hints=dict.fromkeys(CACHEABLE, hint)).cache == hint
+    assert MCPServer(cache_hints=dict.fromkeys(CACHEABLE, hint))._inside.cache == hint
     with pytest.raises(ValueError, match="ttl_ms must be >= 0"):
         CacheHint(ttl_ms=-1)
 
@@ -208,10 +220,10 @@ class Named(Extension):
 
 def test_an_extension_brings_tools_and_is_declared() -> None:
     server = MCPServer("t", extensions=[Named()])
-    assert server.declared == {"com.example/named": {"level": 2}}
+    assert server._inside.declared == {"com.example/named": {"level": 2}}
     [tool] = asyncio.run(server.list_tools())
     assert (tool.name, tool.title, tool.meta) == ("brought", "B", {"ui": 1})
-    assert not server.is_wrapped("tools/call")
+    assert not server._inside.is_wrapped("tools/call")
 
 
 def test_an_extension_with_a_hook_wraps_tool_calls_only() -> None:
@@ -220,8 +232,8 @@ def test_an_extension_with_a_hook_wraps_tool_calls_only() -> None:
             return await call_next(ctx)
 
     server = MCPServer("t", extensions=[Hooked()])
-    assert server.is_wrapped("tools/call")
-    assert not server.is_wrapped("resources/read")
+    assert server._inside.is_wrapped("tools/call")
+    assert not server._inside.is_wrapped("resources/read")
 
 
 def test_extensions_that_can_t_be_taken_are_refused() -> None:

@@ -16,7 +16,6 @@ from mcpace.fastmcp.middleware import Adapted, outermost
 from mcpace.fastmcp.tools import UNSET, FunctionTool, ToolResult, Unset
 from mcpace.server.app import MCPServer
 from mcpace.server.errors import RegistrationError, UnsupportedOption, logger
-from mcpace.server.principal import remember
 from mcpace.server.prompts import Prompt
 from mcpace.server.resources import ResourceTemplate, check_uri
 from mcpace.server.tools import Tool
@@ -323,17 +322,11 @@ class FastMCP(MCPServer[Any]):
             given["path"] = path
         return self.sse_app(**given) if transport == "sse" else self.asgi(**given)
 
-    def contexts(self, method: str) -> Callable[[Any], Context]:
-        """Makes a call's context. It runs among the call's own context variables."""
-
-        def make(call: Any) -> Context:
-            context = Context(call=call, server=self, method=method)
-            current.set(context)
-            if self.remembers_principals:
-                remember(call.principal)
-            return context
-
-        return make
+    def _context(self, call: Any, method: str) -> Context:
+        """A call's context, which functions also find by themselves."""
+        context = Context(call=call, server=self, method=method)
+        current.set(context)
+        return context
 
     def _may_add(self, kind: str, name: str, known: Mapping[str, Any], remove: Callable[[str], Any]) -> bool:
         if name not in known:

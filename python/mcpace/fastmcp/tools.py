@@ -156,7 +156,9 @@ class FunctionTool(Tool):
             kind="async" if kind == "async" else "sync",
             validate=self.arguments.validate_json,
             context=None,
-            wrap_context=server.contexts("tools/call") if needs_context or server.remembers_principals else None,
+            wrap_context=server._inside.contexts("tools/call")
+            if needs_context or server._inside.remembers_principals
+            else None,
             output=takes_text,
             finish=self.finish,
             fail=self.failure(server),

@@ -16,17 +16,16 @@ from typing_extensions import TypeVar as DefaultTypeVar
 from mcpace.server import hints, logs
 from mcpace.server.context import Context, ReadResourceContents
 from mcpace.server.errors import ToolError, UnsupportedOption, is_protocol_error
-from mcpace.server.principal import remember
+from mcpace.server.inside import Inside
 from mcpace.server.registry import Registry
 from mcpace.server.tools import Tool
-from mcpace.types import CallToolResult, GetPromptResult, Icon, InputRequiredResult, PromptMessage, wire
+from mcpace.types import CallToolResult, GetPromptResult, Icon, InputRequiredResult, PromptMessage
 from mcpace.types import Prompt as ListedPrompt
 from mcpace.types import Resource as ListedResource
 from mcpace.types import ResourceTemplate as ListedTemplate
 from mcpace.types import Tool as ListedTool
 
 if TYPE_CHECKING:
-    from mcpace import _core
     from mcpace.server.auth import AuthSettings
     from mcpace.server.prompts import Prompt
     from mcpace.server.running.prepared import Prepared
@@ -123,14 +122,10 @@ class MCPServer(Generic[LifespanT]):
         )
         self.dependencies = self.settings.dependencies
         self._resource_security = resource_security
-        self._state_key = hints.state_key(request_state_security, name)
-        self._cache = hints.cache_hint(cache_hints)
+        self._inside = Inside(self, hints.cache_hint(cache_hints), request_state_security, name)
         self._bus = _bus(subscriptions)
         self._middleware = list(middleware or ())
-        self._extensions: list[Any] = []
         self._routes: list[Any] = []
-        self._core: _core.Server | None = None
-        self._desk: Any = None
         self._application: Any = None
         self._lifespan_context: Any = {}
         self.registry = Registry(
@@ -518,15 +513,16 @@ class MCPServer(Generic[LifespanT]):
         return cast("Awaitable[None]", self._bus.publish(event))
 
     def _tell(self, event: Any) -> None:
-        if self._core is None:
+        core = self._inside.started
+        if core is None:
             return
         from mcpace.server.subscriptions import list_of, uri_of
 
         uri, kind = uri_of(event), list_of(event)
         if uri is not None:
-            self._core.resource_updated(uri)
+            core.resource_updated(uri)
         elif kind is not None:
-            self._core.list_changed(kind)
+            core.list_changed(kind)
 
     # For the runner ----------------------------------------------------------------------------------------------
 
@@ -536,7 +532,7 @@ class MCPServer(Generic[LifespanT]):
 
         registry = self.registry
         return Prepared(
-            core=self.core,
+            core=self._inside.core,
             name=self._name,
             tools=len(registry.tools),
             resources=len(registry.resources) + len(registry.templates),
@@ -549,70 +545,9 @@ class MCPServer(Generic[LifespanT]):
     def _has_life(self) -> bool:
         return self.settings.lifespan is not None or self._bus is not None or bool(self._middleware)
 
-    @property
-    def core(self) -> _core.Server:
-        """The compiled part's registry of this server."""
-        if self._core is None:
-            from mcpace.server.launch import core_of
-
-            core = core_of(self)
-            self.registry.bind(core)
-            if self._middleware:
-                from mcpace.server.listing import METHODS, desk_of
-
-                self._desk = desk_of(self)
-                core.delegate(self._desk.submit, METHODS)
-            self._core = core
-        return self._core
-
-    def is_wrapped(self, method: str) -> bool:
-        """Whether something of the author's wraps requests of a method."""
-        return bool(self._middleware) or (method == "tools/call" and bool(self.interceptors))
-
-    def contexts(self, method: str) -> Callable[[Any], Context[Any, Any]]:
-        """What makes a call's context. It runs among the call's own context variables."""
-        if not self.remembers_principals:
-            return lambda call: Context(call=call, server=self, method=method)
-
-        def remembering(call: Any) -> Context[Any, Any]:
-            remember(call.principal)
-            return Context(call=call, server=self, method=method)
-
-        return remembering
-
-    @property
-    def interceptors(self) -> list[Any]:
-        """The extensions with a hook around tool calls, outermost first."""
-        if not self._extensions:
-            return []
-        from mcpace.server.extension import intercepts
-
-        return [extension for extension in self._extensions if intercepts(extension)]
-
-    @property
-    def remembers_principals(self) -> bool:
-        """Whether calls need a token, so that functions may ask for it."""
-        return self.settings.auth is not None
-
-    @property
-    def declared(self) -> dict[str, Any]:
-        """Extensions, as clients are told of them."""
-        return {extension.identifier: extension.settings() for extension in self._extensions}
-
-    @property
-    def cache(self) -> hints.CacheHint:
-        """How long clients may keep what they read."""
-        return self._cache
-
-    @property
-    def state_key(self) -> bytes | None:
-        """What signs the state of rounds of questions; ``None`` for a random key."""
-        return self._state_key
-
-    @property
-    def listed_icons(self) -> Any:
-        """The icons, in wire names."""
-        return wire(self._icons)
+    def _context(self, call: Any, method: str) -> Context[Any, Any]:
+        """A call's context."""
+        return Context(call=call, server=self, method=method)
 
     def _http_options(self) -> dict[str, Any]:
         options: dict[str, Any] = {}
@@ -630,8 +565,9 @@ class MCPServer(Generic[LifespanT]):
     async def _entered(self) -> AsyncIterator[Any]:
         """The author's lifespan, and the bus, for as long as the server runs."""
         unsubscribe = self._bus.subscribe(self._tell) if self._bus is not None else None
-        if self._desk is not None:
-            self._desk.open()
+        desk = self._inside.desk
+        if desk is not None:
+            desk.open()
         try:
             if self.settings.lifespan is None:
                 yield self._lifespan_context
@@ -641,16 +577,16 @@ class MCPServer(Generic[LifespanT]):
                 yield state
         finally:
             self._lifespan_context = {}
-            if self._desk is not None:
-                await self._desk.close()
+            if desk is not None:
+                await desk.close()
             if unsubscribe is not None:
                 unsubscribe()
 
     def _add_extension(self, extension: Any) -> None:
         from mcpace.server.extension import check
 
-        check(extension, self._extensions)
-        self._extensions.append(extension)
+        check(extension, self._inside.extensions)
+        self._inside.extensions.append(extension)
         for tool in extension.tools():
             self.add_tool(tool.fn, meta=tool.meta, **tool.kwargs)
         for resource in extension.resources():

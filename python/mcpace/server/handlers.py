@@ -74,7 +74,7 @@ class Plan:
 
 def tool_plan(server: MCPServer[Any], tool: Tool) -> Plan:
     """How a tool is called."""
-    if server.is_wrapped("tools/call"):
+    if server._inside.is_wrapped("tools/call"):
         return _wrapped(server, "tools/call")
     plan: Callable[[Any], Plan] | None = getattr(tool, "plan", None)
     if plan is not None:
@@ -84,13 +84,13 @@ def tool_plan(server: MCPServer[Any], tool: Tool) -> Plan:
     function, kind, context = tool.fn, tool.is_async, tool.context_kwarg
     if tool.resolved:
         function, kind, context = _resolving(tool), True, _CONTEXT
-    is_bare = context is None and not server.remembers_principals
+    is_bare = context is None and not server._inside.remembers_principals
     return Plan(
         function=function,
         kind="async" if kind else "sync",
         validate=tool.arguments.validate_json if tool.arguments.parameters else None,
         context=context,
-        wrap_context=None if is_bare else server.contexts("tools/call"),
+        wrap_context=None if is_bare else server._inside.contexts("tools/call"),
         output=tool.output.kind,
         finish=tool.output.data_json if tool.output.kind == "structured" else tool.output.finish,
         finish_text=tool.output.data_text if tool.output.kind == "structured" else None,
@@ -100,7 +100,7 @@ def tool_plan(server: MCPServer[Any], tool: Tool) -> Plan:
 
 def resource_plan(server: MCPServer[Any], uri: str | None) -> Plan:
     """How a resource is read, or with no URI a family's, which is then the one that the client named."""
-    if server.is_wrapped("resources/read"):
+    if server._inside.is_wrapped("resources/read"):
         return _wrapped(server, "resources/read")
     from mcpace.server.serving import resource_json
 
@@ -112,7 +112,7 @@ def resource_plan(server: MCPServer[Any], uri: str | None) -> Plan:
 
 def prompt_plan(server: MCPServer[Any], prompt: Prompt) -> Plan:
     """How a prompt is filled in."""
-    if server.is_wrapped("prompts/get"):
+    if server._inside.is_wrapped("prompts/get"):
         return _wrapped(server, "prompts/get")
     from mcpace.server.serving import prompt_json
 
@@ -124,7 +124,7 @@ def prompt_plan(server: MCPServer[Any], prompt: Prompt) -> Plan:
 
 def completion_plan(server: MCPServer[Any]) -> Plan:
     """How proposals are made."""
-    if server.is_wrapped("completion/complete"):
+    if server._inside.is_wrapped("completion/complete"):
         return _wrapped(server, "completion/complete")
     from mcpace.server.serving import completion_json
 
@@ -230,7 +230,7 @@ def _finished(
     fail: Callable[[BaseException], Answer],
     validate: Callable[[bytes], dict[str, Any]] | None = None,
 ) -> Plan:
-    return Plan(function, "async", validate, _CONTEXT, server.contexts(method), "finished", None, fail)
+    return Plan(function, "async", validate, _CONTEXT, server._inside.contexts(method), "finished", None, fail)
 
 
 def _as_arguments(raw: bytes) -> dict[str, Any]:

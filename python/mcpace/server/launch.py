@@ -19,16 +19,17 @@ if TYPE_CHECKING:
 
 def core_of(server: MCPServer[Any]) -> _core.Server:
     """The compiled part's registry of a server, still empty."""
+    inside = server._inside
     options: dict[str, Any] = {
         "title": server.title,
         "description": server.description,
         "instructions": server.instructions,
         "website_url": server.website_url,
-        "icons": None if server.icons is None else to_json(server.listed_icons),
-        "ttl_ms": server.cache.ttl_ms or None,
-        "cache_scope": server.cache.scope if server.cache.scope != "private" else None,
-        "key": server.state_key,
-        "extensions": to_json(server.declared) if server.declared else None,
+        "icons": None if server.icons is None else to_json(inside.icons),
+        "ttl_ms": inside.cache.ttl_ms or None,
+        "cache_scope": inside.cache.scope if inside.cache.scope != "private" else None,
+        "key": inside.state_key(),
+        "extensions": to_json(inside.declared) if inside.declared else None,
         "open": True,
     }
     given = {name: value for name, value in options.items() if value is not None}

@@ -76,7 +76,7 @@ def _whole(server: MCPServer[Any], revision: str, result: bytes) -> bytes:
         return result
     members: dict[str, Any] = json.loads(result)
     info = {"name": server.name, "version": server.version or __version__}
-    hints = {"resultType": "complete", "ttlMs": server.cache.ttl_ms, "cacheScope": server.cache.scope}
+    hints = {"resultType": "complete", "ttlMs": server._inside.cache.ttl_ms, "cacheScope": server._inside.cache.scope}
     members["_meta"] = {**members.get("_meta", {}), "io.modelcontextprotocol/serverInfo": info}
     return to_json({**hints, **members})
 

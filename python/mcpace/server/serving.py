@@ -172,7 +172,7 @@ async def _call_tool(
             return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
 
     chain: Any = run
-    for extension in reversed(server.interceptors):
+    for extension in reversed(server._inside.interceptors):
         chain = _intercepting(extension, ToolCall(params), chain)
     return await chain(surroundings)
 

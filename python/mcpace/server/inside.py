@@ -1,0 +1,98 @@
+"""What the package needs to know of a server and its author doesn't: how it is called, wrapped and told of.
+
+Design constraint: ``MCPServer`` has one private member for all of this, so that its public face is the official SDK's.
+The key that signs state is made when it is asked for, and kept nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mcpace.server import hints
+from mcpace.server.principal import remember
+from mcpace.types import wire
+
+if TYPE_CHECKING:
+    from mcpace import _core
+    from mcpace.server.app import MCPServer
+    from mcpace.server.context import Context
+    from mcpace.server.desk import Desk
+
+
+class Inside:
+    """See the module."""
+
+    def __init__(self, server: MCPServer[Any], cache: hints.CacheHint, security: Any, named: str | None) -> None:
+        self._server = server
+        self._security = security
+        self._named = named
+        self.cache = cache
+        """How long clients may keep what they read."""
+        self.extensions: list[Any] = []
+        self.desk: Desk | None = None
+        """Answers requests for lists, where middleware has a say in them."""
+        self.started: _core.Server | None = None
+        """The compiled part's registry, once there is one."""
+        # What doesn't fit is said when the server is made.
+        self.state_key()
+
+    @property
+    def core(self) -> _core.Server:
+        """The compiled part's registry of this server."""
+        if self.started is None:
+            from mcpace.server.launch import core_of
+
+            core = core_of(self._server)
+            self._server.registry.bind(core)
+            if self._server.middleware:
+                from mcpace.server.listing import METHODS, desk_of
+
+                self.desk = desk_of(self._server)
+                core.delegate(self.desk.submit, METHODS)
+            self.started = core
+        return self.started
+
+    def state_key(self) -> bytes | None:
+        """What signs the state of rounds of questions; ``None`` for a random key."""
+        return hints.state_key(self._security, self._named)
+
+    def is_wrapped(self, method: str) -> bool:
+        """Whether something of the author's wraps requests of a method."""
+        return bool(self._server.middleware) or (method == "tools/call" and bool(self.interceptors))
+
+    def contexts(self, method: str) -> Callable[[Any], Context[Any, Any]]:
+        """What makes a call's context. It runs among the call's own context variables."""
+        make = self._server._context
+        if not self.remembers_principals:
+            return lambda call: make(call, method)
+
+        def remembering(call: Any) -> Context[Any, Any]:
+            remember(call.principal)
+            return make(call, method)
+
+        return remembering
+
+    @property
+    def interceptors(self) -> Sequence[Any]:
+        """The extensions with a hook around tool calls, outermost first."""
+        if not self.extensions:
+            return ()
+        from mcpace.server.extension import intercepts
+
+        return [extension for extension in self.extensions if intercepts(extension)]
+
+    @property
+    def remembers_principals(self) -> bool:
+        """Whether calls need a token, so that functions may ask for it."""
+        return self._server.settings.auth is not None
+
+    @property
+    def declared(self) -> dict[str, Any]:
+        """Extensions, as clients are told of them."""
+        return {extension.identifier: extension.settings() for extension in self.extensions}
+
+    @property
+    def icons(self) -> Any:
+        """The server's, in wire names."""
+        return wire(self._server.icons)
