@@ -14,7 +14,7 @@ from typing import Any, Self
 from mcpace import _core
 from mcpace.client import results, within
 from mcpace.client.asking import Soon
-from mcpace.client.errors import ListenNotSupportedError, raised
+from mcpace.client.errors import ListenNotSupportedError, raised, understood
 from mcpace.client.requests import CacheMode, Request, Requests, ResultT, extras
 from mcpace.client.subscription import Subscription
 from mcpace.types import MODERN, CallToolResult, GetPromptResult, LoggingLevel, ReadResourceResult
@@ -197,4 +197,4 @@ async def _get(request: Request[ResultT]) -> ResultT:
         raw = await pending
     except _PROBLEMS as problem:
         raise raised(problem) from None
-    return read(raw)
+    return understood(raw, read)

@@ -6,12 +6,17 @@ Design constraint: the only place that knows how :class:`mcpace._core.CallProble
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
 
 from mcpace import _core
 from mcpace.server.errors import MCPError
 
-__all__ = ["ClientError", "ListenNotSupportedError", "MCPError", "SubscriptionLost", "raised"]
+__all__ = ["ClientError", "ListenNotSupportedError", "MCPError", "SubscriptionLost", "raised", "understood"]
+
+ReadT = TypeVar("ReadT")
 
 
 class ClientError(Exception):
@@ -55,6 +60,17 @@ def raised(problem: _core.CallProblem | _core.UsageProblem) -> Exception:
         return _CLASSES.get(code, ClientError)(code, message)
     number, words, data = error
     return MCPError(number, words, _data(data))
+
+
+def understood(raw: bytes | str, read: Callable[[Any], ReadT]) -> ReadT:
+    """What a server sent, as the model that it should be. Raises :class:`ClientError` where it is something else."""
+    try:
+        return read(raw)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        words = f"the server's reply is not usable as {error.title}: {f'{place}: ' if place else ''}{first['msg']}"
+        raise ClientError("bad-reply", words) from None
 
 
 def _data(text: str | None) -> Any:

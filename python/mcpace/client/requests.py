@@ -13,6 +13,7 @@ from mcpace import _core
 from mcpace.client import options as opt
 from mcpace.client import results
 from mcpace.client.asking import Callbacks
+from mcpace.client.errors import understood
 from mcpace.client.options import OAuth
 from mcpace.types import CallToolResult, GetPromptResult, Implementation, ReadResourceResult, wire
 
@@ -116,7 +117,7 @@ class Requests:
     def _told(self) -> results.Connected:
         raw = self._caller.server()[2]
         if self._connected is None:
-            self._connected = results.Connected.model_validate_json(raw)
+            self._connected = understood(raw, results.Connected.model_validate_json)
         return self._connected
 
     @property

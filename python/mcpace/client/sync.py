@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from mcpace import _core
 from mcpace.client import asking, results, within
-from mcpace.client.errors import raised
+from mcpace.client.errors import raised, understood
 from mcpace.client.requests import CacheMode, Request, Requests, ResultT, extras
 from mcpace.types import CallToolResult, GetPromptResult, LoggingLevel, ReadResourceResult
 
@@ -78,28 +78,28 @@ class SyncClient(Requests):
     ) -> results.ListToolsResult:
         """A page of tools."""
         pending = self._list("tools", cursor, extras(meta=meta, cache=cache_mode))
-        return results.ListToolsResult.model_validate_json(_wait(pending))
+        return _get((pending, results.ListToolsResult.model_validate_json))
 
     def list_resources(
         self, *, cursor: str | None = None, meta: Mapping[str, Any] | None = None, cache_mode: CacheMode | None = None
     ) -> results.ListResourcesResult:
         """A page of resources."""
         pending = self._list("resources", cursor, extras(meta=meta, cache=cache_mode))
-        return results.ListResourcesResult.model_validate_json(_wait(pending))
+        return _get((pending, results.ListResourcesResult.model_validate_json))
 
     def list_resource_templates(
         self, *, cursor: str | None = None, meta: Mapping[str, Any] | None = None, cache_mode: CacheMode | None = None
     ) -> results.ListResourceTemplatesResult:
         """A page of templates of resources."""
         pending = self._list("resource_templates", cursor, extras(meta=meta, cache=cache_mode))
-        return results.ListResourceTemplatesResult.model_validate_json(_wait(pending))
+        return _get((pending, results.ListResourceTemplatesResult.model_validate_json))
 
     def list_prompts(
         self, *, cursor: str | None = None, meta: Mapping[str, Any] | None = None, cache_mode: CacheMode | None = None
     ) -> results.ListPromptsResult:
         """A page of prompts."""
         pending = self._list("prompts", cursor, extras(meta=meta, cache=cache_mode))
-        return results.ListPromptsResult.model_validate_json(_wait(pending))
+        return _get((pending, results.ListPromptsResult.model_validate_json))
 
     def read_resource(
         self, uri: str, *, meta: Mapping[str, Any] | None = None, cache_mode: CacheMode | None = None
@@ -137,4 +137,4 @@ def _wait(pending: _core.Pending) -> Any:
 
 def _get(request: Request[ResultT]) -> ResultT:
     pending, read = request
-    return read(_wait(pending))
+    return understood(_wait(pending), read)

@@ -1,0 +1,61 @@
+"""A server that answers with what the protocol doesn't have: the client says so in one sentence, with a code."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+import pytest
+
+from mcpace import Client, StdioServerParameters, SyncClient
+from mcpace.client import ClientError
+
+LIMIT_S = 30
+
+# Answers any request but `initialize` with the text that it was started with.
+SERVER = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    result = sys.argv[1]
+    if asked["method"] == "initialize":
+        told = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "hostile", "version": "1"}}
+        result = json.dumps(told)
+    sys.stdout.write('{"jsonrpc": "2.0", "id": %s, "result": %s}\\n' % (json.dumps(asked["id"]), result))
+    sys.stdout.flush()
+"""
+
+
+def answering(result: Any) -> StdioServerParameters:
+    return StdioServerParameters(command=sys.executable, args=["-c", SERVER, json.dumps(result)])
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        ({"content": "secret", "tools": "secret"}, "should be a valid array"),
+        ({"content": [{"type": "text"}], "tools": [{"title": "secret"}]}, "Field required"),
+        (None, "should be an object"),
+        (["secret"], "should be an object"),
+    ],
+)
+def test_a_result_of_another_shape_is_an_error_of_the_clients(result: Any, words: str) -> None:
+    async def work() -> None:
+        async with Client(answering(result), mode="legacy") as client:
+            for request in (client.call_tool("any"), client.list_tools()):
+                with pytest.raises(ClientError, match=words) as caught:
+                    await request
+                assert caught.value.code == "bad-reply"
+                assert "\n" not in str(caught.value)
+                assert "secret" not in str(caught.value)
+
+    asyncio.run(asyncio.wait_for(work(), LIMIT_S))
+    with SyncClient(answering(result), mode="legacy", read_timeout_seconds=LIMIT_S) as client:
+        for request in (lambda: client.call_tool("any"), client.list_tools):
+            with pytest.raises(ClientError, match=words):
+                request()
