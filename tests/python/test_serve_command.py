@@ -279,6 +279,26 @@ def test_what_a_lifespan_raises_is_the_authors_traceback(when: str, workers: int
 
 
 @pytest.mark.parametrize("workers", [1, 2])
+def test_a_lifespan_that_leaves_python_could_not_be_set_up(workers: int, tmp_path: Path) -> None:
+    source = """
+        import sys
+        from contextlib import asynccontextmanager
+        from mcpace import MCPServer
+
+        @asynccontextmanager
+        async def lifespan(server):
+            sys.exit("no database")
+            yield
+
+        mcp = MCPServer("leaving", lifespan=lifespan)
+    """
+    with serving(tmp_path, "server.py", "--port", 0, "--workers", workers, source=source) as one:
+        assert one.ended() == SETUP
+    assert "SystemExit: no database" in one.said
+    assert "mcpace/server" not in one.said
+
+
+@pytest.mark.parametrize("workers", [1, 2])
 def test_a_lifespan_that_hangs_does_not_hold_up_ctrl_c(workers: int, tmp_path: Path) -> None:
     source = """
         import asyncio, sys
@@ -344,6 +364,10 @@ def test_the_port_of_another_of_our_servers_is_in_use(tmp_path: Path) -> None:
         (["server.py:os"], SETUP, "server.py:os is a module, and no MCP server that mcpace knows"),
         (["http://127.0.0.1:1/mcp"], USAGE, "is a URL: what is served is a Python module's server"),
         (["server.py", "--path", "mcp"], USAGE, "doesn't begin with a slash: write /mcp"),
+        (["server.py", "--path", "/a?b"], USAGE, "no client could ask for the path '/a?b'"),
+        (["server.py", "--path", "//"], USAGE, "no client could ask for the path '//'"),
+        (["server.py", "--allowed-host", "https://a.example"], USAGE, "the allowed host 'https://a.example' is none"),
+        (["server.py", "--allowed-origin", "a.example"], USAGE, "the allowed origin 'a.example' is none"),
         (["server.py", "--ssl-certfile", "c.pem"], USAGE, "there is no key: add --ssl-keyfile"),
         (
             ["server.py", "--ssl-certfile", "c.pem", "--ssl-keyfile", "k.pem"],

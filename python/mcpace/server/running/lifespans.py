@@ -14,6 +14,14 @@ from mcpace.server.running.errors import AuthorProblem
 from mcpace.server.running.prepared import Prepared
 
 
+class _Left(Exception):
+    """The lifespan meant to end the process. As it is, that would end the event loop, and leave its thread broken."""
+
+
+def _own(error: Exception) -> BaseException:
+    return error.__cause__ or error if isinstance(error, _Left) else error
+
+
 class Entered:
     """A server whose lifespan has begun, for as long as the block lasts. One without a lifespan needs no loop for it.
 
@@ -35,7 +43,7 @@ class Entered:
             try:
                 self._begun.result()
             except Exception as error:
-                raise AuthorProblem("entering the lifespan", error) from error
+                raise AuthorProblem("entering the lifespan", _own(error)) from error
         return self
 
     def __exit__(
@@ -48,14 +56,17 @@ class Entered:
             self._whole.result()
         except Exception as raised:
             if error is None:
-                raise AuthorProblem("leaving the lifespan", raised) from raised
+                raise AuthorProblem("leaving the lifespan", _own(raised)) from raised
 
     async def _live(self) -> None:
         assert self._lifespan is not None
         self._loop, self._ending = asyncio.get_running_loop(), asyncio.Event()
-        async with self._lifespan():
-            self._begun.set_result(None)
-            await self._ending.wait()
+        try:
+            async with self._lifespan():
+                self._begun.set_result(None)
+                await self._ending.wait()
+        except (SystemExit, KeyboardInterrupt) as error:
+            raise _Left from error
 
     def _settle(self, whole: concurrent.futures.Future[None]) -> None:
         if self._begun.done():

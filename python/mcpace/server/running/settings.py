@@ -6,6 +6,7 @@ Design constraint: plain values. The settings travel to worker processes as JSON
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, Self
 
@@ -17,6 +18,10 @@ LogLevel = Literal["critical", "error", "warning", "info", "debug"]
 LOG_LEVELS: tuple[LogLevel, ...] = ("critical", "error", "warning", "info", "debug")
 MOST_WORKERS = 256
 GRACE_S = 10.0
+
+_PATH = re.compile(r"/[A-Za-z0-9\-._~!$&'()*+,;=:@%/]*")
+_HOST = re.compile(r"(?:[^\s/?#@:*\[\]]+|\[[0-9A-Fa-f:.]+\])(?::(?:\d{1,5}|\*))?")
+_ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://[^\s/?#@]+/?")
 
 _TRANSPORTS: dict[str, Transport] = {
     "http": "http",
@@ -63,6 +68,14 @@ class Settings:
             raise UsageProblem(f"{self.workers} workers can't be: 1 to {MOST_WORKERS}")
         if not self.path.startswith("/"):
             raise UsageProblem(f"the path {self.path!r} doesn't begin with a slash: write /{self.path}")
+        if not (_PATH.fullmatch(self.path) and "//" not in self.path):
+            raise UsageProblem(f"no client could ask for the path {self.path!r}: one is like /mcp, of plain characters")
+        for host in self.allowed_hosts:
+            if host != "*" and not _HOST.fullmatch(host):
+                raise UsageProblem(f"the allowed host {host!r} is none: write a name, or name:port, without http://")
+        for origin in self.allowed_origins:
+            if origin not in ("*", "null") and not _ORIGIN.fullmatch(origin):
+                raise UsageProblem(f"the allowed origin {origin!r} is none: write it as https://app.example")
         if not self.graceful_timeout_s >= 0:
             raise UsageProblem(f"a graceful timeout of {self.graceful_timeout_s} s can't be: 0 or more")
         if (self.ssl_certfile is None) != (self.ssl_keyfile is None):
