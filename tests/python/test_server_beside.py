@@ -21,6 +21,7 @@ def test_a_response_ends_though_somebody_still_waits_for_the_client(is_finished:
     waiting: list[asyncio.Task[Any]] = []
     told: list[str] = []
     over = threading.Event()
+    may_end = asyncio.Event()
 
     async def disconnected(receive: Any) -> None:
         told.append((await receive())["type"])
@@ -28,18 +29,28 @@ def test_a_response_ends_though_somebody_still_waits_for_the_client(is_finished:
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
         assert (await receive())["type"] == "http.request"
-        waiting.append(asyncio.ensure_future(disconnected(receive)))
         await send({"type": "http.response.start", "status": 200, "headers": []})
+        if scope["path"] == "/end":
+            may_end.set()
+            await send({"type": "http.response.body", "body": b""})
+            return
         await send({"type": "http.response.body", "body": b"some", "more_body": True})
-        # Now it waits for the end of this body.
-        await asyncio.sleep(0)
+        # From here on it waits for the end of a body that goes on.
+        waiting.append(asyncio.ensure_future(disconnected(receive)))
+        await may_end.wait()
         if is_finished:
             await send({"type": "http.response.body", "body": b"more"})
 
     with served(MCPServer("t"), asgi=application) as port:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_S)
         connection.request("GET", "/other")
-        assert connection.getresponse().read() == (b"somemore" if is_finished else b"some")
+        response = connection.getresponse()
+        assert response.read(4) == b"some"
+        other = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_S)
+        other.request("GET", "/end")
+        assert other.getresponse().status == 200
+        other.close()
+        assert response.read() == (b"more" if is_finished else b"")
         # The client is still there: it is the response that is over.
         assert over.wait(LIMIT_S)
         assert told == ["http.disconnect"]
