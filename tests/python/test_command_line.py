@@ -151,6 +151,16 @@ def test_an_interrupted_run_keeps_what_was_measured(number: signal.Signals, tmp_
     assert {c["operation"]: len(c["trials_s"]) for c in run_so_far["cases"]} == {"connect": 3, "list": 3, "call": 2}
 
 
+def test_ctrl_c_while_modules_are_imported_leaves_no_traceback(tmp_path: Path) -> None:
+    slow = "import signal, sys\nprint('importing', file=sys.stderr, flush=True)\nsignal.pause()\n"
+    (tmp_path / "typer.py").write_text(slow)
+    with started("serve", "x", folder=tmp_path, environment={"PYTHONPATH": str(tmp_path)}) as process:
+        assert line(process).strip() == "importing"
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        assert (process.returncode, said) == (-signal.SIGINT, "")
+
+
 def test_a_recording_ends_well_on_ctrl_c(tmp_path: Path) -> None:
     with started(
         "record", "--upstream", f"http://127.0.0.1:{closed_port()}/", "--out", "r", folder=tmp_path
