@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import sys
 from typing import Any
 
@@ -22,6 +23,8 @@ for line in sys.stdin:
     if "id" not in asked:
         continue
     result = sys.argv[1]
+    for line in sys.argv[2:]:
+        print(line)
     if asked["method"] == "initialize":
         told = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
             "serverInfo": {"name": "hostile", "version": "1"}}
@@ -31,8 +34,9 @@ for line in sys.stdin:
 """
 
 
-def answering(result: Any) -> StdioServerParameters:
-    return StdioServerParameters(command=sys.executable, args=["-c", SERVER, json.dumps(result)])
+def answering(result: Any, *before: dict[str, Any]) -> StdioServerParameters:
+    lines = [json.dumps({"jsonrpc": "2.0", **message}) for message in before]
+    return StdioServerParameters(command=sys.executable, args=["-c", SERVER, json.dumps(result), *lines])
 
 
 @pytest.mark.parametrize(
@@ -59,3 +63,25 @@ def test_a_result_of_another_shape_is_an_error_of_the_clients(result: Any, words
         for request in (lambda: client.call_tool("any"), client.list_tools):
             with pytest.raises(ClientError, match=words):
                 request()
+
+
+@pytest.mark.parametrize("params", [{"level": "secret", "data": 1}, ["secret"], None])
+def test_news_of_another_shape_are_passed_over_and_said_once(params: Any, caplog: pytest.LogCaptureFixture) -> None:
+    heard: list[Any] = []
+
+    async def hear(params: Any) -> None:
+        heard.append(params.data)
+
+    news = {"method": "notifications/message"} | ({} if params is None else {"params": params})
+    good = {"method": "notifications/message", "params": {"level": "info", "data": "good"}}
+
+    async def work() -> None:
+        async with Client(answering({"content": []}, news, news, good), mode="legacy", logging_callback=hear) as client:
+            await client.call_tool("any")
+
+    with caplog.at_level(logging.WARNING, "mcpace.client"):
+        asyncio.run(asyncio.wait_for(work(), LIMIT_S))
+    assert set(heard) == {"good"}
+    [record] = caplog.records
+    assert "not of the protocol's shape" in record.getMessage()
+    assert record.exc_info is None

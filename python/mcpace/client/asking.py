@@ -59,6 +59,7 @@ class Callbacks:
     list_roots: Callable[..., Any] | None = None
     logging: Callable[..., Any] | None = None
     messages: Callable[..., Any] | None = None
+    has_warned: bool = False
 
     def answered(self, sampling_capabilities: Any) -> dict[str, Any]:
         """What is declared to the server."""
@@ -77,6 +78,8 @@ class Callbacks:
     def call(self, question: _core.Question) -> Any:
         """The callback's own answer: a value, or something to await."""
         params = json.loads(question.params or b"{}")
+        if not isinstance(params, dict):
+            raise MCPError(INVALID_PARAMS, f"the parameters of {question.method} are an object")
         context = ClientRequestContext(self.client, json.loads(question.id), params.get("_meta"))
         if question.method == "sampling/createMessage" and self.sampling is not None:
             return self.sampling(context, CreateMessageRequestParams.model_validate(params))
@@ -91,10 +94,20 @@ class Callbacks:
         """What the callbacks for a notification gave; things to await among them."""
         members = None if params is None else json.loads(params)
         given: list[Any] = []
-        if method == "notifications/message" and self.logging is not None:
-            given.append(self.logging(results.LoggingMessageNotificationParams.model_validate(members)))
+        try:
+            message = method == "notifications/message" and self.logging is not None
+            logged = results.LoggingMessageNotificationParams.model_validate(members) if message else None
+            told = results.Notification(method=method, params=members) if self.messages is not None else None
+        except ValidationError:
+            # Once: a server may send any number of them.
+            if not self.has_warned:
+                self.has_warned = True
+                logger.warning("the server's %s is not of the protocol's shape: such are passed over", method)
+            return []
+        if self.logging is not None and logged is not None:
+            given.append(self.logging(logged))
         if self.messages is not None:
-            given.append(self.messages(results.Notification(method=method, params=members)))
+            given.append(self.messages(told))
         return given
 
 
