@@ -112,6 +112,7 @@ class Words1:
 
     def __init__(self, tool: Any) -> None:
         self._name = tool.name
+        self._logger = logging.getLogger("mcp.server.fastmcp.server")
 
     def rejected(self, error: Exception) -> Rejected:
         return Rejected(f"Error executing tool {self._name}: {error}")
@@ -121,6 +122,10 @@ class Words1:
             return failed(str(error))
         if type(error).__name__ == "UrlElicitationRequiredError":
             return of_error(error)
+        if not isinstance(error, Exception):
+            # Nothing that the SDK would tell a client: `sys.exit()`, Ctrl-C, a cancellation.
+            self._logger.error("Tool %r raised an unexpected exception", self._name, exc_info=error)
+            return failed(f"Error executing tool {self._name}")
         return failed(f"Error executing tool {self._name}: {error}")
 
 
