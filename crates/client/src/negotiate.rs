@@ -237,7 +237,7 @@ async fn legacy(link: Link, info: ServerInfo, dialect: Dialect) -> Result<Sessio
         && session.has_session()
         && session.inbound().callbacks.any()
     {
-        listening = Some(session.listen());
+        listening = Some(session.listen().await);
     }
     Ok(Session::new(link, dialect, info, listening))
 }

@@ -5,27 +5,40 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
+use tokio::sync::oneshot;
 
 use super::events::Events;
 use super::session::HttpSession;
 use crate::transport::task::Task;
 
 const WHAT: &str = "the standalone stream";
+/// How long the session's begin waits for it at most: some servers send a stream's head with its first event.
+const OPENING: Duration = Duration::from_millis(500);
 /// How often in a row the stream may end without having brought anything.
 const MOST_EMPTY: u32 = 5;
 
 impl HttpSession {
-    /// Holds the stream open in the background, until the session ends or the server has none.
-    pub(crate) fn listen(self: &Arc<Self>) -> Task {
+    /// Holds the stream open in the background, until the session ends or the server has none. Returns once the server has
+    /// answered for it, or is slow to: what a call makes it ask earlier would have no way here.
+    pub(crate) async fn listen(self: &Arc<Self>) -> Task {
         let session = Arc::clone(self);
-        Task::spawn(&self.inbound().runtime, async move { session.hold_open().await })
+        let (is_open, opened) = oneshot::channel();
+        let task = Task::spawn(&self.inbound().runtime, async move { session.hold_open(is_open).await });
+        // Either way calls can begin.
+        let _ = tokio::time::timeout(OPENING, opened).await;
+        task
     }
 
-    async fn hold_open(self: Arc<Self>) {
+    async fn hold_open(self: Arc<Self>, is_open: oneshot::Sender<()>) {
+        let mut is_open = Some(is_open);
         let mut last = None::<HeaderValue>;
         let (mut empty, mut delay) = (0, Duration::from_secs(1));
         while empty < MOST_EMPTY {
             let opened = self.open_stream(last.clone(), WHAT).await;
+            if let Some(is_open) = is_open.take() {
+                // Whoever waited may have given up.
+                let _ = is_open.send(());
+            }
             if let Ok(mut open) = opened {
                 if open.status != StatusCode::OK || !open.is_event_stream() {
                     // 405: it has no such stream. 404: the session is over. Both are found out by calls too.
