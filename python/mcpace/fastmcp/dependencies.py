@@ -17,15 +17,7 @@ from mcpace.server.injection import find_context
 from mcpace.server.signature import is_async, signature_of
 
 
-class Dependency:
-    """The default of a parameter that the server fills in."""
-
-    def value(self) -> Any:
-        """What to fill in; may be awaitable."""
-        raise NotImplementedError
-
-
-class _Depends(Dependency):
+class _Depends:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
 
@@ -40,7 +32,7 @@ def Depends(function: Callable[..., Any]) -> Any:
     return _Depends(function)
 
 
-class _Current(Dependency):
+class _Current:
     def __init__(self, find: Callable[[], Any]) -> None:
         self._find = find
 
@@ -93,7 +85,7 @@ def TokenClaim(name: str) -> Any:
     return _Current(find)
 
 
-class Progress(Dependency):
+class Progress:
     """Counts up to a total, and tells the client."""
 
     def __init__(self) -> None:
@@ -122,6 +114,9 @@ class Progress(Dependency):
     async def _tell(self) -> None:
         await get_context().report_progress(self.current, self.total, self.message)
 
+
+Dependency = _Depends | _Current | Progress
+"""The default of a parameter that the server fills in."""
 
 _PRIVATE = frozenset({"authorization", "cookie", "set-cookie", "proxy-authorization"})
 _OF_THE_HOP = frozenset(

@@ -76,7 +76,7 @@ def log(name: str, level: str = "info", since: int = 0) -> dict[str, Any]:
     return {"name": name, "level": level, "since": since}
 
 
-@server.resource("tree://root{/parts*}")
+@server.resource("tree://top{/parts*}")
 def tree(parts: list[str]) -> list[str]:
     return parts
 
@@ -171,8 +171,8 @@ DIALOGUE = [
     read("log://web?since=5&level=warn"),
     read("log://web?other=5"),
     read("log://web?since=x"),
-    read("tree://root/a/b%20c"),
-    read("tree://root"),
+    read("tree://top/a/b%20c"),
+    read("tree://top"),
     read("blob://3"),
     read("text://fixed"),
     read("nowhere://x"),
