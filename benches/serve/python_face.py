@@ -129,12 +129,12 @@ def structured(rounds: int, seconds: int, folder: Path) -> dict[str, list[float]
 def clients(rounds: int) -> dict[str, list[float]]:
     """Median time of one call after another of `echo` on mcpace's Rust server, through each client."""
     found: dict[str, list[float]] = {"mcpace": [], "python-mcp": []}
-    programs = {"mcpace": (sys.executable, "client_mcpace.py"), "python-mcp": (OFFICIAL_PYTHON, "client_official.py")}
+    programs = {"mcpace": (sys.executable, "mcpace"), "python-mcp": (OFFICIAL_PYTHON, "mcp.client")}
     with running(*stateful_echo().command) as server:
         url = f"http://127.0.0.1:{server.port}/mcp"
         for _ in range(rounds):
-            for name, (python, program) in programs.items():
-                found[name].append(float(said(python, str(SERVERS / "clients" / program), url, str(CALLS))))
+            for name, (python, module) in programs.items():
+                found[name].append(float(said(python, str(SERVERS / "clients" / "client.py"), module, url, str(CALLS))))
     return found
 
 

@@ -1,17 +1,18 @@
-"""Median seconds of a call of `echo`, one after another, through the official client. Usage: URL CALLS."""
+"""Median seconds of a call of `echo`, one after another, through a client.
+
+Usage: client.py MODULE URL CALLS, where MODULE has the official `Client` or mcpace's, which is used alike."""
 
 import asyncio
+import importlib
 import statistics
 import sys
 import time
 
-from mcp.client import Client
-
 
 async def main() -> None:
-    url, calls = sys.argv[1], int(sys.argv[2])
+    client_of, url, calls = importlib.import_module(sys.argv[1]).Client, sys.argv[2], int(sys.argv[3])
     taken = []
-    async with Client(url) as client:
+    async with client_of(url) as client:
         for _ in range(calls):
             begun = time.perf_counter()
             result = await client.call_tool("echo", {"text": "hi"})
