@@ -1,7 +1,9 @@
-//! Whether a function may run on an I/O thread: only for as long as all its recent calls were short.
+//! Whether a function may run on an I/O thread: only for as long as its calls hold that thread up by next to nothing.
 //!
-//! A long call may not be the function's doing: the system may have run other threads meanwhile. So the first one only has
-//! the next calls watched, by the clocks of [`super::held`]; what holds its thread while it is watched goes.
+//! What calls held the thread for beyond the short is a debt, and each short call pays a little of it: a function that blocks
+//! is gone after its first call, one whose thread had to wait once for others' turn at the interpreter is not. A long call
+//! may not be the function's doing at all: the system may have run other threads meanwhile. So the first one only has the
+//! next calls watched, by the clocks of [`super::held`].
 //!
 //! Constraint: a decision costs a load; a call two readings of the clock. Time is a parameter.
 
@@ -11,8 +13,11 @@ use std::time::{Duration, Instant};
 
 /// A call that takes this long is not short.
 const SHORT: Duration = Duration::from_micros(200);
-/// An inline call that held its thread for this long, whatever for, was one too many.
-const TOO_LONG: Duration = Duration::from_millis(1);
+/// A debt above this is too much. Python makes a thread wait for the interpreter for 5 ms at most before it interrupts whoever
+/// has it (`sys.getswitchinterval`).
+const TOO_MUCH_US: u32 = 8_000;
+/// What a short call pays: who is long once in 400 calls, by 8 ms, stays.
+const PAID_US: u32 = 20;
 /// So many short calls in a row before the next may be inline.
 const TRUSTED: u32 = 16;
 /// So many calls are watched after one that took long for reasons unknown.
@@ -37,8 +42,10 @@ pub(super) struct Pace {
     short: AtomicU32,
     /// Calls that are still to be watched.
     watched: AtomicU32,
-    /// Whether its last call elsewhere was short.
-    quick: AtomicBool,
+    /// What watched calls held their thread for and short ones haven't paid yet, in microseconds.
+    debt_us: AtomicU32,
+    /// Whether its last call elsewhere took its time.
+    slow: AtomicBool,
     /// Times that it held up an I/O thread.
     offences: AtomicU32,
     /// Until when it stays away, in milliseconds.
@@ -56,14 +63,14 @@ impl Pace {
         self.watched.load(Relaxed) > 0
     }
 
-    /// Whether its last call elsewhere was short.
-    pub(super) fn was_quick(&self) -> bool {
-        self.quick.load(Relaxed)
+    /// Whether its last call elsewhere took its time. Unknown functions get the benefit of the doubt.
+    pub(super) fn was_slow(&self) -> bool {
+        self.slow.load(Relaxed)
     }
 
     /// A call elsewhere took this long.
     pub(super) fn ran(&self, took: Duration, now_ms: u64) {
-        self.quick.store(took < SHORT, Relaxed);
+        self.slow.store(took >= SHORT, Relaxed);
         if took >= SHORT {
             self.short.store(0, Relaxed);
         } else if now_ms >= self.away_until.load(Relaxed) {
@@ -84,15 +91,20 @@ impl Pace {
         if held < SHORT {
             // A race loses a count at worst.
             self.watched.store(self.watched.load(Relaxed).saturating_sub(1), Relaxed);
+            self.debt_us.store(self.debt_us.load(Relaxed).saturating_sub(PAID_US), Relaxed);
             return self.was_good();
         }
         self.watched.store(WATCHED, Relaxed);
-        self.short.store(0, Relaxed);
-        if held >= TOO_LONG {
-            let offences = self.offences.fetch_add(1, Relaxed).min(16);
-            let away = (AWAY_MS << offences).min(AWAY_MOST_MS);
-            self.away_until.store(now_ms() + away, Relaxed);
+        let held_us = u32::try_from(held.as_micros()).unwrap_or(u32::MAX);
+        let debt_us = self.debt_us.load(Relaxed).saturating_add(held_us);
+        if debt_us <= TOO_MUCH_US {
+            return self.debt_us.store(debt_us, Relaxed);
         }
+        self.debt_us.store(0, Relaxed);
+        self.short.store(0, Relaxed);
+        let offences = self.offences.fetch_add(1, Relaxed).min(16);
+        let away = (AWAY_MS << offences).min(AWAY_MOST_MS);
+        self.away_until.store(now_ms() + away, Relaxed);
     }
 
     fn was_good(&self) {

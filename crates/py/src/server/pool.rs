@@ -25,6 +25,8 @@ use super::pace::{Pace, now_ms};
 
 /// Calls that may wait for a thread.
 const WAITING: usize = 100_000;
+/// So many quick calls overtake a slow one that waits.
+const OVERTAKING: u32 = 16;
 
 /// A thread's life.
 const LOOP: &std::ffi::CStr = c"
@@ -54,9 +56,12 @@ pub(super) struct Threads {
 
 #[derive(Default)]
 struct State {
-    /// Of functions that were quick when they last ran: they don't wait behind those that take their time.
+    /// They don't wait behind those that take their time.
     quick: VecDeque<Job>,
-    waiting: VecDeque<Job>,
+    /// Of functions that took their time when they last ran.
+    slow: VecDeque<Job>,
+    /// Quick ones taken since a slow one was.
+    overtaken: u32,
     threads: usize,
     idle: usize,
     /// A thread was woken or started, and hasn't looked yet.
@@ -66,11 +71,18 @@ struct State {
 
 impl State {
     fn pop(&mut self) -> Option<Job> {
-        self.quick.pop_front().or_else(|| self.waiting.pop_front())
+        if self.overtaken < OVERTAKING
+            && let Some(job) = self.quick.pop_front()
+        {
+            self.overtaken += 1;
+            return Some(job);
+        }
+        self.overtaken = 0;
+        self.slow.pop_front().or_else(|| self.quick.pop_front())
     }
 
     fn is_empty(&self) -> bool {
-        self.quick.is_empty() && self.waiting.is_empty()
+        self.quick.is_empty() && self.slow.is_empty()
     }
 }
 
@@ -85,16 +97,15 @@ impl Pool {
 
     pub(super) fn submit(&self, job: Job) {
         let mut state = self.inner.lock();
-        if state.over || state.waiting.len() + state.quick.len() >= WAITING {
+        if state.over || state.slow.len() + state.quick.len() >= WAITING {
             drop(state);
             let busy = HandlerError::protocol(code::INTERNAL_ERROR, "the server is too busy", None);
             return job.end.refuse(busy);
         }
-        let is_quick = job.pace.as_ref().is_some_and(|pace| pace.was_quick());
-        if is_quick {
-            state.quick.push_back(job)
+        if job.pace.as_ref().is_some_and(|pace| pace.was_slow()) {
+            state.slow.push_back(job)
         } else {
-            state.waiting.push_back(job)
+            state.quick.push_back(job)
         }
         self.inner.call_for_help(state);
     }
@@ -117,7 +128,7 @@ impl Threads {
         let waiting = {
             let mut state = self.lock();
             state.over = true;
-            (std::mem::take(&mut state.waiting), std::mem::take(&mut state.quick))
+            (std::mem::take(&mut state.slow), std::mem::take(&mut state.quick))
         };
         self.ready.notify_all();
         // Outside the lock: wakers run.
@@ -179,7 +190,7 @@ impl Threads {
         let mut waiting = VecDeque::new();
         if nobody {
             waiting.append(&mut state.quick);
-            waiting.append(&mut state.waiting);
+            waiting.append(&mut state.slow);
         }
         drop(state);
         if !waiting.is_empty() {

@@ -34,21 +34,24 @@ impl PythonTool {
     /// On this thread, under one attachment.
     fn inline(&self, call: RawCall<'_>) -> Result<RawDone, HandlerError> {
         let Target { callable, shared, pace, .. } = &self.target;
-        let watch = pace.as_ref().filter(|pace| pace.is_watched()).map(|_| Watch::start());
-        let started = Instant::now();
         let context = match callable.wants_context() {
             true => Some((call.context()?, Handle::current())),
             false => None,
         };
         let arguments = call.arguments();
         let mut reply = call.reply();
-        let outcome = Python::attach(|py| match job::call(py, callable, shared, arguments.as_bytes(), context) {
-            Ok(value) => callable.write(&value, &mut reply),
-            Err(error) => Err(callable.failed(py, error)),
+        // From when it has the interpreter: what others make it wait before isn't its doing.
+        let (outcome, took, held) = Python::attach(|py| {
+            let watch = pace.as_ref().filter(|pace| pace.is_watched()).map(|_| Watch::start());
+            let started = Instant::now();
+            let outcome = match job::call(py, callable, shared, arguments.as_bytes(), context) {
+                Ok(value) => callable.write(&value, &mut reply),
+                Err(error) => Err(callable.failed(py, error)),
+            };
+            (outcome, started.elapsed(), watch.map(|watch| watch.read()))
         });
         if let Some(pace) = pace {
-            let took = started.elapsed();
-            pace.ran_inline(took, watch.map(|watch| watch.read()), now_ms);
+            pace.ran_inline(took, held, now_ms);
         }
         Ok(reply.done(outcome))
     }
