@@ -248,7 +248,7 @@ class Handler:
         wrap_context: Callable[[Any], Any] | None = None,
         output: Literal["text", "wrapped-text", "structured", "finished", "custom"] = "custom",
         finish: Callable[[Any], bytes | str] | None = None,
-        finish_text: Callable[[Any], bytes | str | None] | None = None,
+        finish_text: Callable[[Any], bytes | str | Literal[True] | None] | None = None,
         fail: Callable[[BaseException], bytes | str | tuple[int, str, str | None]] | None = None,
     ) -> Handler:
         """
@@ -257,8 +257,8 @@ class Handler:
 
         ``output``: ``text`` and ``wrapped-text`` take a ``str`` and never leave Rust (another value goes to ``finish``
         as with ``custom``, where there is one). ``structured``: ``finish(value)`` gives the JSON of
-        ``structuredContent``, ``finish_text(value)`` the text block (the same JSON without it; where it gives ``None``,
-        ``finish`` gave a whole result). ``custom``: ``finish(value)`` gives a whole ``CallToolResult`` as JSON.
+        ``structuredContent``, ``finish_text(value)`` the text block (the same JSON without it; where it gives ``True``,
+        that JSON indented by two spaces; where it gives ``None``, ``finish`` gave a whole result). ``custom``: ``finish(value)`` gives a whole ``CallToolResult`` as JSON.
         ``finished``: the function returns that itself.
 
         ``fail(exception)`` answers for what was raised: a ``CallToolResult`` as JSON (``isError`` is set), an

@@ -53,7 +53,7 @@ class Plan:
     output: Literal["text", "wrapped-text", "structured", "custom", "finished"]
     finish: Callable[[Any], bytes] | None
     fail: Callable[[BaseException], Answer]
-    finish_text: Callable[[Any], bytes | None] | None = None
+    finish_text: Callable[[Any], bytes | Literal[True] | None] | None = None
 
     def handler(self) -> _core.Handler:
         """For the compiled part."""

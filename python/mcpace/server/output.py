@@ -49,6 +49,8 @@ class Output:
     """The same, as JSON."""
     check: Callable[[Any], Any] | None
     """Validates the structured content of a result that the tool made itself."""
+    plain: type[BaseModel] | None = None
+    """A model whose instances' text is their structured content indented, and is made of that."""
 
     def result(self, value: Any) -> CallToolResult | InputRequiredResult:
         """The result of a returned value."""
@@ -68,8 +70,10 @@ class Output:
         """The structured content of a value that is data, as JSON; of any other, the whole result."""
         return self.structure_json(value) if self.structure_json is not None and _is_data(value) else self.finish(value)
 
-    def data_text(self, value: Any) -> bytes | None:
-        """The text of a value that is data; ``None`` for any other."""
+    def data_text(self, value: Any) -> bytes | Literal[True] | None:
+        """The text of a value that is data; ``True`` where it is the structured content's; ``None`` for any other."""
+        if type(value) is self.plain:
+            return True
         return to_json(value, fallback=str, indent=2) if _is_data(value) else None
 
     def finish(self, value: Any) -> bytes:
@@ -204,7 +208,35 @@ def _structured(model: Any, wrapped: bool, returned: Any) -> Output:
 
     quick = structure_number if wrapped and returned in (int, bool) else structure_json
     kind: Kind = "structured" if not wrapped else "wrapped-text" if returned is str else "custom"
-    return Output(kind, schema, structure, quick, validate)
+    return Output(kind, schema, structure, quick, validate, returned if _is_plain(returned) else None)
+
+
+# Of pydantic-core's schemas and settings, those by which a value is written alike under any caller.
+_PLAIN = frozenset(
+    "model model-fields model-field int float str bool none nullable list dict literal default date time datetime uuid"
+    " decimal definitions definition-ref".split()
+)
+_SETTINGS = frozenset("title frozen from_attributes validate_by_name validate_by_alias str_max_length".split())
+_NO_PARTS = frozenset("config metadata default expected cls".split())
+
+
+def _is_plain(returned: Any) -> bool:
+    """Whether the text of a model's instance is surely its structured content: plain fields, and nothing that is called."""
+    if not (isinstance(returned, type) and issubclass(returned, BaseModel)):
+        return False
+    left: list[Any] = [returned.__pydantic_core_schema__]
+    while left:
+        part = left.pop()
+        if not isinstance(part, dict):
+            left.extend(part if isinstance(part, list) else ())
+            continue
+        is_odd = any(part.get(name) for name in ("serialization", "root_model", "extra_behavior", "revalidate_instances"))
+        if is_odd or part["type"] not in _PLAIN or not part.get("config", {}).keys() <= _SETTINGS:
+            return False
+        # Fields have names of their own.
+        left.extend(part.get("fields", {}).values())
+        left.extend(value for key, value in part.items() if key != "fields" and key not in _NO_PARTS)
+    return True
 
 
 def _inline_root(schema: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@
 use mcpace_serve::RawReply;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBool, PyBytes, PyString};
 
 /// How a function's value becomes a result.
 pub(super) struct Output {
@@ -84,6 +84,9 @@ impl Output {
         // Not what its annotation says: then `finish` has made a whole result of it.
         if told.as_ref().is_some_and(|told| told.is_none()) {
             return whole(&finished, reply);
+        }
+        if told.as_ref().is_some_and(|told| told.is_instance_of::<PyBool>()) {
+            return reply.write(|writer| writer.indented_json(json)).map_err(|error| PyValueError::new_err(error.to_string()));
         }
         let told = told.as_ref().map_or(Ok(json), text_of)?;
         reply

@@ -12,6 +12,7 @@ mod described;
 mod detach;
 mod failure;
 mod handler;
+mod indent;
 mod input;
 mod output;
 mod panic;

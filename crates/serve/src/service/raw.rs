@@ -12,6 +12,7 @@ use bytes::Bytes;
 use mcpace_wire::Revision;
 use mcpace_wire::mcp::Extra;
 
+use super::indent;
 use super::tool::Written;
 use super::{CallFailure, Context, HandlerError, ToolWriter};
 use crate::exchange::Principal;
@@ -152,11 +153,28 @@ impl ToolWriter<'_> {
     /// None in practice: text can be written as JSON.
     pub fn structured_json(&mut self, text: &str, json: &str) -> serde_json::Result<()> {
         self.text(text)?;
+        self.structured_content(json);
+        Ok(())
+    }
+
+    /// A value for programs that is JSON already, the caller vouches for that, and the same for models, indented by two
+    /// spaces.
+    ///
+    /// # Errors
+    /// None.
+    pub fn indented_json(&mut self, json: &str) -> serde_json::Result<()> {
+        self.out.extend_from_slice(b"\"content\":[{\"type\":\"text\",\"text\":");
+        indent::append(self.out, json);
+        self.out.extend_from_slice(b"}]");
+        self.structured_content(json);
+        Ok(())
+    }
+
+    fn structured_content(&mut self, json: &str) {
         if self.revision.is_modern() || (self.revision.has_structured_output() && json.starts_with('{')) {
             self.out.extend_from_slice(b",\"structuredContent\":");
             self.out.extend_from_slice(json.as_bytes());
         }
-        Ok(())
     }
 
     /// Text for models, and the same as `{"result": …}` for programs.
