@@ -258,8 +258,8 @@ class Handler:
         ``output``: ``text`` and ``wrapped-text`` take a ``str`` and never leave Rust (another value goes to ``finish``
         as with ``custom``, where there is one). ``structured``: ``finish(value)`` gives the JSON of
         ``structuredContent``, ``finish_text(value)`` the text block (the same JSON without it; where it gives ``True``,
-        that JSON indented by two spaces; where it gives ``None``, ``finish`` gave a whole result). ``custom``: ``finish(value)`` gives a whole ``CallToolResult`` as JSON.
-        ``finished``: the function returns that itself.
+        that JSON indented by two spaces; where it gives ``None``, ``finish`` gave a whole result). ``custom``:
+        ``finish(value)`` gives a whole ``CallToolResult`` as JSON. ``finished``: the function returns that itself.
 
         ``fail(exception)`` answers for what was raised: a ``CallToolResult`` as JSON (``isError`` is set), an
         ``InputRequiredResult`` as JSON, or ``(code, message, data as JSON)`` for a JSON-RPC error.

@@ -97,44 +97,122 @@ def test_more_calls_than_threads_wait_for_their_turn() -> None:
     assert 1 <= most <= 2
 
 
-def order_of_quick_and_slow() -> list[str]:
+def order_on_one_thread(*tools: str) -> list[str]:
+    """In which order calls run that waited for the one thread there is, while a call of `hold` had it."""
     release, began = threading.Event(), threading.Event()
     ran: list[str] = []
 
     def hold() -> str:
         began.set()
         assert release.wait(LIMIT_S)
-        ran.append("hold")
         return "held"
 
-    def quick() -> str:
-        ran.append("quick")
-        return "quick"
+    def slow() -> str:
+        time.sleep(0.001)
+        ran.append("slow")
+        return "slow"
+
+    def noting(name: str) -> _core.Handler:
+        return sync(lambda: ran.append(name) or name)
 
     made = _core.Server("test", "1", threads=1)
-    made.add_tool(listed("hold"), sync(hold))
-    # With a limit it is never inline.
-    made.add_tool(listed("quick"), sync(quick), timeout_s=LIMIT_S)
+    # With a limit they are never inline.
+    for name, handler in {
+        "hold": sync(hold),
+        "slow": sync(slow),
+        "quick": noting("quick"),
+        "new": noting("new"),
+    }.items():
+        made.add_tool(listed(name), handler, timeout_s=LIMIT_S)
     with serving(made) as connect:
-        wires = [connect() for _ in range(5)]
-        for wire in wires:
-            wire.ask("ping")
-        *holding, last, other = wires
-        last.text("quick")
-        for wire in holding:
-            wire.begin("tools/call", {"name": "hold"})
+        wires = [connect() for _ in range(len(tools) + 2)]
+        first, other, *waiting = wires
+        first.text("slow")
+        first.text("quick")
+        ran.clear()
+        first.begin("tools/call", {"name": "hold"})
         assert began.wait(LIMIT_S)
-        last.begin("tools/call", {"name": "quick"})
-        other.ask("ping")
+        for wire, tool in zip(waiting, tools, strict=True):
+            wire.begin("tools/call", {"name": tool})
+            # Answered by the same I/O thread, so the call before is in its queue.
+            other.ask("ping")
         release.set()
-        for wire in [*holding, last]:
+        for wire in [first, *waiting]:
             wire.answer()
     return ran
 
 
-def test_quick_functions_do_not_wait_behind_slow_ones() -> None:
+def test_quick_functions_and_unknown_ones_do_not_wait_behind_slow_ones() -> None:
     # Where the machine has other things to do, a quick call may look slow, now and then.
-    eventually(lambda: order_of_quick_and_slow() == ["quick", "hold", "quick", "hold", "hold"])
+    expected = ["quick", "new", "slow", "slow"]
+    eventually(lambda: order_on_one_thread("slow", "slow", "quick", "new") == expected)
+
+
+def test_slow_functions_are_overtaken_by_a_limited_number_of_quick_ones() -> None:
+    def overtaken() -> bool:
+        ran = order_on_one_thread("slow", *["quick"] * 40)
+        return 8 <= ran.index("slow") <= 17
+
+    eventually(overtaken)
+
+
+def spin() -> None:
+    until = time.thread_time_ns() + 500_000
+    while time.thread_time_ns() < until:
+        pass
+
+
+def test_functions_that_only_work_take_turns() -> None:
+    running = 0
+    seen: list[int] = []
+    lock = threading.Lock()
+
+    def work() -> str:
+        nonlocal running
+        with lock:
+            running += 1
+            seen.append(running)
+        spin()
+        with lock:
+            running -= 1
+        return "done"
+
+    with serving(server(work=sync(work))) as connect:
+        wires = [connect() for _ in range(20)]
+
+        def few_at_once() -> bool:
+            # Each time, there are enough calls for a thread each.
+            seen.clear()
+            for wire in wires:
+                wire.begin("tools/call", {"name": "work"})
+            for wire in wires:
+                wire.answer()
+            return max(seen) <= 3
+
+        eventually(few_at_once)
+
+
+def test_a_function_that_always_worked_and_now_waits_holds_up_nobody() -> None:
+    blocks, release = threading.Event(), threading.Event()
+
+    def work() -> str:
+        spin()
+        if blocks.is_set():
+            blocks.clear()
+            assert release.wait(LIMIT_S)
+        return "done"
+
+    with serving(server(work=sync(work))) as connect:
+        first, second = connect(), connect()
+        for _ in range(50):
+            first.text("work")
+        blocks.set()
+        first.begin("tools/call", {"name": "work"})
+        eventually(lambda: not blocks.is_set())
+        # Of the same kind, so it waits for a turn's end, and no longer.
+        assert second.text("work") == "done"
+        release.set()
+        assert first.answer()["result"]["content"][0]["text"] == "done"
 
 
 def test_coroutines_run_side_by_side_on_one_loop() -> None:

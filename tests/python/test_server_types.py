@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import json
 import os
 import subprocess
@@ -10,8 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, ConfigDict, Field, field_serializer
+from pydantic_core import to_json
 
 from mcpace import types
+from mcpace.server.output import Output, output_of
 from mcpace.types import (
     CallToolResult,
     EmbeddedResource,
@@ -136,3 +141,48 @@ def test_type_checkers_see_what_is_there(tmp_path: Path) -> None:
         'note: Revealed type is "def (a: int, b: int =) -> int"',
         'error: Argument 1 to "add" has incompatible type "str"; expected "int"  [arg-type]',
     ], done.stdout
+
+
+class Plain(BaseModel):
+    type: str = 'a "quoted" \\ é\n'
+    fields: dict[str, list[float | None]] = {"empty": [], "all": [1e300, -0.0, float("nan"), float("inf"), None]}
+    when: datetime.datetime = Field(datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC), alias="at")
+    price: decimal.Decimal = decimal.Decimal("1.10")
+    inner: Plain | None = None
+
+
+def test_the_text_of_a_plain_model_is_its_structured_content() -> None:
+    class Anything(BaseModel):
+        value: Any = float("nan")
+
+    class Called(BaseModel):
+        value: int = 1
+
+        @field_serializer("value")
+        def loud(self, value: int) -> str:
+            return "!" * value
+
+    class More(BaseModel):
+        model_config = ConfigDict(extra="allow")
+
+    class Holder(BaseModel):
+        called: Called = Called()
+
+    def returns(model: type[BaseModel]) -> Output:
+        def tool() -> BaseModel: ...
+
+        tool.__annotations__["return"] = model
+        return output_of(tool)
+
+    value = Plain(inner=Plain())
+    plain = returns(Plain)
+    assert plain.data_text(value) is True
+    # The layout is the compiled part's.
+    assert plain.data_json(value) == to_json(value, fallback=str)
+
+    class Sub(Plain):
+        more: int = 1
+
+    assert plain.data_text(Sub()) == to_json(Sub(), indent=2, fallback=str)
+    for model in (Anything, Called, More, Holder):
+        assert returns(model).data_text(model()) == to_json(model(), indent=2, fallback=str)

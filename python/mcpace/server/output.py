@@ -212,16 +212,15 @@ def _structured(model: Any, wrapped: bool, returned: Any) -> Output:
 
 
 # Of pydantic-core's schemas and settings, those by which a value is written alike under any caller.
-_PLAIN = frozenset(
-    "model model-fields model-field int float str bool none nullable list dict literal default date time datetime uuid"
-    " decimal definitions definition-ref".split()
-)
-_SETTINGS = frozenset("title frozen from_attributes validate_by_name validate_by_alias str_max_length".split())
-_NO_PARTS = frozenset("config metadata default expected cls".split())
+_MODELS = {"model", "model-fields", "model-field", "definitions", "definition-ref"}
+_WITHIN = {"list", "dict", "nullable", "default"}
+_SCALARS = {"int", "float", "str", "bool", "none", "literal", "date", "time", "datetime", "uuid", "decimal"}
+_SETTINGS = {"title", "frozen", "from_attributes", "validate_by_name", "validate_by_alias", "str_max_length"}
+_NO_PARTS = {"config", "metadata", "default", "expected", "cls"}
 
 
 def _is_plain(returned: Any) -> bool:
-    """Whether the text of a model's instance is surely its structured content: plain fields, and nothing that is called."""
+    """Whether an instance's text is surely its structured content: a model of plain fields, nothing that is called."""
     if not (isinstance(returned, type) and issubclass(returned, BaseModel)):
         return False
     left: list[Any] = [returned.__pydantic_core_schema__]
@@ -230,8 +229,10 @@ def _is_plain(returned: Any) -> bool:
         if not isinstance(part, dict):
             left.extend(part if isinstance(part, list) else ())
             continue
-        is_odd = any(part.get(name) for name in ("serialization", "root_model", "extra_behavior", "revalidate_instances"))
-        if is_odd or part["type"] not in _PLAIN or not part.get("config", {}).keys() <= _SETTINGS:
+        is_odd = any(
+            part.get(name) for name in ("serialization", "root_model", "extra_behavior", "revalidate_instances")
+        )
+        if is_odd or part["type"] not in _MODELS | _WITHIN | _SCALARS or not part.get("config", {}).keys() <= _SETTINGS:
             return False
         # Fields have names of their own.
         left.extend(part.get("fields", {}).values())

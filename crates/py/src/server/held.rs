@@ -32,7 +32,7 @@ impl Watch {
 }
 
 /// This thread's time on a processor.
-fn worked() -> Duration {
+pub(super) fn worked() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 

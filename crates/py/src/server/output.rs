@@ -86,7 +86,9 @@ impl Output {
             return whole(&finished, reply);
         }
         if told.as_ref().is_some_and(|told| told.is_instance_of::<PyBool>()) {
-            return reply.write(|writer| writer.indented_json(json)).map_err(|error| PyValueError::new_err(error.to_string()));
+            return reply
+                .write(|writer| writer.indented_json(json))
+                .map_err(|error| PyValueError::new_err(error.to_string()));
         }
         let told = told.as_ref().map_or(Ok(json), text_of)?;
         reply

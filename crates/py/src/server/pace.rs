@@ -29,6 +29,9 @@ const AWAY_MOST_MS: u64 = 60_000;
 /// So many good calls inline, and what was before is forgotten.
 const FORGIVEN: u32 = 100_000;
 
+/// So many calls elsewhere that mostly worked make a function busy; twice as many are remembered.
+const BUSY: u32 = 4;
+
 /// Milliseconds on the process's own clock.
 pub(super) fn now_ms() -> u64 {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -46,6 +49,8 @@ pub(super) struct Pace {
     debt_us: AtomicU32,
     /// Whether its last call elsewhere took its time.
     slow: AtomicBool,
+    /// Calls elsewhere that mostly worked, less those that mostly waited.
+    busy: AtomicU32,
     /// Times that it held up an I/O thread.
     offences: AtomicU32,
     /// Until when it stays away, in milliseconds.
@@ -68,8 +73,16 @@ impl Pace {
         self.slow.load(Relaxed)
     }
 
-    /// A call elsewhere took this long.
-    pub(super) fn ran(&self, took: Duration, now_ms: u64) {
+    /// Whether its calls elsewhere mostly keep the interpreter to themselves: more of them at once would only fight for it.
+    pub(super) fn is_busy(&self) -> bool {
+        self.busy.load(Relaxed) >= BUSY
+    }
+
+    /// A call elsewhere took this long, and was on a processor for so much of it.
+    pub(super) fn ran(&self, took: Duration, worked: Duration, now_ms: u64) {
+        let busy = self.busy.load(Relaxed);
+        let busy = if worked * 2 >= took { (busy + 1).min(2 * BUSY) } else { busy.saturating_sub(1) };
+        self.busy.store(busy, Relaxed);
         self.slow.store(took >= SHORT, Relaxed);
         if took >= SHORT {
             self.short.store(0, Relaxed);

@@ -4,10 +4,15 @@
 //! takes call after call without letting go in between; threads start when they are needed, up to a limit; calls wait, up to
 //! a limit. The lock is never held while a thread waits for the interpreter.
 //!
+//! Functions that only work and never wait take turns: a second thread would fight the first for the interpreter, and neither
+//! would be sooner. Where such a call takes longer than usual for a turn, a lookout, which is one of the idle threads, goes on
+//! with the next.
+//!
 //! The threads are Python's own and run a loop of Python's: where the interpreter ends while a function blocks, its thread is
 //! unwound by the system, which must not meet a frame of ours.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,11 +25,14 @@ use pyo3::types::PyDict;
 
 use super::ending;
 use super::handler::Callable;
+use super::held;
 use super::job::{self, End, Job, Prepared};
 use super::pace::{Pace, now_ms};
 
 /// Calls that may wait for a thread.
 const WAITING: usize = 100_000;
+/// How long a busy function's call keeps others of the kind waiting at most: Python's own turn (`sys.getswitchinterval`).
+const TURN: Duration = Duration::from_millis(5);
 /// So many quick calls overtake a slow one that waits.
 const OVERTAKING: u32 = 16;
 
@@ -50,6 +58,8 @@ pub(super) struct Pool {
 pub(super) struct Threads {
     state: Mutex<State>,
     ready: Condvar,
+    /// For the lookout.
+    turns: Condvar,
     ended: Condvar,
     limit: usize,
 }
@@ -62,23 +72,45 @@ struct State {
     slow: VecDeque<Job>,
     /// Quick ones taken since a slow one was.
     overtaken: u32,
+    /// Calls of busy functions under way, and when the last of them began.
+    busy: usize,
+    turn: Option<Instant>,
     threads: usize,
     idle: usize,
+    /// One of the threads waits for a turn's end.
+    lookout: bool,
     /// A thread was woken or started, and hasn't looked yet.
     looks: bool,
     over: bool,
 }
 
 impl State {
-    fn pop(&mut self) -> Option<Job> {
-        if self.overtaken < OVERTAKING
-            && let Some(job) = self.quick.pop_front()
-        {
+    /// The next call, and whether it counts as a busy function's.
+    fn pop(&mut self) -> Option<(Job, bool)> {
+        let job = if self.next_is_quick() {
             self.overtaken += 1;
-            return Some(job);
+            self.quick.pop_front()
+        } else {
+            self.overtaken = 0;
+            self.slow.pop_front()
+        }?;
+        let is_busy = is_busy(&job);
+        if is_busy {
+            self.busy += 1;
+            self.turn = Some(Instant::now());
         }
-        self.overtaken = 0;
-        self.slow.pop_front().or_else(|| self.quick.pop_front())
+        Some((job, is_busy))
+    }
+
+    fn next_is_quick(&self) -> bool {
+        !self.quick.is_empty() && (self.overtaken < OVERTAKING || self.slow.is_empty())
+    }
+
+    /// How long the next call is to wait for its turn yet.
+    fn turn_left(&self) -> Option<Duration> {
+        let next = if self.next_is_quick() { self.quick.front() } else { self.slow.front() }?;
+        let turn = self.turn.filter(|_| self.busy > 0 && is_busy(next))?;
+        TURN.checked_sub(turn.elapsed()).filter(|left| !left.is_zero())
     }
 
     fn is_empty(&self) -> bool {
@@ -86,10 +118,19 @@ impl State {
     }
 }
 
+fn is_busy(job: &Job) -> bool {
+    job.pace.as_ref().is_some_and(|pace| pace.is_busy())
+}
+
 impl Pool {
     pub(super) fn new(limit: usize) -> Self {
-        let inner =
-            Threads { state: Mutex::default(), ready: Condvar::new(), ended: Condvar::new(), limit: limit.max(1) };
+        let inner = Threads {
+            state: Mutex::default(),
+            ready: Condvar::new(),
+            turns: Condvar::new(),
+            ended: Condvar::new(),
+            limit: limit.max(1),
+        };
         let inner = Arc::new(inner);
         ending::remember_threads(Arc::downgrade(&inner));
         Self { inner }
@@ -131,6 +172,7 @@ impl Threads {
             (std::mem::take(&mut state.slow), std::mem::take(&mut state.quick))
         };
         self.ready.notify_all();
+        self.turns.notify_all();
         // Outside the lock: wakers run.
         drop(waiting);
     }
@@ -144,7 +186,7 @@ impl Threads {
 
     /// Sees to it that somebody looks at what waits.
     fn call_for_help(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
-        if state.looks || state.is_empty() {
+        if state.looks || state.is_empty() || (state.lookout && state.turn_left().is_some()) {
             return;
         }
         if state.idle > 0 {
@@ -171,7 +213,7 @@ impl Threads {
                 let module = PyModule::from_code(py, LOOP, c"<mcpace>", c"mcpace_threads")?;
                 module.getattr("work").map(Bound::unbind)
             })?;
-            let take = Bound::new(py, Take { threads: Arc::clone(self) })?;
+            let take = Bound::new(py, Take { threads: Arc::clone(self), busy: AtomicBool::new(false) })?;
             py.import("_thread")?.call_method1("start_new_thread", (work, (take,))).map(drop)
         });
         match started {
@@ -199,7 +241,7 @@ impl Threads {
     }
 
     /// The next call; `None` at the end.
-    fn wait(self: &Arc<Self>) -> Option<Job> {
+    fn wait(self: &Arc<Self>) -> Option<(Job, bool)> {
         let mut state = self.lock();
         loop {
             if state.over {
@@ -207,7 +249,16 @@ impl Threads {
                 self.ended.notify_all();
                 return None;
             }
-            if let Some(job) = state.pop() {
+            if let Some(left) = state.turn_left() {
+                state.looks = false;
+                if !state.lookout {
+                    state.lookout = true;
+                    let (waited, _) = self.turns.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
+                    state = waited;
+                    state.lookout = false;
+                    continue;
+                }
+            } else if let Some(job) = state.pop() {
                 // More may be there than one thread should do.
                 self.call_for_help(state);
                 return Some(job);
@@ -219,11 +270,13 @@ impl Threads {
         }
     }
 
-    fn next(self: &Arc<Self>) -> Option<Job> {
+    /// The next call, if one may begin at once, for a thread whose last one counted as a busy function's or didn't.
+    fn next(self: &Arc<Self>, was_busy: bool) -> Option<(Job, bool)> {
         let mut state = self.lock();
+        state.busy -= usize::from(was_busy);
         // Whoever was called for help has come, or will find nothing: at worst one more is woken.
         state.looks = false;
-        let job = if state.over { None } else { state.pop() };
+        let job = if state.over || state.turn_left().is_some() { None } else { state.pop() };
         if job.is_some() {
             self.call_for_help(state);
         }
@@ -238,6 +291,8 @@ pub(super) type WeakThreads = Weak<Threads>;
 #[pyclass(frozen)]
 struct Take {
     threads: Arc<Threads>,
+    /// Whether the thread's last call was counted as busy.
+    busy: AtomicBool,
 }
 
 type Call<'py> = (Bound<'py, PyAny>, Py<PyAny>, Bound<'py, PyDict>, Bound<'py, Finish>);
@@ -246,18 +301,19 @@ type Call<'py> = (Bound<'py, PyAny>, Py<PyAny>, Bound<'py, PyDict>, Bound<'py, F
 impl Take {
     fn __call__<'py>(&self, py: Python<'py>) -> PyResult<Option<Call<'py>>> {
         loop {
-            let job = match self.threads.next() {
+            let (job, is_busy) = match self.threads.next(self.busy.swap(false, Relaxed)) {
                 Some(job) => job,
                 None => match py.detach(|| self.threads.wait()) {
                     Some(job) => job,
                     None => return Ok(None),
                 },
             };
+            self.busy.store(is_busy, Relaxed);
             if job.end.is_given_up() {
                 continue;
             }
             let Job { callable, shared, arguments, context, pace, end } = job;
-            let started = Instant::now();
+            let (started, worked) = (Instant::now(), held::worked());
             let prepared = job::prepare(py, &callable, &shared, &arguments, context).and_then(|prepared| {
                 let Prepared { keywords, variables } = prepared;
                 Ok((variables.getattr(pyo3::intern!(py, "run"))?, keywords))
@@ -265,7 +321,7 @@ impl Take {
             match prepared {
                 Ok((run, keywords)) => {
                     let function = callable.function().clone_ref(py);
-                    let open = Mutex::new(Some(Open { callable, pace, end, started }));
+                    let open = Mutex::new(Some(Open { callable, pace, end, started, worked }));
                     return Ok(Some((run, function, keywords, Bound::new(py, Finish { open })?)));
                 }
                 Err(error) => end.give(py, &callable, Err(error)),
@@ -285,17 +341,19 @@ struct Open {
     pace: Option<Arc<Pace>>,
     end: End,
     started: Instant,
+    /// The thread's time on a processor before.
+    worked: Duration,
 }
 
 #[pymethods]
 impl Finish {
     fn __call__(&self, value: Bound<'_, PyAny>, raised: bool) {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Open { callable, pace, end, started }) = open else { return };
+        let Some(Open { callable, pace, end, started, worked }) = open else { return };
         let py = value.py();
         end.give(py, &callable, if raised { Err(PyErr::from_value(value)) } else { Ok(value) });
         if let Some(pace) = pace {
-            pace.ran(started.elapsed(), now_ms());
+            pace.ran(started.elapsed(), held::worked().saturating_sub(worked), now_ms());
         }
     }
 }
