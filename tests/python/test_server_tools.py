@@ -82,7 +82,8 @@ def test_data_is_written_twice_and_anything_else_whole() -> None:
     assert plan.output == "structured"
     assert plan.finish is not None
     assert plan.finish_text is not None
-    assert (plan.finish(Point(x=1)), plan.finish_text(Point(x=1))) == (b'{"x":1,"y":0}', b'{\n  "x": 1,\n  "y": 0\n}')
+    assert (plan.finish(Point(x=1)), plan.finish_text(Point(x=1))) == (b'{"x":1,"y":0}', True)
+    assert plan.finish_text({"x": 1}) == b'{\n  "x": 1\n}'
     own = CallToolResult(content=[], is_error=True)
     assert plan.finish_text(own) is None
     assert json.loads(plan.finish(own)) == {"content": [], "isError": True}
