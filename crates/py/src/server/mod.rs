@@ -25,6 +25,7 @@ mod own_stdio;
 mod pace;
 mod pool;
 mod process_key;
+mod queue;
 mod reading;
 mod registry;
 mod running;

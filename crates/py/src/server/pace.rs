@@ -11,6 +11,8 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use super::queue::Manner;
+
 /// A call that takes this long is not short.
 const SHORT: Duration = Duration::from_micros(200);
 /// A debt above this is too much. Python makes a thread wait for the interpreter for 5 ms at most before it interrupts whoever
@@ -68,14 +70,9 @@ impl Pace {
         self.watched.load(Relaxed) > 0
     }
 
-    /// Whether its last call elsewhere took its time. Unknown functions get the benefit of the doubt.
-    pub(super) fn was_slow(&self) -> bool {
-        self.slow.load(Relaxed)
-    }
-
-    /// Whether its calls elsewhere mostly keep the interpreter to themselves: more of them at once would only fight for it.
-    pub(super) fn is_busy(&self) -> bool {
-        self.busy.load(Relaxed) >= BUSY
+    /// How the next call elsewhere is to be queued. Unknown functions get the benefit of the doubt.
+    pub(super) fn manner(&self) -> Manner {
+        Manner { is_slow: self.slow.load(Relaxed), is_busy: self.busy.load(Relaxed) >= BUSY }
     }
 
     /// A call elsewhere took this long, and was on a processor for so much of it.

@@ -4,14 +4,11 @@
 //! takes call after call without letting go in between; threads start when they are needed, up to a limit; calls wait, up to
 //! a limit. The lock is never held while a thread waits for the interpreter.
 //!
-//! Functions that only work and never wait take turns: a second thread would fight the first for the interpreter, and neither
-//! would be sooner. Where such a call takes longer than usual for a turn, a lookout, which is one of the idle threads, goes on
-//! with the next.
+//! Where calls wait for their turn ([`super::queue`]), one of the idle threads is the lookout, and goes on when the turn is over.
 //!
 //! The threads are Python's own and run a loop of Python's: where the interpreter ends while a function blocks, its thread is
 //! unwound by the system, which must not meet a frame of ours.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
@@ -28,14 +25,10 @@ use super::handler::Callable;
 use super::held;
 use super::job::{self, End, Job, Prepared};
 use super::pace::{Pace, now_ms};
+use super::queue::{Manner, Queue, Taken};
 
 /// Calls that may wait for a thread.
 const WAITING: usize = 100_000;
-/// How long a busy function's call keeps others of the kind waiting at most: Python's own turn (`sys.getswitchinterval`).
-const TURN: Duration = Duration::from_millis(5);
-/// So many quick calls overtake a slow one that waits.
-const OVERTAKING: u32 = 16;
-
 /// A thread's life.
 const LOOP: &std::ffi::CStr = c"
 def work(take):
@@ -66,15 +59,7 @@ pub(super) struct Threads {
 
 #[derive(Default)]
 struct State {
-    /// They don't wait behind those that take their time.
-    quick: VecDeque<Job>,
-    /// Of functions that took their time when they last ran.
-    slow: VecDeque<Job>,
-    /// Quick ones taken since a slow one was.
-    overtaken: u32,
-    /// Calls of busy functions under way, and when the last of them began.
-    busy: usize,
-    turn: Option<Instant>,
+    queue: Queue<Job>,
     threads: usize,
     idle: usize,
     /// One of the threads waits for a turn's end.
@@ -82,44 +67,6 @@ struct State {
     /// A thread was woken or started, and hasn't looked yet.
     looks: bool,
     over: bool,
-}
-
-impl State {
-    /// The next call, and whether it counts as a busy function's.
-    fn pop(&mut self) -> Option<(Job, bool)> {
-        let job = if self.next_is_quick() {
-            self.overtaken += 1;
-            self.quick.pop_front()
-        } else {
-            self.overtaken = 0;
-            self.slow.pop_front()
-        }?;
-        let is_busy = is_busy(&job);
-        if is_busy {
-            self.busy += 1;
-            self.turn = Some(Instant::now());
-        }
-        Some((job, is_busy))
-    }
-
-    fn next_is_quick(&self) -> bool {
-        !self.quick.is_empty() && (self.overtaken < OVERTAKING || self.slow.is_empty())
-    }
-
-    /// How long the next call is to wait for its turn yet.
-    fn turn_left(&self) -> Option<Duration> {
-        let next = if self.next_is_quick() { self.quick.front() } else { self.slow.front() }?;
-        let turn = self.turn.filter(|_| self.busy > 0 && is_busy(next))?;
-        TURN.checked_sub(turn.elapsed()).filter(|left| !left.is_zero())
-    }
-
-    fn is_empty(&self) -> bool {
-        self.quick.is_empty() && self.slow.is_empty()
-    }
-}
-
-fn is_busy(job: &Job) -> bool {
-    job.pace.as_ref().is_some_and(|pace| pace.is_busy())
 }
 
 impl Pool {
@@ -138,16 +85,13 @@ impl Pool {
 
     pub(super) fn submit(&self, job: Job) {
         let mut state = self.inner.lock();
-        if state.over || state.slow.len() + state.quick.len() >= WAITING {
+        if state.over || state.queue.len() >= WAITING {
             drop(state);
             let busy = HandlerError::protocol(code::INTERNAL_ERROR, "the server is too busy", None);
             return job.end.refuse(busy);
         }
-        if job.pace.as_ref().is_some_and(|pace| pace.was_slow()) {
-            state.slow.push_back(job)
-        } else {
-            state.quick.push_back(job)
-        }
+        let manner = job.pace.as_ref().map_or_else(Manner::default, |pace| pace.manner());
+        state.queue.push(job, manner);
         self.inner.call_for_help(state);
     }
 }
@@ -169,7 +113,7 @@ impl Threads {
         let waiting = {
             let mut state = self.lock();
             state.over = true;
-            (std::mem::take(&mut state.slow), std::mem::take(&mut state.quick))
+            std::mem::take(&mut state.queue)
         };
         self.ready.notify_all();
         self.turns.notify_all();
@@ -186,7 +130,8 @@ impl Threads {
 
     /// Sees to it that somebody looks at what waits.
     fn call_for_help(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
-        if state.looks || state.is_empty() || (state.lookout && state.turn_left().is_some()) {
+        let waits_for_its_turn = state.lookout && state.queue.turn_left(Instant::now()).is_some();
+        if state.looks || state.queue.is_empty() || waits_for_its_turn {
             return;
         }
         if state.idle > 0 {
@@ -229,11 +174,7 @@ impl Threads {
         state.threads -= 1;
         state.looks = false;
         let nobody = state.threads == 0;
-        let mut waiting = VecDeque::new();
-        if nobody {
-            waiting.append(&mut state.quick);
-            waiting.append(&mut state.slow);
-        }
+        let waiting = if nobody { std::mem::take(&mut state.queue) } else { Queue::default() };
         drop(state);
         if !waiting.is_empty() {
             eprintln!("mcpace: no thread can be started for tools: {reason}");
@@ -241,7 +182,7 @@ impl Threads {
     }
 
     /// The next call; `None` at the end.
-    fn wait(self: &Arc<Self>) -> Option<(Job, bool)> {
+    fn wait(self: &Arc<Self>) -> Option<Taken<Job>> {
         let mut state = self.lock();
         loop {
             if state.over {
@@ -249,7 +190,7 @@ impl Threads {
                 self.ended.notify_all();
                 return None;
             }
-            if let Some(left) = state.turn_left() {
+            if let Some(left) = state.queue.turn_left(Instant::now()) {
                 state.looks = false;
                 if !state.lookout {
                     state.lookout = true;
@@ -258,10 +199,10 @@ impl Threads {
                     state.lookout = false;
                     continue;
                 }
-            } else if let Some(job) = state.pop() {
+            } else if let Some(taken) = state.queue.pop(Instant::now()) {
                 // More may be there than one thread should do.
                 self.call_for_help(state);
-                return Some(job);
+                return Some(taken);
             }
             state.idle += 1;
             state = self.ready.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -271,16 +212,20 @@ impl Threads {
     }
 
     /// The next call, if one may begin at once, for a thread whose last one counted as a busy function's or didn't.
-    fn next(self: &Arc<Self>, was_busy: bool) -> Option<(Job, bool)> {
+    fn next(self: &Arc<Self>, was_busy: bool) -> Option<Taken<Job>> {
         let mut state = self.lock();
-        state.busy -= usize::from(was_busy);
+        if was_busy {
+            state.queue.over();
+        }
         // Whoever was called for help has come, or will find nothing: at worst one more is woken.
         state.looks = false;
-        let job = if state.over || state.turn_left().is_some() { None } else { state.pop() };
-        if job.is_some() {
+        let now = Instant::now();
+        let waits = state.over || state.queue.turn_left(now).is_some();
+        let taken = if waits { None } else { state.queue.pop(now) };
+        if taken.is_some() {
             self.call_for_help(state);
         }
-        job
+        taken
     }
 }
 
@@ -301,10 +246,10 @@ type Call<'py> = (Bound<'py, PyAny>, Py<PyAny>, Bound<'py, PyDict>, Bound<'py, F
 impl Take {
     fn __call__<'py>(&self, py: Python<'py>) -> PyResult<Option<Call<'py>>> {
         loop {
-            let (job, is_busy) = match self.threads.next(self.busy.swap(false, Relaxed)) {
-                Some(job) => job,
+            let Taken { call: job, is_busy } = match self.threads.next(self.busy.swap(false, Relaxed)) {
+                Some(taken) => taken,
                 None => match py.detach(|| self.threads.wait()) {
-                    Some(job) => job,
+                    Some(taken) => taken,
                     None => return Ok(None),
                 },
             };
