@@ -15,18 +15,15 @@ import statistics
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator
+
+from mcpace.report.model import Model
+from mcpace.report.run_load import LoadCase
 
 SCHEMA: Literal["mcpace.run/1"] = "mcpace.run/1"
 
-Kind = Literal["clients", "measure", "bisect", "demo"]
+Kind = Literal["clients", "measure", "bisect", "demo", "load", "servers"]
 Operation = Literal["provider", "connect", "list", "call", "disconnect"]
-
-
-class Model(BaseModel):
-    """Base of every part of a run."""
-
-    model_config = ConfigDict(populate_by_name=True, extra="ignore", allow_inf_nan=False)
 
 
 class Machine(Model):
@@ -214,7 +211,7 @@ class Waterfall(Model):
     exchanges: list[WaterfallExchange] = []
 
 
-class Case(Model):
+class Case(LoadCase):
     """One subject × target × operation."""
 
     subject: Subject
