@@ -1,4 +1,4 @@
-"""The parts of a Run that load adds: throughput, latencies, errors by kind, a time series, and the generator's own state.
+"""The parts of a Run that load adds: throughput, latencies, errors by kind, a time series, the generator's own state.
 
 Design constraint: data only, as in :mod:`mcpace.report.run`. A failed call is counted and never part of a good call's
 latency. ``latency`` runs from when a call was due, ``service`` from when it was sent: where the target or the generator
