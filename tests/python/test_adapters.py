@@ -73,7 +73,7 @@ def test_command_keeps_foreign_braces(tmp_path: Path) -> None:
     [
         ("format = 1", "format = 2", "another format"),
         ('name = "toy"', 'name = "tool"', "isn't that of its folder"),
-        ('"pypi"', '"rpm"', "unknown kind 'rpm'; known: pypi"),
+        ('"pypi"', '"rpm"', "unknown kind 'rpm'; known: pypi, cargo, go, npm, maven, own"),
         ('package = "toy"', "package = 5", "package must be a str, not 5"),
         ('["http"]', '"http"', "transports must be a list of strings"),
         ('package = "toy"', 'package = "toy"\npython = "three"', "is no range of versions"),

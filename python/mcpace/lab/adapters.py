@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
 
+from mcpace import __version__
 from mcpace.lab.errors import AdapterProblem, UnknownName, UsageProblem
-from mcpace.lab.releases import Progress, Selection, parse_selection
+from mcpace.lab.releases import Progress, Selection, choose, parse_selection
 from mcpace.lab.releases import find as find_release
 
 if TYPE_CHECKING:  # environments are built from adapters
@@ -25,11 +27,34 @@ FORMAT = 1
 ADAPTERS_VARIABLE = "MCPACE_ADAPTERS"
 DEFAULT_MARGIN_HOURS = 24.0
 
+SOURCES = "source"
+"""The folder of what all versions of a locked kind have in common."""
+VERSIONS = "versions"
+"""The folder that has a folder for each version of a locked kind: its lock, and whatever else differs."""
+
 
 class InstallKind(Enum):
-    """Where releases come from. Each further kind brings its own installer."""
+    """Where releases come from. Each kind has its installer (`lab/installers`)."""
 
     PYPI = "pypi"
+    CARGO = "cargo"
+    GO = "go"
+    NPM = "npm"
+    MAVEN = "maven"
+    OWN = "own"
+    """Ours: there is one version, the one that runs."""
+
+    @property
+    def locked(self) -> bool:
+        """Whether there are only the versions whose locks lie in the adapter."""
+        return self not in (InstallKind.PYPI, InstallKind.OWN)
+
+
+class Role(Enum):
+    """What an adapter's program is. The word is what users read."""
+
+    CLIENT = "client"
+    SERVER = "server"
 
 
 @dataclass(frozen=True)
@@ -39,6 +64,8 @@ class Install:
     extras: tuple[str, ...]
     also: tuple[str, ...]
     """Further requirements, installed beside the package."""
+    manifest: str | None
+    """`own`: what Cargo builds, from a checkout; none where this interpreter runs the program."""
     as_of_release: bool
     """Whether dependencies are resolved as of the release's own upload."""
     margin_hours: float
@@ -55,8 +82,19 @@ class ClientCommand:
 
 
 @dataclass(frozen=True)
+class ServerCommand:
+    command: tuple[str, ...]
+    """With places like `{python}` still to be filled in."""
+    transports: tuple[str, ...]
+    modes: tuple[str, ...]
+    """The first is what a subject without a mode means."""
+    also: tuple[str, ...]
+    """`pypi`: what only the server program needs. It has its own environment: clients' stay as they were."""
+
+
+@dataclass(frozen=True)
 class Speaks:
-    """What a range of versions can do."""
+    """What the client of a range of versions can do."""
 
     versions: SpecifierSet
     revisions: tuple[str, ...]
@@ -70,16 +108,27 @@ class Adapter:
     title: str
     folder: Path
     install: Install
-    client: ClientCommand
+    client: ClientCommand | None
+    server: ServerCommand | None
     speaks: tuple[Speaks, ...]
 
     def client_command(self, environment: Environment) -> tuple[str, ...]:
         """How to start the client program in an environment."""
-        places = {"python": str(environment.python), "adapter": str(self.folder)}
-        return fill_in(self.client.command, places)
+        assert self.client is not None, "parse_subject() looked"
+        return fill_in(self.client.command, {**environment.places, "adapter": str(self.folder)})
 
-    def modes(self) -> list[str]:
+    def server_command(self, environment: Environment) -> tuple[str, ...]:
+        """How to start the server program in an environment, up to the options that every server program takes."""
+        assert self.server is not None, "parse_subject() looked"
+        return fill_in(self.server.command, {**environment.places, "adapter": str(self.folder)})
+
+    def has(self, role: Role) -> bool:
+        return (self.client if role is Role.CLIENT else self.server) is not None
+
+    def modes(self, role: Role = Role.CLIENT) -> list[str]:
         """The modes that any version has."""
+        if role is Role.SERVER:
+            return list(self.server.modes) if self.server is not None else []
         return sorted({mode for range_ in self.speaks for mode in range_.modes})
 
 
@@ -104,15 +153,40 @@ class Resolved:
     mode: str | None
 
 
-def resolve(text: str, progress: Progress | None = None) -> Resolved:
+def resolve(text: str, progress: Progress | None = None, role: Role = Role.CLIENT) -> Resolved:
     """What the user typed, to one release.
 
     Raises `UsageProblem` for an unknown SDK, version or mode, with the nearest names. Whether this version has
-    this mode is for the client program to say.
+    this mode is for its program to say. A server without a mode gets its adapter's first.
     """
-    subject = parse_subject(text, load_all())
-    release = find_release(subject.adapter.install.package, subject.selection, progress)
-    return Resolved(subject.adapter, release.version, subject.mode)
+    subject = parse_subject(text, load_all(), role)
+    mode = subject.mode
+    if role is Role.SERVER and mode is None:
+        mode = next(iter(subject.adapter.modes(role)), None)
+    return Resolved(subject.adapter, find_version(subject, progress), mode)
+
+
+def find_version(subject: Subject, progress: Progress | None = None) -> str:
+    """The release that is meant, of those that the index, the adapter's locks or this mcpace have."""
+    adapter, selection = subject.adapter, subject.selection
+    if adapter.install.kind is InstallKind.PYPI:
+        return find_release(adapter.install.package, selection, progress).version
+    if adapter.install.kind is InstallKind.OWN:
+        return choose(selection, [__version__], f"{adapter.name} is the mcpace that runs")
+    return choose(selection, locked_versions(adapter), f"{adapter.name} has locks of certain versions only")
+
+
+def locked_versions(adapter: Adapter) -> list[str]:
+    """The versions that the adapter has a folder for, oldest first."""
+    folder = adapter.folder / VERSIONS
+    try:
+        found = [entry.name for entry in folder.iterdir() if entry.is_dir()] if folder.is_dir() else []
+        versions = sorted(found, key=Version)
+    except InvalidVersion as error:
+        raise AdapterProblem(f"{folder}: {error}: its folders are named after versions") from None
+    if not versions:
+        raise AdapterProblem(f"{folder} has no versions: it needs a folder for each, with its lock")
+    return versions
 
 
 def find(name: str) -> Adapter:
@@ -123,17 +197,20 @@ def find(name: str) -> Adapter:
     return adapters[name]
 
 
-def parse_subject(text: str, adapters: dict[str, Adapter]) -> Subject:
+def parse_subject(text: str, adapters: dict[str, Adapter], role: Role = Role.CLIENT) -> Subject:
     """`SDK[@VERSION][:MODE]`; VERSION is a number, `latest` (also when left out), or `1.x`."""
     rest, colon, mode = text.partition(":")
     name, at, version = rest.partition("@")
+    able = sorted(known for known, adapter in adapters.items() if adapter.has(role))
     if name not in adapters:
-        raise UnknownName("SDK", name, sorted(adapters))
+        raise UnknownName("SDK", name, able)
+    if name not in able:
+        raise UsageProblem(f"{name} has no {role.value} here; with a {role.value}: {', '.join(able) or 'none'}")
     if (at and not version) or (colon and not mode):
         raise UsageProblem(f"{text!r} is incomplete: write SDK@VERSION or SDK@VERSION:MODE, like {name}@latest")
     adapter = adapters[name]
-    if mode and mode not in adapter.modes():
-        raise UnknownName(f"mode of {name}", mode, adapter.modes())
+    if mode and mode not in adapter.modes(role):
+        raise UnknownName(f"mode of {name}", mode, adapter.modes(role))
     return Subject(adapter, parse_selection(version or "latest"), mode or None)
 
 
@@ -185,13 +262,16 @@ def read_adapter(table: Table, folder: Path) -> Adapter:
     name = table.value("name", str)
     if name != folder.name:
         raise AdapterProblem(f"{table.where}: the name {name!r} isn't that of its folder, {folder.name!r}")
-    client = table.table("client")
+    client, server = table.optional("client"), table.optional("server")
+    if client is None and server is None:
+        raise AdapterProblem(f"{table.where} has neither [client] nor [server]: an adapter has a program")
     return Adapter(
         name=name,
         title=table.value("title", str),
         folder=folder,
         install=read_install(table.table("install")),
-        client=ClientCommand(client.strings("command"), client.strings("transports")),
+        client=None if client is None else ClientCommand(client.strings("command"), client.strings("transports")),
+        server=None if server is None else read_server(server),
         speaks=tuple(read_speaks(entry) for entry in table.tables("speaks")),
     )
 
@@ -206,10 +286,23 @@ def read_install(table: Table) -> Install:
         package=table.value("package", str),
         extras=table.strings("extras", ()),
         also=table.strings("also", ()),
+        manifest=table.value("manifest", str) if table.has("manifest") else None,
         as_of_release=table.value("as_of_release", bool, True),
         margin_hours=float(table.value("margin_hours", (int, float), DEFAULT_MARGIN_HOURS)),
         python=table.specifiers("python", ""),
         check=table.strings("check", ()),
+    )
+
+
+def read_server(table: Table) -> ServerCommand:
+    modes = table.strings("modes")
+    if not modes:
+        raise AdapterProblem(f"{table.where}: modes must name at least one")
+    return ServerCommand(
+        command=table.strings("command"),
+        transports=table.strings("transports"),
+        modes=modes,
+        also=table.strings("also", ()),
     )
 
 
@@ -249,6 +342,12 @@ class Table:
             return SpecifierSet(text)
         except InvalidSpecifier:
             raise AdapterProblem(f"{self.where}: {key} = {text!r} is no range of versions") from None
+
+    def has(self, key: str) -> bool:
+        return key in self._values
+
+    def optional(self, key: str) -> Table | None:
+        return self.table(key) if self.has(key) else None
 
     def table(self, key: str) -> Table:
         return Table(self.value(key, dict, {}), f"{self.where} [{key}]")

@@ -49,6 +49,11 @@ class Environment:
     versions: dict[str, str]
     """Every package that was installed, by name."""
 
+    @property
+    def places(self) -> dict[str, str]:
+        """What stands for a place in adapter.toml's commands."""
+        return {"python": str(self.python)}
+
 
 def ensure(adapter: Adapter, version: str, progress: Progress | None = None) -> Environment:
     """The environment of a release, built if need be. A finished one needs no network.

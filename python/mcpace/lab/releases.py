@@ -123,6 +123,22 @@ def find(package: str, selection: Selection, progress: Progress | None = None) -
     return chosen[-1]
 
 
+def choose(selection: Selection, versions: list[str], why: str) -> str:
+    """The version that is meant, where all that there are have been counted. Raises `UnknownVersion`, naming them.
+
+    A prerelease is `latest` only where nothing else is: a lock is there on purpose.
+    """
+    numbers = {version: Version(version) for version in versions}
+    if isinstance(selection, Exact):
+        meant = [version for version, number in numbers.items() if number == selection.number]
+    else:
+        of_major = [v for v, number in numbers.items() if selection.major in (None, number.major)]
+        meant = [version for version in of_major if not numbers[version].is_prerelease] or of_major
+    if not meant:
+        raise UnknownVersion(f"{why}: {', '.join(sorted(versions, key=Version))}, not {selection}")
+    return max(meant, key=Version)
+
+
 def between(adapter: Adapter, good: str, bad: str, progress: Progress | None = None) -> list[Release]:
     """The stable releases from one end to the other, both included, oldest version first.
 
