@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import socket
 import sys
 from typing import Any
 
@@ -85,3 +86,18 @@ def test_news_of_another_shape_are_passed_over_and_said_once(params: Any, caplog
     [record] = caplog.records
     assert "not of the protocol's shape" in record.getMessage()
     assert record.exc_info is None
+
+
+def test_a_server_that_accepts_and_says_nothing_is_waited_for_as_long_as_a_reply() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/mcp"
+
+        async def work() -> None:
+            async with Client(url, read_timeout_seconds=0.05):
+                pass
+
+        with pytest.raises(ClientError) as caught:
+            asyncio.run(asyncio.wait_for(work(), LIMIT_S))
+        assert caught.value.code == "time-limit"
+        with pytest.raises(ClientError), SyncClient(url, read_timeout_seconds=0.05):
+            pass

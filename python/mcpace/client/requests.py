@@ -60,6 +60,9 @@ class Requests:
             self, sampling_callback, elicitation_callback, list_roots_callback, logging_callback, message_handler
         )
         self._oauth = auth if isinstance(auth, OAuth) else None
+        if connect_timeout_seconds is None and self._oauth is None:
+            # The handshake is requests, too. Not where somebody may have to consent in a browser.
+            connect_timeout_seconds = read_timeout_seconds
         self._settings = opt.settings(
             {
                 "mode": mode,
