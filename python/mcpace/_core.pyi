@@ -148,6 +148,28 @@ class Target:
     def stop(self) -> None:
         """Ends it. Does nothing the second time."""
 
+class Shop:
+    """The product API of the shop workload on loopback, on a thread of its own."""
+
+    url: str
+    """Base of its URLs."""
+    def __new__(cls, *, port: int = 0, products: int = 100_000) -> Shop: ...
+    def requests(self) -> int | None:
+        """How many requests it has answered; ``None`` once it was stopped."""
+    def stop(self) -> None:
+        """Ends it. Does nothing the second time."""
+
+class Null:
+    """The server that does nothing: the floor of comparisons between servers."""
+
+    url: str
+    """Its endpoint."""
+    workers: int
+    """Threads that serve."""
+    def __new__(cls, *, host: str = "127.0.0.1", port: int = 0, workers: int | None = None) -> Null: ...
+    def stop(self) -> None:
+        """Ends it. Does nothing the second time."""
+
 class Recorder:
     """The proxy between any client and an HTTP server."""
 

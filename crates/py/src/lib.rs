@@ -13,6 +13,7 @@ mod recorder;
 mod recording;
 mod runtime;
 mod server;
+mod shop;
 mod target;
 
 use pyo3::prelude::*;
@@ -41,6 +42,8 @@ mod _core {
     use super::recording::Recording;
     #[pymodule_export]
     use super::server::{Context, Endpoint, Exchange, Handler, HttpOptions, Reply, Running, Server, set_process_key};
+    #[pymodule_export]
+    use super::shop::{Null, Shop};
     #[pymodule_export]
     use super::target::{Target, check_faults};
 

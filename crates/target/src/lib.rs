@@ -6,6 +6,9 @@
 //! `_meta["dev.mcpace/timing"]` in a request, or for every request by [`Options::server_timing`].
 //! It answers every revision from 2024-11-05 (over Streamable HTTP) to 2026-07-28 on one endpoint.
 //!
+//! Beside it stand what a comparison of servers needs: [`Shop`], the product API behind the shop
+//! workload's tools, and [`Null`], the server that does nothing.
+//!
 //! It runs on tokio and hyper, HTTP/1.1 only, on loopback unless told otherwise. Deliberately
 //! absent: speed (that is the runtime's business), HTTP/2, the HTTP+SSE transport of 2024-11-05,
 //! resumption, and anything that outlives the process.
@@ -33,6 +36,7 @@ mod era;
 mod error;
 mod faults;
 mod nearest;
+mod null;
 mod oauth;
 mod profile;
 mod reply;
@@ -40,6 +44,7 @@ mod script;
 mod secret;
 mod server;
 mod session;
+mod shop;
 mod site;
 mod target;
 mod timer;
@@ -50,6 +55,8 @@ mod tools;
 pub use counters::Counters;
 pub use error::{Blame, TargetError};
 pub use faults::{Fault, FaultError, FaultKind, Faults};
+pub use null::Null;
 pub use profile::{Profile, ResponseMode, UnknownProfile};
 pub use secret::Secret;
+pub use shop::{PRODUCTS, Shop};
 pub use target::{Options, Target};

@@ -7,4 +7,5 @@ mod faults;
 mod life;
 mod oauth;
 mod protocol;
+mod shop;
 mod timing;
