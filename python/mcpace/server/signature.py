@@ -198,9 +198,9 @@ def _strings_parsed(model: type[BaseModel], arguments: dict[str, Any]) -> dict[s
 def _parsed(raw: bytes) -> dict[str, Any]:
     try:
         arguments = from_json(raw)
-    except ValueError:
-        # Lone surrogates, which pydantic's parser refuses before it can say where.
-        arguments = json.loads(raw)
+    except ValueError as error:
+        # It is JSON, the runtime has looked: what is left are lone surrogates, which are no text (RFC 8259, section 8.2).
+        raise InvalidArguments(f"the arguments are no text: {_first_line(error)}") from error
     return arguments if isinstance(arguments, dict) else {}
 
 
@@ -231,7 +231,7 @@ def _compiled(model: type[BaseModel], parameters: Mapping[str, str]) -> Validate
         return plain
     fields = schema["schema"]["fields"]
     ways = {name: _way(model, name, field["schema"], definitions) for name, field in fields.items()}
-    if "plain" in ways.values() or any(_has_choice(field["schema"], definitions) for field in fields.values()):
+    if "plain" in ways.values() or any(_reads_differ(field["schema"], definitions) for field in fields.values()):
         return plain
     try:
         quick = SchemaValidator(_typed_dict(schema, definitions, parameters)).validate_json
@@ -340,15 +340,18 @@ def _choices(union: Any) -> list[Any]:
     return [choice[0] if isinstance(choice, tuple) else choice for choice in union["choices"]]
 
 
-def _has_choice(schema: Any, definitions: Mapping[str, Any]) -> bool:
-    """Whether there is a union, at any depth, of which the two ways could choose different arms.
+def _reads_differ(schema: Any, definitions: Mapping[str, Any]) -> bool:
+    """Whether there is, at any depth, a decimal, or a union of which the two ways could choose different arms.
 
     Read as JSON, what text stands for (a date, bytes) is as good as a string; read after parsing, a string is a string.
+    A decimal of ``1.0`` has one digit read as JSON, and two read after parsing.
     """
     pending = [schema, *definitions.values()]
     while pending:
         node = pending.pop()
         if isinstance(node, dict):
+            if node.get("type") == "decimal":
+                return True
             if node.get("type") == "union":
                 kinds = [_kind(choice, definitions) for choice in _choices(node)]
                 arrays, objects = (sum(kind in family for kind in kinds) for family in (_ARRAYS, _OBJECTS))
