@@ -199,7 +199,7 @@ def _parsed(raw: bytes) -> dict[str, Any]:
     try:
         arguments = from_json(raw)
     except ValueError as error:
-        # It is JSON, the runtime has looked: what is left are lone surrogates, which are no text (RFC 8259, section 8.2).
+        # It is JSON, the runtime has looked. What is left are lone surrogates, which are no text (RFC 8259, 8.2).
         raise InvalidArguments(f"the arguments are no text: {_first_line(error)}") from error
     return arguments if isinstance(arguments, dict) else {}
 
