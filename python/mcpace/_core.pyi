@@ -122,6 +122,20 @@ class Question:
     def answer(self, result: str) -> None: ...
     def refuse(self, code: int, message: str, data: str | None = None) -> None: ...
 
+class Load:
+    """A load under way: it runs on threads of its own from the moment that it is made. ``plan`` is JSON
+    (:mod:`mcpace.lab.load_plan`); :class:`ValueError` says what is wrong with it."""
+
+    def __new__(cls, plan: str) -> Load: ...
+    def wait(self, seconds: float) -> bool:
+        """Waits for the end, so long at most; whether it is there."""
+    def progress(self) -> str:
+        """The seconds that were finished since this was asked last, as JSON."""
+    def stop(self) -> None:
+        """Ends it early; what was measured is kept."""
+    def result(self) -> str:
+        """The outcome as JSON, once it is over."""
+
 class Target:
     """A scripted MCP server on loopback, on threads of its own."""
 
@@ -242,6 +256,7 @@ class Client:
         server_timing: bool = False,
         standalone_get: bool = False,
         extra_root: str | None = None,
+        headers: list[tuple[str, str]] = ...,
     ) -> Client: ...
     def connect(self) -> dict[str, Any]:
         """``revision``, ``transport``, ``server``, ``version``."""
@@ -249,6 +264,8 @@ class Client:
         """All tools, as the server describes them."""
     def call_tool(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """The whole result; a tool's own failure is in it (``isError``)."""
+    def token(self) -> str | None:
+        """The access token that requests carry now, renewed where it has expired; ``None`` where there is none."""
     def disconnect(self) -> None:
         """Ends the session. Does nothing where there is none."""
     def recording(self) -> Recording:

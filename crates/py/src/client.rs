@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::{HeaderMap, HeaderName, HeaderValue};
 use mcpace_net::client::{Auth, BrowserConsent, ClientError, ClientOptions, Consent, Endpoint, OAuthOptions, Secret};
 use mcpace_net::{Sink, SinkOptions};
 use mcpace_record::Instrument;
@@ -32,7 +33,8 @@ pub(crate) struct Client {
 impl Client {
     #[new]
     #[pyo3(signature = (endpoint, *, environment=Vec::new(), revision=None, auth="none", token=None, consent="browser",
-                        limit_s=60.0, server_timing=false, standalone_get=false, extra_root=None))]
+                        limit_s=60.0, server_timing=false, standalone_get=false, extra_root=None,
+                        headers=Vec::new()))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         endpoint: &Bound<'_, PyAny>,
@@ -45,6 +47,7 @@ impl Client {
         server_timing: bool,
         standalone_get: bool,
         extra_root: Option<String>,
+        headers: Vec<(String, String)>,
     ) -> PyResult<Self> {
         let limit = Duration::try_from_secs_f64(limit_s)
             .map_err(|_| UsageProblem::new_err(format!("a time limit must be positive seconds, not {limit_s}")))?;
@@ -57,6 +60,7 @@ impl Client {
         let options = ClientOptions {
             revision,
             auth,
+            headers: parse_headers(&headers)?,
             limit,
             server_timing,
             standalone_get,
@@ -103,6 +107,12 @@ impl Client {
         json::to_python(py, &result.result)
     }
 
+    /// The access token that requests carry now; `None` where there is none.
+    fn token(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        let token = wait(py, async { self.inner.lock().await.token().await })?.or_raise()?;
+        Ok(token.map(|token| token.reveal().to_owned()))
+    }
+
     /// Ends the session; bounded in time. Does nothing where there is none.
     fn disconnect(&self, py: Python<'_>) -> PyResult<()> {
         wait(py, async { self.inner.lock().await.disconnect().await })
@@ -125,6 +135,21 @@ fn parse_endpoint(endpoint: &Bound<'_, PyAny>, environment: Vec<(String, String)
     let endpoint =
         Endpoint::Stdio { program: program.clone().into(), args: words.map(Into::into).collect(), environment };
     Ok((endpoint, program))
+}
+
+fn parse_headers(headers: &[(String, String)]) -> PyResult<HeaderMap> {
+    headers
+        .iter()
+        .map(|(name, value)| {
+            let header = HeaderName::try_from(name)
+                .map_err(|_| UsageProblem::new_err(format!("{name:?} is no name of a header")))?;
+            // Never shown: it may be a secret.
+            let mut value = HeaderValue::try_from(value)
+                .map_err(|_| UsageProblem::new_err(format!("the header {name} has a value that no header may have")))?;
+            value.set_sensitive(true);
+            Ok((header, value))
+        })
+        .collect()
 }
 
 fn parse_auth(auth: &str, token: Option<String>, consent: &str) -> PyResult<Auth> {

@@ -16,6 +16,7 @@ from mcpace.lab.fold import Facts, Trial, cases, slowest_warm
 from mcpace.lab.interruption import held
 from mcpace.lab.plan import Settings
 from mcpace.lab.progress import Progress
+from mcpace.lab.samples import sample
 from mcpace.lab.station import GIVE_UP_AFTER
 from mcpace.lab.targets import Target, Tool
 from mcpace.report.run import Case, Operation, Run, Subject
@@ -204,16 +205,6 @@ def _read_only(tools: list[dict[str, Any]]) -> Tool | None:
             schema = tool.get("inputSchema") or {}
             properties = schema.get("properties") or {}
             return Tool(
-                tool["name"], {name: _sample(properties.get(name) or {}) for name in schema.get("required") or []}
+                tool["name"], {name: sample(properties.get(name) or {}) for name in schema.get("required") or []}
             )
     return None
-
-
-def _sample(schema: dict[str, Any]) -> Any:
-    """A value of a JSON Schema's type; its default or first allowed value where it has one."""
-    if "default" in schema:
-        return schema["default"]
-    if schema.get("enum"):
-        return schema["enum"][0]
-    samples: dict[str, Any] = {"integer": 1, "number": 1, "boolean": False, "array": [], "object": {}, "null": None}
-    return samples.get(schema.get("type", "string"), "mcpace")

@@ -155,6 +155,17 @@ impl Client {
         self.session.as_ref().map(|session| &session.info)
     }
 
+    /// The access token that requests carry now; `None` where there is none, as over stdio.
+    ///
+    /// # Errors
+    /// It has expired and can't be renewed.
+    pub async fn token(&self) -> Result<Option<Secret>, ClientError> {
+        match &self.http {
+            Some(http) => http.token().await,
+            None => Ok(None),
+        }
+    }
+
     /// Takes leave: ends the session or the process and closes every connection. Bounded by
     /// [`ClientOptions::shutdown_limit`] for each step; never fails, since there is nothing that a caller could do.
     pub async fn disconnect(&mut self) {

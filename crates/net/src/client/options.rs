@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use http::HeaderMap;
 use mcpace_oauth::Auth;
 use mcpace_wire::revision::Revision;
 use url::Url;
@@ -30,6 +31,8 @@ pub struct ClientOptions {
     pub revision: Option<Revision>,
     /// How to authorize; only over HTTP.
     pub auth: Auth,
+    /// Headers to send beside the protocol's own, to the server's own origin only.
+    pub headers: HeaderMap,
     /// Time limit of one operation, authorization and everything else included.
     pub limit: Duration,
     /// Time limit of opening one connection, TLS included.
@@ -57,6 +60,7 @@ impl Default for ClientOptions {
         Self {
             revision: None,
             auth: Auth::None,
+            headers: HeaderMap::new(),
             limit: Duration::from_secs(60),
             connect_limit: Duration::from_secs(10),
             probe_limit: Duration::from_secs(10),

@@ -18,7 +18,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
-use mcpace_oauth::{Authorizer, Refusal};
+use mcpace_oauth::{Authorizer, Refusal, Secret};
 use mcpace_record::Closer;
 use mcpace_wire::http::name;
 use mcpace_wire::revision::Revision;
@@ -65,6 +65,7 @@ pub(crate) struct Http {
 pub(crate) struct Inner {
     pool: Pool,
     authorizer: Authorizer,
+    headers: HeaderMap,
     configured: Url,
     message_limit: usize,
     state: Mutex<State>,
@@ -96,6 +97,7 @@ impl Http {
         let inner = Inner {
             pool: Pool::new(dialer, Arc::clone(sink)),
             authorizer: Authorizer::new(options.auth.clone(), options.revision),
+            headers: options.headers.clone(),
             configured: url,
             message_limit: options.message_limit,
             state: Mutex::default(),
@@ -112,6 +114,11 @@ impl Http {
     /// The URL as it may be shown.
     pub(crate) fn address(&self) -> String {
         self.inner.address()
+    }
+
+    /// The token that requests carry now, renewed where it has expired.
+    pub(crate) async fn token(&self) -> Result<Option<Secret>, ClientError> {
+        self.inner.authorizer.token(&*self.inner).await
     }
 
     /// The revision that later requests name.
@@ -323,6 +330,9 @@ impl Inner {
 
     async fn send_once(&self, ask: &Ask<'_>, token: Option<&str>) -> Result<OpenReply, ClientError> {
         let mut headers = ask.headers.clone();
+        if ask.url.origin() == self.configured.origin() {
+            headers.extend(self.headers.clone());
+        }
         if let Some(token) = token {
             let value = HeaderValue::try_from(format!("Bearer {token}"));
             let mut value = value.map_err(|_| mcpace_oauth::OAuthError::UnusableToken)?;
