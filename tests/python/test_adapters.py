@@ -60,7 +60,7 @@ def test_our_own_adapters_load() -> None:
 
 def test_command_keeps_foreign_braces(tmp_path: Path) -> None:
     adapter = load(write(tmp_path, MINIMAL))
-    environment = Environment(tmp_path, tmp_path / "bin" / "python", {})
+    environment = Environment(tmp_path, {"python": str(tmp_path / "bin" / "python")}, {})
     assert adapter.client_command(environment) == (
         str(tmp_path / "bin" / "python"),
         f"{adapter.folder}/client.py",
@@ -124,12 +124,12 @@ def test_unknown_names_come_with_the_nearest(text: str, near: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def server_python() -> Path:
-    return environments.ensure(load_all()["python"], "1.30.0").python
+def server_python() -> str:
+    return environments.ensure(load_all()["python"], "1.30.0").places["python"]
 
 
 @pytest.fixture(scope="module")
-def server_url(server_python: Path) -> Iterator[str]:
+def server_url(server_python: str) -> Iterator[str]:
     """The SDK's own echo server on a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -188,10 +188,10 @@ def test_python_client_connects_again_and_again(version: str, server_url: str) -
 
 @pytest.mark.network
 @pytest.mark.parametrize("version", ["1.12.1", "2.3.0"])
-def test_python_client_over_stdio(version: str, server_python: Path) -> None:
+def test_python_client_over_stdio(version: str, server_python: str) -> None:
     with client(version) as program:
         for _ in range(2):
-            command = [str(server_python), "-c", SERVER, "0"]
+            command = [server_python, "-c", SERVER, "0"]
             assert program.command({"cmd": "connect", "command": command}, LIMIT_S).ok
             called = program.command({"cmd": "call_tool", "name": "echo", "arguments": {"text": "hi"}}, LIMIT_S)
             assert called.result["text"] == "hi"

@@ -16,8 +16,9 @@ import pytest
 
 from mcpace.lab import environments, places
 from mcpace.lab.adapters import Adapter, load
-from mcpace.lab.environments import MARKER, ensure, environment_path, in_one_line, read_ready
+from mcpace.lab.environments import MARKER, ensure, environment_path, find_ready
 from mcpace.lab.errors import EnvironmentProblem
+from mcpace.lab.installers.steps import in_one_line
 from mcpace.lab.releases import UnknownVersion
 
 pytestmark = pytest.mark.network
@@ -89,7 +90,7 @@ def test_built_once_then_found_without_network(tmp_path: Path, monkeypatch: pyte
     first = ensure(adapter, VERSION, said.append)
     assert said == ["installing toy@2.0.0"]
     assert first.versions == {"iniconfig": VERSION}
-    assert first.python.exists()
+    assert Path(first.places["python"]).exists()
     assert not leavings(first.path)
     monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:1/simple")
     assert ensure(adapter, VERSION, said.append) == first
@@ -157,7 +158,7 @@ def test_an_interrupted_build_never_counts_as_ready(tmp_path: Path, how: signal.
     process.send_signal(how)
     process.communicate(timeout=LIMIT_S)
     assert process.returncode != 0
-    assert read_ready(path) is None
+    assert find_ready(stuck, VERSION) is None
     assert not path.exists()
     if how is signal.SIGINT:
         assert not leavings(path)
@@ -206,7 +207,7 @@ def test_what_does_not_import_says_so(tmp_path: Path) -> None:
     adapter = toy(tmp_path, ["{python}", "-c", "import nonesuch"])
     with pytest.raises(EnvironmentProblem, match=r"doesn't import: ModuleNotFoundError: No module named 'nonesuch'"):
         ensure(adapter, VERSION)
-    assert read_ready(environment_path(adapter, VERSION)) is None
+    assert find_ready(adapter, VERSION) is None
 
 
 def test_a_check_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -189,11 +189,17 @@ def locked_versions(adapter: Adapter) -> list[str]:
     return versions
 
 
-def find(name: str) -> Adapter:
-    """One adapter by the name that users type. Raises `UnknownName`."""
-    adapters = load_all()
+def find(name: str, role: Role = Role.CLIENT) -> Adapter:
+    """One adapter by the name that users type. Raises `UsageProblem` where it isn't known, or has no such program."""
+    return with_role(name, load_all(), role)
+
+
+def with_role(name: str, adapters: dict[str, Adapter], role: Role) -> Adapter:
+    able = sorted(known for known, adapter in adapters.items() if adapter.has(role))
     if name not in adapters:
-        raise UnknownName("SDK", name, sorted(adapters))
+        raise UnknownName("SDK", name, able)
+    if name not in able:
+        raise UsageProblem(f"{name} has no {role.value} here; with a {role.value}: {', '.join(able) or 'none'}")
     return adapters[name]
 
 
@@ -201,14 +207,9 @@ def parse_subject(text: str, adapters: dict[str, Adapter], role: Role = Role.CLI
     """`SDK[@VERSION][:MODE]`; VERSION is a number, `latest` (also when left out), or `1.x`."""
     rest, colon, mode = text.partition(":")
     name, at, version = rest.partition("@")
-    able = sorted(known for known, adapter in adapters.items() if adapter.has(role))
-    if name not in adapters:
-        raise UnknownName("SDK", name, able)
-    if name not in able:
-        raise UsageProblem(f"{name} has no {role.value} here; with a {role.value}: {', '.join(able) or 'none'}")
+    adapter = with_role(name, adapters, role)
     if (at and not version) or (colon and not mode):
         raise UsageProblem(f"{text!r} is incomplete: write SDK@VERSION or SDK@VERSION:MODE, like {name}@latest")
-    adapter = adapters[name]
     if mode and mode not in adapter.modes(role):
         raise UnknownName(f"mode of {name}", mode, adapter.modes(role))
     return Subject(adapter, parse_selection(version or "latest"), mode or None)

@@ -36,10 +36,12 @@ class Done:
     timed_out: bool = False
 
 
-def run_child(command: list[str], limit_s: float) -> Done:
+def run_child(
+    command: list[str], limit_s: float, *, cwd: Path | None = None, env: dict[str, str] | None = None
+) -> Done:
     """Runs a command to its end. On time-out, Ctrl-C or any other way out, its whole process group is ended.
 
-    A command that can't be started counts as one that failed with that reason.
+    A command that can't be started counts as one that failed with that reason. `env` is added to ours.
     """
     try:
         child = subprocess.Popen(
@@ -49,6 +51,8 @@ def run_child(command: list[str], limit_s: float) -> Done:
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
+            cwd=cwd,
+            env={**os.environ, **env} if env else None,
             start_new_session=True,
         )
     except OSError as error:

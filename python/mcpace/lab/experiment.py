@@ -84,7 +84,7 @@ def resolve(text: str, progress: Progress) -> adapters.Resolved:
     except ReleasesProblem:
         subject = adapters.parse_subject(text, adapters.load_all())
         version = str(subject.selection)
-        if environments.read_ready(environments.environment_path(subject.adapter, version)) is None:
+        if environments.find_ready(subject.adapter, version) is None:
             raise
         return adapters.Resolved(subject.adapter, version, subject.mode)
 

@@ -1,0 +1,46 @@
+"""Go modules: a build by the version's go.mod and go.sum, neither of which it may change."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from mcpace.lab.installers.locked import copy_sources, digest
+from mcpace.lab.installers.steps import BUILD_LIMIT_S, asked, needed, run_step
+from mcpace.lab.installers.wanted import Wanted
+from mcpace.lab.releases import Progress
+
+REMEDY = "apt-get install golang-go, or see go.dev/dl"
+REQUIREMENT = re.compile(r"^\s*(?:require\s+)?(\S+\.\S+/\S+)\s+v(\S+)", re.MULTILINE)
+
+
+class Go:
+    """Releases of modules, by committed locks."""
+
+    cached = True
+
+    def recipe(self, wanted: Wanted) -> list[object]:
+        return [digest(wanted)]
+
+    def build(self, wanted: Wanted, folder: Path, say: Progress) -> dict[str, str]:
+        go = needed("go", wanted.label, REMEDY)
+        say(f"building {wanted.label}")
+        copy_sources(wanted, folder)
+        command = [go, "build", "-mod=readonly", "-trimpath", "-o", str(program_of(folder)), "."]
+        # A workspace above the cache isn't meant.
+        run_step(command, wanted.label, limit_s=BUILD_LIMIT_S, cwd=folder, env={"GOWORK": "off"})
+        required = dict(REQUIREMENT.findall((folder / "go.mod").read_text(encoding="utf-8")))
+        return {"go": asked([go, "version", str(program_of(folder))], r"go(\d\S*)"), **required}
+
+    def places(self, folder: Path) -> dict[str, str]:
+        return {"program": str(program_of(folder)), "built": str(folder)}
+
+    def stands(self, folder: Path) -> bool:
+        return program_of(folder).exists()
+
+    def runs_on(self) -> dict[str, str]:
+        return {}
+
+
+def program_of(folder: Path) -> Path:
+    return folder / "bin" / "server"

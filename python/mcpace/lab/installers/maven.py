@@ -1,0 +1,43 @@
+"""Java artifacts: what the version's pom.xml names, packaged by Maven. With exact versions it is its own lock."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from mcpace.lab.installers.locked import copy_sources, digest
+from mcpace.lab.installers.steps import BUILD_LIMIT_S, asked, needed, run_step
+from mcpace.lab.installers.wanted import Wanted
+from mcpace.lab.releases import Progress
+
+REMEDY = "apt-get install default-jdk-headless maven (a JDK of 17 or newer)"
+JAR = re.compile(r"(.+?)-(\d\S*)\.jar")
+
+
+class Maven:
+    """Releases of Java artifacts, by poms with exact versions."""
+
+    cached = True
+
+    def recipe(self, wanted: Wanted) -> list[object]:
+        return [digest(wanted)]
+
+    def build(self, wanted: Wanted, folder: Path, say: Progress) -> dict[str, str]:
+        for tool in ("java", "javac"):
+            needed(tool, wanted.label, REMEDY)
+        mvn = needed("mvn", wanted.label, REMEDY)
+        say(f"building {wanted.label}")
+        copy_sources(wanted, folder)
+        command = [mvn, "--batch-mode", "--quiet", "--file", str(folder / "pom.xml"), "package"]
+        run_step(command, wanted.label, limit_s=BUILD_LIMIT_S, cwd=folder)
+        jars = [JAR.fullmatch(path.name) for path in sorted((folder / "target").rglob("*.jar"))]
+        return {jar[1]: jar[2] for jar in jars if jar}
+
+    def places(self, folder: Path) -> dict[str, str]:
+        return {"java": needed("java", "the program", REMEDY), "built": str(folder)}
+
+    def stands(self, folder: Path) -> bool:
+        return (folder / "target").is_dir()
+
+    def runs_on(self) -> dict[str, str]:
+        return {"java": asked(["java", "-version"], r'version "([^"]+)"')}

@@ -1,0 +1,43 @@
+"""Node packages: what the version's package-lock.json names. No package's install script runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from mcpace.lab.installers.locked import copy_sources, digest
+from mcpace.lab.installers.steps import asked, needed, run_step
+from mcpace.lab.installers.wanted import Wanted
+from mcpace.lab.releases import Progress
+
+REMEDY = "apt-get install nodejs npm, or see nodejs.org"
+
+
+class Npm:
+    """Releases of npm packages, by committed locks."""
+
+    cached = True
+
+    def recipe(self, wanted: Wanted) -> list[object]:
+        return [digest(wanted)]
+
+    def build(self, wanted: Wanted, folder: Path, say: Progress) -> dict[str, str]:
+        needed("node", wanted.label, REMEDY)
+        npm = needed("npm", wanted.label, REMEDY)
+        say(f"installing {wanted.label}")
+        copy_sources(wanted, folder)
+        command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+        run_step(command, wanted.label, cwd=folder)
+        packages = json.loads((folder / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+        # A package within another's folder is that one's own copy.
+        names = {path.removeprefix("node_modules/"): entry.get("version") for path, entry in packages.items()}
+        return {name: version for name, version in names.items() if version and "node_modules/" not in name}
+
+    def places(self, folder: Path) -> dict[str, str]:
+        return {"node": needed("node", "the program", REMEDY), "built": str(folder)}
+
+    def stands(self, folder: Path) -> bool:
+        return (folder / "node_modules").is_dir()
+
+    def runs_on(self) -> dict[str, str]:
+        return {"node": asked(["node", "--version"], r"v(\S+)")}
