@@ -23,10 +23,12 @@ CRATES = {
     "client": {"wire", "oauth"},
     "serve": {"wire"},
     "target": {"wire"},
-    "py": {"wire", "record", "explain", "net", "client", "serve", "target"},
+    "stats": set(),
+    "load": {"wire", "stats"},
+    "py": {"wire", "record", "explain", "net", "client", "serve", "target", "stats", "load"},
 }
 
-PURE = {"wire", "record", "explain"}
+PURE = {"wire", "record", "explain", "stats"}
 IMPURE_PACKAGES = {"tokio", "hyper", "hyper-util", "pyo3", "mio", "socket2", "rustix", "libc", "rand", "tokio-rustls"}
 IMPURE_WORDS = re.compile(r"\bstd::(net|fs|env|process|thread)\b|\b(Instant|SystemTime)::now\b")
 

@@ -1,0 +1,233 @@
+//! What came of it: the outcome as it goes out, as JSON.
+
+use std::collections::BTreeMap;
+
+use mcpace_stats::Summary;
+use serde::{Deserialize, Serialize};
+
+/// The result of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outcome {
+    /// How it ended.
+    pub ended: Ended,
+    /// Why it failed, in one sentence.
+    pub failure: Option<String>,
+    /// When it began: `CLOCK_MONOTONIC`.
+    pub started_ns: u64,
+    /// From the start to the end of the last call.
+    pub elapsed_s: f64,
+    /// The part that the figures are of: without warm-up and drain.
+    pub measured_s: f64,
+    /// Calls that were due.
+    pub intended: u64,
+    /// Of these, those that began: each ended in `operations` or is unfinished.
+    pub begun: u64,
+    /// Those that never began: all of `max_in_flight` were taken until the end.
+    pub dropped: u64,
+    /// Those that began late for the same reason.
+    pub late: u64,
+    /// Those that had no reply when the run ended.
+    pub unfinished: u64,
+    /// The plan's operations in its order, then `initialize`, `initialized` and `delete` where there were any.
+    pub operations: Vec<OperationOutcome>,
+    /// What became of connections; over stdio, of processes.
+    pub connections: Connections,
+    /// Each second from the start, the warm-up's too.
+    pub seconds: Vec<Second>,
+    /// What the engine itself did.
+    pub engine: Engine,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// As planned.
+    Done,
+    /// Earlier, on request.
+    Stopped,
+    /// The engine couldn't do its work.
+    Failed,
+}
+
+/// One kind of call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OperationOutcome {
+    /// As in the plan.
+    pub name: String,
+    /// What was done.
+    pub kind: OutcomeKind,
+    /// Calls that ended: `ok` and all of `errors`.
+    pub count: u64,
+    /// Those that were answered as they should be.
+    pub ok: u64,
+    /// Those that were not. All kinds are named.
+    pub errors: BTreeMap<ErrorKind, u64>,
+    /// The first error's details; the target's words are shortened and made printable.
+    pub first_error: Option<String>,
+    /// Of good calls: from when they were due.
+    pub latency: Summary,
+    /// Of good calls: from when they were sent.
+    pub service: Summary,
+    /// Of failed calls: from when they were due.
+    pub failed: Summary,
+    /// Bytes of requests, heads included.
+    pub sent_bytes: u64,
+    /// Bytes of replies, heads included.
+    pub received_bytes: u64,
+    /// Replies that were JSON.
+    pub json_replies: u64,
+    /// Replies that were event streams.
+    pub sse_replies: u64,
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutcomeKind {
+    /// `tools/call`.
+    Call,
+    /// `tools/list`.
+    List,
+    /// `ping`.
+    Ping,
+    /// Any other request.
+    Raw,
+    /// A session's `initialize`.
+    Initialize,
+    /// The notification after it.
+    Initialized,
+    /// The session's end.
+    Delete,
+}
+
+/// What a failed call failed of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    /// No connection: refused, unreachable, or TLS failed.
+    Connect,
+    /// The connection was reset, or closed before any of the reply.
+    Reset,
+    /// No reply in time.
+    Timeout,
+    /// A status other than the one that belongs there.
+    HttpStatus,
+    /// Rubbish, or half a reply.
+    NotMcp,
+    /// A reply to another id.
+    WrongId,
+    /// A JSON-RPC error.
+    JsonrpcError,
+    /// A tool's result with `isError`.
+    ToolError,
+    /// The server doesn't know the session any more.
+    SessionLost,
+    /// A reply past the limit.
+    TooLarge,
+    /// This machine has no more ports or descriptors.
+    Exhausted,
+    /// The program over stdio ended, or couldn't be started.
+    ProcessExit,
+    /// The reply lacks what the operation's `assert` asks for.
+    Assertion,
+}
+
+impl ErrorKind {
+    /// All kinds.
+    pub const ALL: [Self; 13] = [
+        Self::Connect,
+        Self::Reset,
+        Self::Timeout,
+        Self::HttpStatus,
+        Self::NotMcp,
+        Self::WrongId,
+        Self::JsonrpcError,
+        Self::ToolError,
+        Self::SessionLost,
+        Self::TooLarge,
+        Self::Exhausted,
+        Self::ProcessExit,
+        Self::Assertion,
+    ];
+}
+
+/// What became of connections, from the start to the end, warm-up included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Connections {
+    /// Established.
+    pub opened: u64,
+    /// Requests on a connection that had one before.
+    pub reused_requests: u64,
+    /// Attempts that failed.
+    pub failed: u64,
+    /// Closed by the target.
+    pub closed_by_peer: u64,
+}
+
+/// One second. Calls count where they ended, arrivals where they were due.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Second {
+    /// Its beginning, from the start of the run.
+    pub at_s: f64,
+    /// Whether it began in the warm-up.
+    pub warm_up: bool,
+    /// Users at its end; in the open model, calls under way.
+    pub users: u64,
+    /// Calls that were due.
+    pub intended: u64,
+    /// Calls that ended well.
+    pub ok: u64,
+    /// Calls that failed.
+    pub errors: u64,
+    /// Of good calls.
+    pub latency: Quantiles,
+    /// The share of the second in which the engine's threads were busy.
+    pub engine_busy: f64,
+}
+
+/// A second's latencies; all 0 when there were none.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Quantiles {
+    /// The median.
+    pub p50_s: f64,
+    /// 9 of 10 are not longer.
+    pub p90_s: f64,
+    /// 99 of 100 are not longer.
+    pub p99_s: f64,
+    /// The longest.
+    pub max_s: f64,
+}
+
+/// What the engine itself did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Engine {
+    /// Its threads.
+    pub threads: usize,
+    /// Processor time of its threads, whole run.
+    pub cpu_s: f64,
+    /// The share of the measured time in which its threads were busy; the busiest one's.
+    pub busy: f64,
+    /// How late calls began for the engine's own reasons: 99 of 100 were not later.
+    pub late_p99_s: f64,
+    /// Whether the engine, not the target, was the limit.
+    pub saturated: bool,
+    /// By what that was seen.
+    pub reason: Option<Saturation>,
+}
+
+/// By what it was seen that the engine was the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Saturation {
+    /// Calls that were due, and had a free user, began more than 1 ms late.
+    LateStarts,
+    /// The threads had no time left: replies waited unread.
+    ThreadsBusy,
+}
