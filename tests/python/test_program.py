@@ -12,7 +12,8 @@ import pytest
 
 from mcpace.lab.children import run_child
 from mcpace.lab.errors import ProgramDied, ProgramHung, ProgramRubbish, Unsupported
-from mcpace.lab.program import STDERR_TAIL, ClientProgram
+from mcpace.lab.process import STDERR_TAIL
+from mcpace.lab.program import ClientProgram
 
 READY = 'import sys, json, os, signal, time; print(json.dumps({"ready": True, "version": "1.0"}), flush=True)\n'
 ANSWER = (
