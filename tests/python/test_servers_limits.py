@@ -1,0 +1,90 @@
+"""Caps on servers under test: what the machine lets us do, and what is in force in the program itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mcpace.lab import limits
+from mcpace.lab.errors import UsageProblem
+from mcpace.lab.limits import Confinement, memory, settle
+
+COUNT = (sys.executable, "-c", "import os; print(len(os.sched_getaffinity(0)))")
+
+
+@pytest.fixture
+def hierarchy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cgroup v2 hierarchy as a systemd user session has it, in files that nobody acts upon."""
+    slice_ = tmp_path / "user.slice" / "app.slice"
+    (slice_ / "terminal.scope").mkdir(parents=True)
+    for group in (tmp_path, slice_.parent, slice_):
+        (group / "cgroup.procs").write_text("")
+        (group / "cgroup.subtree_control").write_text("cpuset cpu io memory pids\n" if group == slice_ else "pids\n")
+    (slice_ / "terminal.scope" / "cgroup.subtree_control").write_text("\n")
+    monkeypatch.setattr(limits, "_own_group", lambda: "/user.slice/app.slice/terminal.scope")
+    return tmp_path
+
+
+def test_a_group_is_made_beside_ours_where_controllers_are_handed_down(hierarchy: Path) -> None:
+    cap = settle(0.5, 512 << 20, root=hierarchy)
+    assert (cap.by, cap.parent, cap.limits_memory) == ("cgroup", hierarchy / "user.slice" / "app.slice", True)
+    with Confinement(cap, "rmcp@3.9.0:json"):
+        (group,) = (entry for entry in cap.parent.iterdir() if entry.name.startswith("mcpace-"))
+        assert group.name.endswith("rmcp-3.9.0-json")
+        assert (group / "cpu.max").read_text() == "50000 100000"
+        assert (group / "memory.max").read_text() == str(512 << 20)
+
+
+def test_a_program_moves_into_its_group_before_it_begins(hierarchy: Path) -> None:
+    cap = settle(1, None, root=hierarchy)
+    with Confinement(cap, "x") as confinement:
+        command = (*confinement.prefix(), *COUNT)
+        (group,) = (entry for entry in cap.parent.iterdir() if entry.name.startswith("mcpace-"))
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        assert (group / "cgroup.procs").read_text() == "0"
+        assert int(done.stdout) == len(os.sched_getaffinity(0))
+        (group / "memory.events").write_text("low 0\noom 1\noom_kill 1\n")
+        assert confinement.killed_for_memory()
+        (group / "memory.events").write_text("low 0\noom 1\noom_kill 0\n")
+        assert not confinement.killed_for_memory()
+
+
+@pytest.mark.parametrize("file", ["cgroup.subtree_control", "cgroup.procs"])
+def test_without_the_right_to_groups_processors_are_taken_away(hierarchy: Path, file: str) -> None:
+    (hierarchy / "user.slice" / "app.slice" / file).unlink()
+    cap = settle(1, 2 << 30, root=hierarchy)
+    assert (cap.by, len(cap.cores), cap.limits_memory) == ("affinity", 1, False)
+    assert set(cap.cores) | set(cap.others) == os.sched_getaffinity(0)
+    with Confinement(cap, "x") as confinement:
+        done = subprocess.run((*confinement.prefix(), *COUNT), capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "1\n"
+
+
+def test_caps_that_cannot_be_had_are_refused(hierarchy: Path) -> None:
+    with pytest.raises(UsageProblem, match=r"--cpus 4096 is more than the \d+ that this machine lets us use"):
+        settle(4096, None, root=hierarchy)
+    (hierarchy / "user.slice" / "app.slice" / "cgroup.subtree_control").unlink()
+    with pytest.raises(UsageProblem, match=r"--cpus 0.5 needs cgroup v2"):
+        settle(0.5, None, root=hierarchy)
+
+
+def test_a_program_that_cannot_be_confined_or_started_says_so(tmp_path: Path) -> None:
+    cap = limits.Cap(1, None, "affinity", (0,), ())
+    missing = (*Confinement(cap, "x").prefix(), "/nowhere/server")
+    done = subprocess.run(missing, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (125, "/nowhere/server can't be started: No such file or directory\n")
+    outside = [word if word != "0" else "4095" for word in missing]
+    done = subprocess.run(outside, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 126
+    assert "can't be confined" in done.stderr
+
+
+def test_amounts_of_memory() -> None:
+    assert [memory(text) for text in ("2g", "512m", "1.5GiB", "67108864")] == [2 << 30, 512 << 20, 3 << 29, 64 << 20]
+    for text in ("", "two", "-1g", "1m", "2x"):
+        with pytest.raises(UsageProblem):
+            memory(text)
