@@ -43,7 +43,13 @@ PARTS = {
 }
 
 # lab hands words to the Run through report, and nothing but its models and words.
-REPORT_FOR_LAB = {"mcpace.report", "mcpace.report.run", "mcpace.report.run_load", "mcpace.report.words"}
+REPORT_FOR_LAB = {
+    "mcpace.report",
+    "mcpace.report.run",
+    "mcpace.report.run_load",
+    "mcpace.report.run_servers",
+    "mcpace.report.words",
+}
 
 
 def crates() -> dict[str, dict]:

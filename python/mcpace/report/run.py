@@ -19,6 +19,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from mcpace.report.model import Model
 from mcpace.report.run_load import LoadCase
+from mcpace.report.run_servers import ServerComparison, ServerFacts
 
 SCHEMA: Literal["mcpace.run/1"] = "mcpace.run/1"
 
@@ -226,6 +227,8 @@ class Case(LoadCase):
     findings: list[Finding] = []
     waterfall: Waterfall | None = None
     """The slowest warm trial."""
+    server: ServerFacts | None = None
+    """Of a comparison of servers: how this one ran; absent from the others' JSON."""
     failures: list[str] = []
     """What failed trials said, in order."""
     unsupported: str | None = None
@@ -281,6 +284,8 @@ class Run(Model):
     """For each subject's label, every package of its environment with its exact version."""
     cases: list[Case] = []
     bisection: Bisection | None = None
+    servers: ServerComparison | None = None
+    """Of a comparison of servers: what all of them had in common."""
     first_bad: str | None = None
     """Of a bisection: earliest release that behaves like ``bad``."""
     first_good: str | None = None

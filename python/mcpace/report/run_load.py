@@ -158,4 +158,6 @@ class LoadCase(Model):
         if self.load is None and self.throughput_rps is None:
             for name in LoadCase.model_fields:
                 members.pop(name, None)
+        if members.get("server") is None:
+            members.pop("server", None)
         return members

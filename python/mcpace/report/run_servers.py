@@ -1,0 +1,108 @@
+"""The parts of a Run that a comparison of servers adds: what each was held to, round for round what it did, and the floor.
+
+Design constraint: data only, as in :mod:`mcpace.report.run`. What isn't known is absent, never zero.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from mcpace.report.model import Model
+from mcpace.report.run_load import Latencies
+
+
+class ServerRound(Model):
+    """One server under load, once; the others stood still meanwhile."""
+
+    throughput_rps: float
+    errors: int
+    p50_s: float | None = None
+    p99_s: float | None = None
+    cpu_s_per_call: float | None = None
+    """Processor time of all its processes."""
+    rss_bytes: int | None = None
+    """Largest memory of all its processes together."""
+    engine_busy: float
+    saturated: bool
+
+
+class RateRatio(Model):
+    """This server's throughput over the first one's, round by round."""
+
+    against: str
+    """Label of the first subject."""
+    ratio: float
+    """Geometric mean of the rounds' ratios."""
+    low: float | None = None
+    high: float | None = None
+    """95 % interval: Student's t over the logarithms of the rounds' ratios. Absent with fewer than two rounds."""
+    rounds: int
+
+
+class ServerFacts(Model):
+    """How one server ran."""
+
+    sdk_version: str = ""
+    """As its program found it at run time."""
+    workers: int = 1
+    """Processes that serve, by its own word."""
+    processes: int | None = None
+    """Processes that were seen."""
+    notes: list[str] = []
+    checked: list[str] = []
+    """Tools whose answers were as they must be, each called once before the load."""
+    rounds: list[ServerRound] = []
+    cpu_s_per_call: float | None = None
+    rss_idle_bytes: int | None = None
+    """Before the first load."""
+    ratio: RateRatio | None = None
+
+
+class ServerCap(Model):
+    """What each server was held to."""
+
+    by: Literal["cgroup", "affinity"]
+    """``cgroup``: a share of processor time and a limit of memory. ``affinity``: fewer processors, no limit of memory."""
+    cpus: float
+    memory_bytes: int | None = None
+    """The limit that was asked for; in force with ``cgroup`` only."""
+    memory_limited: bool
+    cores: list[int]
+    """Processors that servers could use."""
+    load_cores: list[int]
+    """Processors that only the load and what stands behind the servers could use; none where they shared."""
+
+
+class Floor(Model):
+    """The same load on a server that does nothing (hyper, one thread a core), over the same path."""
+
+    throughput_rps: float
+    latency_s: Latencies | None = None
+    cpu_s_per_call: float | None = None
+    engine_busy: float
+    saturated: bool
+    ceiling_rps: float | None = None
+    """What the load engine could do at most with this load on this machine: its rate here, had it been busy all the time."""
+    error: str | None = None
+    """Why there is none."""
+
+
+class ServerComparison(Model):
+    """What all servers had in common."""
+
+    workload: str
+    operations: dict[str, Any]
+    """Each tool with its arguments, weighted alike."""
+    model: dict[str, Any]
+    """``{"kind": "closed", "vus": 50}`` or ``{"kind": "open", "rate": 1000, …}``."""
+    revision: str
+    session: str
+    state: str
+    rounds: int
+    round_s: float
+    """Measured seconds of each round, after ``round_warm_up_s``."""
+    round_warm_up_s: float
+    cap: ServerCap
+    floor: Floor | None = None
+    behind: dict[str, str] = {}
+    """What stood behind the servers, with versions: ``redis-server``, the product API."""
