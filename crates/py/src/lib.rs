@@ -8,6 +8,7 @@ mod caller;
 mod client;
 mod event_loop;
 mod json;
+mod load;
 mod problem;
 mod recorder;
 mod recording;
@@ -31,6 +32,8 @@ mod _core {
     use super::caller::{Caller, Listening, Pending, Question};
     #[pymodule_export]
     use super::client::Client;
+    #[pymodule_export]
+    use super::load::Load;
     #[pymodule_export]
     use super::problem::{
         AskProblem, CallProblem, ClientProblem, EnvironmentProblem, InputRequired, Problem, RegistrationProblem,

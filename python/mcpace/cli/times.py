@@ -13,11 +13,22 @@ LONGEST = timedelta(days=1).total_seconds()
 
 def seconds(text: str) -> float:
     """A length of time: ``2s``, ``250ms``, ``1.5m``; a bare number is seconds."""
+    try:
+        return parsed(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def parsed(text: str) -> float:
+    """:func:`seconds` of words that are no option's.
+
+    Raises :class:`ValueError` with a sentence.
+    """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-zµ]*)", text.strip())
     unit = UNITS.get(match[2] or "s") if match else None
     if match is None or unit is None:
-        raise typer.BadParameter(f"{text!r} is no length of time: write 2s, 250ms or 1.5m")
+        raise ValueError(f"{text!r} is no length of time: write 2s, 250ms or 1.5m")
     value = float(match[1]) * unit
     if value > LONGEST:
-        raise typer.BadParameter(f"{text!r} is longer than a day")
+        raise ValueError(f"{text!r} is longer than a day")
     return value

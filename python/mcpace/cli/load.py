@@ -1,0 +1,184 @@
+"""``mcpace load``: closed or open load on any MCP server."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mcpace.cli import load_scenario, load_words, options
+from mcpace.cli.deliver import deliver
+from mcpace.cli.load_export import export
+from mcpace.cli.load_view import shown
+from mcpace.cli.load_words import Asked
+from mcpace.cli.times import seconds
+from mcpace.lab import load as lab
+from mcpace.lab import targets
+from mcpace.lab.errors import UsageProblem
+from mcpace.lab.targets import Target
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("load")(load)
+
+
+def load(
+    target: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TARGET",
+            help="URL, stdio:COMMAND (a process a user), profile:NAME, or a name out of --config; or --scenario's.",
+        ),
+    ] = None,
+    vus: Annotated[int | None, typer.Option(help="Closed load: so many users, 10 unless said.", min=1)] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="Open load: so many calls a second, whatever the target does.", min=0)
+    ] = None,
+    duration: Annotated[
+        float | None, typer.Option(parser=seconds, metavar="TIME", help="How long; 10s unless said.")
+    ] = None,
+    stages: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME:COUNT,...",
+            help="Ramps: 10s:50,30s:200 goes to 50 users (with --rate: calls a second) in 10 s, then to 200 in 30 s.",
+        ),
+    ] = None,
+    mix: Annotated[
+        list[str],
+        typer.Option("--mix", metavar="TOOL=WEIGHT", help="What is called, and how often; tools/list and ping too."),
+    ] = [],  # noqa: B006 - typer copies it
+    args: Annotated[
+        list[str],
+        typer.Option(
+            "--args",
+            metavar="TOOL=JSON",
+            help="A tool's arguments. In strings: {{counter}}, {{random(1,100)}}, {{uuid}}, {{user}}, {{choice:NAME}}.",
+        ),
+    ] = [],  # noqa: B006
+    data: Annotated[
+        list[str], typer.Option("--data", metavar="NAME=FILE", help="What {{choice:NAME}} chooses from: a line each.")
+    ] = [],  # noqa: B006
+    think: Annotated[
+        float | None, typer.Option(parser=seconds, metavar="TIME", help="A user's pause between two calls.")
+    ] = None,
+    arrivals: Annotated[
+        str | None, typer.Option(metavar="constant|poisson", help="How an open load's calls lie in time.")
+    ] = None,
+    max_in_flight: Annotated[
+        int | None, typer.Option(help="An open load's calls at once; later ones wait and count as late.", min=1)
+    ] = None,
+    max_calls: Annotated[int | None, typer.Option(help="End after so many calls.", min=1)] = None,
+    session: Annotated[
+        str | None,
+        typer.Option(metavar="user|call|none", help="A session a user (unless said), a call, or none at all."),
+    ] = None,
+    revision: Annotated[
+        str | None, typer.Option(help="Protocol revision to speak, e.g. 2025-06-18; negotiated unless given.")
+    ] = None,
+    accept: Annotated[str | None, typer.Option(metavar="both|json|sse", help="What replies are asked for.")] = None,
+    warm_up: Annotated[
+        float | None,
+        typer.Option(parser=seconds, metavar="TIME", help="Before the measurement, left out of it; 1s unless said."),
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(parser=options.limit, metavar="TIME", help="Of each call; 30s unless said.")
+    ] = None,
+    threads: Annotated[int | None, typer.Option(help="Of the generator; 1 unless said.", min=1)] = None,
+    cores: Annotated[str | None, typer.Option(metavar="0,2-3", help="Pin the generator's threads to these.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of all that is random.", min=0)] = None,
+    threshold: Annotated[
+        list[str],
+        typer.Option(
+            "--threshold",
+            metavar="LIMIT",
+            help="Exit with 1 where it isn't met: 'p99<50ms', 'errors<0.1%', 'rps>1000', 'echo:p95<20ms'.",
+        ),
+    ] = [],  # noqa: B006
+    scenario: Annotated[
+        Path | None, typer.Option(metavar="FILE.toml", help="These options from a file; the command line goes over it.")
+    ] = None,
+    replay: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Send a recording's requests, in order, in sessions of its own.")
+    ] = None,
+    header: Annotated[
+        list[str], typer.Option("--header", metavar="NAME: VALUE", help="$VARIABLE in it is the environment's.")
+    ] = [],  # noqa: B006
+    bearer: Annotated[
+        str | None, typer.Option(metavar="VARIABLE", help="The environment variable that has the bearer token.")
+    ] = None,
+    auth: options.Authentication = None,
+    config: options.Config = None,
+    cacert: Annotated[Path | None, typer.Option(help="PEM certificate to trust beside the system's.")] = None,
+    hold: options.Hold = options.HOLD,
+    fault: options.Fault = [],  # noqa: B006
+    prometheus: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the figures as Prometheus metrics (mcpace[otel]).")
+    ] = None,
+    otlp: Annotated[
+        str | None, typer.Option(metavar="URL", help="Send the figures to an OTLP/HTTP collector (mcpace[otel]).")
+    ] = None,
+    as_json: options.Json = False,
+    out: options.Out = None,
+    html: options.Html = None,
+) -> None:
+    """Put load on a server: users who wait for their replies, or calls at a rate that nothing slows down.
+
+    Each reply is parsed and checked. Latency runs from when a call was due. The tool echo is called unless --mix says
+    others, or the only tool that needs no arguments.
+    """
+    given = Asked(
+        target=target,
+        vus=vus,
+        rate=rate,
+        arrivals=arrivals,
+        max_in_flight=max_in_flight,
+        duration=duration,
+        stages=load_words.stages(stages) if stages is not None else None,
+        warm_up=warm_up,
+        think=think,
+        max_calls=max_calls,
+        mix=load_words.mix(mix) or None,
+        args=load_words.arguments(args) or None,
+        data=load_words.data(data) or None,
+        replay=replay,
+        session=session,
+        revision=revision,
+        accept=accept,
+        timeout=timeout,
+        threads=threads,
+        cores=load_words.cores(cores) if cores is not None else None,
+        seed=seed,
+        header=load_words.headers(header) or None,
+        bearer=bearer,
+        auth=auth,
+        threshold=tuple(threshold) or None,
+        cacert=cacert,
+    )
+    asked = load_words.over(given, load_scenario.read(scenario)) if scenario is not None else given
+    place = _target(asked, config)
+    notes: list[str] = []
+    settings = load_words.resolve(asked, hold_s=hold, faults=options.faults(fault, [place]), notes=notes)
+    exporter = export(prometheus, otlp)
+    with shown() as watcher:
+        for note in notes:
+            watcher.note(note)
+        run = lab.run(place, settings, watcher)
+    exporter(run)
+    deliver(run, as_json=as_json, out=out, page=html)
+
+
+def _target(asked: Asked, config: Path | None) -> Target:
+    if asked.target is None:
+        raise UsageProblem("there is no TARGET: give a URL, stdio:COMMAND or profile:NAME, or --scenario with one")
+    auth = options.authentication(asked.auth)
+    if asked.bearer is None:
+        place = targets.parse(asked.target, config=config, auth=auth)
+    else:
+        place = replace(targets.parse(asked.target, config=config), auth="bearer", token=load_words.token(asked.bearer))
+    if place.command and (asked.header or place.auth != "none"):
+        raise UsageProblem(f"{place.name} is a process, which has no headers: --header, --bearer and --auth are HTTP's")
+    return place

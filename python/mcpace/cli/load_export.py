@@ -1,0 +1,53 @@
+"""``--prometheus`` and ``--otlp``: where a load's figures go beside the report, for those who collect metrics.
+
+What they need is the extra ``mcpace[otel]``; asked for before the load, so that none is made in vain.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from mcpace.cli.notes import note
+from mcpace.lab.errors import LabError, UsageProblem
+from mcpace.report.run import Run
+
+NEEDED = {"--prometheus": "prometheus_client", "--otlp": "opentelemetry.exporter.otlp.proto.http"}
+
+
+def export(prometheus: Path | None, otlp: str | None) -> Callable[[Run], None]:
+    """What is to be done with the finished run.
+
+    Raises :class:`LabError` where what it needs is missing, :class:`UsageProblem` for a URL that is none.
+    """
+    for option, wanted in (("--prometheus", prometheus), ("--otlp", otlp)):
+        if wanted is not None and not _installed(NEEDED[option]):
+            raise LabError(f"{option} needs packages that are not installed: pip install 'mcpace[otel]'")
+    if otlp is not None and (urlsplit(otlp).scheme not in ("http", "https") or not urlsplit(otlp).netloc):
+        raise UsageProblem("--otlp takes the URL of a collector, as in http://127.0.0.1:4318/v1/metrics")
+
+    def deliver(run: Run) -> None:
+        # A collector that isn't there must not cost the run.
+        if prometheus is not None:
+            from mcpace.report.metrics_prometheus import write
+
+            try:
+                write(run, prometheus)
+            except OSError as error:
+                note(f"could not write the metrics to {prometheus}: {error.strerror}")
+        if otlp is not None:
+            from mcpace.report.metrics_otlp import send
+
+            if not send(run, otlp):
+                note("the collector at --otlp did not take the metrics; the run itself is complete")
+
+    return deliver
+
+
+def _installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False

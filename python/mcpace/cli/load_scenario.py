@@ -1,0 +1,131 @@
+"""A scenario: the options of ``mcpace load`` in a TOML file, under the same names.
+
+Paths in it are relative to its own folder. A key that there isn't, or a value of another type, is refused with its
+line.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from mcpace.cli import load_words
+from mcpace.cli.load_words import Asked
+from mcpace.cli.times import parsed
+from mcpace.lab.errors import UsageProblem, nearest, suggestion
+
+
+class Scenario(BaseModel):
+    """The file's keys."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, alias_generator=lambda name: name.replace("_", "-"))
+
+    target: str | None = None
+    vus: int | None = None
+    rate: float | None = None
+    arrivals: str | None = None
+    max_in_flight: int | None = None
+    duration: str | float | None = None
+    stages: str | list[str] | None = None
+    warm_up: str | float | None = None
+    think: str | float | None = None
+    max_calls: int | None = None
+    mix: dict[str, float] | None = None
+    args: dict[str, dict[str, Any]] | None = None
+    data: dict[str, str | list[str]] | None = None
+    replay: str | None = None
+    session: str | None = None
+    revision: str | None = None
+    accept: str | None = None
+    timeout: str | float | None = None
+    threads: int | None = None
+    cores: str | None = None
+    seed: int | None = None
+    header: list[str] | None = None
+    bearer: str | None = None
+    auth: str | None = None
+    threshold: list[str] | None = None
+    cacert: str | None = None
+
+
+TIMES = ("duration", "warm_up", "think", "timeout")
+LEAST = {"vus": 1, "max_in_flight": 1, "max_calls": 1, "threads": 1, "seed": 0}
+
+
+def read(path: Path) -> Asked:
+    """Reads a scenario.
+
+    Raises :class:`UsageProblem` where it is none, with file and line where they are known.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        raise UsageProblem(f"cannot read the scenario {path}: {reason}") from error
+    try:
+        document = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UsageProblem(f"{path} is not TOML: {error}") from error
+    try:
+        found = Scenario.model_validate(document)
+    except ValidationError as error:
+        raise UsageProblem(_why(error, path, text)) from error
+    values = found.model_dump(exclude_none=True)
+    for name, value in values.items():
+        try:
+            values[name] = _value(name, value, path.parent)
+        except (UsageProblem, ValueError) as error:
+            raise UsageProblem(f"{_place(path, text, name)}: {error}") from error
+    return Asked(**values)
+
+
+def _value(name: str, value: Any, folder: Path) -> Any:
+    if name in TIMES:
+        return parsed(str(value))
+    if name in LEAST and value < LEAST[name]:
+        raise ValueError(f"{name.replace('_', '-')} must be at least {LEAST[name]}")
+    match name:
+        case "stages":
+            return load_words.stages(value if isinstance(value, str) else ",".join(value))
+        case "mix":
+            return load_words.mix([f"{tool}={weight}" for tool, weight in value.items()])
+        case "data":
+            return {
+                own: load_words.choices(own, folder / given) if isinstance(given, str) else given
+                for own, given in value.items()
+            }
+        case "cores":
+            return load_words.cores(value)
+        case "header":
+            return load_words.headers(value)
+        case "threshold":
+            return tuple(value)
+        case "replay" | "cacert":
+            return folder / value
+        case _:
+            return value
+
+
+def _why(error: ValidationError, path: Path, text: str) -> str:
+    first = error.errors(include_url=False)[0]
+    key = str(first["loc"][0])
+    place = _place(path, text, key)
+    if first["type"] == "extra_forbidden":
+        known = sorted(name.replace("_", "-") for name in Scenario.model_fields)
+        return f"{place}: a scenario has no key {key!r}{suggestion(nearest(key, known), known)}"
+    where = ".".join(str(part) for part in first["loc"] if part not in ("str", "float", "list[str]"))
+    return f"{place}: {where}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+
+
+def _place(path: Path, text: str, name: str) -> str:
+    """``FILE:LINE`` of a key; the file alone where its line isn't found."""
+    key = re.escape(name.replace("_", "-"))
+    pattern = re.compile(rf"""^\s*(\[\s*)?["']?{key}["']?\s*[=\].]""")
+    for number, line in enumerate(text.splitlines(), 1):
+        if pattern.match(line):
+            return f"{path}:{number}"
+    return str(path)
