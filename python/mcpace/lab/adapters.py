@@ -64,6 +64,8 @@ class Install:
     extras: tuple[str, ...]
     also: tuple[str, ...]
     """Further requirements, installed beside the package."""
+    overrides: tuple[str, ...]
+    """`pypi`: requirements that stand in for what the packages ask for."""
     manifest: str | None
     """`own`: what Cargo builds, from a checkout; none where this interpreter runs the program."""
     as_of_release: bool
@@ -287,6 +289,7 @@ def read_install(table: Table) -> Install:
         package=table.value("package", str),
         extras=table.strings("extras", ()),
         also=table.strings("also", ()),
+        overrides=table.strings("overrides", ()),
         manifest=table.value("manifest", str) if table.has("manifest") else None,
         as_of_release=table.value("as_of_release", bool, True),
         margin_hours=float(table.value("margin_hours", (int, float), DEFAULT_MARGIN_HOURS)),

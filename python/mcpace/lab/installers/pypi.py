@@ -29,8 +29,8 @@ class Pypi:
         install = wanted.adapter.install
         minor = ".".join(str(part) for part in sys.version_info[:2])
         return [
-            install.package, install.extras, wanted.also, install.as_of_release, install.margin_hours,
-            str(install.python), minor,
+            install.package, install.extras, wanted.also, install.overrides, install.as_of_release,
+            install.margin_hours, str(install.python), minor,
         ]  # fmt: skip
 
     def build(self, wanted: Wanted, folder: Path, say: Progress) -> dict[str, str]:
@@ -47,6 +47,10 @@ class Pypi:
         time_machine = ["--exclude-newer", as_of.strftime("%Y-%m-%dT%H:%M:%SZ")] if install.as_of_release else []
         # Bytecode now, or the first trial would pay for it.
         options = ["--quiet", "--compile-bytecode", "--python", str(python_of(folder)), *time_machine]
+        if install.overrides:
+            overrides = folder / "overrides.txt"
+            overrides.write_text("\n".join(install.overrides) + "\n", encoding="utf-8")
+            options += ["--overrides", str(overrides)]
         run_step([uv, "pip", "install", *options, *requirements], wanted.label)
         return installed(folder)
 

@@ -1,0 +1,51 @@
+"""FastMCP as a server program (adapters/README.md). What a release offers is found by looking."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shared"))
+import program
+import tools
+
+PACKAGE = "fastmcp"
+
+
+def main() -> None:
+    chosen = program.options()
+    if chosen.mode not in ("json", "sse"):
+        program.unsupported(f"this SDK has no mode {chosen.mode}")
+    from fastmcp.exceptions import ToolError
+    from fastmcp.tools import Tool
+
+    from fastmcp import FastMCP
+
+    server = FastMCP("shop")
+    for tool in tools.registered():
+        # Text alone: no structured copy of it.
+        server.add_tool(Tool.from_function(telling(tool, ToolError), name=tool.__name__, output_schema=None))
+    app = server.http_app(json_response=chosen.mode == "json", stateless_http=chosen.state == "stateless")
+    program.serve_asgi(chosen, PACKAGE, app)
+
+
+def telling(tool: Callable[..., Any], tool_error: type[Exception]) -> Callable[..., Any]:
+    """The tool, with its own error as FastMCP's."""
+    if tool is not tools.get_user_cart:
+        return tool
+
+    @functools.wraps(tool)
+    async def told(user_id: int) -> str:
+        try:
+            return await tool(user_id)
+        except tools.NoUser as problem:
+            raise tool_error(str(problem)) from None
+
+    return told
+
+
+if __name__ == "__main__":
+    main()
