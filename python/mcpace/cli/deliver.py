@@ -13,8 +13,9 @@ from rich.console import Console
 from mcpace.cli.notes import flush_stdout, give_up_stdout, note
 from mcpace.lab.errors import UnknownName
 from mcpace.lab.interruption import held
-from mcpace.report import html, terminal, words
-from mcpace.report.run import Run
+from mcpace.report import html, terminal, words, words_load
+from mcpace.report.run import Case, Run
+from mcpace.report.run_load import LoadOperation
 
 DONE, HIT, UNREACHABLE, INTERRUPTED = 0, 1, 3, 130
 
@@ -27,8 +28,10 @@ def deliver(
     code = _exit_code(run, fail_on or [])
     if code == INTERRUPTED and not run.cases:
         note("interrupted before anything was measured")
+    elif code == HIT and run.kind == "load":
+        _tell_thresholds(run)
     elif code == UNREACHABLE:
-        note(f"nothing could be measured: {next((case.error for case in run.cases if case.error), 'no reason given')}")
+        note(f"nothing could be measured: {_reason(run)}")
     elif code == DONE and not kept:
         code = UNREACHABLE
     if code:
@@ -71,6 +74,19 @@ class _Screen(Console):
         raise
 
 
+def _reason(run: Run) -> str:
+    for case in run.cases:
+        told = case.error or next((one.first_error for one in (case.by_tool or {}).values() if one.first_error), None)
+        told = told or next((one.first_error for one in _others(case) if one.first_error), None)
+        if told:
+            return told
+    return "no reason given"
+
+
+def _others(case: Case) -> list[LoadOperation]:
+    return list(case.load.others.values()) if case.load else []
+
+
 def check_codes(codes: list[str]) -> None:
     """Refuses ``--fail-on`` codes that no finding has.
 
@@ -88,10 +104,29 @@ def _exit_code(run: Run, fail_on: list[str]) -> int:
     found = {finding.code for case in run.cases for finding in case.findings}
     if found & set(fail_on) or (found and "any" in fail_on):
         return HIT
+    if run.kind == "load":
+        return _exit_code_of_load(run)
     reached = (case for case in run.cases if case.operation != "provider")
     if run.cases and not any(case.trials_s or case.unsupported for case in reached):
         return UNREACHABLE
     return DONE
+
+
+def _exit_code_of_load(run: Run) -> int:
+    """A threshold that isn't met is told before a target that couldn't be reached: it is what was asked for."""
+    facts = [case.load for case in run.cases if case.load]
+    if any(not threshold.met for load in facts for threshold in load.thresholds):
+        return HIT
+    if any(load.ended == "failed" for load in facts) or not any(case.latency_s for case in run.cases):
+        return UNREACHABLE
+    return DONE
+
+
+def _tell_thresholds(run: Run) -> None:
+    for case in run.cases:
+        for threshold in case.load.thresholds if case.load else []:
+            if not threshold.met:
+                note(f"threshold {threshold.text} is not met: {words_load.threshold_words(threshold)}")
 
 
 def _save(path: Path, text: str, what: str) -> Path | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from mcpace.report import terminal_bisection, terminal_findings, terminal_ledger, terminal_trials
+from mcpace.report import terminal_bisection, terminal_findings, terminal_ledger, terminal_load, terminal_trials
 from mcpace.report.groups import targets
 from mcpace.report.lines import blank, heading, wrapped
 from mcpace.report.quantities import NO_BREAK, clean
@@ -42,8 +42,11 @@ def print_run(run: Run, console: Console) -> None:
 def lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
     """The report line by line; without ``coloured`` the ledger's parts are told apart by characters."""
     yield from _opening(run, width)
-    for target in targets(run):
-        yield from terminal_trials.lines(run, target, width)
+    if run.kind == "load":
+        yield from terminal_load.lines(run, width)
+    else:
+        for target in targets(run):
+            yield from terminal_trials.lines(run, target, width)
     if run.bisection:
         yield from terminal_bisection.lines(run, run.bisection, width)
     yield from terminal_findings.lines(run, width)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mcpace.report import words
+from mcpace.report import words, words_load
 from mcpace.report.comparison import Standing, standing
 from mcpace.report.groups import Group, grouped, in_order, targets
 from mcpace.report.labels import part_words
@@ -24,6 +24,8 @@ LONGEST_NAME = 80
 
 def verdict(run: Run) -> str:
     """What this run found, in one to three sentences of plain text (peers' text cleaned, nothing escaped)."""
+    if run.kind == "load":
+        return " ".join(words_load.sentences(run))
     sentences = _of_bisection(run, run.bisection) if run.bisection else _of_cases(run)
     return " ".join([*sentences, *_shortfall(run)])
 

@@ -1,0 +1,178 @@
+"""The sentences for load: what came of it, what failed of what, when something turned, who was the limit.
+
+Design constraint: as in :mod:`mcpace.report.words`, made of the Run's own figures; text of a peer is cleaned here.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from mcpace.report.quantities import clean, count, duration, figure, listed, share, times
+from mcpace.report.run import Case, Run
+from mcpace.report.run_load import LoadOperation, LoadSecond, LoadThreshold
+
+ERRORS: dict[str, str] = {
+    "connect": "no connection",
+    "reset": "connection reset",
+    "timeout": "no reply in time",
+    "http_status": "unexpected HTTP status",
+    "not_mcp": "rubbish or half a reply",
+    "wrong_id": "reply to another id",
+    "jsonrpc_error": "JSON-RPC error",
+    "tool_error": "tool error",
+    "session_lost": "session lost",
+    "too_large": "reply too large",
+    "exhausted": "this machine has no more ports or descriptors",
+    "process_exit": "the process ended",
+    "assertion": "not the expected reply",
+}
+"""What a failed call failed of."""
+
+LIMITS: dict[str, str] = {
+    "late-starts": "its own calls left later than they were due",
+    "threads-busy": "its threads had no time left, replies waited unread",
+}
+"""By what the generator was seen to be the limit."""
+
+SLOWER = 5.0
+"""A later stretch whose median is so many times an earlier one's is told."""
+STRETCH = 2
+"""Seconds that a stretch has at least."""
+SHOWN_TARGET = 80
+
+
+def sentences(run: Run) -> list[str]:
+    """What this load found, for the verdict."""
+    told: list[str] = []
+    for case in run.cases:
+        told += _of_case(case)
+    return told or ["Nothing was measured."]
+
+
+def model_words(model: dict[str, Any]) -> str:
+    """Who called: ``50 users``, ``1,000 calls/s (poisson)``, with the ramps' ends."""
+    closed = model.get("kind") != "open"
+    stages = [stage["to"] for stage in model.get("stages") or []]
+    start = float(model.get("vus" if closed else "rate") or 0)
+    figures = " → ".join(figure_of(value) for value in [start, *stages])
+    if closed:
+        return f"{figures} {'user' if figures == '1' else 'users'}"
+    return f"{figures} calls/s ({clean(model.get('arrivals', 'constant'), 20)})"
+
+
+def figure_of(value: float) -> str:
+    """A number of calls or users: ``50``, ``12,345``, ``0.5``."""
+    return f"{value:,.0f}" if value == int(value) or value >= 100 else figure(value)
+
+
+def error_words(kind: str) -> str:
+    """What a call failed of."""
+    return ERRORS.get(kind, clean(kind, 40).replace("_", " "))
+
+
+def errors_of(operation: LoadOperation) -> str:
+    """``12 × no reply in time, 3 × tool error``."""
+    ordered = sorted(operation.errors.items(), key=lambda entry: -entry[1])
+    return ", ".join(f"{number:,} × {error_words(kind)}" for kind, number in ordered)
+
+
+def threshold_words(threshold: LoadThreshold) -> str:
+    """``p99 was 62 ms, 12 ms beyond the limit``: what came, and by how much it misses."""
+    if threshold.actual is None:
+        return "nothing was measured that it could be held against"
+    actual = threshold_figure(threshold.actual, threshold.unit)
+    if threshold.met:
+        return f"it was {actual}"
+    beyond = threshold_figure(abs(threshold.actual - threshold.limit), threshold.unit)
+    if threshold.actual == threshold.limit:
+        return f"it was exactly {actual}"
+    return f"it was {actual}, {beyond} beyond the limit"
+
+
+def threshold_figure(value: float, unit: str) -> str:
+    """A threshold's figure in its unit."""
+    match unit:
+        case "s":
+            return duration(value)
+        case "share":
+            return f"{figure(100 * value)} %"
+        case "rps":
+            return f"{figure(value)} calls/s"
+        case _:
+            return count(value, "error")
+
+
+def limit_words(case: Case) -> str:
+    """Why the generator was the limit; empty where it was not."""
+    if case.load is None or not case.saturated:
+        return ""
+    reason = case.load.engine.reason or ""
+    why = LIMITS.get(reason, clean(reason, 60).replace("-", " "))
+    return f"generator-limited{f' ({why})' if why else ''}: these figures are the generator's, not the target's"
+
+
+def turns(seconds: Sequence[LoadSecond]) -> list[str]:
+    """What happened when, in the time series: errors that began, answers that ended, a target that became slow."""
+    return [*_errors(seconds), *_silence(seconds), *_slower(seconds)]
+
+
+def _of_case(case: Case) -> Iterator[str]:
+    load = case.load
+    if load is None:
+        return
+    target = clean(case.target, SHOWN_TARGET)
+    what = f" of {clean(case.tool, 40)}" if case.tool else ""
+    failed = case.errors or 0
+    ended = sum(one.count for one in (case.by_tool or {}).values())
+    if case.latency_s is None:
+        yield f"No call{what} at {target} was answered well: {count(failed, 'error')}."
+    else:
+        latency = case.latency_s
+        yield (
+            f"{target} answered {figure_of(case.throughput_rps or 0.0)} calls/s{what} to {model_words(load.model)}: "
+            f"p50 {duration(latency.p50)}, p99 {duration(latency.p99)}, "
+            + (f"{count(failed, 'error')} ({share(failed, ended)} of calls)." if failed else "no errors.")
+        )
+    if load.failure:
+        yield f"The load could not be finished: {clean(load.failure).rstrip('.')}."
+    yield from turns(case.seconds or [])
+    if limit := limit_words(case):
+        yield f"It was {limit}."
+    missed = [threshold for threshold in load.thresholds if not threshold.met]
+    if missed:
+        names = listed([clean(one.text, 40) for one in missed])
+        yield f"{len(missed)} of {count(len(load.thresholds), 'threshold')} not met: {names}."
+
+
+def _errors(seconds: Sequence[LoadSecond]) -> Iterator[str]:
+    first = next((second for second in seconds if second.errors), None)
+    if first is None or not any(second.ok and not second.errors for second in seconds):
+        return
+    last = next(second for second in reversed(seconds) if second.errors)
+    if first is last:
+        yield f"All errors fell into second {first.at_s:.0f}."
+    elif last is not seconds[-1]:
+        yield f"Errors came from second {first.at_s:.0f} to {last.at_s:.0f}."
+    else:
+        yield f"Errors began in second {first.at_s:.0f}."
+
+
+def _silence(seconds: Sequence[LoadSecond]) -> Iterator[str]:
+    good = [number for number, second in enumerate(seconds) if second.ok]
+    if good and len(seconds) - 1 - good[-1] >= STRETCH:
+        yield f"Nothing was answered well after second {seconds[good[-1]].at_s:.0f}."
+
+
+def _slower(seconds: Sequence[LoadSecond]) -> Iterator[str]:
+    timed = [(second.at_s, second.p50_s) for second in seconds if second.p50_s]
+    best = (SLOWER, 0.0, 0.0, 0.0)
+    for split in range(STRETCH, len(timed) - STRETCH + 1):
+        before = statistics.median(value for _, value in timed[:split])
+        after = statistics.median(value for _, value in timed[split:])
+        if after / before > best[0]:
+            best = (after / before, timed[split][0], before, after)
+    if best[1]:
+        ratio, at_s, before, after = best
+        yield f"From second {at_s:.0f} on it was {times(ratio)} slower: p50 {duration(after)} after {duration(before)}."
