@@ -56,7 +56,12 @@ ROLES: dict[str, str] = {
 }
 """What an event shows in a finding's argument."""
 
-CONFIDENCES: dict[str, str] = {"high": "certain", "medium": "probable", "low": "possible"}
+CONFIDENCES: dict[str, str] = {
+    "confirmed": "confirmed by experiment",
+    "high": "certain",
+    "medium": "probable",
+    "low": "possible",
+}
 """How sure a finding is."""
 
 REASONS: dict[str, str] = {
@@ -70,8 +75,13 @@ REASONS: dict[str, str] = {
     "processor-time-unknown": "which layer used the time in the process was not recorded",
     "end-not-seen": "the client left before the reply's end, so whether the end was near is not known",
     "recording-incomplete": "the recording is incomplete, and what is missing may explain it",
+    "vanishes-with-quick-ack": "it vanishes where acknowledgements are sent at once",
+    "experiment-not-made": "the experiment that would confirm it could not be made",
 }
 """Why a finding is as sure as it is."""
+
+LOAD_REASONS = ("vanishes-with-quick-ack", "experiment-not-made")
+"""Of findings in load results."""
 
 
 def part_words(part: str) -> str:

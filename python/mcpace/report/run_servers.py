@@ -1,4 +1,4 @@
-"""The parts of a Run that a comparison of servers adds: what each was held to, round for round what it did, and the floor.
+"""The parts of a Run that a comparison of servers adds: what each was held to, what it did in each round, the floor.
 
 Design constraint: data only, as in :mod:`mcpace.report.run`. What isn't known is absent, never zero.
 """
@@ -62,7 +62,7 @@ class ServerCap(Model):
     """What each server was held to."""
 
     by: Literal["cgroup", "affinity"]
-    """``cgroup``: a share of processor time and a limit of memory. ``affinity``: fewer processors, no limit of memory."""
+    """``cgroup``: a share of processor time, a limit of memory. ``affinity``: fewer processors, any memory."""
     cpus: float
     memory_bytes: int | None = None
     """The limit that was asked for; in force with ``cgroup`` only."""
@@ -82,7 +82,7 @@ class Floor(Model):
     engine_busy: float
     saturated: bool
     ceiling_rps: float | None = None
-    """What the load engine could do at most with this load on this machine: its rate here, had it been busy all the time."""
+    """What the load engine could do at most with this load on this machine: its rate here, had it always been busy."""
     error: str | None = None
     """Why there is none."""
 

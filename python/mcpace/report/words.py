@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mcpace.report.quantities import clean, count, duration, listed, size
+from mcpace.report.quantities import clean, count, duration, listed, share, size
 from mcpace.report.run import Finding
 
 Context = Mapping[str, Any]
@@ -217,6 +217,26 @@ def _slow_start_advice(context: Context) -> str:
     return "Import less at the server's start, and keep its process for more than one session."
 
 
+def _delayed_ack(finding: Finding) -> str:
+    context = finding.context
+    low, high = _number(context, "from_s") or 0.035, _number(context, "to_s") or 0.06
+    share_ = _number(context, "share")
+    seen = f"{share(share_, 1)} of the calls" if share_ else "Calls"
+    sentence = f"{seen} took {duration(low)} to {duration(high)}, on connections that had carried calls before"
+    quick, mean = _number(context, "quick_mean_s"), _number(context, "mean_s")
+    if quick is None or mean is None:
+        return f"{sentence}: as long as a peer's kernel delays an acknowledgement."
+    return (
+        f"{sentence}. With acknowledgements sent at once (TCP_QUICKACK on the client's sockets, the server unchanged) "
+        f"they are gone: {duration(quick)} a call in the mean instead of {duration(mean)}. The server sends a reply in "
+        "two small writes, and the second waits for the first one's acknowledgement."
+    )
+
+
+def _delayed_ack_advice(_: Context) -> str:
+    return "Set TCP_NODELAY on the sockets that the server accepts, or have it send each reply in one write."
+
+
 _WORDS: dict[str, Words] = {
     "duplicate-request": Words(
         "Every request is sent twice",
@@ -266,10 +286,19 @@ _WORDS: dict[str, Words] = {
         _slow_start,
         _slow_start_advice,
     ),
+    "delayed-ack": Words(
+        "Replies wait for a delayed acknowledgement",
+        "the end of each reply waits for a delayed TCP acknowledgement",
+        _delayed_ack,
+        _delayed_ack_advice,
+    ),
 }
 
 CODES: tuple[str, ...] = tuple(_WORDS)
 """Every code that has words; a test compares them with the causes that explain can name."""
+
+LOAD_CODES = ("delayed-ack",)
+"""Those that load results prove, not recordings."""
 
 DISPROOFS: dict[str, str] = {
     "count-executions-at-server": "Count executions in the server's own log: wrong if each request arrives once.",
@@ -286,8 +315,14 @@ DISPROOFS: dict[str, str] = {
     "start-again-warm": (
         "Start again from a warm package cache and read the process's processor time: tells a download from imports."
     ),
+    "acknowledge-at-once": (
+        "Repeat the load with TCP_QUICKACK on the client's sockets, or TCP_NODELAY on the server's: "
+        "wrong if calls stay as slow."
+    ),
 }
 """For each experiment's code, what it does and what it would show."""
+
+LOAD_DISPROOFS = ("acknowledge-at-once",)
 
 
 # --- reading a context ---
