@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import platform
 import sys
+from importlib.metadata import distributions
 from pathlib import Path
 
 from mcpace import __version__
 from mcpace.lab.errors import EnvironmentProblem
 from mcpace.lab.installers.cargo import BINARY, compile_release, rust_version
+from mcpace.lab.installers.steps import run_step
 from mcpace.lab.installers.wanted import Wanted
+from mcpace.lab.places import find_uv
 from mcpace.lab.releases import Progress
 
 CRATES = Path("crates/serve/Cargo.toml")
 """What tells a checkout from an installed package."""
+SITE = "site"
+DONE = ".mcpace-complete"
+"""Written last into it."""
 
 
 class Own:
@@ -26,12 +32,13 @@ class Own:
     cached = False
 
     def recipe(self, wanted: Wanted) -> list[object]:
-        return [str(wanted.adapter.folder)]
+        return [str(wanted.adapter.folder), wanted.also, platform.python_version()]
 
     def build(self, wanted: Wanted, folder: Path, say: Progress) -> dict[str, str]:
         manifest = wanted.adapter.install.manifest
         if manifest is None:
-            return {"mcpace": __version__, "python": platform.python_version()}
+            beside = install_beside(wanted, folder / SITE, say) if wanted.also else {}
+            return {**beside, "mcpace": __version__, "python": platform.python_version()}
         checkout = wanted.adapter.folder.parents[1]
         if not (checkout / CRATES).is_file():
             raise EnvironmentProblem(
@@ -48,10 +55,22 @@ class Own:
         return {"mcpace": __version__, **rust_version()}
 
     def places(self, folder: Path) -> dict[str, str]:
-        return {"python": sys.executable, "program": str(folder / "bin" / BINARY)}
+        return {"python": sys.executable, "site": str(folder / SITE), "program": str(folder / "bin" / BINARY)}
 
     def stands(self, folder: Path) -> bool:
         return True
 
     def runs_on(self) -> dict[str, str]:
         return {}
+
+
+def install_beside(wanted: Wanted, site: Path, say: Progress) -> dict[str, str]:
+    """What the program needs and mcpace doesn't, in a folder of its own: nobody's installation of mcpace is changed."""
+    done = site / DONE
+    if not done.exists():
+        say(f"installing {', '.join(wanted.also)} for {wanted.label}")
+        command = [str(find_uv()), "pip", "install", "--quiet", "--compile-bytecode", "--python", sys.executable]
+        run_step([*command, "--target", str(site), *wanted.also], wanted.label)
+        done.touch()
+    found = distributions(path=[str(site)])
+    return {distribution.name: distribution.version for distribution in found}

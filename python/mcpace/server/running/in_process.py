@@ -155,7 +155,7 @@ def http_options(prepared: Prepared, settings: Settings, address: Address, famil
                 "host": address.host,
                 "port": address.port,
                 "path": settings.path,
-                "response": "json" if settings.json_response else "auto",
+                "response": "json" if settings.json_response else settings.response,
                 "stateless": settings.stateless,
                 "shared_port": family is not None,
                 "family": family,

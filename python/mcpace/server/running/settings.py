@@ -41,6 +41,8 @@ class Settings:
     path: str = "/mcp"
     workers: int = 1
     json_response: bool = False
+    response: Literal["auto", "sse"] = "auto"
+    """``sse``: a stream for each reply, whether or not the function has something to say before its result."""
     stateless: bool = False
     ssl_certfile: str | None = None
     ssl_keyfile: str | None = None
@@ -81,6 +83,10 @@ class Settings:
         if (self.ssl_certfile is None) != (self.ssl_keyfile is None):
             missing = "key: add --ssl-keyfile" if self.ssl_keyfile is None else "certificate: add --ssl-certfile"
             raise UsageProblem(f"TLS needs a certificate and a key; there is no {missing}")
+        if self.response not in ("auto", "sse"):
+            raise UsageProblem(f"there is no response {self.response!r}: 'auto' or 'sse'; for JSON, json_response=True")
+        if self.json_response and self.response == "sse":
+            raise UsageProblem("replies can't be JSON and streams: leave json_response or response out")
         if self.reload and self.workers > 1:
             raise UsageProblem("--reload is for development and runs one process: leave --workers out")
         if self.transport == "stdio" and self.workers > 1:

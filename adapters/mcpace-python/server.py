@@ -1,0 +1,92 @@
+"""mcpace's Python face as a server program (adapters/README.md), run as its users run it.
+
+Of mcpace, only what it shows everybody is used, but for whether it was built for debugging: it is under test here like
+anybody else's SDK.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shared"))
+import program
+import tools
+
+PACKAGE = "mcpace"
+SERVING = re.compile(r" serving .* at (http://\S+)")
+MODES = {
+    "auto": {},
+    "json": {"json_response": True},
+    "sse": {"response": "sse"},
+}
+
+
+def main() -> None:
+    chosen = program.options()
+    if chosen.mode not in MODES:
+        program.unsupported(f"mcpace has no mode {chosen.mode}: it is one of {', '.join(MODES)}")
+    if chosen.site:
+        # Last, so that mcpace finds what it was installed with.
+        sys.path.append(chosen.site)
+    from mcpace import MCPServer, _core
+
+    notes = ("mcpace's compiled part is a debug build: its figures mean nothing",) if _core.DEBUG else ()
+    server = MCPServer("shop", log_level="ERROR")
+    for tool in tools.registered():
+        # Text alone: no structured copy of it.
+        server.add_tool(telling(tool), name=tool.__name__, structured_output=False)
+    # Where it listens it says on stderr, in its first line.
+    sys.stderr = overheard = Overheard(sys.stderr, lambda url: program.say_ready(chosen, PACKAGE, url, notes))
+    # Before it listens, nobody takes the signal.
+    program.at_stdin_s_end(lambda: os.kill(os.getpid(), signal.SIGTERM) if overheard.told else os._exit(0))
+    options = {"host": chosen.host, "port": chosen.port, "stateless_http": chosen.state == "stateless"}
+    try:
+        server.run("streamable-http", graceful_timeout_s=float(program.GRACE_S), **options, **MODES[chosen.mode])
+    except Exception as problem:  # its sentence says what to do; where it was raised helps nobody here
+        sys.exit(str(problem))
+
+
+class Overheard:
+    """A stream that is written to as before, and told where the server listens."""
+
+    def __init__(self, stream: Any, tell: Callable[[str], None]) -> None:
+        self._stream = stream
+        self._tell = tell
+        self.told = False
+
+    def write(self, text: str) -> int:
+        found = SERVING.search(text)
+        if found and not self.told:
+            self.told = True
+            self._tell(found[1])
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def telling(tool: Callable[..., Any]) -> Callable[..., Any]:
+    """The tool, with its own error as a result: what it raises, the runtime would put a sentence of its own before."""
+    if tool is not tools.get_user_cart:
+        return tool
+    from mcpace.types import CallToolResult, TextContent
+
+    @functools.wraps(tool)
+    async def told(user_id: int) -> Any:
+        try:
+            return await tool(user_id)
+        except tools.NoUser as problem:
+            return CallToolResult(content=[TextContent(text=str(problem))], is_error=True)
+
+    return told
+
+
+if __name__ == "__main__":
+    main()
