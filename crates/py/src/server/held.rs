@@ -15,24 +15,33 @@ pub(super) struct Watch {
     worked: Duration,
 }
 
+/// What a call did with its thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    /// For how long it had it.
+    pub(super) held: Duration,
+    /// For how much of that it was on a processor.
+    pub(super) worked: Duration,
+}
+
 impl Watch {
     pub(super) fn start() -> Self {
         Self { started: Instant::now(), waited_to_run: waited_to_run(), worked: worked() }
     }
 
     /// From the begin until now.
-    pub(super) fn read(&self) -> Duration {
+    pub(super) fn read(&self) -> Held {
         let (wall, worked) = (self.started.elapsed(), worked().saturating_sub(self.worked));
         let preempted = match (self.waited_to_run, waited_to_run()) {
             (Some(before), Some(after)) => after.saturating_sub(before),
             _ => Duration::ZERO,
         };
-        wall.saturating_sub(preempted).max(worked)
+        Held { held: wall.saturating_sub(preempted).max(worked), worked }
     }
 }
 
 /// This thread's time on a processor.
-pub(super) fn worked() -> Duration {
+fn worked() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 

@@ -11,6 +11,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use super::held::Held;
 use super::queue::Manner;
 
 /// A call that takes this long is not short.
@@ -75,13 +76,13 @@ impl Pace {
         Manner { is_slow: self.slow.load(Relaxed), is_busy: self.busy.load(Relaxed) >= BUSY }
     }
 
-    /// A call elsewhere took this long, and was on a processor for so much of it.
-    pub(super) fn ran(&self, took: Duration, worked: Duration, now_ms: u64) {
+    /// A call elsewhere held its thread.
+    pub(super) fn ran(&self, Held { held, worked }: Held, now_ms: u64) {
         let busy = self.busy.load(Relaxed);
-        let busy = if worked * 2 >= took { (busy + 1).min(2 * BUSY) } else { busy.saturating_sub(1) };
+        let busy = if worked * 2 >= held { (busy + 1).min(2 * BUSY) } else { busy.saturating_sub(1) };
         self.busy.store(busy, Relaxed);
-        self.slow.store(took >= SHORT, Relaxed);
-        if took >= SHORT {
+        self.slow.store(held >= SHORT, Relaxed);
+        if held >= SHORT {
             self.short.store(0, Relaxed);
         } else if now_ms >= self.away_until.load(Relaxed) {
             self.short.fetch_add(1, Relaxed);

@@ -22,7 +22,7 @@ use pyo3::types::PyDict;
 
 use super::ending;
 use super::handler::Callable;
-use super::held;
+use super::held::Watch;
 use super::job::{self, End, Job, Prepared};
 use super::pace::{Pace, now_ms};
 use super::queue::{Manner, Queue, Taken};
@@ -258,7 +258,7 @@ impl Take {
                 continue;
             }
             let Job { callable, shared, arguments, context, pace, end } = job;
-            let (started, worked) = (Instant::now(), held::worked());
+            let watch = Watch::start();
             let prepared = job::prepare(py, &callable, &shared, &arguments, context).and_then(|prepared| {
                 let Prepared { keywords, variables } = prepared;
                 Ok((variables.getattr(pyo3::intern!(py, "run"))?, keywords))
@@ -266,7 +266,7 @@ impl Take {
             match prepared {
                 Ok((run, keywords)) => {
                     let function = callable.function().clone_ref(py);
-                    let open = Mutex::new(Some(Open { callable, pace, end, started, worked }));
+                    let open = Mutex::new(Some(Open { callable, pace, end, watch }));
                     return Ok(Some((run, function, keywords, Bound::new(py, Finish { open })?)));
                 }
                 Err(error) => end.give(py, &callable, Err(error)),
@@ -285,20 +285,18 @@ struct Open {
     callable: Arc<Callable>,
     pace: Option<Arc<Pace>>,
     end: End,
-    started: Instant,
-    /// The thread's time on a processor before.
-    worked: Duration,
+    watch: Watch,
 }
 
 #[pymethods]
 impl Finish {
     fn __call__(&self, value: Bound<'_, PyAny>, raised: bool) {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Open { callable, pace, end, started, worked }) = open else { return };
+        let Some(Open { callable, pace, end, watch }) = open else { return };
         let py = value.py();
         end.give(py, &callable, if raised { Err(PyErr::from_value(value)) } else { Ok(value) });
         if let Some(pace) = pace {
-            pace.ran(started.elapsed(), held::worked().saturating_sub(worked), now_ms());
+            pace.ran(watch.read(), now_ms());
         }
     }
 }

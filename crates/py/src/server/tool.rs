@@ -48,7 +48,7 @@ impl PythonTool {
                 Ok(value) => callable.write(&value, &mut reply),
                 Err(error) => Err(callable.failed(py, error)),
             };
-            (outcome, started.elapsed(), watch.map(|watch| watch.read()))
+            (outcome, started.elapsed(), watch.map(|watch| watch.read().held))
         });
         if let Some(pace) = pace {
             pace.ran_inline(took, held, now_ms);
