@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from signal import Signals
 from typing import Any, Literal
 
-from mcpace.lab.children import has_exited
+from mcpace.lab.children import has_exited, signal_group
 from mcpace.lab.environments import Environment
 from mcpace.lab.errors import LabError
 from mcpace.lab.process import READY_LIMIT_S, AdapterProcess, spawn
@@ -73,6 +74,11 @@ class ServerProgram(AdapterProcess):
     def pid(self) -> int:
         """The process that was started, which leads the group of everything that it starts."""
         return self._process.pid
+
+    def signal(self, number: Signals) -> None:
+        """To it and to everything in its group. Harmless when it has gone."""
+        if self._process.returncode is None:
+            signal_group(self._process, number)
 
     def death(self) -> LabError | None:
         """Why the server is gone; `None` while it runs. Once it is told, nothing of it is left."""
