@@ -28,7 +28,7 @@ class Npm:
         copy_sources(wanted, folder)
         command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
         run_step(command, wanted.label, cwd=folder)
-        packages = json.loads((folder / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+        packages = json.loads((folder / "package-lock.json").read_text(encoding="utf-8")).get("packages", {})
         # A package within another's folder is that one's own copy.
         names = {path.removeprefix("node_modules/"): entry.get("version") for path, entry in packages.items()}
         return {name: version for name, version in names.items() if version and "node_modules/" not in name}
@@ -37,7 +37,7 @@ class Npm:
         return {"node": needed("node", "the program", REMEDY), "built": str(folder)}
 
     def stands(self, folder: Path) -> bool:
-        return (folder / "node_modules").is_dir()
+        return (folder / "package.json").is_file()
 
     def runs_on(self) -> dict[str, str]:
         return {"node": asked(["node", "--version"], r"v(\S+)")}

@@ -1,0 +1,239 @@
+"""Installers of the kinds with committed locks, by packages without dependencies: real toolchains, no registry."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mcpace import __version__
+from mcpace.lab import adapters, places
+from mcpace.lab.adapters import Adapter, Role, load
+from mcpace.lab.environments import Environment, ensure, environment_path
+from mcpace.lab.errors import AdapterProblem, EnvironmentProblem, UsageProblem
+from mcpace.lab.installers.steps import ToolchainMissing
+from mcpace.lab.releases import UnknownVersion, parse_selection
+
+LIMIT_S = 60.0
+
+TOML = """
+format = 1
+name = "toy"
+title = "toy"
+[install]
+kind = "KIND"
+package = "toy"
+MORE
+[server]
+command = COMMAND
+transports = ["http"]
+modes = ["sse", "json"]
+"""
+COMMANDS = {
+    "cargo": ["{program}"],
+    "go": ["{program}"],
+    "npm": ["{node}", "{built}/server.mjs"],
+    "maven": ["{java}", "-cp", "{built}/target", "Server"],
+    "own": ["{program}"],
+}
+# What each kind builds: it prints the version that was filled in, or that its lock's folder says.
+SOURCES = {
+    "cargo": {
+        "source/Cargo.toml": '[package]\nname = "server"\nversion = "{version}"\nedition = "2021"\n[workspace]\n',
+        "source/src/main.rs": 'fn main() { println!("{}", env!("CARGO_PKG_VERSION")); }\n',
+        "versions/1.2.0/Cargo.lock": 'version = 4\n\n[[package]]\nname = "server"\nversion = "1.2.0"\n',
+        "versions/1.10.0/Cargo.lock": 'version = 4\n\n[[package]]\nname = "server"\nversion = "1.10.0"\n',
+    },
+    "go": {
+        "source/go.mod": "module example.com/v{version}\n\ngo 1.21\n",
+        "source/main.go": (
+            'package main\n\nimport (\n\t"fmt"\n\t"runtime/debug"\n)\n\nfunc main() {\n'
+            '\tinfo, _ := debug.ReadBuildInfo()\n\tfmt.Println(info.Main.Path[len("example.com/v"):])\n}\n'
+        ),
+        "versions/1.2.0/go.sum": "",
+        "versions/1.10.0/go.sum": "",
+    },
+    "npm": {
+        "source/package.json": '{"name": "server", "version": "{version}", "private": true}',
+        "source/server.mjs": (
+            'import { readFileSync } from "node:fs";\n'
+            'console.log(JSON.parse(readFileSync(new URL("package.json", import.meta.url))).version);\n'
+        ),
+        "versions/1.2.0/package-lock.json": (
+            '{"name": "server", "version": "1.2.0", "lockfileVersion": 3, "packages": '
+            '{"": {"name": "server", "version": "1.2.0"}}}'
+        ),
+        "versions/1.10.0/package-lock.json": (
+            '{"name": "server", "version": "1.10.0", "lockfileVersion": 3, "packages": '
+            '{"": {"name": "server", "version": "1.10.0"}}}'
+        ),
+    },
+    "maven": {"source/pom.xml": "<project/>", "versions/1.2.0/.keep": "", "versions/1.10.0/.keep": ""},
+    "own": {},
+}
+BUILT = ("cargo", "go", "npm")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "cache"
+    monkeypatch.setenv(places.CACHE_VARIABLE, str(folder))
+    return folder
+
+
+def toy(tmp_path: Path, kind: str, more: str = "") -> Adapter:
+    folder = tmp_path / "toy"
+    for name, text in SOURCES[kind].items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    folder.mkdir(parents=True, exist_ok=True)
+    toml = TOML.replace("KIND", kind).replace("MORE", more).replace("COMMAND", json.dumps(COMMANDS[kind]))
+    (folder / "adapter.toml").write_text(toml)
+    return load(folder)
+
+
+def server(adapter: Adapter, version: str, said: list[str] | None = None) -> Environment:
+    return ensure(adapter, version, None if said is None else said.append, Role.SERVER)
+
+
+def printed(adapter: Adapter, environment: Environment) -> str:
+    done = subprocess.run(
+        adapter.server_command(environment), capture_output=True, text=True, timeout=LIMIT_S, check=True
+    )
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("kind", BUILT)
+def test_built_by_its_lock_and_found_again(tmp_path: Path, kind: str) -> None:
+    adapter = toy(tmp_path, kind)
+    said: list[str] = []
+    first = server(adapter, "1.2.0", said)
+    assert len(said) == 1 and "toy@1.2.0" in said[0]
+    assert printed(adapter, first) == "1.2.0"
+    assert server(adapter, "1.2.0", said) == first
+    assert len(said) == 1
+    assert printed(adapter, server(adapter, "1.10.0")) == "1.10.0"
+
+
+@pytest.mark.parametrize("kind", BUILT)
+def test_what_it_runs_on_is_among_its_versions(tmp_path: Path, kind: str) -> None:
+    tool = {"cargo": "rustc", "go": "go", "npm": "node"}[kind]
+    assert server(toy(tmp_path, kind), "1.2.0").versions[tool][0].isdigit()
+
+
+def test_a_changed_source_is_another_environment(tmp_path: Path) -> None:
+    adapter = toy(tmp_path, "go")
+    before = environment_path(adapter, "1.2.0", Role.SERVER)
+    (adapter.folder / "source" / "target").mkdir()
+    (adapter.folder / "source" / "target" / "leavings").touch()
+    assert environment_path(adapter, "1.2.0", Role.SERVER) == before
+    (adapter.folder / "source" / "more.go").write_text("package main\n")
+    assert environment_path(adapter, "1.2.0", Role.SERVER) != before
+
+
+def test_a_version_s_own_file_wins_and_keeps_its_braces(tmp_path: Path) -> None:
+    adapter = toy(tmp_path, "npm")
+    own = adapter.folder / "versions" / "1.2.0"
+    (own / "server.mjs").write_text('console.log("its own");\n')
+    (own / "package.json").write_text('{"name": "server", "version": "1.2.0", "description": "{version}"}')
+    built = server(adapter, "1.2.0")
+    assert printed(adapter, built) == "its own"
+    assert "{version}" in (built.path / "package.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("kind", "broken", "says"),
+    [
+        ("cargo", {"source/src/main.rs": "fn main() { nonesuch() }"}, "cannot find function `nonesuch`"),
+        ("cargo", {"versions/1.2.0/Cargo.lock": SOURCES["cargo"]["versions/1.10.0/Cargo.lock"]}, "--locked was passed"),
+        ("go", {"source/main.go": "package main\nfunc main() { nonesuch() }\n"}, "undefined: nonesuch"),
+        ("go", {"source/go.mod": "module x\ngo 1.21\nrequire example.com/y v1.0.0\n"}, ""),
+        ("npm", {"versions/1.2.0/package-lock.json": None}, "existing package-lock.json"),
+    ],
+)
+def test_what_cannot_be_built_says_why(tmp_path: Path, kind: str, broken: dict[str, str | None], says: str) -> None:
+    adapter = toy(tmp_path, kind)
+    for name, text in broken.items():
+        (adapter.folder / name).unlink() if text is None else (adapter.folder / name).write_text(text)
+    if not says:  # a requirement that nothing imports and nothing sums: Go builds, by the lock as it is
+        (adapter.folder / "source" / "main.go").write_text('package main\nimport _ "example.com/y"\nfunc main() {}\n')
+        says = "missing go.sum entry"
+    with pytest.raises(EnvironmentProblem) as caught:
+        server(adapter, "1.2.0")
+    assert str(caught.value).startswith("toy@1.2.0 can't be installed: ")
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not list(environment_path(adapter, "1.2.0", Role.SERVER).parent.glob(".*.building"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "remedy"), [("cargo", "rustup.rs"), ("go", "golang-go"), ("npm", "nodejs"), ("maven", "default-jdk")]
+)
+def test_a_missing_toolchain_comes_with_its_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, remedy: str
+) -> None:
+    adapter = toy(tmp_path, kind)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(
+        ToolchainMissing, match=rf"toy@1\.2\.0 needs the command \w+, which is missing: .*{remedy}"
+    ) as caught:
+        server(adapter, "1.2.0")
+    assert caught.value.exit_code == 3
+
+
+@pytest.mark.parametrize("kind", ["cargo", "go", "npm", "maven"])
+def test_versions_are_those_with_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    adapter = toy(tmp_path, kind)
+    monkeypatch.setenv(adapters.ADAPTERS_VARIABLE, str(tmp_path))
+    assert adapters.locked_versions(adapter) == ["1.2.0", "1.10.0"]
+    chosen = {
+        text: adapters.resolve(f"toy{text}", role=Role.SERVER)
+        for text in ("", "@latest", "@1.x", "@1.2", "@1.2.0:json")
+    }
+    assert {text: found.version for text, found in chosen.items()} == {
+        "": "1.10.0", "@latest": "1.10.0", "@1.x": "1.10.0", "@1.2": "1.2.0", "@1.2.0:json": "1.2.0",
+    }  # fmt: skip
+    assert (chosen[""].mode, chosen["@1.2.0:json"].mode) == ("sse", "json")
+    with pytest.raises(UnknownVersion, match=r"locks of certain versions only: 1\.2\.0, 1\.10\.0, not 2\.x") as caught:
+        adapters.resolve("toy@2.x", role=Role.SERVER)
+    assert caught.value.exit_code == 2
+
+
+def test_a_prerelease_is_the_latest_only_where_nothing_else_is() -> None:
+    from mcpace.lab.releases import choose
+
+    latest = parse_selection("latest")
+    assert choose(latest, ["1.0.0", "2.0.0b1"], "") == "1.0.0"
+    assert choose(latest, ["2.0.0b1"], "") == "2.0.0b1"
+    assert choose(parse_selection("2.x"), ["1.0.0", "2.0.0-beta.1"], "") == "2.0.0-beta.1"
+
+
+def test_folders_that_are_no_versions(tmp_path: Path) -> None:
+    adapter = toy(tmp_path, "go")
+    (adapter.folder / "versions" / "newest").mkdir()
+    with pytest.raises(AdapterProblem, match="named after versions"):
+        adapters.locked_versions(adapter)
+    with pytest.raises(AdapterProblem, match="needs a folder for each"):
+        adapters.locked_versions(toy(tmp_path / "other", "own"))
+
+
+def test_ours_is_the_one_that_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    toy(tmp_path, "own", 'manifest = "Cargo.toml"')
+    monkeypatch.setenv(adapters.ADAPTERS_VARIABLE, str(tmp_path))
+    resolved = adapters.resolve("toy", role=Role.SERVER)
+    assert resolved.version == __version__
+    with pytest.raises(UnknownVersion, match="is the mcpace that runs"):
+        adapters.resolve("toy@77.0", role=Role.SERVER)
+    # Not a checkout: there is nothing to build it from.
+    with pytest.raises(EnvironmentProblem, match="run mcpace from a checkout of its repository"):
+        server(resolved.adapter, resolved.version)
+
+
+def test_an_adapter_without_the_program_that_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    toy(tmp_path, "go")
+    monkeypatch.setenv(adapters.ADAPTERS_VARIABLE, str(tmp_path))
+    with pytest.raises(UsageProblem, match="toy has no client here; with a client: none"):
+        adapters.resolve("toy")
+    assert adapters.find("toy", Role.SERVER).name == "toy"
