@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from mcpace.lab.children import run_child
@@ -14,7 +15,7 @@ BUILD_LIMIT_S = 1_800.0
 """Compiling a Rust server with its HTTP stack, on a small machine that has other work."""
 ASK_LIMIT_S = 60.0
 
-NOISE = ("warning:", "npm warn", "npm error A complete log", "npm error code", "[ERROR] [Help", "[ERROR] -> [Help")
+NOISE = ("warning:", "npm warn", "[ERROR] [Help", "[ERROR] -> [Help")
 
 
 class ToolchainMissing(EnvironmentProblem):
@@ -32,15 +33,16 @@ def needed(tool: str, wanted: str, remedy: str) -> str:
 
 def run_step(
     command: list[str], label: str, *, limit_s: float = INSTALL_LIMIT_S, cwd: Path | None = None,
-    env: dict[str, str] | None = None,
+    env: dict[str, str] | None = None, reason: Callable[[str], str] | None = None,
 ) -> None:  # fmt: skip
-    """Runs one step of an installation to its end."""
+    """Runs one step of an installation to its end. `reason` makes one sentence of what the tool said when it failed."""
     done = run_child(command, limit_s, cwd=cwd, env=env)
     if done.timed_out:
         raise EnvironmentProblem(f"installing {label} took longer than {limit_s:g} s, and was given up")
     if done.code != 0:
         # Maven says what is wrong on stdout.
-        raise EnvironmentProblem(f"{label} can't be installed: {in_one_line(done.stderr or done.stdout)}")
+        why = (reason or in_one_line)(done.stderr or done.stdout)
+        raise EnvironmentProblem(f"{label} can't be installed: {why}")
 
 
 def asked(command: list[str], pattern: str) -> str:
