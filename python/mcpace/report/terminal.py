@@ -22,6 +22,7 @@ from mcpace.report.verdict import verdict
 NARROWEST, WIDEST = 60, 120
 ASCII = str.maketrans(
     {"×": "x", "·": "-", "│": "|", "–": "-", "…": "~", "µ": "u", "─": "-", "▆": "#", "→": ">", "•": "-"}
+    | dict(zip("▁▂▃▄▅▇█", "_.-=+@#", strict=True))
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -20,7 +21,10 @@ from mcpace.report.words_load import (
 )
 
 COLUMNS = ("mean", "p50", "p90", "p99", "p99.9", "max")
-NAME = 22
+NARROW = ("mean", "p50", "p99", "max")
+"""What a narrow terminal has room for."""
+RATE, GOOD = 9, 10
+"""Widths of the columns with calls a second and good replies."""
 BARS = "▁▂▃▄▅▆▇█"
 APART = 0.05
 """Service times are told where one differs from the latency by more than this share of it."""
@@ -47,35 +51,55 @@ def _case(case: Case, width: int) -> Iterator[Text]:
     yield from _around(case, width)
 
 
+@dataclass(frozen=True)
+class _Layout:
+    """Widths of the table's columns."""
+
+    unit: Unit
+    name: int
+    columns: tuple[str, ...]
+    figure: int
+
+    @classmethod
+    def of(cls, operations: Sequence[LoadOperation], width: int) -> _Layout:
+        timed = [one.latency_s for one in operations if one.latency_s]
+        columns, figure_width = (COLUMNS, 9) if width >= 100 else (COLUMNS, 7) if width >= 80 else (NARROW, 7)
+        room = width - RATE - GOOD - figure_width * len(columns)
+        longest = max([cell_len(clean(one.name, 60)) for one in operations] + [12])
+        return cls(common_unit(told.p50 for told in timed), min(longest + 2, room), columns, figure_width)
+
+    def figures(self, told: Latencies) -> Text:
+        values = dict(zip(COLUMNS, _values(told), strict=True))
+        return Text("".join(right_aligned(self.unit.figure(values[name]), self.figure) for name in self.columns))
+
+
 def _table(case: Case, width: int) -> Iterator[Text]:
     assert case.load is not None, "a case of load"
     calls, others = list((case.by_tool or {}).values()), list(case.load.others.values())
-    timed = [one.latency_s for one in [*calls, *others] if one.latency_s]
-    unit = common_unit(told.p50 for told in timed) if timed else common_unit([])
-    name = min(max([cell_len(clean(one.name, 60)) for one in [*calls, *others]] + [8]) + 2, NAME)
-    header = fitted(f"  {unit.name}", name) + right_aligned("calls/s", 9) + right_aligned("good", 11)
-    yield Text(header + "".join(right_aligned(column, 9) for column in COLUMNS), style="dim")
+    layout = _Layout.of([*calls, *others], width)
+    header = fitted(f"  {layout.unit.name}", layout.name) + right_aligned("calls/s", RATE) + right_aligned("good", GOOD)
+    yield Text(header + "".join(right_aligned(column, layout.figure) for column in layout.columns), style="dim")
     for one in calls:
-        yield from _rows(one, unit, name)
+        yield from _rows(one, layout)
     if len(calls) > 1 and case.latency_s:
-        together = Text(fitted("  all calls", name), style="bold")
-        together.append(right_aligned(figure_of(round(case.throughput_rps or 0.0)), 9))
-        together.append(right_aligned(f"{case.latency_s.count:,}", 11))
-        yield together + _figures(case.latency_s, unit)
+        together = Text(fitted("  all calls", layout.name), style="bold")
+        together.append(right_aligned(figure_of(round(case.throughput_rps or 0.0)), RATE))
+        together.append(right_aligned(f"{case.latency_s.count:,}", GOOD))
+        yield together + layout.figures(case.latency_s)
     if others:
         yield Text("  counted apart", style="dim")
     for one in others:
-        yield from _rows(one, unit, name)
+        yield from _rows(one, layout)
 
 
-def _rows(one: LoadOperation, unit: Unit, name: int) -> Iterator[Text]:
-    line = Text(fitted(f"  {clean(one.name, 60)}", name))
-    line.append(right_aligned(figure_of(round(one.throughput_rps, 1 if one.throughput_rps < 100 else 0)), 9))
-    line.append(right_aligned(f"{one.ok:,}", 11))
-    yield line + _figures(one.latency_s, unit) if one.latency_s else line
+def _rows(one: LoadOperation, layout: _Layout) -> Iterator[Text]:
+    line = Text(fitted(f"  {clean(one.name, 60)}", layout.name))
+    line.append(right_aligned(figure_of(round(one.throughput_rps, 1 if one.throughput_rps < 100 else 0)), RATE))
+    line.append(right_aligned(f"{one.ok:,}", GOOD))
+    yield line + layout.figures(one.latency_s) if one.latency_s else line
     if one.latency_s and one.service_s and _differs(one.latency_s, one.service_s):
-        sent = Text(fitted("    from its send", name + 20), style="dim")
-        yield sent + _figures(one.service_s, unit)
+        sent = Text(fitted("    from its send", layout.name + RATE + GOOD), style="dim")
+        yield sent + layout.figures(one.service_s)
 
 
 def _differs(latency: Latencies, service: Latencies) -> bool:
@@ -85,10 +109,6 @@ def _differs(latency: Latencies, service: Latencies) -> bool:
 
 def _values(told: Latencies) -> tuple[float, ...]:
     return (told.mean, told.p50, told.p90, told.p99, told.p999, told.max)
-
-
-def _figures(told: Latencies, unit: Unit) -> Text:
-    return Text("".join(right_aligned(unit.figure(value), 9) for value in _values(told)))
 
 
 def _failed(case: Case, width: int) -> Iterator[Text]:

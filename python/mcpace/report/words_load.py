@@ -97,7 +97,7 @@ def threshold_figure(value: float, unit: str) -> str:
         case "s":
             return duration(value)
         case "share":
-            return f"{figure(100 * value)} %"
+            return f"{100 * value:.3g} %"
         case "rps":
             return f"{figure(value)} calls/s"
         case _:
@@ -167,12 +167,11 @@ def _silence(seconds: Sequence[LoadSecond]) -> Iterator[str]:
 
 def _slower(seconds: Sequence[LoadSecond]) -> Iterator[str]:
     timed = [(second.at_s, second.p50_s) for second in seconds if second.p50_s]
-    best = (SLOWER, 0.0, 0.0, 0.0)
     for split in range(STRETCH, len(timed) - STRETCH + 1):
         before = statistics.median(value for _, value in timed[:split])
         after = statistics.median(value for _, value in timed[split:])
-        if after / before > best[0]:
-            best = (after / before, timed[split][0], before, after)
-    if best[1]:
-        ratio, at_s, before, after = best
-        yield f"From second {at_s:.0f} on it was {times(ratio)} slower: p50 {duration(after)} after {duration(before)}."
+        at_s, own = timed[split]
+        if min(own, after) >= SLOWER * before:
+            ratio = times(after / before)
+            yield f"From second {at_s:.0f} on it was {ratio} slower: p50 {duration(after)} after {duration(before)}."
+            return
