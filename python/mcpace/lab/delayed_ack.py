@@ -12,7 +12,7 @@ Design constraint: judging is pure; who drives the load hands results in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcpace.lab.load_histogram import at
@@ -83,17 +83,14 @@ def suspected(seen: Seen) -> bool:
     return idle and seen.reused_share > 0.5 and hill(seen.buckets) >= SUSPECT_SHARE
 
 
-def judged(before: Seen, make: Callable[[], Experiment | None]) -> Finding | None:
+def judged(before: Seen, experiment: Experiment | None) -> Finding | None:
     """The finding where it was suspected and the experiment confirmed it.
 
-    An experiment that couldn't be made leaves a suspicion, told as one; one that contradicts leaves nothing.
+    Without an experiment the suspicion is told as one; one that contradicts leaves nothing.
     """
-    if not suspected(before):
+    if not suspected(before) or (experiment is not None and not confirmed(experiment)):
         return None
-    experiment = make()
-    if experiment is None:
-        return _finding(before, None)
-    return _finding(before, experiment) if confirmed(experiment) else None
+    return _finding(before, experiment)
 
 
 def confirmed(experiment: Experiment) -> bool:

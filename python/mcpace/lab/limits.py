@@ -58,18 +58,23 @@ def settle(cpus: float, memory_bytes: int | None, *, root: Path | None = None) -
 
     Raises :class:`UsageProblem` for more processors than there are, or a part of one where only whole ones can be had.
     """
-    allowed = tuple(sorted(os.sched_getaffinity(0)))
-    if cpus > len(allowed):
-        raise UsageProblem(f"--cpus {cpus:g} is more than the {len(allowed)} that this machine lets us use")
+    own = allowed()
+    if cpus > len(own):
+        raise UsageProblem(f"--cpus {cpus:g} is more than the {len(own)} that this machine lets us use")
     parent = _delegated(root)
     if parent is not None:
         # The quota counts time, wherever it is spent: as in a container with a limit of processors.
-        return Cap(cpus, memory_bytes, "cgroup", allowed, (), parent)
+        return Cap(cpus, memory_bytes, "cgroup", own, (), parent)
     if cpus != int(cpus):
         raise UsageProblem(
             f"--cpus {cpus:g} needs cgroup v2, which this machine doesn't let us use: give a whole number"
         )
-    return Cap(cpus, memory_bytes, "affinity", allowed[: int(cpus)], allowed[int(cpus) :])
+    return Cap(cpus, memory_bytes, "affinity", own[: int(cpus)], own[int(cpus) :])
+
+
+def allowed() -> tuple[int, ...]:
+    """The processors that this process may use."""
+    return tuple(sorted(os.sched_getaffinity(0)))
 
 
 def memory(text: str) -> int:

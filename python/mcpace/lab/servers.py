@@ -1,0 +1,288 @@
+"""The server experiment: real SDK servers under the same load on the same machine, in interleaved rounds.
+
+All servers are started, checked and warmed up first, and then have their rounds in turn, there and back, so that drift
+of the machine hits all alike; whoever has no turn is stopped. The null server has its rounds among them: the floor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from mcpace.lab import adapters, delayed_ack, environments, limits, servers_fold
+from mcpace.lab.adapters import Resolved, Role
+from mcpace.lab.delayed_ack import Experiment
+from mcpace.lab.environments import Environment
+from mcpace.lab.errors import LabError, ReleasesProblem, UsageProblem
+from mcpace.lab.experiment import new_run
+from mcpace.lab.installers import INSTALLERS
+from mcpace.lab.interruption import held
+from mcpace.lab.limits import Cap
+from mcpace.lab.load_plan import Closed, HttpTarget, Open, Plan
+from mcpace.lab.load_settings import MOST_VUS, Session
+from mcpace.lab.progress import Progress
+from mcpace.lab.server_program import State
+from mcpace.lab.stand import DRAIN_S, NULL_SERVER, ROUND_WARM_UP_S, TIMEOUT_S, Conditions, Stand
+from mcpace.lab.workloads import Workload
+from mcpace.report.run import Case, Run, Subject
+from mcpace.report.run_servers import ServerCap, ServerComparison
+
+DEFAULT_VUS = 50
+DEFAULT_DURATION_S = 10.0
+DEFAULT_ROUNDS = 3
+DEFAULT_WARM_UP_S = 2.0
+DEFAULT_MEMORY = "2g"
+REVISION = "2025-06-18"
+"""The newest that every SDK speaks: a fair comparison pins it on both sides."""
+SHORTEST_ROUND_S = 0.5
+MAX_IN_FLIGHT = 1_000
+READY_LIMIT_S = 60.0
+FLOOR = "floor"
+
+
+@dataclass(frozen=True)
+class ServersPlan:
+    """What servers are to be compared, and how."""
+
+    subjects: tuple[str, ...]
+    """As users type them: ``rmcp@3.9.0:json``."""
+    workload: str = "echo"
+    vus: int | None = None
+    rate: float | None = None
+    """Calls a second, instead of users."""
+    duration_s: float = DEFAULT_DURATION_S
+    """Measured seconds of each server, over all its rounds."""
+    rounds: int = DEFAULT_ROUNDS
+    warm_up_s: float = DEFAULT_WARM_UP_S
+    cpus: float | None = None
+    """``None``: two, or as many as there are."""
+    memory: str = DEFAULT_MEMORY
+    session: Session = "user"
+    state: State = "stateless"
+    revision: str = REVISION
+
+    def model(self) -> Closed | Open:
+        """Users, or a rate.
+
+        Raises :class:`UsageProblem` for both, and for what no load can be.
+        """
+        if self.rate is not None:
+            if self.vus is not None:
+                raise UsageProblem("--vus and --rate are two kinds of load: give one")
+            return Open(rate=self.rate, max_in_flight=MAX_IN_FLIGHT)
+        vus = DEFAULT_VUS if self.vus is None else self.vus
+        if not 1 <= vus <= MOST_VUS:
+            raise UsageProblem(f"--vus takes 1 to {MOST_VUS:,}, not {vus:,}")
+        return Closed(vus=vus)
+
+    def round_s(self) -> float:
+        """Measured seconds of one round.
+
+        Raises :class:`UsageProblem` where that is too short to tell anything.
+        """
+        each = self.duration_s / self.rounds
+        if each < SHORTEST_ROUND_S:
+            least = SHORTEST_ROUND_S * self.rounds
+            raise UsageProblem(
+                f"--duration {self.duration_s:g}s makes {self.rounds} rounds of {each:.2g} s, too short to tell "
+                f"anything: {least:g}s is the least"
+            )
+        return each
+
+
+def run(plan: ServersPlan, progress: Progress) -> Run:
+    """Compares the servers. Ctrl-C ends it early: the run comes back marked partial.
+
+    Raises :class:`LabError` for a plan that can't be carried out at all, and where what the workload needs isn't there.
+    """
+    model, round_s = plan.model(), plan.round_s()
+    subjects = [_resolve(text, progress) for text in plan.subjects]
+    for index, one in enumerate(subjects):
+        if one in subjects[:index]:
+            raise UsageProblem(f"{plan.subjects[index]} is named twice; each server stands for one row")
+    memory = limits.memory(plan.memory)
+    cap = limits.settle(_cpus(plan.cpus), memory)
+    result = new_run("servers", _options(plan))
+    with ExitStack() as stack:
+        workload = stack.enter_context(Workload(plan.workload))
+        conditions = Conditions(
+            workload, cap, model, plan.revision, plan.session, plan.state, round_s, plan.warm_up_s, READY_LIMIT_S
+        )
+        result.servers = _common(conditions, plan)
+        bench = _Bench([_label(one) for one in subjects], conditions)
+        stack.callback(bench.close)
+        try:
+            bench.prepare(subjects, result, progress)
+            bench.rounds(plan.rounds, progress)
+            bench.experiments(progress)
+        except KeyboardInterrupt:
+            result.partial = True
+        with held():
+            result.cases = bench.cases()
+            result.servers.floor = servers_fold.floor(bench.floor, bench.plan)
+    return result
+
+
+class _Bench:
+    """All servers of a comparison, and the floor."""
+
+    def __init__(self, subjects: Sequence[Subject], conditions: Conditions) -> None:
+        self.conditions = conditions
+        self.stands = [Stand(subject, conditions) for subject in subjects]
+        self.floor = Stand(Subject(sdk=FLOOR, mode="json"), conditions, NULL_SERVER, checked=False)
+        self.plan = _plan(conditions)
+        self._experiments: dict[int, Experiment] = {}
+
+    def prepare(self, subjects: Sequence[Resolved], result: Run, progress: Progress) -> None:
+        """Builds every environment, then starts every server: compiling takes time from whoever runs beside it."""
+        for stand, resolved in zip(self.stands, subjects, strict=True):
+            progress.preparing(stand.subject.label())
+            try:
+                environment = environments.ensure(resolved.adapter, resolved.version, progress.preparing, Role.SERVER)
+            except LabError as error:
+                stand.error = str(error)
+                progress.note(f"{stand.subject.label()}: {error}")
+                continue
+            _furnish(stand, resolved, environment)
+            result.versions[stand.subject.label()] = environment.versions
+        for stand in [*self.stands, self.floor]:
+            if stand.command and not stand.error:
+                progress.preparing(f"{stand.subject.label()}: starting, checking, warming up")
+                stand.open(progress)
+                if stand.error:
+                    progress.note(f"{stand.subject.label()}: {stand.error}")
+
+    def rounds(self, count: int, progress: Progress) -> None:
+        """A round at a time, each server in turn, there and back."""
+        standing = [stand for stand in [*self.stands, self.floor] if stand.stands]
+        if standing == [self.floor]:
+            return  # nothing to compare with it
+        progress.begin(count * len(standing))
+        for number in range(1, count + 1):
+            for stand in standing if number % 2 else standing[::-1]:
+                if stand.stands:
+                    progress.step(f"round {number}/{count} · {stand.subject.label()}")
+                    stand.round(number, progress)
+                    if stand.error:
+                        progress.note(f"{stand.subject.label()}: {stand.error}")
+
+    def experiments(self, progress: Progress) -> None:
+        """Confirms or drops what results made suspected."""
+        for index, stand in enumerate(self.stands):
+            seen = stand.seen()
+            if seen is not None and delayed_ack.suspected(seen):
+                progress.preparing(f"{stand.subject.label()}: repeating with TCP_QUICKACK")
+                if (made := stand.experiment(progress)) is not None:
+                    self._experiments[index] = made
+
+    def cases(self) -> list[Case]:
+        """Every server's, the first with none to be compared with."""
+        cases = []
+        for index, stand in enumerate(self.stands):
+            case = servers_fold.case(stand, f"workload:{self.conditions.workload.name}", self.plan)
+            seen = stand.seen()
+            if seen is not None:
+                finding = delayed_ack.judged(seen, self._experiments.get(index))
+                case.findings = [finding] if finding else []
+            cases.append(case)
+        for case in cases[1:]:
+            assert case.server is not None, "every case has its server's facts"
+            case.server.ratio = servers_fold.ratio(case, cases[0])
+        return cases
+
+    def close(self) -> None:
+        """Ends all."""
+        with ExitStack() as stack:
+            for stand in [*self.stands, self.floor]:
+                stack.callback(stand.close)
+
+
+def _resolve(text: str, progress: Progress) -> Resolved:
+    """What the user typed, to one server. A release whose environment stands needs no package index."""
+    try:
+        return adapters.resolve(text, progress.preparing, Role.SERVER)
+    except ReleasesProblem:
+        subject = adapters.parse_subject(text, adapters.load_all(), Role.SERVER)
+        version = str(subject.selection)
+        if environments.find_ready(subject.adapter, version, Role.SERVER) is None:
+            raise
+        return Resolved(subject.adapter, version, subject.mode or next(iter(subject.adapter.modes(Role.SERVER)), None))
+
+
+def _label(resolved: Resolved) -> Subject:
+    return Subject(sdk=resolved.adapter.name, version=resolved.version, mode=resolved.mode)
+
+
+def _furnish(stand: Stand, resolved: Resolved, environment: Environment) -> None:
+    stand.command, stand.environment = resolved.adapter.server_command(environment), environment
+
+
+def _cpus(asked: float | None) -> float:
+    """Two unless said, as most published comparisons give; one where there is no more."""
+    if asked is not None:
+        return asked
+    return float(min(2, len(limits.allowed())))
+
+
+def _plan(conditions: Conditions) -> Plan:
+    """What was run, for the cases: each round's own plan has its server's URL and its own seed."""
+    calls = conditions.workload.load()
+    return Plan(
+        target=HttpTarget(url=""),
+        revision=conditions.revision,
+        session=conditions.session,
+        model=conditions.model,
+        duration_s=conditions.round_s,
+        warm_up_s=ROUND_WARM_UP_S,
+        operations=calls.operations,
+        data=calls.data,
+        timeout_s=TIMEOUT_S,
+        drain_s=DRAIN_S,
+    )
+
+
+def _common(conditions: Conditions, plan: ServersPlan) -> ServerComparison:
+    return ServerComparison(
+        workload=conditions.workload.name,
+        operations={one.name: one.arguments or {} for one in conditions.workload.load().operations},
+        model=conditions.model.model_dump(),
+        revision=conditions.revision,
+        session=conditions.session,
+        state=conditions.state,
+        rounds=plan.rounds,
+        round_s=conditions.round_s,
+        round_warm_up_s=ROUND_WARM_UP_S,
+        cap=_cap(conditions.cap),
+        behind=conditions.workload.behind(),
+    )
+
+
+def _cap(cap: Cap) -> ServerCap:
+    return ServerCap(
+        by=cap.by,
+        cpus=cap.cpus,
+        memory_bytes=cap.memory_bytes,
+        memory_limited=cap.limits_memory,
+        cores=list(cap.cores),
+        load_cores=list(cap.others),
+    )
+
+
+def _options(plan: ServersPlan) -> dict[str, Any]:
+    told = {
+        "subjects": list(plan.subjects),
+        "workload": plan.workload,
+        "vus": DEFAULT_VUS if plan.vus is None and plan.rate is None else plan.vus,
+        "rate": plan.rate,
+        "duration_s": plan.duration_s,
+        "rounds": plan.rounds,
+        "warm_up_s": plan.warm_up_s,
+        "cpus": plan.cpus,
+        "memory": plan.memory,
+        "session": plan.session,
+        "state": plan.state,
+        "revision": plan.revision,
+    }
+    return {name: value for name, value in told.items() if value is not None}
