@@ -40,27 +40,28 @@ def test_a_quick_function_comes_to_run_inline_and_a_slow_call_sends_it_away() ->
 
 
 def test_a_quick_function_may_be_long_now_and_then() -> None:
-    long = threading.Event()
+    def stays_inline() -> bool:
+        long = threading.Event()
 
-    def where() -> str:
-        if long.is_set():
-            time.sleep(0.0015)
-        return str(threading.get_native_id())
+        def where() -> str:
+            if long.is_set():
+                time.sleep(0.0015)
+            return str(threading.get_native_id())
 
-    with serving(server(where=sync(where))) as connect:
-        wire = connect()
-        on_pool = wire.text("where")
-
-        def stays_inline() -> bool:
+        with serving(server(where=sync(where))) as connect:
+            wire = connect()
+            on_pool = wire.text("where")
+            eventually(lambda: wire.text("where") != on_pool)
             for _ in range(4):
                 long.set()
                 wire.text("where")
                 long.clear()
                 if any(wire.text("where") == on_pool for _ in range(30)):
                     return False
-            return True
+        return True
 
-        eventually(stays_inline)
+    # Where the machine has other things to do, a call may be longer than it is.
+    eventually(stays_inline)
 
 
 def test_a_function_with_a_time_limit_is_never_inline() -> None:
