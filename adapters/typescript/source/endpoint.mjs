@@ -1,0 +1,63 @@
+// The endpoint on express, as the SDK's own examples have it: stateless, with a server and a transport for each request,
+// or with a pair for each session.
+
+import { randomUUID } from 'node:crypto';
+
+/** Since this revision no sessions, and a handler of its own where the SDK has one. */
+const MODERN = '2026-07-28';
+
+/** `newServer` makes a server with all tools; `modern` serves requests of 2026-07-28, where the SDK knows it. */
+export function mount(app, { mode, state }, Transport, newServer, modern) {
+  const options = { enableJsonResponse: mode === 'json' };
+  const legacy = state === 'stateful' ? withSessions(Transport, newServer, options) : once(Transport, newServer, options);
+  app.all('/mcp', async (request, response) => {
+    if (modern !== undefined && request.headers['mcp-protocol-version'] === MODERN) {
+      await modern(request, response, request.body);
+    } else {
+      await legacy(request, response);
+    }
+  });
+}
+
+function once(Transport, newServer, options) {
+  return async (request, response) => {
+    if (request.method !== 'POST') {
+      refuse(response, 405, 'Method not allowed.');
+      return;
+    }
+    const server = newServer();
+    const transport = new Transport({ ...options, sessionIdGenerator: undefined });
+    response.on('close', () => {
+      transport.close();
+      server.close();
+    });
+    await server.connect(transport);
+    await transport.handleRequest(request, response, request.body);
+  };
+}
+
+function withSessions(Transport, newServer, options) {
+  const sessions = new Map();
+  return async (request, response) => {
+    const id = request.headers['mcp-session-id'];
+    let transport = sessions.get(id);
+    if (transport === undefined && id !== undefined) {
+      refuse(response, 404, 'Session not found');
+      return;
+    }
+    if (transport === undefined) {
+      transport = new Transport({
+        ...options,
+        sessionIdGenerator: randomUUID,
+        onsessioninitialized: (begun) => sessions.set(begun, transport)
+      });
+      transport.onclose = () => sessions.delete(transport.sessionId);
+      await newServer().connect(transport);
+    }
+    await transport.handleRequest(request, response, request.body);
+  };
+}
+
+function refuse(response, status, message) {
+  response.status(status).json({ jsonrpc: '2.0', error: { code: -32_000, message }, id: null });
+}
