@@ -1,15 +1,21 @@
 """Names what is missing for building mcpace, or with `--tests` for testing it, with the command that installs it.
 
+With `--tests`, what Debian has in one small package is installed where this may be done: as root, with apt-get.
 Standard library only: it runs first.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
 import sys
+
+# Programs that the tests run, and the packages that have them.
+PACKAGES = {"redis-server": "redis-server"}
+INSTALL_LIMIT_S = 600
 
 RUST = (1, 88)
 PYTHON = (3, 11)
@@ -47,7 +53,30 @@ def test_problems() -> list[str]:
         )
     if shutil.which("npm") is None:
         found.append("Node with npm is missing, for the TypeScript SDK's clients: apt-get install nodejs npm")
+    found += [
+        f"{program} is missing: apt-get install {package}" for program, package in PACKAGES.items() if not has(program)
+    ]
     return found
+
+
+def has(program: str) -> bool:
+    """Whether a program is there; servers are in folders that a user's PATH may not have."""
+    return shutil.which(program, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/usr/local/sbin") is not None
+
+
+def install_packages() -> None:
+    """Installs the packages that are missing. Where that may not be done or fails, they stay missing, and are named."""
+    missing = [package for program, package in PACKAGES.items() if not has(program)]
+    if not missing or os.geteuid() != 0 or not has("apt-get"):
+        return
+    print(f"mcpace: installing {', '.join(missing)} with apt-get", file=sys.stderr)
+    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    install = ["apt-get", "install", "--yes", "--no-install-recommends", *missing]
+    for command in (install, ["apt-get", "update"], install):
+        # The lists may be older than what the archive has, or not there at all.
+        done = subprocess.run(command, env=quiet, stdout=sys.stderr, timeout=INSTALL_LIMIT_S, check=False)
+        if command is install and done.returncode == 0:
+            return
 
 
 def rust_version() -> tuple[int, int] | None:
@@ -61,7 +90,10 @@ def rust_version() -> tuple[int, int] | None:
 
 
 if __name__ == "__main__":
-    missing = problems() + (test_problems() if "--tests" in sys.argv else [])
+    missing = problems()
+    if "--tests" in sys.argv:
+        install_packages()
+        missing += test_problems()
     for line in missing:
         print(f"mcpace: {line}", file=sys.stderr)
     sys.exit(3 if missing else 0)
