@@ -106,6 +106,9 @@ def _exit_code(run: Run, fail_on: list[str]) -> int:
         return HIT
     if run.kind == "load":
         return _exit_code_of_load(run)
+    if run.kind == "servers":
+        measured = any(case.throughput_rps or case.unsupported for case in run.cases)
+        return DONE if measured else UNREACHABLE
     reached = (case for case in run.cases if case.operation != "provider")
     if run.cases and not any(case.trials_s or case.unsupported for case in reached):
         return UNREACHABLE

@@ -11,13 +11,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
+from mcpace import _core
 from mcpace.lab import adapters, delayed_ack, environments, limits, servers_fold
 from mcpace.lab.adapters import Resolved, Role
 from mcpace.lab.delayed_ack import Experiment
 from mcpace.lab.environments import Environment
 from mcpace.lab.errors import LabError, ReleasesProblem, UsageProblem
 from mcpace.lab.experiment import new_run
-from mcpace.lab.installers import INSTALLERS
 from mcpace.lab.interruption import held
 from mcpace.lab.limits import Cap
 from mcpace.lab.load_plan import Closed, HttpTarget, Open, Plan
@@ -36,6 +36,9 @@ DEFAULT_WARM_UP_S = 2.0
 DEFAULT_MEMORY = "2g"
 REVISION = "2025-06-18"
 """The newest that every SDK speaks: a fair comparison pins it on both sides."""
+STATELESS_SINCE = "2026-07-28"
+REVISIONS = tuple(name for name in _core.REVISIONS if name != "2024-11-05")
+"""Those that have one endpoint for everything."""
 SHORTEST_ROUND_S = 0.5
 MAX_IN_FLIGHT = 1_000
 READY_LIMIT_S = 60.0
@@ -59,7 +62,8 @@ class ServersPlan:
     cpus: float | None = None
     """``None``: two, or as many as there are."""
     memory: str = DEFAULT_MEMORY
-    session: Session = "user"
+    session: Session | None = None
+    """``None``: a session a user where the revision has sessions."""
     state: State = "stateless"
     revision: str = REVISION
 
@@ -76,6 +80,17 @@ class ServersPlan:
         if not 1 <= vus <= MOST_VUS:
             raise UsageProblem(f"--vus takes 1 to {MOST_VUS:,}, not {vus:,}")
         return Closed(vus=vus)
+
+    def settled_session(self) -> Session:
+        """How long a session lives.
+
+        Raises :class:`UsageProblem` where the revision has none.
+        """
+        if self.revision >= STATELESS_SINCE:
+            if self.session not in (None, "none"):
+                raise UsageProblem(f"--session {self.session}: revision {self.revision} has no sessions; leave it out")
+            return "none"
+        return self.session or "user"
 
     def round_s(self) -> float:
         """Measured seconds of one round.
@@ -97,7 +112,7 @@ def run(plan: ServersPlan, progress: Progress) -> Run:
 
     Raises :class:`LabError` for a plan that can't be carried out at all, and where what the workload needs isn't there.
     """
-    model, round_s = plan.model(), plan.round_s()
+    model, round_s, session = plan.model(), plan.round_s(), plan.settled_session()
     subjects = [_resolve(text, progress) for text in plan.subjects]
     for index, one in enumerate(subjects):
         if one in subjects[:index]:
@@ -108,7 +123,7 @@ def run(plan: ServersPlan, progress: Progress) -> Run:
     with ExitStack() as stack:
         workload = stack.enter_context(Workload(plan.workload))
         conditions = Conditions(
-            workload, cap, model, plan.revision, plan.session, plan.state, round_s, plan.warm_up_s, READY_LIMIT_S
+            workload, cap, model, plan.revision, session, plan.state, round_s, plan.warm_up_s, READY_LIMIT_S
         )
         result.servers = _common(conditions, plan)
         bench = _Bench([_label(one) for one in subjects], conditions)

@@ -12,7 +12,14 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from mcpace.report import terminal_bisection, terminal_findings, terminal_ledger, terminal_load, terminal_trials
+from mcpace.report import (
+    terminal_bisection,
+    terminal_findings,
+    terminal_ledger,
+    terminal_load,
+    terminal_servers,
+    terminal_trials,
+)
 from mcpace.report.groups import targets
 from mcpace.report.lines import blank, heading, wrapped
 from mcpace.report.quantities import NO_BREAK, clean
@@ -45,6 +52,8 @@ def lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
     yield from _opening(run, width)
     if run.kind == "load":
         yield from terminal_load.lines(run, width)
+    elif run.kind == "servers":
+        yield from terminal_servers.lines(run, width)
     else:
         for target in targets(run):
             yield from terminal_trials.lines(run, target, width)

@@ -1,0 +1,94 @@
+"""``mcpace servers``: real SDK servers under the same load."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, cast
+
+import typer
+
+from mcpace.cli import options
+from mcpace.cli.deliver import check_codes, deliver
+from mcpace.cli.progress import shown
+from mcpace.cli.times import seconds
+from mcpace.lab import servers as lab
+from mcpace.lab.errors import UnknownName
+from mcpace.lab.servers import ServersPlan
+from mcpace.lab.workloads import NAMES
+
+SESSIONS = ("user", "call", "none")
+STATES = ("stateless", "stateful")
+DURATION: Any = f"{lab.DEFAULT_DURATION_S:g}s"
+WARM_UP: Any = f"{lab.DEFAULT_WARM_UP_S:g}s"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("servers")(servers)
+
+
+def servers(
+    subjects: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME[@VERSION][:MODE]...", help="Servers, e.g. rmcp@3.9.0:json python@2.3.0:sse mcpace."
+        ),
+    ],
+    workload: Annotated[
+        str, typer.Option(metavar="|".join(NAMES), help="echo: one tool; shop: three that ask an HTTP API and a Redis.")
+    ] = "echo",
+    vus: Annotated[int | None, typer.Option(help=f"So many users, {lab.DEFAULT_VUS} unless said.", min=1)] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="So many calls a second instead, whatever the server does.", min=0.1)
+    ] = None,
+    duration: Annotated[
+        float, typer.Option(parser=options.limit, metavar="TIME", help="Each server's load, over all its rounds.")
+    ] = DURATION,
+    rounds: Annotated[int, typer.Option(help="Turns of each server.", min=1, max=100)] = lab.DEFAULT_ROUNDS,
+    warm_up: Annotated[
+        float, typer.Option(parser=seconds, metavar="TIME", help="Load before the first round, left out.")
+    ] = WARM_UP,
+    cpus: Annotated[
+        float | None, typer.Option(help="Processors of each server; 2 unless said, or 1 where there is one.", min=0.05)
+    ] = None,
+    memory: Annotated[
+        str, typer.Option(metavar="SIZE", help="Memory of each server, where control groups are allowed.")
+    ] = lab.DEFAULT_MEMORY,
+    session: Annotated[
+        str | None, typer.Option(metavar="|".join(SESSIONS), help="A session a user (unless said), a call, or none.")
+    ] = None,
+    state: Annotated[str, typer.Option(metavar="|".join(STATES), help="How servers are started.")] = "stateless",
+    revision: Annotated[str, typer.Option(help="Protocol revision that is spoken with all.")] = lab.REVISION,
+    fail_on: options.FailOn = [],  # noqa: B006 - typer copies it
+    as_json: options.Json = False,
+    out: options.Out = None,
+    html: options.Html = None,
+) -> None:
+    """Put real SDK servers under the same load: throughput, latency by tool, CPU and memory, side by side.
+
+    Each server is held to the same CPUs and memory, its answers are checked first, and rounds go in turn. A server that
+    can't be built, fails its check or dies is a row with an error; the others go on.
+    """
+    check_codes(fail_on)
+    plan = ServersPlan(
+        subjects=tuple(subjects),
+        workload=_one_of("workload", workload, NAMES),
+        vus=vus,
+        rate=rate,
+        duration_s=duration,
+        rounds=rounds,
+        warm_up_s=warm_up,
+        cpus=cpus,
+        memory=memory,
+        session=cast(Any, session and _one_of("session", session, SESSIONS)),
+        state=cast(Any, _one_of("state", state, STATES)),
+        revision=_one_of("revision", revision, lab.REVISIONS),
+    )
+    with shown() as progress:
+        run = lab.run(plan, progress)
+    deliver(run, as_json=as_json, out=out, page=html, fail_on=fail_on)
+
+
+def _one_of(kind: str, value: str, known: tuple[str, ...]) -> str:
+    if value not in known:
+        raise UnknownName(kind, value, known)
+    return value
