@@ -16,6 +16,7 @@ import os
 import re
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -70,6 +71,20 @@ def settle(cpus: float, memory_bytes: int | None, *, root: Path | None = None) -
             f"--cpus {cpus:g} needs cgroup v2, which this machine doesn't let us use: give a whole number"
         )
     return Cap(cpus, memory_bytes, "affinity", own[: int(cpus)], own[int(cpus) :])
+
+
+@contextlib.contextmanager
+def beside(cap: Cap) -> Iterator[None]:
+    """Whatever this thread starts meanwhile, threads and processes, stays off the servers' processors where it can."""
+    if not cap.others:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cap.others)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def allowed() -> tuple[int, ...]:

@@ -121,7 +121,8 @@ def run(plan: ServersPlan, progress: Progress) -> Run:
     cap = limits.settle(_cpus(plan.cpus), memory)
     result = new_run("servers", _options(plan))
     with ExitStack() as stack:
-        workload = stack.enter_context(Workload(plan.workload))
+        with limits.beside(cap):
+            workload = stack.enter_context(Workload(plan.workload))
         conditions = Conditions(
             workload, cap, model, plan.revision, session, plan.state, round_s, plan.warm_up_s, READY_LIMIT_S
         )
@@ -129,9 +130,11 @@ def run(plan: ServersPlan, progress: Progress) -> Run:
         bench = _Bench([_label(one) for one in subjects], conditions)
         stack.callback(bench.close)
         try:
-            bench.prepare(subjects, result, progress)
-            bench.rounds(plan.rounds, progress)
-            bench.experiments(progress)
+            bench.build(subjects, result, progress)
+            with limits.beside(cap):
+                bench.open(progress)
+                bench.rounds(plan.rounds, progress)
+                bench.experiments(progress)
         except KeyboardInterrupt:
             result.partial = True
         with held():
@@ -150,8 +153,8 @@ class _Bench:
         self.plan = _plan(conditions)
         self._experiments: dict[int, Experiment] = {}
 
-    def prepare(self, subjects: Sequence[Resolved], result: Run, progress: Progress) -> None:
-        """Builds every environment, then starts every server: compiling takes time from whoever runs beside it."""
+    def build(self, subjects: Sequence[Resolved], result: Run, progress: Progress) -> None:
+        """Finds or builds every environment, before any server runs: compiling would take time from it."""
         for stand, resolved in zip(self.stands, subjects, strict=True):
             progress.preparing(stand.subject.label())
             try:
@@ -162,6 +165,9 @@ class _Bench:
                 continue
             _furnish(stand, resolved, environment)
             result.versions[stand.subject.label()] = environment.versions
+
+    def open(self, progress: Progress) -> None:
+        """Starts, checks and warms up each server."""
         for stand in [*self.stands, self.floor]:
             if stand.command and not stand.error:
                 progress.preparing(f"{stand.subject.label()}: starting, checking, warming up")

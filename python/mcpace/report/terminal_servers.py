@@ -16,6 +16,9 @@ from mcpace.report.words_servers import conditions, model_words, name, ratio_wor
 LONGEST_SUBJECT = 30
 FIGURE = 8
 COLUMNS = ("p50", "p90", "p99", "p99.9")
+FEWER = ("p50", "p99")
+WIDE = 104
+"""Columns of a terminal from which on all percentiles and the ratios' intervals have room."""
 
 
 def lines(run: Run, width: int) -> Iterator[Text]:
@@ -38,44 +41,44 @@ def lines(run: Run, width: int) -> Iterator[Text]:
 def _table(run: Run, width: int) -> Iterator[Text]:
     floor = run.servers.floor if run.servers else None
     timed = [case.latency_s for case in run.cases if case.latency_s]
-    unit = common_unit(told.p50 for told in timed)
-    subject = _subject_width(run)
-    header = fitted(f"  {unit.name}", subject) + right_aligned("calls/s", 10)
-    header += "".join(right_aligned(column, FIGURE) for column in COLUMNS)
-    header += right_aligned("CPU/call", 10) + right_aligned("memory", 9)
-    against = run.cases[0].subject.label()
-    yield Text(header + f"  against {clean(against, 24)}", style="dim")
+    unit, subject, columns = common_unit(told.p50 for told in timed), _subject_width(run), _columns(width)
+    header = fitted(f"  {unit.name}", subject) + right_aligned("calls/s", 9)
+    header += "".join(right_aligned(column, FIGURE) for column in columns)
+    header += right_aligned("CPU/call", 10) + right_aligned("memory", 10)
+    first = run.cases[0].subject
+    yield Text(f"{header}  against {clean(first.sdk if width < WIDE else first.label(), 24)}", style="dim")
     for case in run.cases:
         yield from _row(case, unit, subject, width)
     if floor is not None and not floor.error:
-        line = Text(fitted("  (floor)", subject) + right_aligned(f"{floor.throughput_rps:,.0f}", 10), style="dim")
+        line = Text(fitted("  (floor)", subject) + right_aligned(f"{floor.throughput_rps:,.0f}", 9), style="dim")
         if floor.latency_s:
-            line.append(_figures(floor.latency_s, unit))
+            line.append(_figures(floor.latency_s, unit, columns))
         if floor.cpu_s_per_call is not None:
             line.append(right_aligned(duration(floor.cpu_s_per_call), 10))
         yield line
 
 
 def _row(case: Case, unit: Unit, subject: int, width: int) -> Iterator[Text]:
-    line = Text(fitted(f"  {name(case)}", subject))
+    line, columns = Text(fitted(f"  {name(case)}", subject)), _columns(width)
     if case.throughput_rps is None:
-        reason = case.unsupported or case.error or "not reached"
+        reason = clean(case.unsupported or case.error or "")
         state = "unsupported" if case.unsupported else "failed" if case.error else "not measured"
-        text = f"{state}: {clean(reason)}" if case.unsupported or case.error else state
-        for number, part in enumerate(
-            wrapped(text, width, indent=subject + 2, style="dim" if case.unsupported else "yellow")
-        ):
+        style = "dim" if case.unsupported else "yellow"
+        text = f"{state}: {reason}" if reason else state
+        for number, part in enumerate(wrapped(text, width, indent=subject + 2, style=style)):
             yield part if number else line + part[subject:]
         return
-    line.append(right_aligned(f"{case.throughput_rps:,.0f}", 10), style="bold")
-    line.append(_figures(case.latency_s, unit) if case.latency_s else " " * FIGURE * len(COLUMNS))
+    line.append(right_aligned(f"{case.throughput_rps:,.0f}", 9), style="bold")
+    line.append(_figures(case.latency_s, unit, columns) if case.latency_s else " " * FIGURE * len(columns))
     per_call = case.server.cpu_s_per_call if case.server else None
     line.append(right_aligned(duration(per_call) if per_call is not None else "", 10))
-    line.append(right_aligned(size(case.rss_bytes) if case.rss_bytes else "", 9))
-    ratio = ratio_words(case.server.ratio) if case.server else ""
-    marks = [finding.code for finding in case.findings] + (["generator-limited"] if case.saturated else [])
-    line.append("  " + "  ".join(filter(None, [ratio, *marks])))
+    line.append(right_aligned(size(case.rss_bytes) if case.rss_bytes else "", 10))
+    ratio = case.server.ratio if case.server else None
+    line.append("  " + ratio_words(ratio, interval=width >= WIDE))
     yield line
+    remarks = [finding.code for finding in case.findings] + (["generator-limited"] if case.saturated else [])
+    if remarks:
+        yield from wrapped(", ".join(remarks), width, indent=4, style="bold red")
     if case.error:
         yield from wrapped(f"ended early: {clean(case.error)}", width, indent=4, hang=6, style="yellow")
 
@@ -92,14 +95,14 @@ def _tools(run: Run, width: int) -> Iterator[Text]:
         yield blank()
         yield Text(
             fitted(clean(tool, subject), subject)
-            + right_aligned("calls/s", 10)
+            + right_aligned("calls/s", 9)
             + "".join(right_aligned(column, FIGURE) for column in COLUMNS)
-            + right_aligned(unit.name, 6),
+            + right_aligned(unit.name, 5),
             style="dim",
         )
         for case, one in own:
-            line = Text(fitted(f"  {name(case)}", subject) + right_aligned(f"{one.throughput_rps:,.0f}", 10))
-            yield line + _figures(one.latency_s, unit) if one.latency_s else line
+            line = Text(fitted(f"  {name(case)}", subject) + right_aligned(f"{one.throughput_rps:,.0f}", 9))
+            yield line + _figures(one.latency_s, unit, COLUMNS) if one.latency_s else line
 
 
 def _errors(run: Run, width: int) -> Iterator[Text]:
@@ -127,7 +130,7 @@ def _programs(run: Run, width: int) -> Iterator[Text]:
         if facts.checked:
             told.append(f"{len(facts.checked)} answers checked")
         text = f"{name(case)}: {', '.join(told)}."
-        notes = " ".join(clean(note, 200) for note in facts.notes)
+        notes = " ".join(clean(note, 200).rstrip(".") + "." for note in facts.notes)
         yield from wrapped(f"{text} {notes}".strip(), width, hang=2, style="dim")
 
 
@@ -135,5 +138,10 @@ def _subject_width(run: Run) -> int:
     return min(max(cell_len(name(case)) for case in run.cases), LONGEST_SUBJECT) + 3
 
 
-def _figures(told: Latencies, unit: Unit) -> str:
-    return "".join(right_aligned(unit.figure(value), FIGURE) for value in (told.p50, told.p90, told.p99, told.p999))
+def _columns(width: int) -> tuple[str, ...]:
+    return COLUMNS if width >= WIDE else FEWER
+
+
+def _figures(told: Latencies, unit: Unit, columns: tuple[str, ...]) -> str:
+    values = dict(zip(COLUMNS, (told.p50, told.p90, told.p99, told.p999), strict=True))
+    return "".join(right_aligned(unit.figure(values[column]), FIGURE) for column in columns)

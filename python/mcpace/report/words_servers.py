@@ -39,12 +39,12 @@ def name(case: Case) -> str:
     return clean(case.subject.label(), LONGEST_NAME)
 
 
-def ratio_words(ratio: RateRatio | None) -> str:
+def ratio_words(ratio: RateRatio | None, *, interval: bool = True) -> str:
     """``3.2× (3.0 to 3.4)``."""
     if ratio is None:
         return ""
     text = times(ratio.ratio)
-    if ratio.low is None or ratio.high is None:
+    if ratio.low is None or ratio.high is None or not interval:
         return text
     return f"{text} ({bare(ratio.low)} to {bare(ratio.high)})"
 
