@@ -15,12 +15,25 @@
 //! Constraint: the crate reaches a server over a socket or a process's pipes, and knows none of ours.
 
 mod address;
+mod events;
+mod exchange;
+mod judge;
+mod link;
+mod message;
 pub mod outcome;
+mod pace;
 pub mod plan;
+mod program;
 mod random;
+mod reader;
 mod request;
 mod run;
+mod tally;
 mod template;
+mod timers;
+mod tls;
+mod user;
+mod worker;
 
 pub use outcome::Outcome;
 pub use plan::{Plan, PlanError};

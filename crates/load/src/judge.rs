@@ -1,0 +1,140 @@
+//! Whether a reply is what the request was to get.
+//!
+//! Constraint: pure. Every reply is read and every id compared; what is wrong with one is a closed enum.
+
+use std::borrow::Cow;
+
+use mcpace_wire::quoted;
+use memchr::memmem::Finder;
+
+use crate::events::Scan;
+use crate::message::{Seen, agreed_version, see};
+use crate::outcome::ErrorKind;
+use crate::program::What;
+use crate::reader::{Content, Fed, Wrong};
+use crate::tally::Form;
+
+/// The end of a request.
+#[derive(Debug)]
+pub(crate) struct Verdict {
+    pub(crate) failure: Option<Failure>,
+    pub(crate) form: Option<Form>,
+    /// Whether the reply is over, too: a stream may go on after its result.
+    pub(crate) ended: bool,
+    /// Whether the connection may be used again.
+    pub(crate) keep: bool,
+    /// The version that `initialize` agreed on.
+    pub(crate) agreed: Option<String>,
+}
+
+/// What it failed of, and the details.
+pub(crate) type Failure = (ErrorKind, Cow<'static, str>);
+
+impl Verdict {
+    /// Something that leaves the connection useless.
+    pub(crate) fn broken(kind: ErrorKind, words: impl Into<Cow<'static, str>>) -> Self {
+        Self { failure: Some((kind, words.into())), form: None, ended: false, keep: false, agreed: None }
+    }
+
+    /// The target's bytes were no reply.
+    pub(crate) fn wrong(wrong: &Wrong, limit: usize) -> Self {
+        match wrong {
+            Wrong::Rubbish(what) => Self::broken(ErrorKind::NotMcp, *what),
+            Wrong::TooLarge => {
+                Self::broken(ErrorKind::TooLarge, format!("a reply of more than {limit} bytes, or too long a head"))
+            }
+        }
+    }
+}
+
+/// What a request is waiting for.
+#[derive(Debug)]
+pub(crate) struct Awaited<'a> {
+    pub(crate) what: What,
+    pub(crate) id: u64,
+    /// Whether it was sent in a session.
+    pub(crate) in_session: bool,
+    pub(crate) expect: Option<&'a Finder<'static>>,
+}
+
+impl Awaited<'_> {
+    /// Judges an HTTP reply as far as it is there. `None`: more is needed.
+    pub(crate) fn reply(&self, fed: &Fed<'_>, scan: &mut Scan, joined: &mut Vec<u8>) -> Option<Verdict> {
+        let verdict = |failure, form| Verdict { failure, form, ended: fed.ended, keep: !fed.excess, agreed: None };
+        let is_expected = match self.what {
+            What::Operation(_) | What::Initialize => fed.status == 200,
+            What::Initialized => (200..300).contains(&fed.status),
+            What::Delete => (200..300).contains(&fed.status) || matches!(fed.status, 404 | 405),
+        };
+        if !is_expected {
+            return fed.ended.then(|| verdict(Some(self.refusal(fed)), None));
+        }
+        if matches!(self.what, What::Initialized | What::Delete) {
+            return fed.ended.then(|| verdict(None, None));
+        }
+        match fed.content {
+            Content::Json => fed.ended.then(|| {
+                let failure = match self.message(fed.body) {
+                    Some(failure) => failure,
+                    None => Some((ErrorKind::NotMcp, "the reply is a notification or a request".into())),
+                };
+                let agreed = self.agreed(fed.body, failure.is_none());
+                Verdict { agreed, ..verdict(failure, Some(Form::Json)) }
+            }),
+            Content::Events => {
+                while let Some(data) = scan.next(fed.body, joined) {
+                    if let Some(failure) = self.message(data) {
+                        let agreed = self.agreed(data, failure.is_none());
+                        return Some(Verdict { agreed, ..verdict(failure, Some(Form::Events)) });
+                    }
+                }
+                let early = || Some((ErrorKind::NotMcp, "the stream ended before the result".into()));
+                fed.ended.then(|| verdict(early(), Some(Form::Events)))
+            }
+            Content::Other => fed.ended.then(|| {
+                verdict(Some((ErrorKind::NotMcp, "the reply is neither JSON nor an event stream".into())), None)
+            }),
+        }
+    }
+
+    /// Judges a line over stdio. `None`: it wasn't the reply.
+    pub(crate) fn line(&self, line: &[u8]) -> Option<Verdict> {
+        let failure = self.message(line)?;
+        let agreed = self.agreed(line, failure.is_none());
+        Some(Verdict { failure, form: Some(Form::Json), ended: true, keep: true, agreed })
+    }
+
+    /// Judges a message: `None` where it is no reply at all, then what is wrong with it.
+    #[expect(clippy::option_option, reason = "no reply, a good one, a bad one: three things")]
+    fn message(&self, text: &[u8]) -> Option<Option<Failure>> {
+        Some(match see(text, self.id) {
+            Seen::NoReply => return None,
+            Seen::Result => match self.expect {
+                Some(finder) if finder.find(text).is_none() => {
+                    Some((ErrorKind::Assertion, "the reply lacks what was asserted".into()))
+                }
+                _ => None,
+            },
+            Seen::ToolError(words) => Some((ErrorKind::ToolError, words.into())),
+            Seen::Error(words) => Some((ErrorKind::JsonrpcError, words.into())),
+            Seen::OtherId => Some((ErrorKind::WrongId, "a reply to another id".into())),
+            Seen::Rubbish(words) => Some((ErrorKind::NotMcp, words.into())),
+        })
+    }
+
+    fn agreed(&self, text: &[u8], is_good: bool) -> Option<String> {
+        if is_good && self.what == What::Initialize { agreed_version(text) } else { None }
+    }
+
+    /// What a status other than the expected one means.
+    fn refusal(&self, fed: &Fed<'_>) -> Failure {
+        if fed.status == 404 && self.in_session && self.what != What::Initialize {
+            return (ErrorKind::SessionLost, "HTTP 404: the session is not known any more".into());
+        }
+        if let Seen::Error(words) = see(fed.body, self.id) {
+            return (ErrorKind::JsonrpcError, words.into());
+        }
+        let words = String::from_utf8_lossy(&fed.body[..fed.body.len().min(2000)]);
+        (ErrorKind::HttpStatus, quoted(&format!("HTTP {}: {words}", fed.status)).into())
+    }
+}

@@ -1,0 +1,163 @@
+//! A plan made ready to run: everything that can be worked out before the first call is.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use memchr::memmem::Finder;
+use rustls::ClientConfig;
+
+use crate::address::Address;
+use crate::outcome::OutcomeKind;
+use crate::plan::{Model, OperationKind, Plan, PlanError, Session, Target};
+use crate::random::Random;
+use crate::request::{Body, Head};
+use crate::tls;
+
+/// What all threads read and none changes.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) plan: Plan,
+    pub(crate) address: Option<Address>,
+    /// The target's numbers, in the order in which they are tried.
+    pub(crate) addresses: Vec<SocketAddr>,
+    pub(crate) tls: Option<Arc<ClientConfig>>,
+    /// The plan's operations.
+    pub(crate) calls: Vec<Call>,
+    /// Up to which point of the sum of all weights an operation is chosen.
+    chances: Vec<f64>,
+    pub(crate) initialize: Call,
+    pub(crate) initialized: Call,
+    pub(crate) delete: Option<Head>,
+    pub(crate) warm_up_ns: u64,
+    pub(crate) end_ns: u64,
+    pub(crate) timeout_ns: u64,
+    pub(crate) think_ns: u64,
+    pub(crate) drain_ns: u64,
+}
+
+/// A request, ready but for what differs from call to call.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) body: Body,
+    pub(crate) head: Option<Head>,
+    pub(crate) expect: Option<Finder<'static>>,
+}
+
+/// What a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// The plan's operation of this number.
+    Operation(u16),
+    Initialize,
+    Initialized,
+    Delete,
+}
+
+impl Program {
+    /// Makes a plan ready. `Err` is a sentence for the user: names are looked up and certificates read here.
+    pub(crate) fn new(plan: Plan) -> Result<Self, String> {
+        let (address, addresses, tls) = match &plan.target {
+            Target::Http { url, ca, insecure, .. } => {
+                let address = Address::parse(url).map_err(|error| error.to_string())?;
+                let unknown = |why: String| format!("the target's name {} can't be looked up: {why}", address.host);
+                let addresses = address.resolve().map_err(|error| unknown(error.to_string()))?;
+                if addresses.is_empty() {
+                    return Err(unknown("it has no address".to_owned()));
+                }
+                let tls = address.secure.then(|| tls::config(ca.as_deref(), *insecure)).transpose()?;
+                (Some(address), addresses, tls)
+            }
+            Target::Stdio { .. } => (None, Vec::new(), None),
+        };
+        let call = |body: Body, expect: Option<&String>| Call {
+            head: address.as_ref().map(|address| Head::post(&plan, address, &body)),
+            body,
+            expect: expect.map(|text| Finder::new(text.as_bytes()).into_owned()),
+        };
+        let compiled = plan
+            .operations
+            .iter()
+            .map(|operation| Ok(call(Body::compile(operation, plan.revision, &plan.data)?, operation.expect.as_ref())));
+        let calls = compiled.collect::<Result<Vec<_>, PlanError>>().map_err(|error| error.to_string())?;
+        let chances = plan.operations.iter().scan(0.0, |sum, operation| {
+            *sum += operation.weight;
+            Some(*sum)
+        });
+        let ns = |seconds: f64| (seconds * 1e9).round() as u64;
+        Ok(Self {
+            calls,
+            chances: chances.collect(),
+            initialize: call(Body::initialize(plan.revision), None),
+            initialized: call(Body::initialized(), None),
+            delete: address.as_ref().map(|address| Head::delete(&plan, address)),
+            warm_up_ns: ns(plan.warm_up_s),
+            end_ns: ns(plan.load_s()),
+            timeout_ns: ns(plan.timeout_s),
+            think_ns: ns(plan.think_s),
+            drain_ns: ns(plan.drain_s),
+            address,
+            addresses,
+            tls,
+            plan,
+        })
+    }
+
+    /// Chooses an operation by the weights.
+    pub(crate) fn choose(&self, random: &mut Random) -> u16 {
+        let [.., total] = self.chances.as_slice() else { return 0 };
+        if self.chances.len() == 1 {
+            return 0;
+        }
+        let point = random.unit() * total;
+        self.chances.iter().position(|chance| point < *chance).unwrap_or_default() as u16
+    }
+
+    pub(crate) fn is_http(&self) -> bool {
+        self.address.is_some()
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.plan.model, Model::Open { .. })
+    }
+
+    pub(crate) fn has_sessions(&self) -> bool {
+        self.plan.session != Session::None
+    }
+
+    /// Whether a call that is due then counts.
+    pub(crate) fn is_measured(&self, due_ns: u64) -> bool {
+        (self.warm_up_ns..self.end_ns).contains(&due_ns)
+    }
+
+    /// How many rows the outcome's operations have.
+    pub(crate) fn rows(&self) -> usize {
+        self.calls.len() + 3
+    }
+
+    /// The row of a request.
+    pub(crate) fn row(&self, what: What) -> usize {
+        match what {
+            What::Operation(number) => usize::from(number),
+            What::Initialize => self.calls.len(),
+            What::Initialized => self.calls.len() + 1,
+            What::Delete => self.calls.len() + 2,
+        }
+    }
+
+    /// The names of the rows. The session's own come last.
+    pub(crate) fn names(&self) -> Vec<(String, OutcomeKind)> {
+        let kind = |kind| match kind {
+            OperationKind::Call => OutcomeKind::Call,
+            OperationKind::List => OutcomeKind::List,
+            OperationKind::Ping => OutcomeKind::Ping,
+            OperationKind::Raw => OutcomeKind::Raw,
+        };
+        let own = self.plan.operations.iter().map(|operation| (operation.name.clone(), kind(operation.kind)));
+        let session = [
+            ("initialize", OutcomeKind::Initialize),
+            ("initialized", OutcomeKind::Initialized),
+            ("delete", OutcomeKind::Delete),
+        ];
+        own.chain(session.map(|(name, kind)| (name.to_owned(), kind))).collect()
+    }
+}

@@ -1,0 +1,295 @@
+//! What a thread has counted, and how the threads' counts become one outcome.
+//!
+//! Constraint: pure. All counts of a call are made in one place ([`Tally::call`]), so that none can be lost or be counted twice.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use mcpace_stats::{Histogram, Summary};
+
+use crate::outcome::{Connections, ErrorKind, OperationOutcome, OutcomeKind, Quantiles, Saturation, Second};
+
+/// Everything that one thread counts.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    /// The plan's operations, then `initialize`, `initialized`, `delete`.
+    pub(crate) operations: Vec<Counts>,
+    pub(crate) connections: Connections,
+    /// How late calls began for reasons of the thread's own.
+    pub(crate) lateness: Histogram,
+    pub(crate) intended: u64,
+    pub(crate) begun: u64,
+    pub(crate) late: u64,
+    pub(crate) unfinished: u64,
+    pub(crate) cpu_ns: u64,
+    /// The time of the measured part, and how much of it the thread had nothing to do.
+    pub(crate) measured_ns: u64,
+    pub(crate) idle_ns: u64,
+}
+
+/// One operation's counts.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    ok: u64,
+    errors: [u64; ErrorKind::ALL.len()],
+    first_error: Option<(u64, Cow<'static, str>)>,
+    times: Option<Box<Times>>,
+    sent_bytes: u64,
+    received_bytes: u64,
+    json_replies: u64,
+    sse_replies: u64,
+}
+
+/// Made with the first call: most runs have operations that never happen, and histograms are large.
+#[derive(Debug, Default)]
+struct Times {
+    latency: Histogram,
+    service: Histogram,
+    failed: Histogram,
+}
+
+/// A call that has ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// Since it was due, and since it was sent.
+    pub(crate) latency_ns: u64,
+    pub(crate) service_ns: u64,
+    /// When it ended, since the start.
+    pub(crate) at_ns: u64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) received_bytes: u64,
+    pub(crate) form: Option<Form>,
+    pub(crate) failure: Option<(ErrorKind, Cow<'static, str>)>,
+}
+
+/// The form of a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Json,
+    Events,
+}
+
+impl Tally {
+    pub(crate) fn new(operations: usize) -> Self {
+        Self {
+            operations: (0..operations).map(|_| Counts::default()).collect(),
+            connections: Connections::default(),
+            lateness: Histogram::new(),
+            intended: 0,
+            begun: 0,
+            late: 0,
+            unfinished: 0,
+            cpu_ns: 0,
+            measured_ns: 0,
+            idle_ns: 0,
+        }
+    }
+
+    /// Counts a call that has ended.
+    pub(crate) fn call(&mut self, operation: usize, ended: Ended) {
+        let counts = &mut self.operations[operation];
+        let times = counts.times.get_or_insert_default();
+        match ended.failure {
+            None => {
+                counts.ok += 1;
+                times.latency.record(ended.latency_ns);
+                times.service.record(ended.service_ns);
+            }
+            Some((kind, words)) => {
+                counts.errors[kind as usize] += 1;
+                times.failed.record(ended.latency_ns);
+                counts.first_error.get_or_insert((ended.at_ns, words));
+            }
+        }
+        counts.sent_bytes += ended.sent_bytes;
+        counts.received_bytes += ended.received_bytes;
+        match ended.form {
+            Some(Form::Json) => counts.json_replies += 1,
+            Some(Form::Events) => counts.sse_replies += 1,
+            None => {}
+        }
+    }
+
+    /// Adds another thread's.
+    pub(crate) fn merge(&mut self, other: Self) {
+        // The busiest thread is what limits: the others' idle time doesn't help its users.
+        if other.busy() > self.busy() || self.measured_ns == 0 {
+            (self.measured_ns, self.idle_ns) = (other.measured_ns, other.idle_ns);
+        }
+        for (own, others) in self.operations.iter_mut().zip(other.operations) {
+            own.merge(others);
+        }
+        let (own, others) = (&mut self.connections, other.connections);
+        own.opened += others.opened;
+        own.reused_requests += others.reused_requests;
+        own.failed += others.failed;
+        own.closed_by_peer += others.closed_by_peer;
+        self.lateness.merge(&other.lateness);
+        self.intended += other.intended;
+        self.begun += other.begun;
+        self.late += other.late;
+        self.unfinished += other.unfinished;
+        self.cpu_ns += other.cpu_ns;
+    }
+
+    /// The share of the measured time in which the thread had something to do.
+    pub(crate) fn busy(&self) -> f64 {
+        busy(self.measured_ns, self.idle_ns)
+    }
+
+    /// Whether the engine was the limit. In the open model its calls must begin when they are due; in the closed model nothing
+    /// is late, but a thread without a free moment leaves replies unread.
+    pub(crate) fn saturation(&self, is_open: bool) -> Option<Saturation> {
+        const LATE_NS: u64 = 1_000_000;
+        let most_busy = if is_open { 0.90 } else { 0.95 };
+        if is_open && self.lateness.quantile(0.99) > LATE_NS {
+            Some(Saturation::LateStarts)
+        } else {
+            (self.busy() >= most_busy).then_some(Saturation::ThreadsBusy)
+        }
+    }
+}
+
+impl Counts {
+    fn merge(&mut self, other: Self) {
+        self.ok += other.ok;
+        for (own, others) in self.errors.iter_mut().zip(other.errors) {
+            *own += others;
+        }
+        self.first_error = match (self.first_error.take(), other.first_error) {
+            (Some(own), Some(others)) => Some(if own.0 <= others.0 { own } else { others }),
+            (own, others) => own.or(others),
+        };
+        if let Some(others) = other.times {
+            let own = self.times.get_or_insert_default();
+            own.latency.merge(&others.latency);
+            own.service.merge(&others.service);
+            own.failed.merge(&others.failed);
+        }
+        self.sent_bytes += other.sent_bytes;
+        self.received_bytes += other.received_bytes;
+        self.json_replies += other.json_replies;
+        self.sse_replies += other.sse_replies;
+    }
+
+    /// Calls that ended.
+    pub(crate) fn count(&self) -> u64 {
+        self.ok + self.errors.iter().sum::<u64>()
+    }
+
+    /// As it goes out.
+    pub(crate) fn outcome(self, name: String, kind: OutcomeKind) -> OperationOutcome {
+        let count = self.count();
+        let times = self.times.unwrap_or_default();
+        OperationOutcome {
+            name,
+            kind,
+            count,
+            ok: self.ok,
+            errors: ErrorKind::ALL.into_iter().zip(self.errors).collect::<BTreeMap<_, _>>(),
+            first_error: self.first_error.map(|(_, words)| words.into_owned()),
+            latency: Summary::from(&times.latency),
+            service: Summary::from(&times.service),
+            failed: Summary::from(&times.failed),
+            sent_bytes: self.sent_bytes,
+            received_bytes: self.received_bytes,
+            json_replies: self.json_replies,
+            sse_replies: self.sse_replies,
+        }
+    }
+}
+
+/// One thread's part of one second.
+#[derive(Debug)]
+pub(crate) struct Part {
+    /// The number of the second, from 0.
+    pub(crate) second: u64,
+    pub(crate) users: u64,
+    pub(crate) intended: u64,
+    pub(crate) ok: u64,
+    pub(crate) errors: u64,
+    pub(crate) latency: Histogram,
+    /// How long the part is: a whole second but for the last.
+    pub(crate) length_ns: u64,
+    pub(crate) idle_ns: u64,
+}
+
+impl Part {
+    pub(crate) fn new(second: u64) -> Self {
+        let latency = Histogram::new();
+        Self { second, users: 0, intended: 0, ok: 0, errors: 0, latency, length_ns: 0, idle_ns: 0 }
+    }
+
+    /// Adds another thread's part of the same second.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.users += other.users;
+        self.intended += other.intended;
+        self.ok += other.ok;
+        self.errors += other.errors;
+        self.latency.merge(&other.latency);
+        self.length_ns += other.length_ns;
+        self.idle_ns += other.idle_ns;
+    }
+
+    /// As it goes out.
+    pub(crate) fn outcome(&self, warm_up_s: f64) -> Second {
+        let at = |q| self.latency.quantile(q) as f64 / 1e9;
+        Second {
+            at_s: self.second as f64,
+            warm_up: (self.second as f64) < warm_up_s,
+            users: self.users,
+            intended: self.intended,
+            ok: self.ok,
+            errors: self.errors,
+            latency: Quantiles {
+                p50_s: at(0.5),
+                p90_s: at(0.9),
+                p99_s: at(0.99),
+                max_s: self.latency.max() as f64 / 1e9,
+            },
+            engine_busy: busy(self.length_ns, self.idle_ns),
+        }
+    }
+}
+
+fn busy(whole_ns: u64, idle_ns: u64) -> f64 {
+    if whole_ns == 0 { 0.0 } else { (1.0 - idle_ns as f64 / whole_ns as f64).clamp(0.0, 1.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Ended, Tally};
+    use crate::outcome::{ErrorKind, OutcomeKind, Saturation};
+
+    fn ended(at_ns: u64, failure: Option<ErrorKind>) -> Ended {
+        let failure = failure.map(|kind| (kind, format!("at {at_ns}").into()));
+        Ended { latency_ns: 5, service_ns: 3, at_ns, sent_bytes: 1, received_bytes: 2, form: None, failure }
+    }
+
+    #[test]
+    fn no_call_is_lost_in_merging() {
+        let (mut one, mut two) = (Tally::new(1), Tally::new(1));
+        for (at, kind) in ErrorKind::ALL.into_iter().enumerate() {
+            one.call(0, ended(100 + at as u64, Some(kind)));
+            two.call(0, ended(50 + at as u64, Some(kind)));
+            two.call(0, ended(1, None));
+        }
+        one.merge(two);
+        let outcome = one.operations.remove(0).outcome("x".to_owned(), OutcomeKind::Call);
+        assert_eq!((outcome.count, outcome.ok), (39, 13));
+        assert!(outcome.errors.values().all(|count| *count == 2));
+        assert_eq!((outcome.latency.count, outcome.service.count, outcome.failed.count), (13, 13, 26));
+        assert_eq!(outcome.first_error.as_deref(), Some("at 50"));
+    }
+
+    #[test]
+    fn the_engine_says_when_it_was_the_limit() {
+        let mut tally = Tally::new(0);
+        (tally.measured_ns, tally.idle_ns) = (1000, 80);
+        assert_eq!((tally.saturation(true), tally.saturation(false)), (Some(Saturation::ThreadsBusy), None));
+        tally.idle_ns = 500;
+        assert_eq!(tally.saturation(true), None);
+        tally.lateness.record(2_000_000);
+        assert_eq!((tally.saturation(true), tally.saturation(false)), (Some(Saturation::LateStarts), None));
+    }
+}

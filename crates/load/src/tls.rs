@@ -1,0 +1,142 @@
+//! TLS over a socket that doesn't block.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
+
+/// A socket with TLS over it.
+#[derive(Debug)]
+pub(crate) struct Tls {
+    pub(crate) socket: TcpStream,
+    session: ClientConnection,
+}
+
+impl Tls {
+    pub(crate) fn new(socket: TcpStream, config: &Arc<ClientConfig>, host: &str) -> io::Result<Self> {
+        let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+        let mut session = ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)?;
+        session.set_buffer_limit(None);
+        Ok(Self { socket, session })
+    }
+
+    /// Goes on with the handshake; whether it is over.
+    pub(crate) fn shake(&mut self) -> io::Result<bool> {
+        loop {
+            self.flush()?;
+            if !self.session.is_handshaking() {
+                return Ok(true);
+            }
+            match self.fill() {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.session.reader().read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // Closed without a farewell: HTTP's own framing tells whether anything is missing.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
+                done => return done,
+            }
+            self.fill()?;
+            self.flush()?;
+        }
+    }
+
+    /// Takes all bytes; sends what the socket takes, the rest with [`Tls::flush`].
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.session.writer().write_all(bytes)?;
+        self.flush()?;
+        Ok(bytes.len())
+    }
+
+    /// Sends what the socket takes.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        while self.session.wants_write() {
+            match self.session.write_tls(&mut self.socket) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                done => done?,
+            };
+        }
+        Ok(())
+    }
+
+    fn fill(&mut self) -> io::Result<usize> {
+        let read = self.session.read_tls(&mut self.socket)?;
+        self.session.process_new_packets().map_err(io::Error::other)?;
+        Ok(read)
+    }
+}
+
+/// What to trust: the system's certificates and those of `ca`, or anything.
+pub(crate) fn config(ca: Option<&str>, insecure: bool) -> Result<Arc<ClientConfig>, String> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    let mut config = if insecure {
+        let verifier = Arc::new(Anybody(provider));
+        builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
+    } else {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        for certificate in CertificateDer::pem_slice_iter(ca.unwrap_or_default().as_bytes()) {
+            let refused = |error: String| format!("a certificate to trust can't be read: {error}");
+            let certificate = certificate.map_err(|error| refused(error.to_string()))?;
+            roots.add(certificate).map_err(|error| refused(error.to_string()))?;
+        }
+        builder.with_root_certificates(roots).with_no_client_auth()
+    };
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// Believes every certificate: only where the user asked for it by name.
+#[derive(Debug)]
+struct Anybody(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

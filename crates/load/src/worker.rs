@@ -1,0 +1,524 @@
+//! One thread of the engine: waits for sockets and for times, begins the calls that are due, ends on time.
+//!
+//! What happens to a single user stands in `exchange.rs`; here is who calls when, and the thread's own accounts.
+
+use std::io;
+use std::num::NonZeroU64;
+use std::os::fd::OwnedFd;
+use std::process::Child;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll;
+use rustix::io::Errno;
+use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+use crate::link::{STDIN_BIT, end};
+use crate::pace::{Profile, Schedule, share};
+use crate::plan::Model;
+use crate::program::Program;
+use crate::random::Random;
+use crate::tally::{Part, Tally};
+use crate::timers::{Deadlines, NEVER, Pauses};
+use crate::user::{Clock, Job, State, User};
+
+/// What a thread says.
+#[derive(Debug)]
+pub(crate) enum Report {
+    Second(Box<Part>),
+    Done { tally: Box<Tally>, measured_end_ns: u64 },
+    Failed(String),
+}
+
+/// A thread's state.
+pub(crate) struct Worker {
+    pub(crate) program: Arc<Program>,
+    pub(crate) clock: Clock,
+    pub(crate) epoll: OwnedFd,
+    pub(crate) users: Vec<User>,
+    pub(crate) deadlines: Deadlines,
+    pub(crate) pauses: Pauses,
+    pub(crate) random: Random,
+    pub(crate) tally: Tally,
+    pub(crate) part: Part,
+    /// The address that worked last.
+    pub(crate) address: usize,
+    /// The next JSON-RPC id; threads have every `threads`th each.
+    pub(crate) next_id: u64,
+    /// How often each operation was called.
+    pub(crate) counters: Vec<u64>,
+    /// No more calls begin.
+    pub(crate) is_ending: bool,
+    /// Users that are somewhere on the way to their first call.
+    pub(crate) starting: u32,
+    /// Streams that went on after the result, and how many of these did so for long.
+    pub(crate) drained: u64,
+    pub(crate) held_open: u64,
+    /// Programs that were asked to end.
+    pub(crate) children: Vec<Child>,
+    pub(crate) body: Vec<u8>,
+    pub(crate) out: Vec<u8>,
+    pub(crate) joined: Vec<u8>,
+    thread: usize,
+    threads: usize,
+    stop: Arc<AtomicBool>,
+    reports: Sender<Report>,
+    profile: Profile,
+    is_flat: bool,
+    /// The open model's arrivals: those to begin, and, ahead of them, those to count.
+    due: Schedule,
+    next_due: Option<u64>,
+    counted: Schedule,
+    next_counted: Option<u64>,
+    /// Free slots; the one that was used last is used next, since its connection is warm.
+    idle: Vec<u32>,
+    /// Users that are not there, to be used again.
+    parked: Vec<u32>,
+    /// Users that are there.
+    alive: u64,
+    most_users: u64,
+    /// Calls that may still begin.
+    budget: u64,
+    /// An arrival found no free slot and waits; and until when that has been so.
+    is_full: bool,
+    full_until: u64,
+    measured_end: u64,
+    /// A core of its own: the last moments before an arrival are waited for awake.
+    has_core: bool,
+}
+
+/// So many users of a thread may be on the way to their first call at once: more overflow the target's backlog, and each of
+/// those left out would wait a second for its next attempt.
+const MOST_STARTING: u32 = 64;
+
+/// How often the wish to stop is looked for.
+const LOOK_NS: u64 = 20_000_000;
+
+/// How long before an arrival a thread with a core of its own stays awake.
+const AWAKE_NS: u64 = 50_000;
+
+/// A wait that is shorter was none: the events were there already.
+const NO_WAIT_NS: u64 = 5_000;
+
+/// How long calls under way may go on after a stop that was asked for.
+const STOPPED_DRAIN_NS: u64 = 500_000_000;
+
+/// How long the sessions' ends may take.
+const LEAVE_NS: u64 = 1_000_000_000;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+impl Worker {
+    pub(crate) fn new(
+        program: Arc<Program>,
+        clock: Clock,
+        thread: usize,
+        stop: Arc<AtomicBool>,
+        reports: Sender<Report>,
+    ) -> io::Result<Self> {
+        let threads = program.plan.threads;
+        let profile = Profile::of(&program.plan);
+        let (arrivals, most_users) = match program.plan.model {
+            Model::Closed { .. } => (Default::default(), profile.peak().round() as u64),
+            Model::Open { arrivals, max_in_flight, .. } => (arrivals, u64::from(max_in_flight)),
+        };
+        let seed = program.plan.seed;
+        let due = Schedule::new(profile.clone(), arrivals, thread, threads, seed);
+        let mut worker = Self {
+            clock,
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            users: Vec::new(),
+            deadlines: Deadlines::default(),
+            pauses: Pauses::default(),
+            random: Random::new(seed.wrapping_add(thread as u64).wrapping_mul(0x2545_F491_4F6C_DD1D)),
+            tally: Tally::new(program.rows()),
+            part: Part::new(0),
+            address: 0,
+            next_id: thread as u64 + 1,
+            counters: vec![0; program.calls.len()],
+            is_ending: false,
+            starting: 0,
+            drained: 0,
+            held_open: 0,
+            children: Vec::new(),
+            body: Vec::new(),
+            out: Vec::new(),
+            joined: Vec::new(),
+            thread,
+            threads,
+            stop,
+            reports,
+            is_flat: profile.is_flat(),
+            profile,
+            counted: due.clone(),
+            due,
+            next_due: None,
+            next_counted: None,
+            idle: Vec::new(),
+            parked: Vec::new(),
+            alive: 0,
+            most_users: share(most_users, thread, threads),
+            budget: program.plan.max_calls.map_or(u64::MAX, |calls| share(calls, thread, threads)),
+            is_full: false,
+            full_until: 0,
+            measured_end: program.end_ns,
+            has_core: program.plan.cores.is_some(),
+            program,
+        };
+        if worker.program.is_open() {
+            worker.next_due = worker.due.next();
+            worker.next_counted = worker.counted.next();
+        }
+        Ok(worker)
+    }
+
+    /// Runs to the end and reports.
+    pub(crate) fn run(mut self) {
+        let last = match self.pin().and_then(|()| self.turn()) {
+            Ok(()) => {
+                self.tally.cpu_ns = thread_cpu_ns();
+                self.farewell();
+                let tally = std::mem::replace(&mut self.tally, Tally::new(0));
+                Report::Done { tally: Box::new(tally), measured_end_ns: self.measured_end }
+            }
+            Err(error) => Report::Failed(format!("a thread of the engine failed: {error}")),
+        };
+        // Nobody listens any more where the run was dropped.
+        let _ = self.reports.send(last);
+    }
+
+    fn pin(&self) -> io::Result<()> {
+        // The default of 50 µs is how late each arrival would be. A kernel that refuses leaves it so, and the figures say it.
+        let _ = set_current_timer_slack(NonZeroU64::new(1));
+        if let Some(cores) = &self.program.plan.cores {
+            let mut set = CpuSet::new();
+            set.set(cores[self.thread % cores.len()]);
+            sched_setaffinity(None, &set)?;
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self) -> io::Result<()> {
+        let mut events: Vec<epoll::Event> = Vec::with_capacity(512);
+        let mut scratch = vec![0; 64 * 1024];
+        let mut ending = NEVER;
+        let mut is_leaving = false;
+        loop {
+            let mut now = self.clock.now();
+            self.timers(now);
+            if !self.is_ending {
+                self.populate(now);
+                now = self.arrivals();
+            }
+            self.tick(now);
+            let is_stopped = self.stop.load(Ordering::Relaxed);
+            let is_spent = self.budget == 0 && self.is_quiet();
+            if !self.is_ending && (now >= self.program.end_ns || is_stopped || is_spent) {
+                ending = now + self.drain(now, is_stopped);
+            } else if self.is_ending
+                && !is_leaving
+                && (now >= ending || (is_stopped && now + STOPPED_DRAIN_NS < ending))
+            {
+                is_leaving = true;
+                ending = now + LEAVE_NS;
+                self.abandon(now);
+            }
+            if self.is_ending && (self.alive == 0 || (is_leaving && now >= ending)) {
+                self.last_part(now);
+                return Ok(());
+            }
+            self.wait(&mut events, now, ending)?;
+            for event in &events {
+                self.event(event.data.u64(), event.flags, &mut scratch);
+            }
+        }
+    }
+
+    /// Waits for sockets, or for the next time at which something is to be done.
+    fn wait(&mut self, events: &mut Vec<epoll::Event>, now: u64, ending: u64) -> io::Result<()> {
+        let arrival = if self.is_full || self.is_ending { NEVER } else { self.next_due.unwrap_or(NEVER) };
+        let timers = self.deadlines.earliest().min(self.pauses.earliest());
+        let second = (self.part.second + 1) * SECOND_NS;
+        let phase = if self.is_ending { ending } else { self.program.end_ns };
+        let next = arrival.min(timers).min(second).min(phase).min(now + LOOK_NS);
+        let before = self.clock.now();
+        let mut length = next.saturating_sub(before);
+        if self.has_core && arrival.min(self.pauses.earliest()) == next && length < AWAKE_NS {
+            length = 0;
+        }
+        let length =
+            Timespec { tv_sec: (length / SECOND_NS).cast_signed(), tv_nsec: (length % SECOND_NS).cast_signed() };
+        events.clear();
+        match epoll::wait(&self.epoll, spare_capacity(events), Some(&length)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let after = self.clock.now();
+        let waited = after - before;
+        if events.is_empty() || waited > NO_WAIT_NS {
+            self.part.idle_ns += waited;
+            if before >= self.program.warm_up_ns && !self.is_ending {
+                self.tally.idle_ns += waited;
+            }
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, number: u64, flags: epoll::EventFlags, scratch: &mut [u8]) {
+        let index = number as u32;
+        let is_stdin = number & STDIN_BIT != 0;
+        let Some(user) = self.users.get(index as usize) else { return };
+        if User::event_number(index, user.generation) != number & !STDIN_BIT {
+            return;
+        }
+        let closed = epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+        if user.state == State::Connecting {
+            self.connecting(index, flags.intersects(closed | epoll::EventFlags::OUT));
+            return;
+        }
+        if flags.contains(epoll::EventFlags::OUT) && !self.flush(index) {
+            return;
+        }
+        if !is_stdin && flags.intersects(closed | epoll::EventFlags::IN) {
+            self.readable(index, flags.intersects(closed), scratch);
+        }
+    }
+
+    fn timers(&mut self, now: u64) {
+        while let Some(index) = self.deadlines.pop(now) {
+            self.timed_out(index, now);
+        }
+        while let Some((at, index)) = self.pauses.pop(now) {
+            let user = &self.users[index as usize];
+            if user.state != State::Pausing || user.pause_ns != at {
+                continue;
+            }
+            self.tally.lateness.record(now - at);
+            self.users[index as usize].state = State::Idle;
+            self.again(index, at, now);
+        }
+    }
+
+    /// The closed model: as many users as there should be.
+    fn populate(&mut self, now: u64) {
+        if self.program.is_open() || (self.is_flat && self.alive >= self.most_users) {
+            return;
+        }
+        let wanted = share(self.profile.level(now).round() as u64, self.thread, self.threads);
+        while self.alive < wanted && self.starting < MOST_STARTING && self.budget > 0 {
+            let index = self.enter();
+            self.starting += 1;
+            self.begin(index, now, now);
+        }
+    }
+
+    /// Whether the closed model has one user too many.
+    fn has_too_many(&self, now: u64) -> bool {
+        !self.is_flat && self.alive > share(self.profile.level(now).round() as u64, self.thread, self.threads)
+    }
+
+    /// The open model: begins what is due. Gives the time, which has gone on.
+    fn arrivals(&mut self) -> u64 {
+        let mut now = self.clock.now();
+        while let Some(due) = self.next_due.filter(|due| *due <= now) {
+            if self.budget == 0 {
+                self.next_due = None;
+                break;
+            }
+            let index = match self.idle.pop() {
+                Some(index) => index,
+                None if self.alive < self.most_users => {
+                    self.starting += 1;
+                    self.enter()
+                }
+                None => {
+                    self.is_full = true;
+                    break;
+                }
+            };
+            if due <= self.full_until {
+                self.tally.late += u64::from(self.program.is_measured(due));
+            } else if due >= self.program.warm_up_ns {
+                self.tally.lateness.record(now - due);
+            }
+            self.next_due = self.due.next();
+            self.tally.begun += u64::from(self.program.is_measured(due));
+            self.begin(index, due, now);
+            now = self.clock.now();
+        }
+        now
+    }
+
+    /// A user comes, or comes back.
+    fn enter(&mut self) -> u32 {
+        self.alive += 1;
+        let index = self.parked.pop().unwrap_or_else(|| {
+            let index = self.users.len() as u32;
+            self.users.push(User::new(self.thread as u64 + u64::from(index) * self.threads as u64));
+            self.deadlines.add_user();
+            index
+        });
+        let user = &mut self.users[index as usize];
+        (user.state, user.is_fresh, user.is_leaving, user.failures) = (State::Idle, true, false, 0);
+        index
+    }
+
+    /// Begins a call.
+    fn begin(&mut self, index: u32, due_ns: u64, now: u64) {
+        if self.budget != u64::MAX && now >= self.program.warm_up_ns {
+            self.budget -= 1;
+        }
+        if !self.program.is_open() {
+            self.part.intended += 1;
+        }
+        let operation = self.program.choose(&mut self.random);
+        self.users[index as usize].job = Some(Job { operation, due_ns, begun_ns: now });
+        self.proceed(index, now);
+    }
+
+    /// A user has nothing to do.
+    pub(crate) fn rest(&mut self, index: u32, now: u64) {
+        let is_open = self.program.is_open();
+        let is_over = self.is_ending || (!is_open && (self.budget == 0 || self.has_too_many(now)));
+        let user = &mut self.users[index as usize];
+        user.state = State::Idle;
+        if is_over {
+            user.is_leaving = true;
+            self.proceed(index, now);
+        } else if is_open {
+            self.idle.push(index);
+            if std::mem::take(&mut self.is_full) {
+                self.full_until = now;
+            }
+        } else if user.failures > 0 || self.program.think_ns > 0 {
+            // A target that refuses connections is not asked a hundred thousand times a second.
+            let back_off = if user.failures > 0 { 5_000_000u64 << user.failures.min(7) } else { 0 };
+            user.pause_ns = now + self.program.think_ns.max(back_off);
+            user.state = State::Pausing;
+            self.pauses.add(index, user.pause_ns);
+        } else {
+            self.again(index, now, now);
+        }
+    }
+
+    /// The closed model's next call.
+    fn again(&mut self, index: u32, due: u64, now: u64) {
+        if self.is_ending || self.budget == 0 || self.has_too_many(now) {
+            self.users[index as usize].is_leaving = true;
+            self.proceed(index, now);
+        } else {
+            self.begin(index, due, now);
+        }
+    }
+
+    /// A user has gone.
+    pub(crate) fn park(&mut self, index: u32) {
+        let user = &mut self.users[index as usize];
+        user.state = State::Parked;
+        if std::mem::take(&mut user.is_fresh) {
+            self.starting = self.starting.saturating_sub(1);
+        }
+        self.deadlines.clear(index);
+        self.alive -= 1;
+        self.parked.push(index);
+    }
+
+    /// No more calls begin: those who are free leave. How long the others have.
+    fn drain(&mut self, now: u64, is_stopped: bool) -> u64 {
+        self.is_ending = true;
+        self.measured_end = now.min(self.program.end_ns);
+        self.tally.measured_ns = self.measured_end.saturating_sub(self.program.warm_up_ns);
+        for index in 0..self.users.len() as u32 {
+            let user = &mut self.users[index as usize];
+            if matches!(user.state, State::Idle | State::Pausing) {
+                user.is_leaving = true;
+                self.proceed(index, now);
+            }
+        }
+        self.program.drain_ns.min(if is_stopped { STOPPED_DRAIN_NS } else { u64::MAX })
+    }
+
+    /// Time is up for those who still wait for a reply.
+    fn abandon(&mut self, now: u64) {
+        for index in 0..self.users.len() as u32 {
+            let user = &mut self.users[index as usize];
+            if !matches!(user.state, State::Connecting | State::Awaiting | State::Draining) {
+                continue;
+            }
+            if let Some(job) = user.job.take() {
+                let due = if user.is_fresh && !self.program.is_open() { job.begun_ns } else { job.due_ns };
+                self.tally.unfinished += u64::from(self.program.is_measured(due));
+                if !self.program.is_open() {
+                    self.tally.begun += u64::from(self.program.is_measured(due));
+                }
+            } else if user.is_leaving && user.state != State::Draining {
+                // Its session's end was under way already, and has this last second, too.
+                continue;
+            }
+            user.disconnect();
+            user.is_leaving = true;
+            self.proceed(index, now);
+        }
+    }
+
+    /// Whether no call is under way.
+    fn is_quiet(&self) -> bool {
+        if self.program.is_open() { self.alive == self.idle.len() as u64 } else { self.alive == 0 }
+    }
+
+    /// Closes the seconds that are over.
+    fn tick(&mut self, now: u64) {
+        while now >= (self.part.second + 1) * SECOND_NS {
+            let end = (self.part.second + 1) * SECOND_NS;
+            self.close_part(end, SECOND_NS);
+        }
+    }
+
+    /// The rest of a second, if anything happened in it.
+    fn last_part(&mut self, now: u64) {
+        let length = now.saturating_sub(self.part.second * SECOND_NS);
+        self.close_part(now, length);
+        // What was due later than this is none of the run's.
+        if !self.program.is_open() {
+            self.tally.intended = self.tally.begun;
+        } else if self.program.plan.max_calls.is_some() && self.budget == 0 {
+            self.tally.intended = self.tally.intended.min(self.tally.begun);
+        }
+    }
+
+    fn close_part(&mut self, end: u64, length: u64) {
+        let limit = end.min(self.measured_end);
+        while let Some(due) = self.next_counted.filter(|due| *due < limit) {
+            self.part.intended += 1;
+            self.tally.intended += u64::from(self.program.is_measured(due));
+            self.next_counted = self.counted.next();
+        }
+        self.part.users = self.alive - self.idle.len() as u64;
+        self.part.length_ns = length;
+        let next = Part::new(self.part.second + 1);
+        let part = std::mem::replace(&mut self.part, next);
+        // Nobody listens any more where the run was dropped.
+        let _ = self.reports.send(Report::Second(Box::new(part)));
+    }
+
+    /// Programs that were asked to end get a moment for it.
+    fn farewell(&mut self) {
+        let until = self.clock.now() + 2 * SECOND_NS;
+        loop {
+            self.children.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+            if self.children.is_empty() || self.clock.now() >= until {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        self.children.iter_mut().for_each(end);
+    }
+}
+
+fn thread_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec.cast_unsigned() * SECOND_NS + time.tv_nsec.cast_unsigned()
+}
