@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -82,6 +85,17 @@ def test_redis_leaves_nothing_behind() -> None:
     assert not folder.exists()
     with pytest.raises(RedisProblem, match="can't be reached"):
         Connection(port)
+
+
+def test_redis_ends_with_whoever_started_it_even_when_that_is_killed() -> None:
+    program = "from mcpace.lab.redis import Redis; made = Redis(); print(made.pid, flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
+        assert owner.stdout is not None
+        redis_pid = os.pidfd_open(int(owner.stdout.readline()))
+        owner.kill()
+    ended, _, _ = select.select([redis_pid], [], [], 20)
+    os.close(redis_pid)
+    assert ended
 
 
 def test_without_redis_one_sentence_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
@@ -18,6 +19,7 @@ from typing import BinaryIO
 
 from mcpace.lab.children import end_group, has_exited
 from mcpace.lab.errors import LabError
+from mcpace.lab.limits import CONFINED
 
 PROGRAM = "redis-server"
 START_LIMIT_S = 20.0
@@ -209,7 +211,17 @@ def _command(program: str, port: int, folder: Path) -> list[str]:
         "loglevel": "warning",
         "tcp-backlog": 511,
     }
-    return [program, *(word for name, value in options.items() for word in (f"--{name}", str(value)))]
+    # Through the script that lets it end with us, however that comes.
+    return [
+        sys.executable,
+        "-I",
+        "-S",
+        str(CONFINED),
+        "-",
+        "-",
+        program,
+        *(word for name, value in options.items() for word in (f"--{name}", str(value))),
+    ]
 
 
 def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
