@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python conformance soak lint format lock docs bench-ledger bench-recorder bench-serve fuzz clean
+.PHONY: help build demo test test-rust test-python conformance soak lint format lock docs bench-ledger bench-recorder bench-serve bench-load fuzz clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -58,6 +58,9 @@ bench-recorder: $(VENV)/.tools ## Cost of the recorder: latency, exchanges a sec
 
 bench-serve: $(VENV)/.tools ## The runtime beside its floor and other SDKs: throughput, latency, CPU, memory
 	$(BIN)/python benches/serve/run.py
+
+bench-load: build ## The load engine beside wrk, oha and k6: checked requests a second, CPU, memory, start
+	$(BIN)/python benches/load/run.py
 
 FUZZ_SECONDS ?= 60
 fuzz: $(VENV)/.tools ## Run every fuzz target for a minute (needs cargo-fuzz: cargo install cargo-fuzz)

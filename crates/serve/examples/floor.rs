@@ -1,7 +1,7 @@
 //! The floor that the runtime is measured against: bare hyper that answers every request with the same bytes.
 //!
 //! ```text
-//! floor 127.0.0.1:PORT
+//! floor 127.0.0.1:PORT [json|sse]
 //! ```
 //!
 //! In hyper's best threading: one current-thread runtime a core, each with a listening socket of its own. It looks at
@@ -29,26 +29,43 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// What mcpace's echo answers to the benchmark's request.
 const REPLY: &[u8] = br#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"hi"}]}}"#;
 
+/// The same as an event.
+const EVENT: &[u8] = b"event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"hi\"}]}}\n\n";
+
+#[derive(Clone, Copy)]
+enum Mode {
+    Json,
+    Sse,
+}
+
+const USAGE: &str = "usage: floor ADDRESS [json|sse]";
+
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> Result<(), Failure> {
-    let address: SocketAddr = std::env::args().nth(1).ok_or("usage: floor ADDRESS")?.parse()?;
+    let address: SocketAddr = std::env::args().nth(1).ok_or(USAGE)?.parse()?;
+    let mode = match std::env::args().nth(2).as_deref() {
+        None | Some("json") => Mode::Json,
+        Some("sse") => Mode::Sse,
+        Some(_) => return Err(USAGE.into()),
+    };
     let cores = thread::available_parallelism()?.get();
-    let workers: Vec<_> = (0..cores).map(|_| thread::spawn(move || work(address))).collect();
+    let workers: Vec<_> = (0..cores).map(|_| thread::spawn(move || work(address, mode))).collect();
     for worker in workers {
         worker.join().map_err(|_| "a worker panicked")??;
     }
     Ok(())
 }
 
-fn work(address: SocketAddr) -> Result<(), Failure> {
+fn work(address: SocketAddr, mode: Mode) -> Result<(), Failure> {
     let runtime = runtime::Builder::new_current_thread().enable_io().build()?;
     LocalSet::new().block_on(&runtime, async {
         let listener = listen(address)?;
         loop {
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
-            let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer));
+            let service = service_fn(move |request| answer(request, mode));
+            let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
             // A connection that fails is its client's end, and no business of the others.
             tokio::task::spawn_local(async { connection.await.ok() });
         }
@@ -63,8 +80,12 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(4096)
 }
 
-async fn answer(_: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
-    let mut response = Response::new(Full::new(Bytes::from_static(REPLY)));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+async fn answer(_: Request<Incoming>, mode: Mode) -> Result<Response<Full<Bytes>>, Infallible> {
+    let (bytes, kind) = match mode {
+        Mode::Json => (REPLY, "application/json"),
+        Mode::Sse => (EVENT, "text/event-stream"),
+    };
+    let mut response = Response::new(Full::new(Bytes::from_static(bytes)));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     Ok(response)
 }
