@@ -191,7 +191,7 @@ def users(stack: ExitStack, folder: Path) -> int:
 
 
 def first_request() -> list[float]:
-    """From the start of `mcpace load` to its first bytes at the target; the very first start, into cold caches, left out."""
+    """From the start of `mcpace load` to its first bytes at the target; the first, into cold caches, is left out."""
     taken = []
     for number in range(STARTS + 1):
         with socket.create_server(("127.0.0.1", 0)) as listener:
