@@ -46,7 +46,8 @@ class Threshold:
         calls = dict(case.by_tool or {})
         others = case.load.others if case.load else {}
         named = {**others, **calls}
-        chosen = list(calls.values()) if self.operation is None else [named[self.operation]] * (self.operation in named)
+        wanted = calls if self.operation is None else {self.operation} & set(named)
+        chosen = [named[name] for name in wanted]
         if not chosen:
             return None
         count = sum(one.count for one in chosen)

@@ -40,6 +40,7 @@ SLOWER = 5.0
 """A later stretch whose median is so many times an earlier one's is told."""
 STRETCH = 2
 """Seconds that a stretch has at least."""
+MOST_STRETCHES = 300
 SHOWN_TARGET = 80
 
 
@@ -167,6 +168,8 @@ def _silence(seconds: Sequence[LoadSecond]) -> Iterator[str]:
 
 def _slower(seconds: Sequence[LoadSecond]) -> Iterator[str]:
     timed = [(second.at_s, second.p50_s) for second in seconds if second.p50_s]
+    # Of a very long load only every so manieth second is looked at: each is held against all others.
+    timed = timed[:: -(-len(timed) // MOST_STRETCHES) or 1]
     for split in range(STRETCH, len(timed) - STRETCH + 1):
         before = statistics.median(value for _, value in timed[:split])
         after = statistics.median(value for _, value in timed[split:])

@@ -1,0 +1,256 @@
+"""A load's outcome on its way to people and collectors: merged, held against thresholds, told, exported."""
+
+from __future__ import annotations
+
+import http.server
+import io
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+    ExportMetricsServiceResponse,
+)
+from prometheus_client.parser import text_fd_to_metric_families
+from rich.console import Console
+
+from mcpace.lab.load_histogram import at, merged, together
+from mcpace.lab.load_thresholds import parse
+from mcpace.report import html, metrics, metrics_otlp, metrics_prometheus
+from mcpace.report.run import Case, Run
+from mcpace.report.run_load import Latencies, LoadSecond
+from mcpace.report.terminal import print_run
+from mcpace.report.verdict import verdict
+from mcpace.report.words_load import turns
+
+RUN = Path(__file__).parents[1] / "fixtures" / "runs" / "load.json"
+EVIL = "<script>alert(1)</script>[bold red]x[/] \x1b]0;own\x07\u202egnp"
+
+
+def load() -> Run:
+    return Run.load(RUN)
+
+
+def case() -> Case:
+    [found] = load().cases
+    return found
+
+
+# --- histograms ---
+
+
+def buckets(values: list[int]) -> list[tuple[int, int]]:
+    return merged([[(value, 1)] for value in values])
+
+
+@given(st.lists(st.lists(st.integers(1, 10**12), max_size=40), min_size=1, max_size=4), st.floats(0.001, 1.0))
+def test_percentiles_of_merged_histograms_are_those_of_all_samples(parts: list[list[int]], share: float) -> None:
+    everything = [value for part in parts for value in part]
+    found = at(merged(buckets(part) for part in parts), share)
+    if not everything:
+        assert found is None
+    else:
+        assert found == pytest.approx(numpy.quantile(everything, share, method="inverted_cdf") / 1e9)
+
+
+def test_several_distributions_are_one_of_all_samples() -> None:
+    def of(values: list[int]) -> tuple[Latencies, list[tuple[int, int]]]:
+        seconds = [value / 1e9 for value in values]
+        figures = dict.fromkeys(("p50", "p90", "p99", "p999"), 0.0)  # never to be averaged: they must not be used
+        told = Latencies(
+            count=len(values), mean=sum(seconds) / len(seconds), min=min(seconds), max=max(seconds), **figures
+        )
+        return told, buckets(values)
+
+    one, other = [10**6] * 90, [10**9] * 10
+    found = together([of(one), of(other)])
+    assert found is not None
+    assert (found.count, found.min, found.max) == (100, 0.001, 1.0)
+    assert found.mean == pytest.approx(0.1009)
+    assert (found.p50, found.p90, found.p99) == (0.001, 0.001, 1.0)
+
+
+# --- thresholds ---
+
+
+@pytest.mark.parametrize(
+    ("text", "met"),
+    [
+        ("p99<50ms", True),
+        ("p99<30ms", False),
+        ("echo:p99<31ms", True),
+        ("search_products:p99<30ms", False),
+        ("errors<0.1%", False),
+        ("errors<1%", True),
+        ("errors<=128", True),
+        ("errors<128", False),
+        ("rps>6399", True),
+        ("echo:rps>6399", False),
+        ("initialize:p50<30ms", True),
+        ("delete:p50<30ms", False),  # nothing was measured of it
+    ],
+)
+def test_a_load_is_held_against_thresholds(text: str, met: bool) -> None:
+    assert parse(text).hold(case()).met is met
+
+
+def test_a_load_of_nothing_meets_no_limit_of_latency() -> None:
+    empty = case()
+    for operation in (empty.by_tool or {}).values():
+        operation.latency_s, operation.count, operation.ok = None, 0, 0
+    held = parse("p99<50ms").hold(empty)
+    assert (held.met, held.actual) == (False, None)
+    assert parse("errors<1%").hold(empty).met is False
+
+
+# --- words ---
+
+
+def second(number: int, ok: int, errors: int, p50_s: float | None) -> LoadSecond:
+    return LoadSecond(at_s=number, warm_up=False, users=1, intended=ok, ok=ok, errors=errors, p50_s=p50_s)
+
+
+def test_the_course_is_told_where_it_turns() -> None:
+    steady = [second(number, 100, 0, 0.002) for number in range(8)]
+    assert turns(steady) == []
+    assert turns([*steady, second(8, 0, 9, None), second(9, 0, 9, None), second(10, 0, 9, None)]) == [
+        "Errors began in second 8.",
+        "Nothing was answered well after second 7.",
+    ]
+    assert turns([*steady[:4], second(4, 90, 3, 0.002), *steady[:4]]) == ["All errors fell into second 4."]
+    slow = [second(number, 1, 0, 0.2) for number in range(8, 12)]
+    assert turns([*steady, *slow]) == ["From second 8 on it was 100× slower: p50 200\u00a0ms after 2.00\u00a0ms."]
+
+
+def test_a_generator_that_was_the_limit_is_named() -> None:
+    run = load()
+    assert "generator-limited" not in verdict(run)
+    [limited] = run.cases
+    assert limited.load
+    limited.saturated, limited.load.engine.saturated, limited.load.engine.reason = True, True, "threads-busy"
+    assert "generator-limited" in verdict(run)
+    assert "generator-limited" in html.render(run)
+
+
+def test_peers_cannot_write_to_terminal_or_page() -> None:
+    run = load()
+    [hostile] = run.cases
+    assert hostile.load
+    assert hostile.by_tool
+    hostile.target, hostile.load.failure, hostile.load.engine.reason = EVIL, EVIL, EVIL
+    hostile.saturated = True
+    for operation in hostile.by_tool.values():
+        operation.name, operation.first_error, operation.errors = EVIL, EVIL, {EVIL: 3}
+    for threshold in hostile.load.thresholds:
+        threshold.text = EVIL
+    file = io.StringIO()
+    print_run(run, Console(file=file, width=100, force_terminal=False))
+    text = file.getvalue()
+    assert "alert(1)" in text
+    assert "[bold red]" in text
+    assert not {"\x1b", "\x07", "\u202e"} & set(text)
+    page = html.render(run)
+    assert "<script>alert" not in page
+    assert "\x1b" not in page
+
+
+def test_a_very_long_load_stays_small() -> None:
+    run = load()
+    [long] = run.cases
+    assert long.seconds
+    long.seconds = [one.model_copy(update={"at_s": float(number)}) for number, one in enumerate(long.seconds * 4000)]
+    assert len(html.render(run)) < 600_000
+    file = io.StringIO()
+    print_run(run, Console(file=file, width=80, force_terminal=False))
+    assert all(len(line) <= 80 for line in file.getvalue().splitlines())
+
+
+def test_other_runs_say_nothing_of_load() -> None:
+    other = Run.load(RUN.with_name("measure.json"))
+    assert "throughput_rps" not in other.to_json()
+    assert Run.from_json(load().to_json()) == load()
+
+
+# --- metrics ---
+
+
+def test_prometheus_reads_what_is_written(tmp_path: Path) -> None:
+    metrics_prometheus.write(load(), tmp_path / "load.prom")
+    with (tmp_path / "load.prom").open() as file:
+        families = {family.name: family for family in text_fd_to_metric_families(file)}
+    target = "http://127.0.0.1:8000/mcp"
+    requests = {sample.labels["operation"]: sample.value for sample in families["mcpace_load_requests"].samples}
+    assert requests == {"echo": 50_000, "search_products": 14_000, "initialize": 50}
+    [timeouts] = [one for one in families["mcpace_load_errors"].samples if one.labels["error"] == "timeout"]
+    assert (timeouts.value, timeouts.labels["target"]) == (4, target)
+    echo = [one for one in families["mcpace_load_latency_seconds"].samples if one.labels["operation"] == "echo"]
+    below = [one.value for one in echo if one.name.endswith("_bucket")]
+    assert below == sorted(below)
+    assert below[-1] == 50_000
+    [count] = [one.value for one in echo if one.name.endswith("_count")]
+    [total] = [one.value for one in echo if one.name.endswith("_sum")]
+    told = (case().by_tool or {})["echo"].latency_s
+    assert told is not None
+    assert (count, total) == (50_000, pytest.approx(told.mean * 50_000))
+
+
+def test_fine_buckets_are_put_together_without_loss() -> None:
+    fine = [(number * 1000, number % 7 + 1) for number in range(1, 1001)]
+    bounds, counts = metrics.thinned(fine)
+    assert len(bounds) <= metrics.MOST_BOUNDS
+    assert sum(counts) == sum(count for _, count in fine)
+    for bound, below in zip(bounds, numpy.cumsum(counts), strict=True):
+        assert below == sum(count for value, count in fine if value / 1e9 <= bound)
+
+
+@contextmanager
+def stand_in_collector(status: int = 200) -> Iterator[tuple[str, list[ExportMetricsServiceRequest]]]:
+    """No collector, but a handler that reads OTLP's own messages as one does."""
+    taken: list[ExportMetricsServiceRequest] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            taken.append(ExportMetricsServiceRequest.FromString(body))
+            self.send_response(status)
+            self.send_header("Content-Type", "application/x-protobuf")
+            self.end_headers()
+            self.wfile.write(ExportMetricsServiceResponse().SerializeToString())
+
+        def log_message(self, *_: object) -> None: ...
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/v1/metrics", taken
+        finally:
+            server.shutdown()
+
+
+def test_a_collector_gets_finished_histograms() -> None:
+    with stand_in_collector() as (url, taken):
+        assert metrics_otlp.send(load(), url)
+    [request] = taken
+    [resource] = request.resource_metrics
+    assert {a.key: a.value.string_value for a in resource.resource.attributes}["service.name"] == "mcpace-load"
+    told = {metric.name: metric for metric in resource.scope_metrics[0].metrics}
+    points = {
+        point.attributes[1].value.string_value: point
+        for point in told["mcpace_load_latency_seconds"].histogram.data_points
+    }
+    assert (points["echo"].count, sum(points["echo"].bucket_counts)) == (50_000, 50_000)
+    assert len(points["echo"].bucket_counts) == len(points["echo"].explicit_bounds) + 1
+    assert told["mcpace_load_requests"].sum.is_monotonic
+    assert told["mcpace_load_throughput"].gauge.data_points[0].as_double == 5_000
+
+
+def test_a_collector_that_refuses_is_told_of() -> None:
+    with stand_in_collector(status=400) as (url, taken):
+        assert not metrics_otlp.send(load(), url)
+    assert taken

@@ -1,0 +1,263 @@
+"""The words of a load: options, scenarios, thresholds, and what contradicts itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpace.cli import load_scenario, load_words
+from mcpace.cli.load_words import Asked, over, resolve
+from mcpace.lab import load_check, load_thresholds
+from mcpace.lab.errors import LabError, UnknownName, Unreachable, UsageProblem
+from mcpace.lab.load_settings import LoadSettings, Ramp
+
+TOOLS: dict[str, dict[str, Any]] = {
+    "search": {"name": "search", "inputSchema": {"type": "object", "required": ["q"], "properties": {"q": {}}}},
+    "now": {"name": "now", "inputSchema": {"type": "object"}},
+}
+ECHO = {"echo": {"name": "echo", "inputSchema": {"type": "object", "required": ["text"]}}}
+
+
+def settled(asked: Asked) -> LoadSettings:
+    return resolve(asked, hold_s=0.0, faults=(), notes=[])
+
+
+def test_words_become_values() -> None:
+    assert load_words.mix(["echo=3", "a=b=0.5", "greet"]) == (("echo", 3.0), ("a=b", 0.5), ("greet", 1.0))
+    assert load_words.arguments(['echo={"text": "a=b"}']) == {"echo": {"text": "a=b"}}
+    assert load_words.stages("10s:50, 1m:0.5") == (Ramp(10.0, 50.0), Ramp(60.0, 0.5))
+    assert load_words.cores("0") == (0,)
+    assert load_words.headers(["X-Key:  a: b "]) == (("x-key", "a: b"),)
+
+
+def test_a_header_takes_variables_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOAD_KEY", "s3cret")
+    assert load_words.headers(["X-Key: Key $LOAD_KEY"]) == (("x-key", "Key s3cret"),)
+
+
+@pytest.mark.parametrize(
+    ("read", "words", "said"),
+    [
+        (load_words.mix, ["echo=many"], "is no number"),
+        (load_words.mix, ["echo=0"], "above 0"),
+        (load_words.mix, ["echo=nan"], "above 0"),
+        (load_words.mix, ["echo", "echo=2"], "twice"),
+        (load_words.arguments, ["{}"], "TOOL=JSON"),
+        (load_words.arguments, ["echo=[1]"], "JSON object, not list"),
+        (load_words.arguments, ["echo={"], "not JSON"),
+        (load_words.data, ["names"], "NAME=FILE"),
+        (load_words.data, ["names=/nowhere/at/all"], "No such file"),
+        (load_words.stages, "10s", "TIME:COUNT"),
+        (load_words.stages, "10s:-1", "TIME:COUNT"),
+        (load_words.stages, "ten:5", "TIME:COUNT"),
+        (load_words.cores, "9999", "there is no core 9999"),
+        (load_words.cores, "3-1", "write numbers of cores"),
+        (load_words.headers, ["no colon"], "NAME: VALUE"),
+        (load_words.headers, ["Mcp-Session-Id: s3cret"], "the protocol's own"),
+    ],
+)
+def test_words_that_make_no_sense_are_refused(read: Any, words: Any, said: str) -> None:
+    with pytest.raises(UsageProblem, match=said) as refused:
+        read(words)
+    assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (Asked(vus=1, rate=1.0), "one of the two"),
+        (Asked(duration=1.0, stages=(Ramp(1, 1),)), "one of the two"),
+        (Asked(mix=(("a", 1),), replay=Path("x")), "one of the two"),
+        (Asked(args={"a": {}}, replay=Path("x")), "one of the two"),
+        (Asked(arrivals="poisson"), "give --rate too"),
+        (Asked(max_in_flight=3, vus=2), "give --rate too"),
+        (Asked(rate=1.0, think=1.0), "--think is a user's"),
+        (Asked(revision="2025-13-01"), "there is no revision"),
+        (Asked(session="thread"), "user, call or none"),
+        (Asked(rate=1.0, arrivals="bursts"), "constant or poisson"),
+        (Asked(bearer="X", auth="oauth"), "contradict"),
+        (Asked(replay=Path("/nowhere/at/all")), "there is no file"),
+        (Asked(threshold=("p99<50",)), "needs a unit"),
+    ],
+)
+def test_contradictions_are_refused(asked: Asked, said: str) -> None:
+    with pytest.raises(UsageProblem, match=said):
+        settled(asked)
+
+
+def test_what_is_not_said_has_its_default() -> None:
+    assert (settled(Asked()).vus, settled(Asked()).duration_s, settled(Asked()).warm_up_s) == (10, 10.0, 1.0)
+    assert settled(Asked(stages=(Ramp(1, 5),))).vus == 1  # a ramp begins with one user, as k6's
+    assert settled(Asked(rate=5.0)).vus is None
+    assert settled(Asked(warm_up=0.0)).warm_up_s == 0.0
+    assert settled(Asked(cores=(0, 1))).threads == 2
+
+
+def test_the_command_line_goes_over_the_scenario() -> None:
+    scenario = Asked(target="a", rate=5.0, arrivals="poisson", stages=(Ramp(1, 5),), mix=(("x", 1.0),), args={"x": {}})
+    both = over(Asked(vus=3, duration=2.0), scenario)
+    assert (both.target, both.vus, both.rate, both.arrivals, both.stages) == ("a", 3, None, None, None)
+    assert both.mix == (("x", 1.0),)
+    assert over(Asked(args={"y": {}}), scenario).args == {"x": {}, "y": {}}
+    assert over(Asked(replay=Path("r")), scenario).mix is None
+
+
+# --- scenarios ---
+
+
+def scenario(folder: Path, text: str) -> Asked:
+    (folder / "s.toml").write_text(text)
+    return load_scenario.read(folder / "s.toml")
+
+
+def test_a_scenario_says_what_options_say(tmp_path: Path) -> None:
+    (tmp_path / "people.txt").write_text("Ada\n\nGrace\n")
+    found = scenario(
+        tmp_path,
+        """
+        target = "profile:simple"
+        rate = 20
+        max-in-flight = 7
+        stages = ["1s:5", "500ms:9"]
+        warm-up = 0
+        threshold = ["p99<1s"]
+        header = ["X-A: b"]
+        [mix]
+        echo = 2
+        [args.echo]
+        text = "{{choice:people}}"
+        [data]
+        people = "people.txt"
+        """,
+    )
+    assert (found.target, found.rate, found.max_in_flight, found.warm_up) == ("profile:simple", 20.0, 7, 0.0)
+    assert found.stages == (Ramp(1.0, 5.0), Ramp(0.5, 9.0))
+    assert found.mix == (("echo", 2.0),)
+    assert found.args == {"echo": {"text": "{{choice:people}}"}}
+    assert found.data == {"people": ["Ada", "Grace"]}
+    assert (found.threshold, found.header) == (("p99<1s",), (("x-a", "b"),))
+
+
+def test_every_option_of_a_load_is_a_key_of_a_scenario() -> None:
+    assert set(load_scenario.Scenario.model_fields) == set(Asked.__dataclass_fields__)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("target = 'x'\nduratio = 1", r"s\.toml:2: a scenario has no key 'duratio'; did you mean duration"),
+        ("\nvus = 'x'", r"s\.toml:2: vus: "),
+        ("vus = 0", r"s\.toml:1: vus must be at least 1"),
+        ("max-in-flight = 0", r"s\.toml:1: max-in-flight must be at least 1"),
+        ("vus = 3\n[mix]\necho = 'x'", r"s\.toml:2: mix\.echo: "),
+        ("vus = 3\n[mix]\necho = -1", r"s\.toml:2: .*above 0"),
+        ("duration = 'soon'", r"s\.toml:1: 'soon' is no length of time"),
+        ("[data]\nnames = 'none.txt'", r"s\.toml:1: cannot read the data 'names'"),
+        ("vus = \nrate = 1", "is not TOML: .*line 1"),
+        ("[mix.echo]\nweight = 1", r"s\.toml:1: mix\.echo"),
+    ],
+)
+def test_what_is_wrong_with_a_scenario_is_told_with_its_line(text: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageProblem, match=said):
+        scenario(tmp_path, text)
+
+
+# --- what is called ---
+
+
+def test_the_tool_is_chosen_where_that_is_clear() -> None:
+    assert [one.tool for one in load_check.settle({**TOOLS, **ECHO}, LoadSettings())] == ["echo"]
+    assert [one.tool for one in load_check.settle(TOOLS, LoadSettings())] == ["now"]
+    named = LoadSettings(arguments={"search": {"q": "x"}})
+    assert [(one.tool, one.arguments) for one in load_check.settle(TOOLS, named)] == [("search", {"q": "x"})]
+
+
+def test_arguments_that_are_needed_are_made_up() -> None:
+    [operation] = load_check.settle(TOOLS, LoadSettings(mix=(("search", 1.0),)))
+    assert operation.arguments == {"q": "mcpace"}
+
+
+@pytest.mark.parametrize(
+    ("tools", "settings", "problem", "said"),
+    [
+        ({"search": TOOLS["search"]}, LoadSettings(), UsageProblem, "which tool.*search.*--mix search=1"),
+        ({}, LoadSettings(), Unreachable, "no tools"),
+        (TOOLS, LoadSettings(mix=(("serch", 1.0),)), UnknownName, "did you mean search"),
+        (TOOLS, LoadSettings(mix=(("now", 1.0),), arguments={"search": {}}), UsageProblem, "--mix too"),
+    ],
+)
+def test_where_it_is_not_clear_the_tools_are_named(
+    tools: dict[str, Any], settings: LoadSettings, problem: type[LabError], said: str
+) -> None:
+    with pytest.raises(problem, match=said):
+        load_check.settle(tools, settings)
+
+
+def test_listings_and_pings_are_operations_unless_they_are_tools() -> None:
+    mixed = LoadSettings(mix=(("tools/list", 1.0), ("ping", 1.0)))
+    assert [one.kind for one in load_check.settle(TOOLS, mixed)] == ["list", "ping"]
+    with_tool = {**TOOLS, "ping": {"name": "ping"}}
+    assert [one.kind for one in load_check.settle(with_tool, mixed)] == ["list", "call"]
+
+
+def test_a_check_sends_what_the_load_may_send() -> None:
+    arguments = {
+        "n": "{{counter}}",
+        "r": "{{random(5,9)}}",
+        "t": "no {{counter}} of {{choice:who}}",
+        "deep": [{"who": "{{choice:who}}"}],
+        "plain": 3,
+    }
+    assert load_check.rendered(arguments, {"who": ["Ada", "Grace"]}) == {
+        "n": 0,
+        "r": 5,
+        "t": "no 0 of Ada",
+        "deep": [{"who": "Ada"}],
+        "plain": 3,
+    }
+
+
+# --- thresholds ---
+
+
+@pytest.mark.parametrize(
+    ("text", "operation", "metric", "comparison", "limit", "unit"),
+    [
+        ("p99<50ms", None, "p99", "<", 0.05, "s"),
+        (" p99.9 <= 1.5 s ", None, "p99.9", "<=", 1.5, "s"),
+        ("errors<0.1%", None, "errors", "<", 0.001, "share"),
+        ("errors<=3", None, "errors", "<=", 3.0, "count"),
+        ("rps>1000", None, "rps", ">", 1000.0, "rps"),
+        ("a:b:mean<20us", "a:b", "mean", "<", 2e-5, "s"),
+    ],
+)
+def test_thresholds_are_read(
+    text: str, operation: str | None, metric: str, comparison: str, limit: float, unit: str
+) -> None:
+    found = load_thresholds.parse(text)
+    assert (found.operation, found.metric, found.comparison, found.unit) == (operation, metric, comparison, unit)
+    assert found.limit == pytest.approx(limit)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "p99", "p99=5ms", "p100<5ms", "p99<5", "rps>5ms", "errors<5ms", "median<5ms", "<5ms"]
+)
+def test_what_is_no_threshold_is_refused(text: str) -> None:
+    with pytest.raises(UsageProblem):
+        load_thresholds.parse(text)
+
+
+def test_a_threshold_on_what_is_not_called_is_refused() -> None:
+    with pytest.raises(UnknownName, match="did you mean echo"):
+        load_thresholds.check([load_thresholds.parse("ech:p99<1s")], ["echo"])
+    load_thresholds.check([load_thresholds.parse("initialize:p99<1s")], ["echo"])
+
+
+def test_the_settings_in_a_run_hold_no_header_values() -> None:
+    settings = LoadSettings(vus=1, headers=(("x-key", "s3cret"),))
+    assert "s3cret" not in json.dumps(settings.as_options())
+    assert settings.as_options()["headers"] == ["x-key"]
+    assert "s3cret" not in repr(settings)
