@@ -190,6 +190,9 @@ impl Reader {
                 Ok(Status::Partial) => return Ok(None),
                 Ok(Status::Complete(length)) => {
                     skipped += length;
+                    if skipped > LONGEST_HEAD {
+                        return Err(Wrong::TooLarge);
+                    }
                     let status = response.code.unwrap_or_default();
                     // Interim replies (100, 103) come before the one that counts.
                     if (100..200).contains(&status) {

@@ -77,8 +77,9 @@ pub(crate) struct Worker {
     idle: Vec<u32>,
     /// Users that are not there, to be used again.
     parked: Vec<u32>,
-    /// Users that are there.
+    /// Users that are there, and those of them that stay.
     alive: u64,
+    staying: u64,
     most_users: u64,
     /// Calls that may still begin.
     budget: u64,
@@ -160,6 +161,7 @@ impl Worker {
             idle: Vec::new(),
             parked: Vec::new(),
             alive: 0,
+            staying: 0,
             most_users: share(most_users, thread, threads),
             budget: program.plan.max_calls.map_or(u64::MAX, |calls| share(calls, thread, threads)),
             is_full: false,
@@ -304,11 +306,11 @@ impl Worker {
 
     /// The closed model: as many users as there should be.
     fn populate(&mut self, now: u64) {
-        if self.program.is_open() || (self.is_flat && self.alive >= self.most_users) {
+        if self.program.is_open() || (self.is_flat && self.staying >= self.most_users) {
             return;
         }
         let wanted = share(self.profile.level(now).round() as u64, self.thread, self.threads);
-        while self.alive < wanted && self.starting < MOST_STARTING && self.budget > 0 {
+        while self.staying < wanted && self.starting < MOST_STARTING && self.budget > 0 {
             let index = self.enter();
             self.starting += 1;
             self.begin(index, now, now);
@@ -317,12 +319,16 @@ impl Worker {
 
     /// Whether the closed model has one user too many.
     fn has_too_many(&self, now: u64) -> bool {
-        !self.is_flat && self.alive > share(self.profile.level(now).round() as u64, self.thread, self.threads)
+        !self.is_flat && self.staying > share(self.profile.level(now).round() as u64, self.thread, self.threads)
     }
 
     /// The open model: begins what is due. Gives the time, which has gone on.
     fn arrivals(&mut self) -> u64 {
         let mut now = self.clock.now();
+        // What the warm-up couldn't begin ends with it: its backlog is none of the measured part's.
+        while now >= self.program.warm_up_ns && self.next_due.is_some_and(|due| due < self.program.warm_up_ns) {
+            self.next_due = self.due.next();
+        }
         while let Some(due) = self.next_due.filter(|due| *due <= now) {
             if self.budget == 0 {
                 self.next_due = None;
@@ -355,6 +361,7 @@ impl Worker {
     /// A user comes, or comes back.
     fn enter(&mut self) -> u32 {
         self.alive += 1;
+        self.staying += 1;
         let index = self.parked.pop().unwrap_or_else(|| {
             let index = self.users.len() as u32;
             self.users.push(User::new(self.thread as u64 + u64::from(index) * self.threads as u64));
@@ -386,8 +393,7 @@ impl Worker {
         let user = &mut self.users[index as usize];
         user.state = State::Idle;
         if is_over {
-            user.is_leaving = true;
-            self.proceed(index, now);
+            self.dismiss(index, now);
         } else if is_open {
             self.idle.push(index);
             if std::mem::take(&mut self.is_full) {
@@ -407,11 +413,19 @@ impl Worker {
     /// The closed model's next call.
     fn again(&mut self, index: u32, due: u64, now: u64) {
         if self.is_ending || self.budget == 0 || self.has_too_many(now) {
-            self.users[index as usize].is_leaving = true;
-            self.proceed(index, now);
+            self.dismiss(index, now);
         } else {
             self.begin(index, due, now);
         }
+    }
+
+    /// A user is to go, and ends its session first.
+    fn dismiss(&mut self, index: u32, now: u64) {
+        let user = &mut self.users[index as usize];
+        if !std::mem::replace(&mut user.is_leaving, true) {
+            self.staying -= 1;
+        }
+        self.proceed(index, now);
     }
 
     /// A user has gone.
@@ -431,11 +445,10 @@ impl Worker {
         self.is_ending = true;
         self.measured_end = now.min(self.program.end_ns);
         self.tally.measured_ns = self.measured_end.saturating_sub(self.program.warm_up_ns);
+        self.idle.clear();
         for index in 0..self.users.len() as u32 {
-            let user = &mut self.users[index as usize];
-            if matches!(user.state, State::Idle | State::Pausing) {
-                user.is_leaving = true;
-                self.proceed(index, now);
+            if matches!(self.users[index as usize].state, State::Idle | State::Pausing) {
+                self.dismiss(index, now);
             }
         }
         self.program.drain_ns.min(if is_stopped { STOPPED_DRAIN_NS } else { u64::MAX })
@@ -459,8 +472,7 @@ impl Worker {
                 continue;
             }
             user.disconnect();
-            user.is_leaving = true;
-            self.proceed(index, now);
+            self.dismiss(index, now);
         }
     }
 
