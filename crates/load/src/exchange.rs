@@ -168,10 +168,9 @@ impl Worker {
             let is_first = std::mem::take(&mut user.is_fresh);
             self.starting -= u32::from(is_first);
             // A closed model's session is opened before its call, not as part of it.
-            if !program.is_open() && (is_first || program.plan.session == Session::Call) {
-                if let Some(job) = &mut user.job {
-                    job.due_ns = now;
-                }
+            let is_opened_before = is_first || program.plan.session == Session::Call;
+            if let Some(job) = user.job.as_mut().filter(|_| !program.is_open() && is_opened_before) {
+                job.due_ns = now;
             }
         }
         self.deadlines.set(index, now + program.timeout_ns);
@@ -301,11 +300,12 @@ impl Worker {
             };
             rest = &rest[end + 1..];
             let line = line.trim_ascii();
-            if user.state == State::Awaiting && !line.is_empty() {
-                if let Some(verdict) = awaited(&self.program, user).line(line) {
-                    let now = self.clock.now();
-                    self.complete(index, verdict, now);
-                }
+            if user.state != State::Awaiting || line.is_empty() {
+                continue;
+            }
+            if let Some(verdict) = awaited(&self.program, user).line(line) {
+                let now = self.clock.now();
+                self.complete(index, verdict, now);
             }
         }
         let user = &mut self.users[index as usize];

@@ -90,12 +90,12 @@ impl Link {
 
     /// Whether the connection is there: `None` while it isn't known.
     pub(crate) fn is_connected(&mut self, writable: bool) -> io::Result<Option<()>> {
-        let socket = match self {
+        let socket = match &*self {
             Self::Tcp(socket) => socket,
             Self::Tls(tls) => &tls.socket,
             Self::Process(_) => return Ok(Some(())),
         };
-        sockopt::socket_error(&*socket)?.map_err(io::Error::from)?;
+        sockopt::socket_error(socket)?.map_err(io::Error::from)?;
         if !writable {
             return Ok(None);
         }
