@@ -41,6 +41,9 @@ pub struct Plan {
     pub max_calls: Option<u64>,
     /// What is called.
     pub operations: Vec<Operation>,
+    /// In which order.
+    #[serde(default)]
+    pub order: Order,
     /// What `{{choice:NAME}}` chooses from.
     #[serde(default)]
     pub data: BTreeMap<String, Vec<String>>,
@@ -164,6 +167,17 @@ pub struct Stage {
     pub duration_s: f64,
     /// The users or the calls a second at its end.
     pub to: f64,
+}
+
+/// In which order operations are called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// By chance, by their weights.
+    #[default]
+    Weighted,
+    /// Each user calls one after the other, as they stand, again and again.
+    Sequence,
 }
 
 /// Something that is called.

@@ -8,7 +8,7 @@ use rustls::ClientConfig;
 
 use crate::address::Address;
 use crate::outcome::OutcomeKind;
-use crate::plan::{Model, OperationKind, Plan, PlanError, Session, Target};
+use crate::plan::{Model, OperationKind, Order, Plan, PlanError, Session, Target};
 use crate::random::Random;
 use crate::request::{Body, Head};
 use crate::tls;
@@ -102,8 +102,13 @@ impl Program {
         })
     }
 
-    /// Chooses an operation by the weights.
-    pub(crate) fn choose(&self, random: &mut Random) -> u16 {
+    /// Chooses an operation: by the weights, or the one whose turn it is for a user.
+    pub(crate) fn choose(&self, random: &mut Random, turn: &mut u16) -> u16 {
+        if self.plan.order == Order::Sequence {
+            let chosen = *turn;
+            *turn = if usize::from(chosen) + 1 < self.calls.len() { chosen + 1 } else { 0 };
+            return chosen;
+        }
         let [.., total] = self.chances.as_slice() else { return 0 };
         if self.chances.len() == 1 {
             return 0;

@@ -28,6 +28,8 @@ pub(crate) struct User {
     pub(crate) has_greeted: bool,
     /// Whether it hasn't made a call yet.
     pub(crate) is_fresh: bool,
+    /// Which operation is next, where they are called in sequence.
+    pub(crate) turn: u16,
     /// Whether it is to end.
     pub(crate) is_leaving: bool,
     /// The call that it is to make.
@@ -93,6 +95,7 @@ impl User {
             has_session_id: false,
             has_greeted: false,
             is_fresh: true,
+            turn: 0,
             is_leaving: false,
             job: None,
             request: Request { what: What::Delete, id: 0, sent_ns: 0, sent_bytes: 0, received_bytes: 0 },

@@ -381,8 +381,9 @@ impl Worker {
         if !self.program.is_open() {
             self.part.intended += 1;
         }
-        let operation = self.program.choose(&mut self.random);
-        self.users[index as usize].job = Some(Job { operation, due_ns, begun_ns: now });
+        let user = &mut self.users[index as usize];
+        let operation = self.program.choose(&mut self.random, &mut user.turn);
+        user.job = Some(Job { operation, due_ns, begun_ns: now });
         self.proceed(index, now);
     }
 
