@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python conformance soak lint format lock docs bench-ledger bench-recorder bench-serve bench-load fuzz clean
+.PHONY: help build demo test test-rust test-python adapters conformance soak lint format lock docs bench-ledger bench-recorder bench-serve bench-load fuzz clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -25,6 +25,10 @@ test-rust: $(VENV)/.tools ## Run the Rust tests
 test-python: build ## Run the Python tests; needs the package index, Go and Node
 	@$(PYTHON) scripts/doctor.py --tests
 	$(BIN)/pytest
+
+adapters: build ## Hold the older releases' server programs to the same answers; builds each, once
+	@$(PYTHON) scripts/doctor.py --tests
+	$(BIN)/pytest -m adapters
 
 conformance: build ## Run the official conformance suite against our 'everything' servers and our clients; needs Node
 	$(BIN)/python tests/conformance/run.py
