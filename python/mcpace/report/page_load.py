@@ -11,7 +11,16 @@ from mcpace.report import svg
 from mcpace.report.quantities import clean, count, duration, share
 from mcpace.report.run import Case, Run
 from mcpace.report.run_load import Latencies, LoadOperation, LoadSecond
-from mcpace.report.words_load import errors_of, figure_of, limit_words, model_words, threshold_words
+from mcpace.report.words_load import (
+    course,
+    errors_of,
+    figure_of,
+    lateness_words,
+    length_words,
+    limit_words,
+    model_words,
+    threshold_words,
+)
 
 HEIGHT = 64
 MOST_BARS = 240
@@ -72,11 +81,11 @@ def _shown(case: Case) -> LoadShown:
     assert load is not None, "a case of load"
     rows = [_row(one, apart=False) for one in (case.by_tool or {}).values()]
     rows += [_row(one, apart=True) for one in load.others.values()]
-    groups = _groups(case.seconds or [])
+    groups = _groups(course(case))
     step = len(groups[0]) if groups else 1
     return LoadShown(
         target=clean(case.target, 120),
-        model=f"{model_words(load.model)}, {duration(load.measured_s)} after {duration(load.warm_up_s)} of warm-up",
+        model=f"{model_words(load.model)}, {length_words(case)}",
         rows=rows,
         courses=_courses(groups) if len(groups) > 1 else [],
         every="each second" if step == 1 else f"every {step} seconds",
@@ -157,7 +166,7 @@ def _facts(case: Case) -> list[tuple[str, str]]:
         (
             "Generator",
             f"{count(engine.threads, 'thread')}, {share(engine.busy, 1)} busy, {duration(engine.cpu_s)} of "
-            f"processor time; 99 % of the calls left within {duration(engine.late_p99_s)} of when they were due",
+            f"processor time; {lateness_words(engine.late_p99_s)}",
         ),
     ]
     if limit := limit_words(case):

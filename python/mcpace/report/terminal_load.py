@@ -13,8 +13,11 @@ from mcpace.report.quantities import Unit, clean, common_unit, count, duration, 
 from mcpace.report.run import Case, Run
 from mcpace.report.run_load import Latencies, LoadOperation, LoadSecond
 from mcpace.report.words_load import (
+    course,
     errors_of,
     figure_of,
+    lateness_words,
+    length_words,
     limit_words,
     model_words,
     threshold_words,
@@ -41,12 +44,12 @@ def _case(case: Case, width: int) -> Iterator[Text]:
     load = case.load
     assert load is not None, "a case of load"
     yield blank()
-    right = f"{model_words(load.model)} · {duration(load.measured_s)} after {duration(load.warm_up_s)} warm-up"
+    right = f"{model_words(load.model)} · {length_words(case)}"
     yield heading(clean(case.target, 60), width, right if len(right) < width - 12 else "")
     yield blank()
     yield from _table(case, width)
     yield from _failed(case, width)
-    yield from _series(case.seconds or [], width)
+    yield from _series(course(case), width)
     yield from _thresholds(case, width)
     yield from _around(case, width)
 
@@ -197,8 +200,7 @@ def _around(case: Case, width: int) -> Iterator[Text]:
     engine = load.engine
     yield from wrapped(
         f"Generator: {count(engine.threads, 'thread')}, {share(engine.busy, 1)} busy, "
-        f"{duration(engine.cpu_s)} of processor time; 99 % of the calls left within {duration(engine.late_p99_s)} of "
-        "when they were due.",
+        f"{duration(engine.cpu_s)} of processor time; {lateness_words(engine.late_p99_s)}.",
         width,
         indent=2,
         style="dim",

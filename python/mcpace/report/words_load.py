@@ -60,7 +60,7 @@ def model_words(model: dict[str, Any]) -> str:
     figures = " → ".join(figure_of(value) for value in [start, *stages])
     if closed:
         return f"{figures} {'user' if figures == '1' else 'users'}"
-    return f"{figures} calls/s ({clean(model.get('arrivals', 'constant'), 20)})"
+    return f"{figures} calls/s due ({clean(model.get('arrivals', 'constant'), 20)})"
 
 
 def figure_of(value: float) -> str:
@@ -114,6 +114,28 @@ def limit_words(case: Case) -> str:
     return f"generator-limited{f' ({why})' if why else ''}: these figures are the generator's, not the target's"
 
 
+def course(case: Case) -> list[LoadSecond]:
+    """The seconds in which calls were due, the warm-up's too; what came in after the end is in the totals only."""
+    if case.load is None:
+        return []
+    end_s = case.load.warm_up_s + case.load.measured_s
+    return [second for second in case.seconds or [] if second.at_s + 0.5 <= end_s or second.at_s < 0.5]
+
+
+def lateness_words(late_s: float) -> str:
+    """How far from their due time calls left."""
+    if late_s < 1e-6:
+        return "calls left when they were due"
+    return f"99 % of the calls left within {duration(late_s)} of when they were due"
+
+
+def length_words(case: Case) -> str:
+    """``10.0 s after 1.00 s warm-up``."""
+    assert case.load is not None, "a case of load"
+    warm_up = f"{duration(case.load.warm_up_s)} warm-up" if case.load.warm_up_s else "no warm-up"
+    return f"{duration(case.load.measured_s)} after {warm_up}"
+
+
 def turns(seconds: Sequence[LoadSecond]) -> list[str]:
     """What happened when, in the time series: errors that began, answers that ended, a target that became slow."""
     return [*_errors(seconds), *_silence(seconds), *_slower(seconds)]
@@ -132,13 +154,14 @@ def _of_case(case: Case) -> Iterator[str]:
     else:
         latency = case.latency_s
         yield (
-            f"{target} answered {figure_of(case.throughput_rps or 0.0)} calls/s{what} to {model_words(load.model)}: "
+            f"{target} answered {figure_of(case.throughput_rps or 0.0)} calls/s{what} "
+            f"{'of' if load.model.get('kind') == 'open' else 'to'} {model_words(load.model)}: "
             f"p50 {duration(latency.p50)}, p99 {duration(latency.p99)}, "
             + (f"{count(failed, 'error')} ({share(failed, ended)} of calls)." if failed else "no errors.")
         )
     if load.failure:
         yield f"The load could not be finished: {clean(load.failure).rstrip('.')}."
-    yield from turns(case.seconds or [])
+    yield from turns(course(case))
     if limit := limit_words(case):
         yield f"It was {limit}."
     missed = [threshold for threshold in load.thresholds if not threshold.met]
