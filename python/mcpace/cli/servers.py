@@ -57,7 +57,12 @@ def servers(
         str | None, typer.Option(metavar="|".join(SESSIONS), help="A session a user (unless said), a call, or none.")
     ] = None,
     state: Annotated[str, typer.Option(metavar="|".join(STATES), help="How servers are started.")] = "stateless",
-    revision: Annotated[str, typer.Option(help="Protocol revision that is spoken with all.")] = lab.REVISION,
+    revision: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Protocol revision; {lab.REVISION} unless said, or {lab.OLDER} with servers that have no newer."
+        ),
+    ] = None,
     fail_on: options.FailOn = [],  # noqa: B006 - typer copies it
     as_json: options.Json = False,
     out: options.Out = None,
@@ -81,7 +86,7 @@ def servers(
         memory=memory,
         session=cast(Any, session and _one_of("session", session, SESSIONS)),
         state=cast(Any, _one_of("state", state, STATES)),
-        revision=_one_of("revision", revision, lab.REVISIONS),
+        revision=revision and _one_of("revision", revision, lab.REVISIONS),
     )
     with shown() as progress:
         run = lab.run(plan, progress)

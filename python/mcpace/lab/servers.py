@@ -35,7 +35,9 @@ DEFAULT_ROUNDS = 3
 DEFAULT_WARM_UP_S = 2.0
 DEFAULT_MEMORY = "2g"
 REVISION = "2025-06-18"
-"""The newest that every SDK speaks: a fair comparison pins it on both sides."""
+"""Pinned on both sides unless said otherwise: a fair comparison speaks one language. Nearly every release has it."""
+OLDER = "2025-03-26"
+"""For a release that has no newer one, unless a revision was asked for; its row says so."""
 STATELESS_SINCE = "2026-07-28"
 REVISIONS = tuple(name for name in _core.REVISIONS if name != "2024-11-05")
 """Those that have one endpoint for everything."""
@@ -65,7 +67,12 @@ class ServersPlan:
     session: Session | None = None
     """``None``: a session a user where the revision has sessions."""
     state: State = "stateless"
-    revision: str = REVISION
+    revision: str | None = None
+    """``None``: REVISION, or with a server that doesn't speak that, OLDER."""
+
+    def revisions(self) -> tuple[str, ...]:
+        """What is tried with each server, in this order."""
+        return (self.revision,) if self.revision else (REVISION, OLDER)
 
     def model(self) -> Closed | Open:
         """Users, or a rate.
@@ -86,7 +93,7 @@ class ServersPlan:
 
         Raises :class:`UsageProblem` where the revision has none.
         """
-        if self.revision >= STATELESS_SINCE:
+        if self.revision and self.revision >= STATELESS_SINCE:
             if self.session not in (None, "none"):
                 raise UsageProblem(f"--session {self.session}: revision {self.revision} has no sessions; leave it out")
             return "none"
@@ -120,11 +127,13 @@ def run(plan: ServersPlan, progress: Progress) -> Run:
     memory = limits.memory(plan.memory)
     cap = limits.settle(_cpus(plan.cpus), memory)
     result = new_run("servers", _options(plan))
+    if _core.DEBUG:
+        progress.note("mcpace is a debug build: the floor, the generator's limit and mcpace's own rows mean nothing")
     with ExitStack() as stack:
         with limits.beside(cap):
             workload = stack.enter_context(Workload(plan.workload))
         conditions = Conditions(
-            workload, cap, model, plan.revision, session, plan.state, round_s, plan.warm_up_s, READY_LIMIT_S
+            workload, cap, model, plan.revisions(), session, plan.state, round_s, plan.warm_up_s, READY_LIMIT_S
         )
         result.servers = _common(conditions, plan)
         bench = _Bench([_label(one) for one in subjects], conditions)
@@ -252,7 +261,7 @@ def _plan(conditions: Conditions) -> Plan:
     calls = conditions.workload.load()
     return Plan(
         target=HttpTarget(url=""),
-        revision=conditions.revision,
+        revision=conditions.revisions[0],
         session=conditions.session,
         model=conditions.model,
         duration_s=conditions.round_s,
@@ -269,7 +278,7 @@ def _common(conditions: Conditions, plan: ServersPlan) -> ServerComparison:
         workload=conditions.workload.name,
         operations={one.name: one.arguments or {} for one in conditions.workload.load().operations},
         model=conditions.model.model_dump(),
-        revision=conditions.revision,
+        revision=conditions.revisions[0],
         session=conditions.session,
         state=conditions.state,
         rounds=plan.rounds,

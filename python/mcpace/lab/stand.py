@@ -57,7 +57,8 @@ class Conditions:
     workload: Workload
     cap: Cap
     model: Closed | Open
-    revision: str
+    revisions: tuple[str, ...]
+    """What is tried with a server, in this order."""
     session: Session
     state: State
     round_s: float
@@ -206,14 +207,23 @@ class Stand:
     def _check(self, program: ServerProgram) -> None:
         if not self.checked:
             return
-        client = _core.Client(program.url, revision=self.conditions.revision, limit_s=CHECK_LIMIT_S)
-        try:
-            client.connect()
-            self.facts.checked = self.conditions.workload.check(client, self._account)
-        except _core.ClientProblem as problem:
-            raise program.death() or LabError(f"its answers can't be checked: {problem}") from problem
-        finally:
-            client.disconnect()
+        problems: list[_core.ClientProblem] = []
+        for revision in self.conditions.revisions:
+            client = _core.Client(program.url, revision=revision, limit_s=CHECK_LIMIT_S)
+            try:
+                client.connect()
+                self.facts.revision = revision
+                self.facts.checked = self.conditions.workload.check(client, self._account)
+                return
+            except _core.ClientProblem as problem:
+                problems.append(problem)
+                if self.facts.revision:
+                    break  # it speaks this one: it is no other revision that would help
+            finally:
+                client.disconnect()
+        # What it says to the first choice is what its user wants to know; of one that has gone, why it has.
+        told = problems[-1] if self.facts.revision else problems[0]
+        raise program.death() or LabError(f"its answers can't be checked: {told}") from told
 
     def _look_after(self, program: ServerProgram, outcome: Outcome) -> None:
         """After a round: has it gone, or did the load fail? Else it is held until its next."""
@@ -249,7 +259,7 @@ class Stand:
         calls = conditions.workload.load()
         return AckPlan(
             target=HttpTarget(url=self._program.url),
-            revision=conditions.revision,
+            revision=self.facts.revision or conditions.revisions[0],
             session=conditions.session,
             model=model or conditions.model,
             duration_s=duration_s,

@@ -44,6 +44,8 @@ class ServerFacts(Model):
 
     sdk_version: str = ""
     """As its program found it at run time."""
+    revision: str = ""
+    """That was spoken with it; empty where it came to nothing."""
     workers: int = 1
     """Processes that serve, by its own word."""
     processes: int | None = None

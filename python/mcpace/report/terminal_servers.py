@@ -124,6 +124,8 @@ def _programs(run: Run, width: int) -> Iterator[Text]:
         if facts is None or not facts.sdk_version:
             continue
         told = [f"SDK {clean(facts.sdk_version, 40)} by its own word"]
+        if facts.revision and run.servers and facts.revision != run.servers.revision:
+            told.append(f"speaks {clean(facts.revision, 20)} only")
         told.append(f"{facts.workers} serving {'process' if facts.workers == 1 else 'processes'}")
         if facts.rss_idle_bytes:
             told.append(f"{size(facts.rss_idle_bytes)} before the load")
