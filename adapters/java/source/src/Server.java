@@ -1,5 +1,5 @@
 // A server on the official Java SDK and an embedded Tomcat, as its documentation has it; see ../../../README.md for the
-// contract. The SDK has a transport without sessions, which answers in JSON, and one with them, which answers in streams.
+// contract. The SDK has a transport without sessions, which answers in JSON, and one with sessions, which streams.
 
 import io.modelcontextprotocol.server.McpServer;
 import io.modelcontextprotocol.server.transport.HttpServletStatelessServerTransport;
@@ -54,13 +54,14 @@ final class Server {
 
   /** Starts Tomcat as it comes. Returns the port. */
   private static int listen(Program given, HttpServlet servlet) throws Exception {
+    String address = given.address().getHostAddress();
     Tomcat tomcat = new Tomcat();
     // Or it makes folders where the program was started. Nothing of ours is ever put into them.
     Path base = Files.createTempDirectory("mcpace-tomcat-");
     tomcat.setBaseDir(base.toString());
     tomcat.setHostname(given.host());
     tomcat.setPort(given.port());
-    tomcat.getConnector().setProperty("address", given.address().getHostAddress());
+    tomcat.getConnector().setProperty("address", address);
     tomcat.getConnector().setThrowOnFailure(true);
     Context context = tomcat.addContext("", null);
     Wrapper wrapper = Tomcat.addServlet(context, "mcp", servlet);
