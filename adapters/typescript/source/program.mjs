@@ -34,8 +34,7 @@ export function serve(app, { host, port }, version) {
   const listening = app.listen(port, host, (error) => {
     if (error) fail(`can't listen on ${host}:${port}: ${error.message}`);
     const url = `http://${host.includes(':') ? `[${host}]` : host}:${listening.address().port}/mcp`;
-    const notes = [`Node.js ${process.version}`];
-    const ready = { ready: true, sdk: 'typescript', version, pid: process.pid, url, workers: 1, notes };
+    const ready = { ready: true, sdk: 'typescript', version, pid: process.pid, url, workers: 1, notes: [] };
     process.stdout.write(`${JSON.stringify(ready)}\n`);
   });
   const end = () => process.exit(0);
