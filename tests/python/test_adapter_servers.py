@@ -24,6 +24,7 @@ from typing import Any
 
 import pytest
 
+from mcpace import __version__
 from mcpace.lab import adapters, environments, places
 from mcpace.lab.adapters import InstallKind, Role
 from mcpace.lab.errors import ProgramDied, Unsupported
@@ -34,6 +35,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILT = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "adapters"
 
 LIMIT_S = 60.0
+Way = tuple[str, State]
 REVISION = "2025-06-18"
 
 # Of the index's many releases: each generation's newest, and on request those that began one.
@@ -41,10 +43,12 @@ PYPI = {"python": ["2.3.0", "1.30.0"], "fastmcp": ["4.1.6"]}
 OLDER = {"python": ["1.12.1", "1.8.0"], "fastmcp": ["3.4.11", "2.14.7"]}
 SLOW = {InstallKind.CARGO}
 
-# What a release can't do. Strict both ways: one that can is no longer listed here.
-UNSUPPORTED = {
-    ("rmcp", "0.16.0", "json"),
-    ("rmcp", "0.16.0", "json-nodelay"),
+# What SDKs can't do, as mode and state. Strict both ways: what one can by now is no longer listed here.
+JSON_WITH_SESSIONS = {("json", "stateful"), ("json-nodelay", "stateful")}
+UNSUPPORTED: dict[str, set[Way]] = {
+    "rmcp@0.16.0": JSON_WITH_SESSIONS | {("json", "stateless"), ("json-nodelay", "stateless")},
+    "rmcp@3.9.0": JSON_WITH_SESSIONS,
+    "java@2.1.0": {("json", "stateful"), ("sse", "stateless")},
 }
 
 Call = tuple[str, dict[str, Any], str, bool]
@@ -115,20 +119,25 @@ def running(release: Release, mode: str, state: State = "stateless", **options: 
     assert server._process.returncode == 0, server.stderr
 
 
-def modes(release: Release) -> list[str]:
-    return adapters.load_all()[release.name].modes(Role.SERVER)
+def every_way(release: Release) -> list[Way]:
+    states: tuple[State, ...] = ("stateless", "stateful")
+    return [(mode, state) for mode in adapters.load_all()[release.name].modes(Role.SERVER) for state in states]
 
 
-def supported(release: Release) -> list[str]:
-    return [mode for mode in modes(release) if (release.name, release.version, mode) not in UNSUPPORTED]
+def ways(release: Release) -> list[Way]:
+    """What the release can do."""
+    return [way for way in every_way(release) if way not in UNSUPPORTED.get(str(release), ())]
 
 
 @EVERY
 def test_every_server_gives_the_same_answers(release: Release, shop: Shop) -> None:
-    for mode in supported(release):
+    for mode, state in {mode: (mode, state) for mode, state in reversed(ways(release))}.values():
         account = shop.open()
-        with running(release, mode, env=account.environment()) as server, Connection(server.url) as connection:
-            assert server.ready.version in (release.version, adapters.__version__)
+        with (
+            running(release, mode, state, env=account.environment()) as server,
+            Connection(server.url, state) as connection,
+        ):
+            assert server.ready.version in (release.version, __version__)
             assert server.ready.workers == 1
             listed = {tool["name"]: tool["inputSchema"] for tool in connection.ask("tools/list")["tools"]}
             assert {name: asked(schema) for name, schema in listed.items()} == SCHEMAS
@@ -146,9 +155,9 @@ def test_every_server_gives_the_same_answers(release: Release, shop: Shop) -> No
 
 @EVERY
 def test_every_server_keeps_sessions(release: Release) -> None:
-    """In its first mode that a release has: `initialize` brings an id, which every call then carries."""
-    with running(release, supported(release)[0], "stateful") as server, Connection(server.url) as connection:
-        connection.begin()
+    """`initialize` brings an id, which every call then carries."""
+    way = next(way for way in ways(release) if way[1] == "stateful")
+    with running(release, *way) as server, Connection(server.url, way[1]) as connection:
         assert connection.session
         assert connection.call("echo", {"text": "hi"}) == ("hi", False)
         connection.end()
@@ -158,9 +167,10 @@ def test_every_server_keeps_sessions(release: Release) -> None:
 def test_every_server_ends_when_told(release: Release) -> None:
     """By SIGTERM; that it ends with its stdin, all the other tests see. Without a shop it has no shop tools, and a call
     that waits holds nobody up."""
-    server = start(release, supported(release)[0])
+    mode, state = ways(release)[0]
+    server = start(release, mode, state)
     try:
-        with Connection(server.url) as first, Connection(server.url) as second:
+        with Connection(server.url, state) as first, Connection(server.url, state) as second:
             listed = {tool["name"] for tool in second.ask("tools/list")["tools"]}
             assert listed == {"echo", "greet", "double", "wait", "work", "payload"}
             first.send("tools/call", {"name": "wait", "arguments": {"ms": 600_000}})
@@ -178,20 +188,21 @@ def test_what_a_server_cannot_do_it_says(release: Release) -> None:
         resolved = adapters.resolve(str(release), role=Role.SERVER)
         environment = environments.ensure(resolved.adapter, resolved.version, role=Role.SERVER)
         ServerProgram.start(resolved.adapter.server_command(environment), mode="carrier-pigeon")
-    for mode in set(modes(release)) - set(supported(release)):
+    for mode, state in set(every_way(release)) - set(ways(release)):
         with pytest.raises(Unsupported):
-            start(release, mode)
+            start(release, mode, state)
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,
         pytest.raises(ProgramDied, match=r"exited with code 1 .*stderr"),
     ):
-        start(release, supported(release)[0], port=taken.getsockname()[1])
+        start(release, *ways(release)[0], port=taken.getsockname()[1])
 
 
 @EVERY
 def test_a_shop_that_is_not_there_is_an_error_and_no_end(release: Release) -> None:
     nowhere = {"SHOP_API": "http://127.0.0.1:1", "SHOP_REDIS": "redis://127.0.0.1:1/0"}
-    with running(release, supported(release)[0], env=nowhere) as server, Connection(server.url) as connection:
+    mode, state = ways(release)[0]
+    with running(release, mode, state, env=nowhere) as server, Connection(server.url, state) as connection:
         for tool, arguments in (("search_products", {"query": "x"}), ("get_user_cart", {"user_id": 1})):
             assert connection.call(tool, arguments)[1], tool
         assert connection.call("echo", {"text": "still here"}) == ("still here", False)
@@ -200,7 +211,7 @@ def test_a_shop_that_is_not_there_is_an_error_and_no_end(release: Release) -> No
 HOLDER = """
 import sys
 from mcpace.lab.server_program import ServerProgram
-server = ServerProgram.start(sys.argv[2:], mode=sys.argv[1])
+server = ServerProgram.start(sys.argv[3:], mode=sys.argv[1], state=sys.argv[2])
 print(server.pid, flush=True)
 sys.stdin.read()
 """
@@ -210,7 +221,7 @@ sys.stdin.read()
 def test_every_server_ends_when_whoever_started_it_is_killed(release: Release) -> None:
     resolved = adapters.resolve(str(release), role=Role.SERVER)
     environment = environments.ensure(resolved.adapter, resolved.version, role=Role.SERVER)
-    command = [sys.executable, "-c", HOLDER, supported(release)[0], *resolved.adapter.server_command(environment)]
+    command = [sys.executable, "-c", HOLDER, *ways(release)[0], *resolved.adapter.server_command(environment)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         pid = int(holder.stdout.readline())
@@ -281,7 +292,7 @@ def ends(pid: int) -> None:
 class Connection:
     """One connection of plain HTTP, on which every answer is read to its end."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, state: State) -> None:
         parts = urllib.parse.urlsplit(url)
         assert parts.hostname is not None
         self._path = parts.path
@@ -289,6 +300,8 @@ class Connection:
         self._id = 0
         self.session: str | None = None
         self.content_type = ""
+        if state == "stateful":
+            self.begin()
 
     def __enter__(self) -> Connection:
         return self
