@@ -147,7 +147,7 @@ def test_ctrl_c_saves_what_was_measured_and_leaves_no_server(tmp_path: Path, env
 
 def test_stopped_servers_do_not_outlive_a_killed_mcpace(tmp_path: Path, environment: dict[str, str]) -> None:
     process = subprocess.Popen(
-        [*COMMAND, "servers", "scripted:whole", "--vus", "1", "--duration", "90s", "--rounds", "100", "--warm-up", "0s"],
+        [*COMMAND, "servers", "scripted:whole", "--vus=1", "--duration=90s", "--rounds=100", "--warm-up=0s"],
         cwd=tmp_path, env={**os.environ, **environment}, start_new_session=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
@@ -161,7 +161,7 @@ def test_stopped_servers_do_not_outlive_a_killed_mcpace(tmp_path: Path, environm
 
 
 def _first_round(pid: int, *, stopped: bool = False) -> int:
-    """Waits until the first server has been under load for a while, or stands still; a descriptor that tells of its end."""
+    """Waits until the first server has had some load, or stands still then; a descriptor that tells of its end."""
     program = f"""
 import sys, time
 from pathlib import Path
