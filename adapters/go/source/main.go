@@ -1,4 +1,4 @@
-// A server on the official Go SDK and net/http, as the SDK's own examples have it; see ../../README.md for the contract.
+// A server on the official Go SDK and net/http, as the SDK's own examples have it; ../../README.md has the contract.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// The endpoint on express, as the SDK's own examples have it: stateless, with a server and a transport for each request,
-// or with a pair for each session.
+// The endpoint on express, as the SDK's own examples have it: a server and a transport for each request or, with sessions,
+// for each session.
 
 import { randomUUID } from 'node:crypto';
 
@@ -8,8 +8,8 @@ const MODERN = '2026-07-28';
 
 /** `newServer` makes a server with all tools; `modern` serves requests of 2026-07-28, where the SDK knows it. */
 export function mount(app, { mode, state }, Transport, newServer, modern) {
-  const options = { enableJsonResponse: mode === 'json' };
-  const legacy = state === 'stateful' ? withSessions(Transport, newServer, options) : once(Transport, newServer, options);
+  const serving = state === 'stateful' ? withSessions : once;
+  const legacy = serving(Transport, newServer, { enableJsonResponse: mode === 'json' });
   app.all('/mcp', async (request, response) => {
     if (modern !== undefined && request.headers['mcp-protocol-version'] === MODERN) {
       await modern(request, response, request.body);

@@ -60,7 +60,7 @@ export function registerAll(register) {
   }
 }
 
-/** Processor time in microseconds, of this thread where Node tells it: what others do meanwhile doesn't count as work. */
+/** Processor time in microseconds, of this thread where Node tells it: what others do meanwhile is no work. */
 function burnt() {
   const { user, system } = process.threadCpuUsage?.() ?? process.cpuUsage();
   return user + system;
