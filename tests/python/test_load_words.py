@@ -48,6 +48,7 @@ def test_a_header_takes_variables_of_the_environment(monkeypatch: pytest.MonkeyP
         (load_words.arguments, ["{}"], "TOOL=JSON"),
         (load_words.arguments, ["echo=[1]"], "JSON object, not list"),
         (load_words.arguments, ["echo={"], "not JSON"),
+        (load_words.arguments, ['echo={"n": NaN}'], "it has no NaN"),
         (load_words.data, ["names"], "NAME=FILE"),
         (load_words.data, ["names=/nowhere/at/all"], "No such file"),
         (load_words.stages, "10s", "TIME:COUNT"),
@@ -158,6 +159,8 @@ def test_every_option_of_a_load_is_a_key_of_a_scenario() -> None:
         ("[data]\nnames = 'none.txt'", r"s\.toml:1: cannot read the data 'names'"),
         ("vus = \nrate = 1", "is not TOML: .*line 1"),
         ("[mix.echo]\nweight = 1", r"s\.toml:1: mix\.echo"),
+        ("[args.echo]\nwhen = 2026-01-01", r"s\.toml:1: arguments are JSON, which has no dates"),
+        ("[args.echo]\nn = nan", r"s\.toml:1: arguments are JSON, which has no dates, nan"),
     ],
 )
 def test_what_is_wrong_with_a_scenario_is_told_with_its_line(text: str, said: str, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ line.
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -98,6 +99,12 @@ def _value(name: str, value: Any, folder: Path) -> Any:
                 own: load_words.choices(own, folder / given) if isinstance(given, str) else given
                 for own, given in value.items()
             }
+        case "args":
+            try:
+                json.dumps(value, allow_nan=False)
+            except (TypeError, ValueError) as error:
+                raise UsageProblem(f"arguments are JSON, which has no dates, nan or inf: {error}") from error
+            return value
         case "cores":
             return load_words.cores(value)
         case "header":

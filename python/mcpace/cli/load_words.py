@@ -171,7 +171,7 @@ def arguments(words: Sequence[str]) -> dict[str, dict[str, Any]]:
         if not equals or not name or name.lstrip().startswith("{"):
             raise UsageProblem('--args takes TOOL=JSON, as in --args \'echo={"text": "hi"}\'')
         try:
-            value = json.loads(text)
+            value = json.loads(text, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
             raise UsageProblem(f"--args {name}: this is not JSON: {error}") from error
         if not isinstance(value, dict):
@@ -269,6 +269,10 @@ def _check(asked: Asked) -> None:
         raise UsageProblem(f"--bearer and --auth {asked.auth} contradict each other: give one of the two")
     if asked.revision is not None and asked.revision not in _core.REVISIONS:
         raise UsageProblem(f"there is no revision {asked.revision!r}; there are {', '.join(_core.REVISIONS)}")
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"it has no {constant}")
 
 
 def _word(option: str, word: str | None, known: tuple[str, ...]) -> Any:
