@@ -1,5 +1,5 @@
-// The endpoint on express, as the SDK's own examples have it: a server and a transport for each request or, with sessions,
-// for each session.
+// The endpoint on express, as the SDK's own examples have it. Without sessions there are a server and a transport for
+// each request, with sessions for each session.
 
 import { randomUUID } from 'node:crypto';
 
