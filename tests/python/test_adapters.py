@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mcpace.lab import adapters, environments
-from mcpace.lab.adapters import load, load_all, parse_subject
+from mcpace.lab.adapters import Role, load, load_all, parse_subject
 from mcpace.lab.environments import Environment
 from mcpace.lab.errors import AdapterProblem, UnknownName, Unsupported, UsageProblem
 from mcpace.lab.program import ClientProgram
@@ -79,6 +79,9 @@ def test_command_keeps_foreign_braces(tmp_path: Path) -> None:
         ('package = "toy"', 'package = "toy"\npython = "three"', "is no range of versions"),
         ('package = "toy"', 'package = "toy"\nmargin_hours = true', "margin_hours must be a number"),
         ("[install]", "[install", "can't be read"),
+        ("[client]", "[clients]", "has neither [client] nor [server]"),
+        ("[client]", "[server]", "modes must be a list of strings, not None"),
+        ("[client]", "[server]\nmodes = []", "modes must name at least one"),
     ],
 )
 def test_bad_files_are_named_with_their_key(tmp_path: Path, old: str, new: str, says: str) -> None:
@@ -87,6 +90,26 @@ def test_bad_files_are_named_with_their_key(tmp_path: Path, old: str, new: str, 
         load(write(tmp_path, MINIMAL.replace(old, new, 1)))
     assert says in str(caught.value)
     assert "adapter.toml" in str(caught.value)
+
+
+def test_servers_load_with_their_modes() -> None:
+    """Each adapter's first mode is the one that a subject without a mode means."""
+    servers = {name: adapter for name, adapter in load_all().items() if adapter.has(Role.SERVER)}
+    assert {"python", "fastmcp", "mcpace-python"} <= set(servers)
+    for name, adapter in servers.items():
+        assert adapter.server is not None
+        assert adapter.server.transports == ("http",)
+        assert {"json", "sse"} <= set(adapter.modes(Role.SERVER))
+        assert parse_subject(f"{name}:json", load_all(), Role.SERVER).mode == "json"
+    with pytest.raises(UnknownName, match="mode of python"):
+        parse_subject("python:legacy", load_all(), Role.SERVER)
+
+
+def test_clients_and_servers_have_environments_of_their_own() -> None:
+    """What a server needs beside its SDK isn't put where the release's client is measured."""
+    python = load_all()["python"]
+    paths = {role: environments.environment_path(python, "1.30.0", role) for role in Role}
+    assert paths[Role.CLIENT] != paths[Role.SERVER]
 
 
 def test_the_variable_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,9 +267,11 @@ def test_python_client_modes(mode: str | None, revision: str, server_url: str) -
         assert not program.command({"cmd": "connect", "url": server_url, "mode": "1999-01-01"}, LIMIT_S).ok
 
 
-def test_the_program_runs_on_old_syntax() -> None:
-    """Releases run on Python 3.10: what the program needs at run time has to exist there."""
-    folder = load_all()["python"].folder
-    for source in folder.glob("*.py"):
+def test_programs_run_on_old_syntax() -> None:
+    """Releases run on Python 3.10: what their programs need at run time has to exist there."""
+    folder = adapters.find_folder()
+    sources = [source for name in ("python", "fastmcp", "shared") for source in (folder / name).glob("*.py")]
+    assert len(sources) >= 6
+    for source in sources:
         compile_for_310 = "import ast, sys; ast.parse(open(sys.argv[1]).read(), feature_version=(3, 10))"
         subprocess.run([sys.executable, "-c", compile_for_310, source], check=True, timeout=LIMIT_S)
