@@ -42,8 +42,8 @@ def command_line() -> str:
         "# Command line",
         "Made by `make docs` from the commands themselves.",
         "TARGET is a URL, `stdio:COMMAND`, `profile:NAME`, or a name out of an `mcp.json` given by `--config`.",
-        "Exit codes: 0 done; 1 `--fail-on` or `--threshold` was hit; 2 usage; 3 the target or a needed tool could not be "
-        "reached or set up; 130 interrupted, with what was measured so far saved and marked partial.",
+        "Exit codes: 0 done; 1 `--fail-on` or `--threshold` was hit; 2 usage; 3 the target or a needed tool could not "
+        "be reached or set up; 130 interrupted, with what was measured so far saved and marked partial.",
         block("--help"),
     ]
     for command in COMMANDS:
