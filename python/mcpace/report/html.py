@@ -14,7 +14,7 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from mcpace.report import page, page_load
+from mcpace.report import page, page_load, page_servers
 from mcpace.report.groups import subjects
 from mcpace.report.labels import PARTS, PHASES
 from mcpace.report.quantities import clean, size
@@ -43,7 +43,8 @@ def render(run: Run) -> str:
             panels=page.panels(run),
             loads=page_load.loads(run),
             load_columns=page_load.COLUMNS,
-            trials=page.trials(run) if run.kind != "load" else [],
+            compared=page_servers.compared(run),
+            trials=page.trials(run) if run.kind not in ("load", "servers") else [],
             ledgers=page.ledgers(run),
             parts=[(name.replace(".", "-"), name, meaning) for name, meaning in PARTS.items()],
             phases=PHASES,
