@@ -101,7 +101,7 @@ record Program(String host, int port, String mode, boolean stateful) {
             "pid", ProcessHandle.current().pid(),
             "url", "http://%s:%d/mcp".formatted(host, port),
             "workers", 1,
-            "notes", List.of("the SDK runs tools on a pool of %d threads".formatted(POOL)));
+            "notes", List.of("The SDK runs tools on a pool of %d threads".formatted(POOL)));
     System.out.println(McpJsonDefaults.getMapper().writeValueAsString(ready));
     System.out.flush();
   }
