@@ -58,6 +58,8 @@ def telling(tool: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return await tool(user_id)
         except tools.NoUser as problem:
+            if not results_pass():
+                raise
             return failure(str(problem))
 
     return told
@@ -71,6 +73,15 @@ def failure(text: str) -> Any:
     fields = CallToolResult.model_fields
     failed = {"is_error" if "is_error" in fields else "isError": True}
     return CallToolResult(content=[TextContent(type="text", text=text)], **failed)
+
+
+def results_pass() -> bool:
+    """Whether a tool may answer a whole result. Earlier releases would write it down as JSON: they get to raise."""
+    try:
+        from mcp.server.fastmcp.utilities import func_metadata
+    except ImportError:  # 2.x, where it may
+        return True
+    return hasattr(func_metadata, "CallToolResult")
 
 
 def parameters(function: Callable[..., Any]) -> set[str]:

@@ -32,7 +32,8 @@ def options() -> argparse.Namespace:
     parser.add_argument("--state", choices=["stateless", "stateful"], default="stateless")
     parser.add_argument("--site", help="a folder of further packages")
     chosen = parser.parse_args()
-    chosen.answers = os.fdopen(os.dup(1), "w")
+    # A number and no file: that would be closed well before a slow interpreter's end, and look like something else.
+    chosen.answers = os.dup(1)
     os.dup2(2, 1)
     return chosen
 
@@ -50,7 +51,7 @@ def say_ready(chosen: argparse.Namespace, package: str, url: str, notes: tuple[s
     except PackageNotFoundError:
         number = "unknown"
     line = {"ready": True, "sdk": package, "version": number, "pid": os.getpid(), "url": url, "workers": 1}
-    print(json.dumps({**line, "notes": list(notes)}), file=chosen.answers, flush=True)
+    os.write(chosen.answers, json.dumps({**line, "notes": list(notes)}).encode() + b"\n")
 
 
 def at_stdin_s_end(do: Callable[[], Any]) -> None:
