@@ -280,7 +280,7 @@ class Stand:
         return seen_of([outcome], None)
 
     def _drive(self, plan: AckPlan, progress: Progress, *, interruptible: bool = False) -> Outcome:
-        outcome = load.drive(plan, _Quiet(progress))
+        outcome = load.drive(plan, Quiet(progress))
         if outcome.ended == "stopped" and not interruptible:
             raise KeyboardInterrupt
         return outcome
@@ -301,7 +301,7 @@ def seen_of(outcomes: Sequence[Outcome], cpu_share: float | None) -> Seen:
     )
 
 
-class _Quiet:
+class Quiet:
     """Only notes of a load are passed on: a comparison shows rounds, not seconds."""
 
     def __init__(self, progress: Progress) -> None:

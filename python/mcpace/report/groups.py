@@ -79,8 +79,9 @@ def grouped(cases: Iterable[Case]) -> list[Group]:
 
 
 def targets(run: Run) -> list[str]:
-    """Targets in the order of the run."""
-    return list(dict.fromkeys(case.target for case in run.cases))
+    """Targets in the order of the run; of a run with other cases too, those of load stand apart."""
+    trials = [case for case in run.cases if case.load is None]
+    return list(dict.fromkeys(case.target for case in trials or run.cases))
 
 
 def operations(run: Run, target: str) -> list[str]:

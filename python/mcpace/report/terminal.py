@@ -18,6 +18,7 @@ from mcpace.report import (
     terminal_ledger,
     terminal_load,
     terminal_servers,
+    terminal_stall,
     terminal_trials,
 )
 from mcpace.report.groups import targets
@@ -57,6 +58,7 @@ def lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
     else:
         for target in targets(run):
             yield from terminal_trials.lines(run, target, width)
+        yield from terminal_stall.lines(run, width)
     if run.bisection:
         yield from terminal_bisection.lines(run, run.bisection, width)
     yield from terminal_findings.lines(run, width)

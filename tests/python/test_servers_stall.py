@@ -1,0 +1,29 @@
+"""The stall that the demo shows: found, proven and worded where a server writes twice, and nowhere else."""
+
+from __future__ import annotations
+
+from mcpace.lab import stall
+from mcpace.lab.experiment import new_run
+from mcpace.lab.progress import Silent
+from mcpace.report import html, terminal
+from mcpace.report.groups import targets
+from mcpace.report.run import Case, Subject, Summary
+
+
+def test_two_writes_stall_and_one_does_not() -> None:
+    split, whole = stall.cases(Silent())
+    assert [finding.confidence for finding in split.findings] == ["confirmed"]
+    assert whole.findings == []
+    assert (split.errors, whole.errors) == (0, 0)
+    run = new_run("demo", {})
+    timed = Case(
+        subject=Subject(sdk="python", version="1"), target="profile:simple", operation="call", trials_s=[1.0, 1.0],
+        summary=Summary.of([1.0, 1.0]),
+    )  # fmt: skip
+    run.cases = [timed, split, whole]
+    assert targets(run) == ["profile:simple"], "cases of load are no trials"
+    lines = "\n".join(line.plain for line in terminal.lines(run, 80, coloured=False))
+    assert "Under load" in lines
+    assert "delayed-ack" in lines
+    assert "SSE in one write" in lines
+    assert "delayed acknowledgement" in html.render(run)
