@@ -1,209 +1,247 @@
-"""The generators: how each is asked for the same load, and what it says came of it."""
+"""Each generator as a command, and what it says of its run. All make the same call over kept-alive connections.
+
+wrk and oha look at the status and nothing else; k6 runs a script that reads the reply's text; mcpace parses each reply,
+matches its id and looks for errors.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import resource
-import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
-TOOLS = ROOT / "target" / "tools" / "bin"
-ENGINE = ROOT / "target" / "release" / "examples" / "load"
-CONNECTIONS = 50
-OHA = "1.16.0"
-K6 = "v1.8.1"
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BUILT = ROOT / "target" / "bench-load"
+ENGINE = HERE / "engine.py"
 
-HEADERS = {
-    "content-type": "application/json",
-    "accept": "application/json, text/event-stream",
-    "mcp-protocol-version": "2025-06-18",
-}
+K6, OHA = "1.8.1", "1.16.0"
+CONNECTIONS = 50
+REVISION = "2025-06-18"
 BODY = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hi"}}}'
+HEADERS = {
+    "Content-Type": "application/json",
+    "Accept": "application/json, text/event-stream",
+    "MCP-Protocol-Version": REVISION,
+}
+LIMIT_S = 60.0
+"""Beyond the run's own length."""
 
 
 class Missing(Exception):
-    """Something is needed that isn't there; says what to do."""
+    """A generator isn't there; says what installs it."""
 
 
 @dataclass(frozen=True)
-class Figures:
-    """What came of one measurement."""
+class Told:
+    """One run of a generator."""
 
     rps: float
-    requests: int
+    """Answered calls a second, as the generator counts them."""
     cpu_s: float
-    p50_s: float
+    """User and system time of its whole process."""
+    requests: int
+    p50_s: float | None = None
+    peak_rss_bytes: int = 0
 
     @property
-    def cpu_us(self) -> float:
-        """The generator's processor time a request, its start included."""
-        return self.cpu_s * 1e6 / self.requests
+    def cpu_us_a_request(self) -> float:
+        """Microseconds."""
+        return self.cpu_s / self.requests * 1e6
 
 
 @dataclass(frozen=True)
-class Case:
-    """A generator and a target."""
+class Generator:
+    """A program that makes load."""
 
     name: str
-    checks: str
-    run: Callable[[int], Figures]
+    command: Callable[[str, float, Path], tuple[list[str], str | None]]
+    """From URL, seconds and a folder for scripts: the command, and its standard input."""
+    read: Callable[[str, float], tuple[int, float, float | None]]
+    """From its output and the run's length: requests, seconds, p50."""
 
-
-def cases(plain: int, events: int, core: int, folder: Path) -> list[Case]:
-    """All of them, against the targets at these ports, pinned to that core."""
-    pin = ("taskset", "-c", str(core))
-    wrk = found("wrk", "apt-get install wrk")
-    oha = found("oha", f"cargo install oha --version {OHA} --locked --root target/tools")
-    k6 = found("k6", f"GOBIN=$PWD/target/tools/bin go install go.k6.io/k6@{K6}")
-    lua, script, out = folder / "wrk.lua", folder / "k6.js", folder / "k6.json"
-    lua.write_text(WRK)
-    script.write_text(K6_SCRIPT)
-    url = f"http://127.0.0.1:{plain}/mcp"
-    headers = [part for name, value in HEADERS.items() for part in ("-H", f"{name}: {value}")]
-
-    def run_wrk(seconds: int) -> Figures:
-        said, cpu_s = run((*pin, wrk, "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "-s", str(lua), url))
-        figures = re.search(r"^FIGURES (\d+) (\d+) (\d+) (\d+)$", said, re.MULTILINE)
-        if figures is None or int(figures[3]):
-            raise RuntimeError(f"wrk: {said}")
-        requests, micros, _, p50 = (int(figure) for figure in figures.groups())
-        return Figures(requests / micros * 1e6, requests, cpu_s, p50 / 1e6)
-
-    def run_oha(seconds: int) -> Figures:
-        load = (
-            "--no-tui",
-            "--output-format",
-            "json",
-            "-z",
-            f"{seconds}s",
-            "-c",
-            str(CONNECTIONS),
-            "-m",
-            "POST",
-            "-d",
-            BODY,
+    def run(self, url: str, seconds: float, core: int, folder: Path) -> Told:
+        """Runs it on one core. Refuses a run with failed calls: its figures would be of something else."""
+        command, stdin = self.command(url, seconds, folder)
+        output = folder / f"{self.name}.out"
+        with output.open("w") as out, output.with_suffix(".err").open("w") as err:
+            child = subprocess.Popen(
+                ["taskset", "--cpu-list", str(core), *command],
+                stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                text=True,
+                start_new_session=True,
+            )
+            try:
+                if child.stdin is not None:
+                    child.stdin.write(stdin or "")
+                    child.stdin.close()
+                usage = waited(child, seconds + LIMIT_S)
+            finally:
+                if child.returncode is None:
+                    os.killpg(child.pid, 9)
+        if child.returncode:
+            raise RuntimeError(
+                f"{self.name} ended with {child.returncode}: {output.with_suffix('.err').read_text()[-500:]}"
+            )
+        requests, lasted_s, p50_s = self.read(output.read_text(), seconds)
+        if not requests:
+            raise RuntimeError(f"{self.name} made no request: {output.read_text()[-500:]}")
+        return Told(
+            rps=requests / lasted_s,
+            cpu_s=usage.ru_utime + usage.ru_stime,
+            requests=requests,
+            p50_s=p50_s,
+            peak_rss_bytes=usage.ru_maxrss * 1024,
         )
-        said, cpu_s = run((*pin, oha, *load, *headers, url))
-        found = json.loads(said)
-        requests = sum(found["statusCodeDistribution"].values())
-        return Figures(found["summary"]["requestsPerSec"], requests, cpu_s, found["latencyPercentiles"]["p50"])
-
-    def run_k6(seconds: int) -> Figures:
-        load = ("run", "--quiet", "--no-usage-report", "--vus", str(CONNECTIONS), "--duration", f"{seconds}s")
-        _, cpu_s = run((*pin, k6, *load, "--summary-export", str(out), "-e", f"URL={url}", str(script)))
-        metrics = json.loads(out.read_text())["metrics"]
-        if metrics["checks"]["fails"]:
-            raise RuntimeError(f"k6: {metrics['checks']['fails']} calls failed")
-        done = metrics["http_reqs"]
-        return Figures(done["rate"], done["count"], cpu_s, metrics["http_req_duration"]["med"] / 1e3)
-
-    return [
-        Case("mcpace", "all", lambda seconds: engine(pin, plain, seconds)),
-        Case("wrk", "status", run_wrk),
-        Case("oha", "status", run_oha),
-        Case("k6", "JSON path", run_k6),
-        Case("mcpace, event streams", "all", lambda seconds: engine(pin, events, seconds)),
-    ]
 
 
-def extremes(port: int, core: int, users: int) -> dict[str, Any]:
-    """Memory of many users, and how soon the first reply is there."""
-    pin = ("taskset", "-c", str(core))
-    # A thinking user holds its connection and its session all the time.
-    many = plan(port, 10) | {"model": {"kind": "closed", "vus": users}, "think_s": 2.0, "fixed_id": 1}
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    with subprocess.Popen(
-        (str(ENGINE),), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as child:
-        assert child.stdin is not None and child.stdout is not None
-        child.stdin.write(json.dumps(many).encode())
-        child.stdin.close()
-        outcome = json.loads(child.stdout.read())
-        # Popen would take the child's figures away.
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = status
-    if outcome["connections"]["opened"] < users:
-        raise RuntimeError(f"only {outcome['connections']['opened']} of {users} users came in; before: {before}")
-    begun = time.monotonic()
-    engine(pin, port, 60, max_calls=1, vus=1)
-    return {"users": users, "users_rss_bytes": usage.ru_maxrss * 1024, "first_reply_s": time.monotonic() - begun}
+def waited(child: subprocess.Popen[str], limit_s: float) -> Any:
+    """A child's resource usage at its end; Popen itself would throw it away."""
+    deadline = time.monotonic() + limit_s
+    while time.monotonic() < deadline:
+        pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+        if pid:
+            child.returncode = os.waitstatus_to_exitcode(status)
+            return usage
+        time.sleep(0.02)
+    raise RuntimeError(f"{child.args} did not end within {limit_s:g} s")
 
 
-def engine(
-    pin: tuple[str, ...], port: int, seconds: int, max_calls: int | None = None, vus: int = CONNECTIONS
-) -> Figures:
-    """The engine, as a process of its own. The floor answers all with one id, so all requests have it."""
-    wanted = plan(port, seconds) | {"max_calls": max_calls, "model": {"kind": "closed", "vus": vus}}
-    said, cpu_s = run((*pin, str(ENGINE)), json.dumps(wanted))
-    outcome = json.loads(said)
-    echo = outcome["operations"][0]
-    if echo["count"] != echo["ok"] or not echo["ok"]:
-        raise RuntimeError(f"mcpace: {echo['count'] - echo['ok']} calls failed: {echo['first_error']}")
-    return Figures(echo["ok"] / outcome["measured_s"], echo["ok"], cpu_s, echo["latency"]["p50_s"])
-
-
-def plan(port: int, seconds: int) -> dict[str, Any]:
-    """One call, closed loop."""
+def plan(url: str, seconds: float, **changes: Any) -> dict[str, Any]:
+    """The same load as a plan of the engine's."""
+    call = {"name": "echo", "kind": "call", "tool": "echo", "arguments": {"text": "hi"}, "weight": 1.0}
     return {
-        "target": {"kind": "http", "url": f"http://127.0.0.1:{port}/mcp"},
-        "revision": "2025-06-18",
+        "target": {"kind": "http", "url": url, "headers": []},
+        "revision": REVISION,
         "session": "none",
         "model": {"kind": "closed", "vus": CONNECTIONS},
         "duration_s": seconds,
-        "operations": [{"name": "echo", "kind": "call", "tool": "echo", "arguments": {"text": "hi"}}],
-        "timeout_s": 30,
-        "drain_s": 5,
+        "warm_up_s": 0.0,
+        "operations": [call],
+        "timeout_s": 10.0,
+        "drain_s": 2.0,
+        # The target answers every call with the same bytes.
         "fixed_id": 1,
-    }
+    } | changes
 
 
-def run(command: tuple[str, ...], text: str = "") -> tuple[str, float]:
-    """Runs a generator to its end: what it printed, and its processor time."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=180)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {done.stderr}")
-    return done.stdout, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+def _mcpace(url: str, seconds: float, _: Path) -> tuple[list[str], str]:
+    return [sys.executable, str(ENGINE)], json.dumps(plan(url, seconds))
 
 
-def found(name: str, how: str) -> str:
-    """Where a generator is."""
-    path = shutil.which(name) or shutil.which(name, path=str(TOOLS))
-    if path is None:
-        raise Missing(f"{name} is missing: {how}")
-    return path
+def _mcpace_read(text: str, _: float) -> tuple[int, float, float]:
+    outcome = json.loads(text)
+    calls = next(one for one in outcome["operations"] if one["kind"] == "call")
+    if outcome["ended"] != "done" or calls["ok"] != calls["count"]:
+        raise RuntimeError(f"mcpace: {outcome['ended']}, {calls['errors']}, {calls['first_error']}")
+    return calls["ok"], outcome["measured_s"], calls["service"]["p50_s"]
 
 
-WRK = f"""
+def _wrk(url: str, seconds: float, folder: Path) -> tuple[list[str], None]:
+    fields = "\n".join(f"wrk.headers[{name!r}] = {value!r}" for name, value in HEADERS.items())
+    script = folder / "wrk.lua"
+    script.write_text(f"""
 wrk.method = "POST"
 wrk.body = [==[{BODY}]==]
-{chr(10).join(f"wrk.headers[{name!r}] = {value!r}" for name, value in HEADERS.items())}
+{fields}
 
 function done(summary, latency, requests)
   local errors = summary.errors
   local failed = errors.connect + errors.read + errors.write + errors.status + errors.timeout
-  io.write(string.format("FIGURES %d %d %d %d\\n", summary.requests, summary.duration, failed, latency:percentile(50)))
+  io.write(string.format('{{"requests":%d,"duration_us":%d,"failed":%d,"p50_us":%d}}\\n',
+    summary.requests, summary.duration, failed, latency:percentile(50)))
 end
-"""
+""")
+    return ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds:g}s", "--timeout", "10s", "-s", str(script), url], None
 
-K6_SCRIPT = f"""
+
+def _wrk_read(text: str, _: float) -> tuple[int, float, float]:
+    said = json.loads(next(line for line in text.splitlines() if line.startswith('{"requests"')))
+    if said["failed"]:
+        raise RuntimeError(f"wrk: {said['failed']} calls failed")
+    return said["requests"], said["duration_us"] / 1e6, said["p50_us"] / 1e6
+
+
+def _oha(url: str, seconds: float, _: Path) -> tuple[list[str], None]:
+    headers = [part for name, value in HEADERS.items() for part in ("-H", f"{name}: {value}")]
+    command = [str(BUILT / "bin" / "oha"), "-z", f"{seconds:g}s", "-c", str(CONNECTIONS), "-m", "POST", "-d", BODY]
+    return [*command, *headers, "--no-tui", "--output-format", "json", url], None
+
+
+def _oha_read(text: str, _: float) -> tuple[int, float, float]:
+    said = json.loads(text)
+    answered = said["statusCodeDistribution"].get("200", 0)
+    # Those that were under way when time was up count as aborted, and only those.
+    others = {reason: count for reason, count in said["errorDistribution"].items() if "deadline" not in reason}
+    if others or set(said["statusCodeDistribution"]) != {"200"}:
+        raise RuntimeError(f"oha: {said['statusCodeDistribution']} {others}")
+    return answered, said["summary"]["total"], said["latencyPercentiles"]["p50"]
+
+
+def _k6(url: str, seconds: float, folder: Path) -> tuple[list[str], None]:
+    script, summary = folder / "k6.js", folder / "k6.json"
+    script.write_text(f"""
 import http from "k6/http";
 import {{ check }} from "k6";
-
+export const options = {{ vus: {CONNECTIONS}, duration: "{seconds:g}s", discardResponseBodies: false }};
 const body = {json.dumps(BODY)};
 const params = {{ headers: {json.dumps(HEADERS)} }};
-
 export default function () {{
-  const reply = http.post(__ENV.URL, body, params);
-  check(reply, {{ good: (r) => r.status === 200 && r.json("id") === 1 && !r.json("result.isError") }});
+  const reply = http.post({json.dumps(url)}, body, params);
+  check(reply, {{ answered: (r) => r.json("result.content.0.text") === "hi" }});
 }}
-"""
+export function handleSummary(data) {{ return {{ {json.dumps(str(summary))}: JSON.stringify(data) }}; }}
+""")
+    command = [str(BUILT / "bin" / "k6"), "run", "--quiet", "--no-usage-report", str(script)]
+    return ["sh", "-c", '"$@" >&2 && cat "$0"', str(summary), *command], None
+
+
+def _k6_read(text: str, _: float) -> tuple[int, float, float]:
+    said = json.loads(text)
+    metrics = said["metrics"]
+    if metrics["checks"]["values"]["fails"] or metrics["http_req_failed"]["values"]["rate"]:
+        raise RuntimeError("k6: calls failed")
+    requests = int(metrics["http_reqs"]["values"]["count"])
+    return requests, said["state"]["testRunDurationMs"] / 1e3, metrics["http_req_duration"]["values"]["med"] / 1e3
+
+
+MCPACE = Generator("mcpace", _mcpace, _mcpace_read)
+GENERATORS = (
+    MCPACE,
+    Generator("wrk", _wrk, _wrk_read),
+    Generator("oha", _oha, _oha_read),
+    Generator("k6", _k6, _k6_read),
+)
+
+
+def build(names: set[str]) -> None:
+    """Installs what is missing of the chosen ones, pinned, into a folder of this benchmark's own."""
+    if "oha" in names and not (BUILT / "bin" / "oha").exists():
+        _install("cargo", "install", "oha", "--version", OHA, "--locked", "--quiet", "--root", str(BUILT))
+    if "k6" in names and not (BUILT / "bin" / "k6").exists():
+        _install("go", "install", f"go.k6.io/k6@v{K6}", GOBIN=str(BUILT / "bin"))
+
+
+def _install(*command: str, **variables: str) -> None:
+    try:
+        subprocess.run(command, env=os.environ | variables, timeout=3600, check=True)
+    except FileNotFoundError:
+        raise Missing(f"{command[0]} is missing; leave its generator out with --only") from None
+
+
+def versions() -> dict[str, str]:
+    """What was compared."""
+    from importlib.metadata import version
+
+    said = subprocess.run(["wrk", "--version"], capture_output=True, text=True, timeout=10, check=False).stdout
+    found = re.search(r"wrk (\S+)", said)
+    return {"mcpace": version("mcpace"), "wrk": found[1] if found else "unknown", "oha": OHA, "k6": K6}

@@ -1,8 +1,8 @@
-"""Compares the load engine with wrk, oha and k6: one core each, bare hyper on another, 50 connections.
+"""Compares the load engine with wrk, oha and k6: 50 kept-alive connections, one core each for generator and target.
 
-The generators take turns, round after round, so that the machine's drift hits all alike; figures are medians over
-rounds, ratios are taken within rounds. mcpace and k6 read each reply; wrk and oha don't. Writes `latest.json` and the
-table of README.md beside this file.
+The target is bare hyper that answers every request with the same bytes (`crates/serve/examples/floor.rs`). Generators
+take turns, round after round, so that the machine's drift hits all alike; figures are medians over rounds, ratios are
+taken within rounds. A run of everything also writes `latest.json` and the table of README.md beside this file.
 """
 
 from __future__ import annotations
@@ -12,83 +12,98 @@ import json
 import os
 import platform
 import re
-import statistics
+import shutil
+import signal
+import socket
+import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-sys.path.insert(0, str(HERE.parent / "serve"))
+import generators
+import table
+from generators import ENGINE, GENERATORS, HERE, MCPACE, ROOT, Generator, Missing, Told
 
-import generators  # noqa: E402
-from process import Process, run_to_end  # noqa: E402
-
-TABLE = re.compile(r"(<!-- table -->\n).*(<!-- end of table -->)", re.DOTALL)
-FLOOR = ROOT / "target" / "release" / "examples" / "floor"
+TARGET_CORE, GENERATOR_CORE = 0, 1
+SERVERS = ROOT / "target" / "bench-serve" / "mcpace"
+"""Shared with benches/serve: the same programs, built the same way."""
+OPEN_RPS = 20_000
 USERS = 10_000
+STARTS = 7
+LISTEN_LIMIT_S = 20
+TABLE = re.compile(r"(<!-- table -->\n).*(<!-- end of table -->)", re.DOTALL)
 
 
 def main() -> int:
-    """Measures, prints, writes."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--only", type=lambda names: names.split(","), default=[], help="these alone; writes no files")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds over all generators (default: 5)")
-    parser.add_argument("--seconds", type=int, default=4, help="length of each measurement (default: 4)")
-    parser.add_argument("--skip-build", action="store_true", help="take what was built before")
+    names = [one.name for one in GENERATORS]
+    parser.add_argument(
+        "--only", type=lambda text: text.split(","), default=[], help=f"of {', '.join(names)}; writes no files"
+    )
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=4)
     options = parser.parse_args()
+    if unknown := set(options.only) - set(names):
+        sys.exit(f"no such generator: {', '.join(sorted(unknown))}")
+    # Ended by a signal, the `with` blocks below still end what was started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        document = measure(options)
-    except generators.Missing as missing:
+        document = measure([one for one in GENERATORS if not options.only or one.name in options.only], options)
+    except Missing as missing:
         print(missing, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
-    text = table(document)
+    text = table.markdown(document)
     print(text)
     if not options.only:
-        (HERE / "latest.json").write_text(json.dumps(document, indent=1) + "\n")
+        (HERE / "latest.json").write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
         readme = HERE / "README.md"
         readme.write_text(TABLE.sub(lambda found: found[1] + text + found[2], readme.read_text()))
     return 0
 
 
-def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Builds, starts the floor in both modes, lets the generators take turns."""
+def measure(chosen: list[Generator], options: argparse.Namespace) -> dict[str, Any]:
+    """Builds, starts and measures."""
     if len(os.sched_getaffinity(0)) < 2:
-        raise generators.Missing("two cores are needed: one for the generator, one for its target")
-    target_core, own_core = sorted(os.sched_getaffinity(0))[:2]
-    if not options.skip_build:
-        build()
+        raise Missing("this takes two cores, one for the generator and one for the target")
+    generators.build({one.name for one in chosen})
+    if any(one.name == "wrk" for one in chosen) and shutil.which("wrk") is None:
+        raise Missing("wrk is missing: apt-get install wrk")
+    if subprocess.run([sys.executable, "-c", "from mcpace import _core; raise SystemExit(_core.DEBUG)"]).returncode:
+        raise Missing("mcpace's compiled part is a debug build: rm .venv/.built; make build")
+    command = ("cargo", "build", "--release", "--locked", "--quiet", "--target-dir", str(SERVERS))
+    subprocess.run([*command, "-p", "mcpace-serve", "--example", "floor", "--example", "echo"], cwd=ROOT, check=True)
     load_before = os.getloadavg()[0]
-    floor = ("taskset", "-c", str(target_core), str(FLOOR), "{address}")
-    with (
-        Process(floor) as plain,
-        Process((*floor, "sse")) as events,
-        tempfile.TemporaryDirectory() as folder,
-    ):
-        for server in (plain, events):
-            server.wait_until_it_listens()
-        cases = generators.cases(plain.port, events.port, own_core, Path(folder))
-        if unknown := set(options.only) - {case.name for case in cases}:
-            raise generators.Missing(f"no such generator: {', '.join(sorted(unknown))}")
-        cases = [case for case in cases if not options.only or case.name in options.only]
-        rounds: dict[str, list[generators.Figures]] = {case.name: [] for case in cases}
-        for case in cases:
-            case.run(1)
-        for number in range(1, options.rounds + 1):
-            for case in cases:
-                figures = case.run(options.seconds)
-                rounds[case.name].append(figures)
-                print(f"round {number}: {case.name}: {figures.rps:,.0f} requests/s", file=sys.stderr)
-        more = {} if options.only else generators.extremes(plain.port, own_core, USERS)
-    rows = [row(case, rounds[case.name]) for case in cases]
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        floor, events = (stack.enter_context(target("floor", mode)) for mode in ("json", "sse"))
+        cases = [(one.name, one, floor) for one in chosen]
+        if MCPACE in chosen:
+            cases.append(("mcpace-sse", MCPACE, events))
+        rounds: dict[str, list[Told]] = {name: [] for name, _, _ in cases}
+        for number in range(options.rounds + 1):
+            for name, generator, url in cases:
+                told = generator.run(url, options.seconds if number else 1, GENERATOR_CORE, folder)
+                if number:
+                    rounds[name].append(told)
+                    print(f"round {number}: {name}: {told.rps:,.0f} requests/s", file=sys.stderr)
+        more = {}
+        if MCPACE in chosen:
+            more = {
+                "open": open_loop(floor, options.seconds, folder),
+                "users_peak_rss_bytes": users(stack, folder),
+                "first_request_s": first_request(),
+            }
     return {
-        "rows": rows,
-        "ratios": ratios(rounds),
-        **more,
+        "rows": [table.row(name, told) for name, told in rounds.items()],
+        "more": more,
+        "checks": table.checks(rounds, more),
+        "versions": generators.versions(),
         "conditions": {
             "connections": generators.CONNECTIONS,
             "rounds": options.rounds,
@@ -96,65 +111,106 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             "cores": os.cpu_count(),
             "architecture": platform.machine(),
             "load_average_before": load_before,
-            "load_average_after": os.getloadavg()[0],
             "measured_at": time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime()),
         },
     }
 
 
-def build() -> None:
-    """The floor and the engine."""
-    for crate, example in (("mcpace-serve", "floor"), ("mcpace-load", "load")):
-        run_to_end(("cargo", "build", "--release", "--locked", "--quiet", "-p", crate, "--example", example), ROOT)
+@contextmanager
+def target(example: str, *arguments: str) -> Iterator[str]:
+    """A server on its core, as its URL."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    program = str(SERVERS / "release" / "examples" / example)
+    command = ["taskset", "--cpu-list", str(TARGET_CORE), program, address, *arguments]
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
+    try:
+        wait_until_it_listens(child, address)
+        yield f"http://{address}/mcp"
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
 
 
-def row(case: generators.Case, rounds: list[generators.Figures]) -> dict[str, Any]:
-    """One generator's medians."""
+def wait_until_it_listens(child: subprocess.Popen[bytes], address: str) -> None:
+    host, _, port = address.partition(":")
+    limit = time.monotonic() + LISTEN_LIMIT_S
+    while time.monotonic() < limit:
+        if child.poll() is not None:
+            raise RuntimeError(f"{child.args} ended with {child.returncode} before it listened")
+        with suppress(OSError), socket.create_connection((host, int(port)), timeout=1):
+            return
+        time.sleep(0.02)
+    raise RuntimeError(f"{child.args} did not listen within {LISTEN_LIMIT_S} s")
+
+
+def engine(plan: dict[str, Any], folder: Path) -> tuple[dict[str, Any], Told]:
+    """One run of the engine by a plan of its own: the whole outcome, too."""
+    outcome: list[dict[str, Any]] = []
+
+    def read(text: str, _: float) -> tuple[int, float, float]:
+        outcome.append(json.loads(text))
+        return sum(one["ok"] for one in outcome[0]["operations"]), outcome[0]["measured_s"], 0.0
+
+    command = [sys.executable, str(ENGINE)]
+    own = Generator("engine", lambda *_: (command, json.dumps(plan)), read)
+    told = own.run("", plan["duration_s"], GENERATOR_CORE, folder)
+    return outcome[0], told
+
+
+def open_loop(url: str, seconds: float, folder: Path) -> dict[str, Any]:
+    """Calls at a rate that the target can't slow down: were they on time?"""
+    model = {"kind": "open", "rate": OPEN_RPS, "arrivals": "constant", "max_in_flight": 1000}
+    outcome, told = engine(generators.plan(url, seconds, model=model), folder)
+    call = next(one for one in outcome["operations"] if one["kind"] == "call")
     return {
-        "name": case.name,
-        "checks": case.checks,
-        "rps": statistics.median(figures.rps for figures in rounds),
-        "cpu_s": statistics.median(figures.cpu_s for figures in rounds),
-        "cpu_us_per_request": statistics.median(figures.cpu_us for figures in rounds),
-        "p50_s": statistics.median(figures.p50_s for figures in rounds),
-        "rounds_rps": [figures.rps for figures in rounds],
+        "rate": OPEN_RPS,
+        "rps": told.rps,
+        "intended": outcome["intended"],
+        "begun": outcome["begun"],
+        "late": outcome["late"],
+        "latency_p50_s": call["latency"]["p50_s"],
+        "service_p50_s": call["service"]["p50_s"],
+        "latency_p99_s": call["latency"]["p99_s"],
     }
 
 
-def ratios(rounds: dict[str, list[generators.Figures]]) -> dict[str, float]:
-    """The engine against each other generator, taken within rounds."""
-    own = rounds.get("mcpace", [])
-    return {
-        f"mcpace/{name}": statistics.median(a.rps / b.rps for a, b in zip(own, others, strict=True))
-        for name, others in rounds.items()
-        if own and name != "mcpace"
-    }
+def users(stack: ExitStack, folder: Path) -> int:
+    """Peak memory of the generator with many users, each in a session of its own on a real server."""
+    url = stack.enter_context(target("echo", "json", "stateful"))
+    model = {"kind": "closed", "vus": USERS}
+    plan = generators.plan(url, 8, model=model, session="user", think_s=2.0, fixed_id=None)
+    outcome, told = engine(plan, folder)
+    failed = {one["name"]: one["errors"] for one in outcome["operations"] if one["ok"] != one["count"]}
+    opened = outcome["connections"]["opened"]
+    if failed or opened < USERS:
+        raise RuntimeError(f"{USERS} users: {opened} connections, {failed}")
+    return told.peak_rss_bytes
 
 
-def table(document: dict[str, Any]) -> str:
-    """For people."""
-    lines = [
-        "| generator | checks replies | requests/s | CPU a request | p50 | mcpace is |",
-        "|---|---|---:|---:|---:|---:|",
-    ]
-    for one in document["rows"]:
-        ratio = document["ratios"].get(f"mcpace/{one['name']}")
-        times = f"{ratio:.2f} ×" if ratio else ""
-        lines.append(
-            f"| {one['name']} | {one['checks']} | {one['rps']:,.0f} | {one['cpu_us_per_request']:.2f} µs "
-            f"| {one['p50_s'] * 1e3:.3f} ms | {times} |"
-        )
-    if "users_rss_bytes" in document:
-        lines += ["", f"{USERS:,} users: {document['users_rss_bytes'] / 1e6:.0f} MB resident. "]
-        lines[-1] += f"From start to a first reply's end, process included: {document['first_reply_s'] * 1e3:.0f} ms."
-    at = document["conditions"]
-    lines += [
-        "",
-        f"{at['measured_at']}, {at['cores']} cores ({at['architecture']}), {at['seconds']} s in each of {at['rounds']} "
-        f"rounds. Load average {at['load_average_before']:.1f} before: where that is not near 0, the machine had other "
-        "work, too. Only ratios within this run mean anything.",
-    ]
-    return "\n".join(lines) + "\n"
+def first_request() -> list[float]:
+    """From the start of `mcpace load` to its first bytes at the target; the first, into cold caches, is left out."""
+    taken = []
+    for number in range(STARTS + 1):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            listener.settimeout(LISTEN_LIMIT_S)
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+            begun = time.perf_counter()
+            command = [sys.executable, "-m", "mcpace", "load", url]
+            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                connection, _ = listener.accept()
+                with connection:
+                    connection.settimeout(LISTEN_LIMIT_S)
+                    connection.recv(1)
+                    if number:
+                        taken.append(time.perf_counter() - begun)
+            finally:
+                child.kill()
+                child.wait()
+    return taken
 
 
 if __name__ == "__main__":
