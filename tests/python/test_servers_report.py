@@ -86,7 +86,7 @@ def test_the_verdict_names_the_best_failures_and_what_is_missing() -> None:
     told = verdict(RUN)
     assert "go@1.8.0:json did most, 4,000 calls/s: 4.0× what go@1.8.0:sse did" in told
     assert "Calls failed at go@1.8.0:sse (7)." in told
-    assert "2 servers could not be measured" in told
+    assert "1 server could not be measured: go@1.8.0:auto." in told
     assert verdict(run_of()) == "No server could be measured."
 
 

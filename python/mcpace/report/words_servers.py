@@ -26,7 +26,7 @@ def sentences(run: Run) -> list[str]:
     limited = [case for case in measured if case.saturated]
     if limited:
         told.append(f"The load generator was the limit at {listed([name(case) for case in limited])}.")
-    missing = [case for case in run.cases if not case.throughput_rps]
+    missing = [case for case in run.cases if not case.throughput_rps and not case.unsupported]
     if missing:
         told.append(
             f"{count(len(missing), 'server')} could not be measured: {listed([name(case) for case in missing])}."
@@ -77,7 +77,7 @@ def conditions(run: Run) -> Iterator[str]:
         return
     tools = listed([clean(tool, 40) for tool in common.operations])
     yield (
-        f"Load: {tools}, {model_words(common)}; {common.rounds} rounds of {duration(common.round_s)} after "
+        f"Load: {tools}, {model_words(common)}; {count(common.rounds, 'round')} of {duration(common.round_s)} after "
         f"{duration(common.round_warm_up_s)} that is left out, servers in turn and there and back, the others stopped."
     )
     session = {"user": "a session a user", "call": "a session a call", "none": "no sessions"}.get(common.session, "")
