@@ -174,8 +174,9 @@ def find_version(subject: Subject, progress: Progress | None = None) -> str:
     if adapter.install.kind is InstallKind.PYPI:
         return find_release(adapter.install.package, selection, progress).version
     if adapter.install.kind is InstallKind.OWN:
-        return choose(selection, [__version__], f"{adapter.name} is the mcpace that runs")
-    return choose(selection, locked_versions(adapter), f"{adapter.name} has locks of certain versions only")
+        return choose(selection, [__version__], f"{adapter.name}@{selection} can't be had: it is the mcpace that runs,")
+    there_are = f"{adapter.name}@{selection} can't be had: it is built by a lock, and there are locks of"
+    return choose(selection, locked_versions(adapter), there_are)
 
 
 def locked_versions(adapter: Adapter) -> list[str]:

@@ -123,7 +123,7 @@ def find(package: str, selection: Selection, progress: Progress | None = None) -
     return chosen[-1]
 
 
-def choose(selection: Selection, versions: list[str], why: str) -> str:
+def choose(selection: Selection, versions: list[str], there_are: str) -> str:
     """The version that is meant, where all that there are have been counted. Raises `UnknownVersion`, naming them.
 
     A prerelease is `latest` only where nothing else is: a lock is there on purpose.
@@ -135,7 +135,7 @@ def choose(selection: Selection, versions: list[str], why: str) -> str:
         of_major = [v for v, number in numbers.items() if selection.major in (None, number.major)]
         meant = [version for version in of_major if not numbers[version].is_prerelease] or of_major
     if not meant:
-        raise UnknownVersion(f"{why}: {', '.join(sorted(versions, key=Version))}, not {selection}")
+        raise UnknownVersion(f"{there_are} {', '.join(sorted(versions, key=Version))}")
     return max(meant, key=Version)
 
 
