@@ -123,6 +123,26 @@ def test_what_it_runs_on_is_among_its_versions(tmp_path: Path, kind: str) -> Non
     assert server(toy(tmp_path, kind), "1.2.0").versions[tool][0].isdigit()
 
 
+def test_what_was_compiled_outlives_an_interruption(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path
+) -> None:
+    """Until there is a binary; then it goes."""
+    adapter = toy(tmp_path, "cargo")
+    monkeypatch.setattr("mcpace.lab.installers.cargo.program_of", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        server(adapter, "1.2.0")
+    [halfway] = (cache / "builds").iterdir()
+    assert (halfway / "release" / "server").exists()
+    monkeypatch.undo()
+    monkeypatch.setenv(places.CACHE_VARIABLE, str(cache))
+    assert printed(adapter, server(adapter, "1.2.0")) == "1.2.0"
+    assert not list((cache / "builds").iterdir())
+
+
+def interrupted(folder: Path) -> Path:
+    raise KeyboardInterrupt
+
+
 def test_a_changed_source_is_another_environment(tmp_path: Path) -> None:
     adapter = toy(tmp_path, "go")
     before = environment_path(adapter, "1.2.0", Role.SERVER)

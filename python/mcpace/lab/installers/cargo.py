@@ -1,4 +1,7 @@
-"""Rust crates: a release build by the version's Cargo.lock. Of what cargo leaves, only the binary is kept."""
+"""Rust crates: a release build by the version's Cargo.lock. Of what cargo leaves, only the binary is kept.
+
+Until then it lies where the next attempt finds it: what takes minutes isn't begun anew after a Ctrl-C.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from mcpace.lab.errors import EnvironmentProblem
 from mcpace.lab.installers.locked import copy_sources, digest
 from mcpace.lab.installers.steps import BUILD_LIMIT_S, asked, needed, run_step
 from mcpace.lab.installers.wanted import Wanted
+from mcpace.lab.places import cache_folder
 from mcpace.lab.releases import Progress
 
 BINARY = "server"
@@ -28,10 +32,12 @@ class Cargo:
         needed("cargo", wanted.label, REMEDY)
         say(f"building {wanted.label} (minutes, once)")
         copy_sources(wanted, folder)
-        built = compile_release(wanted, folder / "Cargo.toml", folder / "target")
+        # The caller's lock is on the same recipe, so nobody else builds there.
+        halfway = cache_folder() / "builds" / f"{wanted.adapter.name}-{wanted.version}-{digest(wanted)[:8]}"
+        built = compile_release(wanted, folder / "Cargo.toml", halfway)
         program_of(folder).parent.mkdir(exist_ok=True)
         shutil.copy2(built, program_of(folder))
-        shutil.rmtree(folder / "target", ignore_errors=True)
+        shutil.rmtree(halfway, ignore_errors=True)
         return {**rust_version(), **locked_packages(folder / "Cargo.lock")}
 
     def places(self, folder: Path) -> dict[str, str]:
