@@ -151,10 +151,12 @@ def test_stopped_servers_do_not_outlive_a_killed_mcpace(tmp_path: Path, environm
         cwd=tmp_path, env={**os.environ, **environment}, start_new_session=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    # Another's turn: it would see no end of its stdin.
-    server = _first_round(process.pid, stopped=True)
-    process.kill()
-    process.wait()
+    try:
+        # Another's turn: it would see no end of its stdin.
+        server = _first_round(process.pid, stopped=True)
+    finally:
+        process.kill()
+        process.wait()
     gone, _, _ = select.select([server], [], [], 30)
     os.close(server)
     assert gone
