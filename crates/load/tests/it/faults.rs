@@ -195,6 +195,22 @@ fn a_target_that_dies_in_mid_run() {
 }
 
 #[test]
+fn a_target_that_falls_silent_is_timed_out_each_time() {
+    let calls = AtomicU64::new(0);
+    let server = Server::start(
+        move |request: &Request| {
+            if calls.fetch_add(1, Ordering::SeqCst) < 40 { good(request) } else { Action::Nothing }
+        },
+    );
+    // The silence begins long after the connections did.
+    let outcome = run(plan(&server.url(), &json!({"think_s": 0.05, "timeout_s": 0.3, "duration_s": 2.5})));
+    let echo = operation(&outcome, "echo");
+    assert_eq!(echo.ok, 40);
+    assert!(echo.errors[&ErrorKind::Timeout] >= 8, "{echo:?}");
+    assert!(echo.failed.min_s >= 0.3, "{echo:?}");
+}
+
+#[test]
 fn a_target_that_hangs_doesnt_hold_the_run_up() {
     let hangs = AtomicBool::new(false);
     let server = Server::start(move |request: &Request| {

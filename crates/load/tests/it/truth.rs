@@ -38,7 +38,7 @@ impl Drop for Peer {
 #[test]
 fn a_frozen_target_is_seen_by_all_who_were_due_meanwhile() {
     let (peer, url) = Peer::start();
-    let model = json!({"kind": "open", "rate": 1000, "max_in_flight": 3000});
+    let model = json!({"kind": "open", "rate": 1000, "max_in_flight": 50});
     let run = start(plan(&url, &json!({"model": model, "duration_s": 4}))).unwrap();
     while run.progress().is_empty() {
         std::thread::yield_now();
@@ -51,6 +51,7 @@ fn a_frozen_target_is_seen_by_all_who_were_due_meanwhile() {
     peer.signal(Signal::CONT);
     let outcome = finish(&run);
     assert_eq!((outcome.intended, outcome.dropped, outcome.unfinished), (4000, 0, 0));
+    assert!(outcome.late >= 450, "{}", outcome.late);
     let echo = operation(&outcome, "echo");
     assert_eq!(echo.ok, 4000);
     // Whoever was due in the first half waited for the second; a generator that waits for replies would have sent hardly any.
@@ -76,7 +77,7 @@ fn littles_law_holds() {
 
 #[test]
 fn a_scripted_distribution_comes_back() {
-    let delays: Arc<Mutex<Vec<f64>>> = Arc::default();
+    let delays: Arc<Mutex<Vec<(f64, f64)>>> = Arc::default();
     let (log, turn) = (Arc::clone(&delays), AtomicU64::new(0));
     let server = Server::alone(move |request: &Request| {
         let begun = Instant::now();
@@ -90,7 +91,8 @@ fn a_scripted_distribution_comes_back() {
         std::thread::sleep(Duration::from_millis(millis));
         let reply = good(request);
         // What it really was: a busy machine sleeps longer.
-        log.lock().unwrap().push(begun.elapsed().as_secs_f64());
+        let delay = begun.elapsed().as_secs_f64();
+        log.lock().unwrap().push((delay, delay - millis as f64 / 1e3));
         reply
     });
     // Evenly spread: users in step would wait for each other at the engine and at the target.
@@ -98,8 +100,10 @@ fn a_scripted_distribution_comes_back() {
     let outcome = run(plan(&server.url(), &json!({"model": model, "duration_s": 10})));
     let echo = operation(&outcome, "echo");
     assert_eq!(echo.ok, 4000);
-    let mut delays = delays.lock().unwrap().clone();
+    let (mut delays, mut overslept): (Vec<f64>, Vec<f64>) = delays.lock().unwrap().iter().copied().unzip();
     delays.sort_by(f64::total_cmp);
+    overslept.sort_by(f64::total_cmp);
+    let at = |sorted: &[f64], q: f64| sorted[(q * 4000.0f64).ceil() as usize - 1];
     let quantiles = [
         (0.5, echo.service.p50_s),
         (0.9, echo.service.p90_s),
@@ -107,7 +111,10 @@ fn a_scripted_distribution_comes_back() {
         (0.999, echo.service.p999_s),
     ];
     for (q, found) in quantiles {
-        let true_s = delays[(q * 4000.0f64).ceil() as usize - 1];
-        assert!((found - true_s).abs() <= (0.02 * true_s).max(20e-6), "p{}: {found} where {true_s} was", q * 100.0);
+        let true_s = at(&delays, q);
+        // A call wakes a thread on either side, which this machine does as late as it woke those that slept.
+        let woken_late_s = 2.0 * at(&overslept, f64::midpoint(q, 1.0));
+        let allowed_s = (0.02 * true_s).max(20e-6) + woken_late_s;
+        assert!((found - true_s).abs() <= allowed_s, "p{}: {found} where {true_s} was, {woken_late_s}", q * 100.0);
     }
 }
