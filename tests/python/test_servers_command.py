@@ -177,7 +177,8 @@ while True:
             continue
         if parent == "{pid}" and b"--mode" in words and words[words.index(b"--mode") + 1] == b"whole":
             told = usage.look(int(entry.name))
-            if told and told.cpu_s > 0.3 and (state == "T" or not {stopped}):
+            # One thread at a time works in it: so much is more than the second that is left out.
+            if told and (told.cpu_s > 1.5 or state == "T" and {stopped}):
                 print(entry.name)
                 sys.exit()
     time.sleep(0.02)

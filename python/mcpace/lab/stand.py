@@ -140,7 +140,8 @@ class Stand:
             with Watch(program.pid) as watch:
                 plan = self._plan(self.conditions.round_s, warm_up_s=ROUND_WARM_UP_S, seed=number)
                 outcome = self._drive(plan, progress, interruptible=True)
-            if any(one.count for one in outcome.operations):
+            # One that was broken off in its first second, which is left out, measured nothing.
+            if outcome.measured_s > 0 and any(one.count for one in outcome.operations if one.kind in CALLS):
                 self.rounds.append(Round(outcome, watch.cpu_s, watch.rss_bytes))
             usage = look(program.pid)
             if usage is not None:
