@@ -19,10 +19,9 @@ def main() -> None:
     chosen = program.options()
     if chosen.mode not in ("json", "sse"):
         program.unsupported(f"this SDK has no mode {chosen.mode}")
+    from fastmcp import FastMCP
     from fastmcp.exceptions import ToolError
     from fastmcp.tools import Tool
-
-    from fastmcp import FastMCP
 
     server = FastMCP("shop")
     for tool in tools.registered():
