@@ -82,7 +82,7 @@ pub enum Target {
         /// Sent with each request.
         #[serde(default)]
         headers: Vec<(String, String)>,
-        /// Certificates to trust instead of the system's: PEM text.
+        /// Certificates to trust beside the system's: PEM text.
         #[serde(default)]
         ca: Option<String>,
         /// Trust any certificate.
@@ -337,6 +337,9 @@ impl Plan {
             Model::Open { rate, max_in_flight, .. } => {
                 if !(1..=MOST_USERS).contains(&max_in_flight) {
                     return no(format!("calls in flight must be from 1 to {MOST_USERS}, not {max_in_flight}"));
+                }
+                if (max_in_flight as usize) < self.threads {
+                    return no("calls in flight are shared among the threads: allow at least one for each");
                 }
                 if !rate.is_finite() || rate < 0.0 || tops.clone().fold(rate, f64::max) <= 0.0 {
                     return no("the rate must be above 0 calls a second");

@@ -179,6 +179,7 @@ fn impossible_plans_are_refused_with_the_reason() {
         ),
         (json!({"target": {"kind": "stdio", "command": []}}), "command is empty"),
         (json!({"threads": 0}), "threads"),
+        (json!({"threads": 2, "model": {"kind": "open", "rate": 5, "max_in_flight": 1}}), "at least one for each"),
         (json!({"max_calls": 0}), "no calls at all"),
         (json!({"surprise": 1}), "surprise"),
     ];
