@@ -116,9 +116,11 @@ def start(release: Release, mode: str, state: State = "stateless", **options: An
 
 @contextmanager
 def running(release: Release, mode: str, state: State = "stateless", **options: Any) -> Iterator[ServerProgram]:
-    """A server that ends with its stdin, as it should."""
+    """A server that ends with its stdin, as it should: no signal comes before it has."""
     with start(release, mode, state, **options) as server:
         yield server
+        server._stdin.close()
+        ends(server.pid)
     assert server._process.returncode == 0, server.stderr
 
 
