@@ -45,8 +45,8 @@ def _table(run: Run, width: int) -> Iterator[Text]:
     header = fitted(f"  {unit.name}", subject) + right_aligned("calls/s", 9)
     header += "".join(right_aligned(column, FIGURE) for column in columns)
     header += right_aligned("CPU/call", 10) + right_aligned("memory", 10)
-    first = run.cases[0].subject
-    yield Text(f"{header}  against {clean(first.sdk if width < WIDE else first.label(), 24)}", style="dim")
+    against = "ratio" if width < WIDE else f"against {clean(run.cases[0].subject.label(), 20)}"
+    yield Text(f"{header}  {against}", style="dim")
     for case in run.cases:
         yield from _row(case, unit, subject, width)
     if floor is not None and not floor.error:
