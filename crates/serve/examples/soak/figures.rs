@@ -34,10 +34,21 @@ pub(crate) struct Own {
     pub(crate) workers: u64,
 }
 
+/// Of a question for figures that got no answer.
+const RETRIES: usize = 5;
+
 impl Figures {
     pub(crate) async fn take(target: &Target, pid: u32) -> Outcome<Self> {
-        let own = serde_json::from_str(&modern::alone(target, "figures", json!({})).await?)?;
-        Ok(Self { process: Process::of(pid)?, own })
+        let mut answer = modern::alone(target, "figures", json!({})).await;
+        // Where others keep this machine busy, the server may find us too slow and close: that is its right.
+        for _ in 0..RETRIES {
+            if answer.is_ok() {
+                break;
+            }
+            answer = modern::alone(target, "figures", json!({})).await;
+        }
+        let own = answer.map_err(|error| format!("the server doesn't tell its figures: {error}"))?;
+        Ok(Self { process: Process::of(pid)?, own: serde_json::from_str(&own)? })
     }
 
     /// Whether nothing is left of a load. The connection that asks is in both.
