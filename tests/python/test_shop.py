@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -87,9 +88,12 @@ def test_redis_leaves_nothing_behind() -> None:
         Connection(port)
 
 
-def test_redis_ends_with_whoever_started_it_even_when_that_is_killed() -> None:
+def test_redis_ends_with_whoever_started_it_even_when_that_is_killed(tmp_path: Path) -> None:
     program = "from mcpace.lab.redis import Redis; made = Redis(); print(made.pid, flush=True); input()"
-    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    ) as owner:
         assert owner.stdout is not None
         redis_pid = os.pidfd_open(int(owner.stdout.readline()))
         owner.kill()
