@@ -95,9 +95,12 @@ EVERY = pytest.mark.parametrize("release", list(releases()))
 
 @pytest.fixture(scope="module", autouse=True)
 def cache() -> Iterator[None]:
-    """Beside the other tests' builds, unless somebody keeps them elsewhere."""
+    """Beside the other tests' builds, where crates are built quickly and not well; or where somebody keeps them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(places.CACHE_VARIABLE, os.environ.get(places.CACHE_VARIABLE, str(BUILT)))
+        if places.CACHE_VARIABLE not in os.environ:
+            patch.setenv(places.CACHE_VARIABLE, str(BUILT))
+            for setting, value in {"OPT_LEVEL": "0", "LTO": "off", "CODEGEN_UNITS": "16"}.items():
+                patch.setenv(f"CARGO_PROFILE_RELEASE_{setting}", value)
         yield
 
 
