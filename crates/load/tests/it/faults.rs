@@ -207,7 +207,8 @@ fn a_target_that_falls_silent_is_timed_out_each_time() {
     let echo = operation(&outcome, "echo");
     assert_eq!(echo.ok, 40);
     assert!(echo.errors[&ErrorKind::Timeout] >= 8, "{echo:?}");
-    assert!(echo.failed.min_s >= 0.3, "{echo:?}");
+    // A histogram keeps three digits.
+    assert!(echo.failed.min_s >= 0.3 * 0.999, "{echo:?}");
 }
 
 #[test]
