@@ -163,7 +163,7 @@ def engine(plan: dict[str, Any], folder: Path) -> tuple[dict[str, Any], Told]:
 def open_loop(url: str, seconds: float, folder: Path) -> dict[str, Any]:
     """Calls at a rate that the target can't slow down: were they on time?"""
     model = {"kind": "open", "rate": OPEN_RPS, "arrivals": "constant", "max_in_flight": 1000}
-    outcome, told = engine(generators.plan(url, seconds, model=model), folder)
+    outcome, told = engine(generators.plan(url, seconds, model=model, cores=[GENERATOR_CORE]), folder)
     call = next(one for one in outcome["operations"] if one["kind"] == "call")
     return {
         "rate": OPEN_RPS,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mcpace.lab import stall
-from mcpace.lab.experiment import new_run
 from mcpace.lab.progress import Silent
+from mcpace.lab.runs import new_run
 from mcpace.report import html, terminal
 from mcpace.report.groups import targets
 from mcpace.report.run import Case, Subject, Summary

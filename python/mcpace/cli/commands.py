@@ -19,6 +19,8 @@ from mcpace.cli.notes import flush_stdout, give_up_stdout, note
 
 DONE, USAGE, UNREACHABLE, INTERRUPTED = 0, 2, 3, 130
 COMMANDS = ("clients", "measure", "load", "servers", "bisect", "demo", "record", "target", "report", "serve")
+SERVE = "serve"
+"""Light: it loads nothing of the lab, and has a way of its own with signals."""
 
 
 class Commands(TyperGroup):
@@ -60,15 +62,14 @@ def _root(
 def main() -> None:
     """Finds the command that was asked for, and runs it."""
     try:
-        if sys.argv[1:2] == ["serve"]:
-            # Light: nothing of the lab, and the server's own way with signals.
-            importlib.import_module("mcpace.cli.serve").register(app)
-        else:
+        # The command that is asked for, and what it needs; all of them only where they are to be listed.
+        asked = [command for command in COMMANDS if sys.argv[1:2] == [command]]
+        if asked != [SERVE]:
             from mcpace.lab import interruption
 
             interruption.listen()
-            for command in COMMANDS:
-                importlib.import_module(f"mcpace.cli.{command}").register(app)
+        for command in asked or COMMANDS:
+            importlib.import_module(f"mcpace.cli.{command}").register(app)
     except ModuleNotFoundError as error:
         missing = f"the lab needs {error.name}, which is not installed: pip install 'mcpace[lab]'"
         sys.exit(_complain(missing, UNREACHABLE))

@@ -13,7 +13,7 @@ from rich.console import Console
 from mcpace.cli.notes import flush_stdout, give_up_stdout, note
 from mcpace.lab.errors import UnknownName
 from mcpace.lab.interruption import held
-from mcpace.report import html, terminal, words, words_load
+from mcpace.report import terminal, words, words_load
 from mcpace.report.run import Case, Run
 from mcpace.report.run_load import LoadOperation
 
@@ -54,7 +54,7 @@ def show(run: Run, *, as_json: bool, page: Path | None) -> bool:
 
     The page comes first: whoever reads stdout may leave early, which is no failure.
     """
-    written = page and _save(page, html.render(run), "report")
+    written = page and _save(page, _page(run), "report")
     try:
         if as_json:
             print(run.to_json())
@@ -72,6 +72,13 @@ class _Screen(Console):
     def on_broken_pipe(self) -> None:
         """Told in an except block for :class:`BrokenPipeError`."""
         raise
+
+
+def _page(run: Run) -> str:
+    # Its templates take time to load, and most runs have no page.
+    from mcpace.report import html
+
+    return html.render(run)
 
 
 def _reason(run: Run) -> str:

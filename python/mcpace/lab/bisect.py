@@ -13,10 +13,11 @@ from packaging.version import Version
 
 from mcpace.lab import adapters, releases
 from mcpace.lab.errors import LabError, UsageProblem
-from mcpace.lab.experiment import Row, new_run, prepare
+from mcpace.lab.experiment import Row, prepare
 from mcpace.lab.interruption import held
 from mcpace.lab.plan import Settings, operations_at
 from mcpace.lab.progress import Progress
+from mcpace.lab.runs import new_run
 from mcpace.lab.targets import Target
 from mcpace.report.run import Bisection, Case, Probe, Run
 

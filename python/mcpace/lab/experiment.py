@@ -6,21 +6,20 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from mcpace import __version__, _core
+from mcpace import _core
 from mcpace.lab import adapters, comparison, environments
 from mcpace.lab.children import adopt_orphans, end_strays
 from mcpace.lab.environments import Environment
 from mcpace.lab.errors import LabError, ReleasesProblem, UnknownName, UsageProblem
 from mcpace.lab.fold import Facts, cases
 from mcpace.lab.interruption import held
-from mcpace.lab.machine import machine, wall_clock
 from mcpace.lab.plan import Plan, Settings, operations_at
 from mcpace.lab.progress import Progress
+from mcpace.lab.runs import new_run
 from mcpace.lab.station import Station
 from mcpace.lab.targets import Target
-from mcpace.report.run import Case, Kind, Operation, Run, Subject
+from mcpace.report.run import Case, Operation, Run, Subject
 
 
 @dataclass(frozen=True)
@@ -31,11 +30,6 @@ class Ready:
     command: tuple[str, ...] = ()
     environment: Environment | None = None
     error: str | None = None
-
-
-def new_run(kind: Kind, options: dict[str, Any]) -> Run:
-    """An empty run of this machine, now."""
-    return Run(kind=kind, started=wall_clock(), machine=machine(), mcpace=__version__, options=options)
 
 
 def run(plan: Plan, progress: Progress) -> Run:

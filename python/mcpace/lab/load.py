@@ -14,16 +14,15 @@ from pydantic import TypeAdapter
 from mcpace import _core
 from mcpace.lab import load_check, load_fold, load_thresholds, targets
 from mcpace.lab.errors import LabError, UsageProblem
-from mcpace.lab.experiment import new_run
 from mcpace.lab.interruption import held
 from mcpace.lab.load_check import Checked
 from mcpace.lab.load_plan import Closed, HttpTarget, Open, Outcome, Plan, Second, Stage, StdioTarget
-from mcpace.lab.load_settings import LoadSettings
+from mcpace.lab.load_settings import LoadSettings, settled_session
+from mcpace.lab.runs import new_run
 from mcpace.lab.targets import Target
 from mcpace.report.run import Run, Subject
 from mcpace.report.run_load import LoadSecond
 
-STATELESS_SINCE = "2026-07-28"
 LOOK_S = 0.25
 """How often the engine is asked."""
 DRAIN_S = 5.0
@@ -115,18 +114,11 @@ def plan_of(endpoint: HttpTarget | StdioTarget, settings: LoadSettings, checked:
     else:
         assert settings.vus is not None, "a load is closed or open"
         model = Closed(vus=settings.vus)
-    stateless = checked.revision >= STATELESS_SINCE
-    if stateless and settings.session not in (None, "none"):
-        raise UsageProblem(
-            f"--session {settings.session}: revision {checked.revision} has no sessions; "
-            "leave it out, or choose an earlier one with --revision"
-        )
-    session = settings.session or ("none" if stateless else "user")
     return Plan(
         target=endpoint,
         revision=checked.revision,
         accept=settings.accept,
-        session=session,
+        session=settled_session(settings.session, checked.revision),
         model=model,
         stages=[Stage(duration_s=stage.duration_s, to=stage.to) for stage in settings.stages],
         duration_s=None if settings.stages else settings.duration_s,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from mcpace.lab.errors import UsageProblem
 from mcpace.lab.load_plan import Operation
 from mcpace.lab.load_thresholds import Threshold
 
@@ -16,7 +17,24 @@ DEFAULT_WARM_UP_S = 1.0
 DEFAULT_TIMEOUT_S = 30.0
 MOST_VUS = 100_000
 
+STATELESS_SINCE = "2026-07-28"
+
 Session = Literal["user", "call", "none"]
+
+
+def settled_session(asked: Session | None, revision: str) -> Session:
+    """How long a session lives: as long as its user, unless said; in revisions that have none, not at all.
+
+    Raises :class:`UsageProblem` where one is asked for in such a revision.
+    """
+    if revision < STATELESS_SINCE:
+        return asked or "user"
+    if asked in ("user", "call"):
+        raise UsageProblem(
+            f"--session {asked}: revision {revision} has no sessions; "
+            "leave it out, or choose an earlier one with --revision"
+        )
+    return "none"
 
 
 @dataclass(frozen=True)

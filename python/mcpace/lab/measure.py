@@ -11,11 +11,11 @@ from typing import Any
 from mcpace import _core
 from mcpace.lab import targets
 from mcpace.lab.errors import UnknownName, Unreachable
-from mcpace.lab.experiment import new_run
 from mcpace.lab.fold import Facts, Trial, cases, slowest_warm
 from mcpace.lab.interruption import held
 from mcpace.lab.plan import Settings
 from mcpace.lab.progress import Progress
+from mcpace.lab.runs import new_run
 from mcpace.lab.samples import sample
 from mcpace.lab.station import GIVE_UP_AFTER
 from mcpace.lab.targets import Target, Tool

@@ -17,12 +17,12 @@ from mcpace.lab.adapters import Resolved, Role
 from mcpace.lab.delayed_ack import Experiment
 from mcpace.lab.environments import Environment
 from mcpace.lab.errors import LabError, ReleasesProblem, UsageProblem
-from mcpace.lab.experiment import new_run
 from mcpace.lab.interruption import held
 from mcpace.lab.limits import Cap
 from mcpace.lab.load_plan import Closed, HttpTarget, Open, Plan
-from mcpace.lab.load_settings import MOST_VUS, Session
+from mcpace.lab.load_settings import MOST_VUS, Session, settled_session
 from mcpace.lab.progress import Progress
+from mcpace.lab.runs import new_run
 from mcpace.lab.server_program import State
 from mcpace.lab.stand import DRAIN_S, NULL_SERVER, ROUND_WARM_UP_S, TIMEOUT_S, Conditions, Stand
 from mcpace.lab.workloads import Workload
@@ -38,7 +38,6 @@ REVISION = "2025-06-18"
 """Pinned on both sides unless said otherwise: a fair comparison speaks one language. Nearly every release has it."""
 OLDER = "2025-03-26"
 """For a release that has no newer one, unless a revision was asked for; its row says so."""
-STATELESS_SINCE = "2026-07-28"
 REVISIONS = tuple(name for name in _core.REVISIONS if name != "2024-11-05")
 """Those that have one endpoint for everything."""
 SHORTEST_ROUND_S = 0.5
@@ -88,17 +87,6 @@ class ServersPlan:
             raise UsageProblem(f"--vus takes 1 to {MOST_VUS:,}, not {vus:,}")
         return Closed(vus=vus)
 
-    def settled_session(self) -> Session:
-        """How long a session lives.
-
-        Raises :class:`UsageProblem` where the revision has none.
-        """
-        if self.revision and self.revision >= STATELESS_SINCE:
-            if self.session not in (None, "none"):
-                raise UsageProblem(f"--session {self.session}: revision {self.revision} has no sessions; leave it out")
-            return "none"
-        return self.session or "user"
-
     def round_s(self) -> float:
         """Measured seconds of one round.
 
@@ -119,7 +107,7 @@ def run(plan: ServersPlan, progress: Progress) -> Run:
 
     Raises :class:`LabError` for a plan that can't be carried out at all, and where what the workload needs isn't there.
     """
-    model, round_s, session = plan.model(), plan.round_s(), plan.settled_session()
+    model, round_s, session = plan.model(), plan.round_s(), settled_session(plan.session, plan.revision or REVISION)
     subjects = [_resolve(text, progress) for text in plan.subjects]
     for index, one in enumerate(subjects):
         if one in subjects[:index]:
