@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from mcpace.client import Client, StdioServerParameters, SyncClient
-    from mcpace.server.app import MCPServer, require_client_extension
+    from mcpace.server.app import MCPServer
     from mcpace.server.auth import AccessToken, AuthSettings, TokenVerifier
     from mcpace.server.context import Context, RequestContext
     from mcpace.server.elicitation import (
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         UnsupportedOption,
         UrlElicitationRequiredError,
     )
-    from mcpace.server.extension import Extension, ResourceBinding, ToolBinding
+    from mcpace.server.extension import Extension, ResourceBinding, ToolBinding, require_client_extension
     from mcpace.server.hints import CacheHint, RequestStateSecurity
     from mcpace.server.injection import Elicit, ListRoots, Resolve, Sample
     from mcpace.server.media import Audio, Image
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from mcpace.types import Icon
 
 _WHERE = {
-    "app": ("MCPServer", "require_client_extension"),
+    "app": ("MCPServer",),
     "auth": ("AccessToken", "AuthSettings", "TokenVerifier"),
     "context": ("Context", "RequestContext"),
     "elicitation": (
@@ -81,7 +81,7 @@ _WHERE = {
         "UnsupportedOption",
         "UrlElicitationRequiredError",
     ),
-    "extension": ("Extension", "ResourceBinding", "ToolBinding"),
+    "extension": ("Extension", "ResourceBinding", "ToolBinding", "require_client_extension"),
     "hints": ("CacheHint", "RequestStateSecurity"),
     "injection": ("Elicit", "ListRoots", "Resolve", "Sample"),
     "media": ("Audio", "Image"),

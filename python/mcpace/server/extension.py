@@ -100,3 +100,17 @@ def intercepts(extension: Any) -> bool:
         base.__name__ == "Extension" and base.__dict__.get("intercept_tool_call") is own
         for base in type(extension).__mro__
     )
+
+
+def require_client_extension(ctx: Any, identifier: str) -> None:
+    """Raises the protocol's error where the client of a call (a ``RequestContext``) did not declare an extension."""
+    from mcpace.server.errors import MCPError
+    from mcpace.types import MISSING_REQUIRED_CLIENT_CAPABILITY
+
+    capabilities = ctx.session.client_capabilities
+    if identifier not in ((capabilities.extensions if capabilities else None) or {}):
+        raise MCPError(
+            MISSING_REQUIRED_CLIENT_CAPABILITY,
+            f"Client did not declare required extension {identifier!r}",
+            {"requiredCapabilities": {"extensions": {identifier: {}}}},
+        )

@@ -12,8 +12,9 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from mcpace.server.errors import RegistrationError, ToolError, logger
+from mcpace.server.errors import RegistrationError, ToolError
 from mcpace.server.handlers import completion_plan, prompt_plan, resource_plan, tool_plan
+from mcpace.server.shelf import Shelf, named
 from mcpace.server.tools import Tool
 
 if TYPE_CHECKING:
@@ -28,28 +29,41 @@ class Registry:
 
     def __init__(self, server: MCPServer[Any], warnings: dict[str, bool]) -> None:
         self._server = server
-        self._warns = warnings
         self._core: _core.Server | None = None
-        self.tools: dict[str, Tool] = {}
-        self.resources: dict[str, Any] = {}
-        self.templates: dict[str, ResourceTemplate] = {}
-        self.prompts: dict[str, Prompt] = {}
+        self._tools: Shelf[Tool] = Shelf(
+            "Tool", named, self._tell_tool, lambda core, name: core.remove_tool(name), warnings["tools"]
+        )
+        self._resources: Shelf[Any] = Shelf(
+            "Resource",
+            lambda resource: str(resource.uri),
+            self._tell_resource,
+            lambda core, uri: core.remove_resource(uri),
+            warnings["resources"],
+        )
+        self._templates: Shelf[ResourceTemplate] = Shelf(
+            "ResourceTemplate",
+            lambda template: template.uri_template,
+            self._tell_template,
+            lambda core, template: core.remove_resource_template(template),
+            replaces=True,
+        )
+        self._prompts: Shelf[Prompt] = Shelf(
+            "Prompt", named, self._tell_prompt, lambda core, name: core.remove_prompt(name), warnings["prompts"]
+        )
+        self.tools = self._tools.entries
+        self.resources = self._resources.entries
+        self.templates = self._templates.entries
+        self.prompts = self._prompts.entries
         self.completion: Callable[..., Any] | None = None
 
     def add_tool(self, tool: Tool) -> Tool:
         """Adds a tool; returns the one that was there, where there was one of its name."""
-        if self._is_new(self.tools, tool.name, "Tool", self._warns["tools"]):
-            if self._core is not None:
-                self._tell_tool(self._core, tool)
-            self.tools[tool.name] = tool
-        return self.tools[tool.name]
+        return self._tools.add(tool)
 
     def remove_tool(self, name: str) -> None:
         """Takes a tool away. Raises ``ToolError`` where there is none."""
-        if self.tools.pop(name, None) is None:
+        if not self._tools.remove(name):
             raise ToolError(f"Unknown tool: {name}")
-        if self._core is not None:
-            self._core.remove_tool(name)
 
     def add_resource(self, resource: Any) -> Any:
         """Adds a resource: ours, or any object with ``uri``, ``name``, ``mime_type`` and ``read()``."""
@@ -60,47 +74,26 @@ class Registry:
             )
         from mcpace.server.resources import check_uri
 
-        uri = str(resource.uri)
-        check_uri(uri)
-        if self._is_new(self.resources, uri, "Resource", self._warns["resources"]):
-            if self._core is not None:
-                self._tell_resource(self._core, resource)
-            self.resources[uri] = resource
-        return self.resources[uri]
+        check_uri(str(resource.uri))
+        return self._resources.add(resource)
 
     def remove_resource(self, uri: str) -> None:
         """Takes a resource or a template away. Raises ``ValueError`` where there is none."""
-        if self.resources.pop(uri, None) is not None:
-            if self._core is not None:
-                self._core.remove_resource(uri)
-        elif self.templates.pop(uri, None) is not None:
-            if self._core is not None:
-                self._core.remove_resource_template(uri)
-        else:
+        if not (self._resources.remove(uri) or self._templates.remove(uri)):
             raise ValueError(f"Unknown resource: {uri}")
 
     def add_template(self, template: ResourceTemplate) -> None:
         """Adds a family of resources, in the place of one of the same template."""
-        if self._core is not None:
-            if template.uri_template in self.templates:
-                self._core.remove_resource_template(template.uri_template)
-            self._tell_template(self._core, template)
-        self.templates[template.uri_template] = template
+        self._templates.add(template)
 
     def add_prompt(self, prompt: Prompt) -> Prompt:
         """Adds a prompt; returns the one that was there, where there was one of its name."""
-        if self._is_new(self.prompts, prompt.name, "Prompt", self._warns["prompts"]):
-            if self._core is not None:
-                self._tell_prompt(self._core, prompt)
-            self.prompts[prompt.name] = prompt
-        return self.prompts[prompt.name]
+        return self._prompts.add(prompt)
 
     def remove_prompt(self, name: str) -> None:
         """Takes a prompt away. Raises ``ValueError`` where there is none."""
-        if self.prompts.pop(name, None) is None:
+        if not self._prompts.remove(name):
             raise ValueError(f"Unknown prompt: {name}")
-        if self._core is not None:
-            self._core.remove_prompt(name)
 
     def set_completion(self, function: Callable[..., Any]) -> None:
         """Sets what proposes values of arguments."""
@@ -110,14 +103,9 @@ class Registry:
 
     def bind(self, core: _core.Server) -> None:
         """Tells the compiled part all that there is; from here on, it is told of each change."""
-        for tool in self.tools.values():
-            self._tell_tool(core, tool)
-        for resource in self.resources.values():
-            self._tell_resource(core, resource)
-        for template in self.templates.values():
-            self._tell_template(core, template)
-        for prompt in self.prompts.values():
-            self._tell_prompt(core, prompt)
+        shelves: tuple[Shelf[Any], ...] = (self._tools, self._resources, self._templates, self._prompts)
+        for shelf in shelves:
+            shelf.bind(core)
         if self.completion is not None:
             core.set_completer(completion_plan(self._server).handler())
         self._core = core
@@ -138,12 +126,6 @@ class Registry:
 
     def _tell_prompt(self, core: _core.Server, prompt: Prompt) -> None:
         core.add_prompt(_json(prompt.listed()), prompt_plan(self._server, prompt).handler())
-
-    @staticmethod
-    def _is_new(known: dict[str, Any], name: str, kind: str, warns: bool) -> bool:
-        if name in known and warns:
-            logger.warning("%s already exists: %s; the first one stays", kind, name)
-        return name not in known
 
 
 def _json(entry: dict[str, Any]) -> bytes:

@@ -1,0 +1,178 @@
+"""The side of a server where things are registered: functions become tools, resources, prompts.
+
+Design constraint: only the surface; what a definition is stands in a module of its name, and is loaded with the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mcpace.server.parts import FunctionT, LifespanT, Parts
+from mcpace.server.tools import Tool
+
+if TYPE_CHECKING:
+    from mcpace.server.prompts import Prompt
+    from mcpace.server.security import ResourceSecurity
+    from mcpace.types import Icon
+
+
+class Registering(Parts[LifespanT]):
+    """See the module."""
+
+    def tool(
+        self,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        annotations: Any = None,
+        icons: Sequence[Icon] | None = None,
+        meta: dict[str, Any] | None = None,
+        structured_output: bool | None = None,
+    ) -> Callable[[FunctionT], FunctionT]:
+        """Registers a function as a tool.
+
+        Its parameters become the input schema, its return annotation the output schema. ``structured_output``: must
+        have one (``True``), must not (``False``), or as the annotation allows. A parameter annotated ``Context`` is
+        filled in by the server.
+        """
+        if callable(name):
+            raise TypeError(
+                "The @tool decorator was used incorrectly. Did you forget to call it? Use @tool() instead of @tool"
+            )
+
+        def register(fn: FunctionT) -> FunctionT:
+            self.add_tool(fn, name, title, description, annotations, icons, meta, structured_output)
+            return fn
+
+        return register
+
+    def add_tool(
+        self,
+        fn: Callable[..., Any],
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        annotations: Any = None,
+        icons: Sequence[Icon] | None = None,
+        meta: dict[str, Any] | None = None,
+        structured_output: bool | None = None,
+    ) -> None:
+        """Registers a function as a tool, without the decorator. Also while the server runs."""
+        tool = (
+            fn
+            if isinstance(fn, Tool)
+            else Tool.from_function(
+                fn,
+                name=name,
+                title=title,
+                description=description,
+                annotations=annotations,
+                icons=icons,
+                meta=meta,
+                structured_output=structured_output,
+            )
+        )
+        self.registry.add_tool(tool)
+
+    def remove_tool(self, name: str) -> None:
+        """Takes a tool away, also while the server runs. Raises ``ToolError`` where there is none."""
+        self.registry.remove_tool(name)
+
+    def resource(
+        self,
+        uri: str,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        mime_type: str | None = None,
+        icons: Sequence[Icon] | None = None,
+        annotations: Any = None,
+        meta: dict[str, Any] | None = None,
+        security: ResourceSecurity | None = None,
+    ) -> Callable[[FunctionT], FunctionT]:
+        """Registers a function as a resource, or as a family of them where the URI has variables (``note://{id}``).
+
+        It returns text, bytes, or what is told as JSON. The variables are its parameters.
+        """
+        if callable(uri):
+            raise TypeError(
+                "The @resource decorator was used incorrectly. "
+                "Did you forget to call it? Use @resource('uri') instead of @resource"
+            )
+        from mcpace.server.resources import FunctionResource, ResourceTemplate, check_static
+        from mcpace.server.security import DEFAULT_RESOURCE_SECURITY
+        from mcpace.server.uri_template import UriTemplate
+
+        variables = UriTemplate.parse(uri).variable_names
+        details: dict[str, Any] = {
+            "name": name,
+            "title": title,
+            "description": description,
+            "mime_type": mime_type,
+            "icons": icons,
+            "annotations": annotations,
+            "meta": meta,
+        }
+
+        def register(fn: FunctionT) -> FunctionT:
+            if variables:
+                policy = security or self._resource_security or DEFAULT_RESOURCE_SECURITY
+                self.registry.add_template(ResourceTemplate.from_function(fn, uri, security=policy, **details))
+            else:
+                check_static(fn, uri)
+                self.registry.add_resource(FunctionResource.from_function(fn, uri, **details))
+            return fn
+
+        return register
+
+    def add_resource(self, resource: Any) -> None:
+        """Registers a resource: a text, bytes, a file, or a class of your own. Also while the server runs."""
+        self.registry.add_resource(resource)
+
+    def remove_resource(self, uri: str) -> None:
+        """Takes a resource or a template away. Raises ``ValueError`` where there is none."""
+        self.registry.remove_resource(uri)
+
+    def prompt(
+        self,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        icons: Sequence[Icon] | None = None,
+    ) -> Callable[[FunctionT], FunctionT]:
+        """Registers a function as a prompt: its parameters are what the user fills in, its value the messages."""
+        if callable(name):
+            raise TypeError(
+                "The @prompt decorator was used incorrectly. "
+                "Did you forget to call it? Use @prompt() instead of @prompt"
+            )
+
+        from mcpace.server.prompts import Prompt
+
+        def register(fn: FunctionT) -> FunctionT:
+            self.add_prompt(Prompt.from_function(fn, name, title, description, icons))
+            return fn
+
+        return register
+
+    def add_prompt(self, prompt: Prompt) -> None:
+        """Registers a prompt, also while the server runs."""
+        self.registry.add_prompt(prompt)
+
+    def remove_prompt(self, name: str) -> None:
+        """Takes a prompt away, also while the server runs. Raises ``ValueError`` where there is none."""
+        self.registry.remove_prompt(name)
+
+    def completion(self) -> Callable[[FunctionT], FunctionT]:
+        """Registers the function that proposes values of arguments: ``(ref, argument, context)`` → ``Completion``.
+
+        ``ref`` is a ``PromptReference`` or ``ResourceTemplateReference``; ``None`` proposes nothing.
+        """
+
+        def register(fn: FunctionT) -> FunctionT:
+            self.registry.set_completion(fn)
+            return fn
+
+        return register
