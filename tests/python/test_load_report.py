@@ -20,11 +20,13 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 from prometheus_client.parser import text_fd_to_metric_families
 from rich.console import Console
 
-from mcpace.lab.load_histogram import at, merged, together
+from mcpace.lab.load_gate import hold
+from mcpace.lab.load_histogram import at, latencies, merged, together
+from mcpace.lab.load_outcome import Histogram
 from mcpace.lab.load_thresholds import parse
 from mcpace.report import html, metrics, metrics_otlp, metrics_prometheus
 from mcpace.report.run import Case, Run
-from mcpace.report.run_load import Latencies, LoadSecond
+from mcpace.report.run_load import LoadSecond
 from mcpace.report.terminal import print_run
 from mcpace.report.verdict import verdict
 from mcpace.report.words_load import turns
@@ -60,16 +62,16 @@ def test_percentiles_of_merged_histograms_are_those_of_all_samples(parts: list[l
 
 
 def test_several_distributions_are_one_of_all_samples() -> None:
-    def of(values: list[int]) -> tuple[Latencies, list[tuple[int, int]]]:
+    def of(values: list[int]) -> Histogram:
+        # Without percentiles, which must not be averaged.
         seconds = [value / 1e9 for value in values]
-        figures = dict.fromkeys(("p50", "p90", "p99", "p999"), 0.0)  # never to be averaged: they must not be used
-        told = Latencies(
-            count=len(values), mean=sum(seconds) / len(seconds), min=min(seconds), max=max(seconds), **figures
+        mean_s = sum(seconds) / len(seconds)
+        return Histogram(
+            count=len(values), mean_s=mean_s, min_s=min(seconds), max_s=max(seconds), buckets=buckets(values)
         )
-        return told, buckets(values)
 
     one, other = [10**6] * 90, [10**9] * 10
-    found = together([of(one), of(other)])
+    found = latencies(together([of(one), Histogram(), of(other)]))
     assert found is not None
     assert (found.count, found.min, found.max) == (100, 0.001, 1.0)
     assert found.mean == pytest.approx(0.1009)
@@ -97,16 +99,16 @@ def test_several_distributions_are_one_of_all_samples() -> None:
     ],
 )
 def test_a_load_is_held_against_thresholds(text: str, met: bool) -> None:
-    assert parse(text).hold(case()).met is met
+    assert hold(parse(text), case()).met is met
 
 
 def test_a_load_of_nothing_meets_no_limit_of_latency() -> None:
     empty = case()
     for operation in (empty.by_tool or {}).values():
         operation.latency_s, operation.count, operation.ok = None, 0, 0
-    held = parse("p99<50ms").hold(empty)
+    held = hold(parse("p99<50ms"), empty)
     assert (held.met, held.actual) == (False, None)
-    assert parse("errors<1%").hold(empty).met is False
+    assert hold(parse("errors<1%"), empty).met is False
 
 
 # --- words ---

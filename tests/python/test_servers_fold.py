@@ -8,21 +8,17 @@ import random
 import pytest
 import scipy.stats
 
-from mcpace.lab import servers_fold
-from mcpace.lab.load_plan import (
-    Closed,
+from mcpace.lab import load_merge, servers_fold
+from mcpace.lab.load_outcome import (
     Connections,
     Engine,
     Histogram,
-    HttpTarget,
-    Operation,
     OperationOutcome,
     Outcome,
-    Plan,
     Second,
 )
+from mcpace.lab.load_plan import Closed, HttpTarget, Operation, Plan
 from mcpace.lab.rounds import STUDENT, paired_ratio
-from mcpace.lab.servers_fold import merged
 from mcpace.lab.stand import Round, Stand
 from mcpace.report.run import Run, Subject
 from mcpace.report.run_servers import ServerFacts
@@ -80,7 +76,7 @@ def stand(*rounds: Round, sdk: str = "ours") -> Stand:
 def test_several_rounds_are_one_distribution() -> None:
     dice = random.Random(3)
     parts = [[dice.randint(1, 80) for _ in range(number)] for number in (50, 400, 7)]
-    together = merged(outcome(part) for part in parts)
+    together = load_merge.outcomes(outcome(part) for part in parts)
     expected = histogram([ms for part in parts for ms in part])
     call = next(one for one in together.operations if one.name == "echo")
     assert call.latency.buckets == expected.buckets
@@ -123,7 +119,7 @@ def test_a_server_that_never_ran_is_a_case_with_its_error() -> None:
 
 
 def test_what_one_round_lost_is_not_lost_in_the_whole() -> None:
-    parts = merged([outcome([1]), outcome([1], ended="failed"), outcome([1], ended="stopped")])
+    parts = load_merge.outcomes([outcome([1]), outcome([1], ended="failed"), outcome([1], ended="stopped")])
     assert parts.ended == "failed"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import typer
@@ -12,7 +13,7 @@ from rich.console import Console
 
 from mcpace.cli.notes import flush_stdout, give_up_stdout, note
 from mcpace.lab.errors import UnknownName
-from mcpace.lab.interruption import held
+from mcpace.lab.interruption import held, interruptible
 from mcpace.report import terminal, words, words_load
 from mcpace.report.run import Case, Run
 from mcpace.report.run_load import LoadOperation
@@ -21,10 +22,17 @@ DONE, HIT, UNREACHABLE, INTERRUPTED = 0, 1, 3, 130
 
 
 def deliver(
-    run: Run, *, as_json: bool, out: Path | None, page: Path | None = None, fail_on: list[str] | None = None
+    run: Run,
+    *,
+    as_json: bool,
+    out: Path | None,
+    page: Path | None = None,
+    fail_on: list[str] | None = None,
+    also: Callable[[Run], None] | None = None,
 ) -> None:
-    """Saves and shows ``run`` and leaves with the exit code that it deserves."""
-    kept = keep(run, as_json=as_json, out=out, page=page)
+    """Saves and shows ``run`` and leaves with the exit code that it deserves; ``also`` is done once it is saved."""
+    with held():
+        kept = keep(run, as_json=as_json, out=out, page=page, also=also)
     code = _exit_code(run, fail_on or [])
     if code == INTERRUPTED and not run.cases:
         note("interrupted before anything was measured")
@@ -38,15 +46,27 @@ def deliver(
         raise typer.Exit(code)
 
 
-def keep(run: Run, *, as_json: bool, out: Path | None, page: Path | None) -> bool:
-    """Saves and shows ``run``. Says whether everything is where it was asked for."""
+def keep(
+    run: Run, *, as_json: bool, out: Path | None, page: Path | None, also: Callable[[Run], None] | None = None
+) -> bool:
+    """Saves and shows ``run``. Says whether everything is where it was asked for.
+
+    Saving isn't torn by Ctrl-C; what comes then may wait for somebody else, and is. A run is saved then at the latest.
+    """
     if out is None and run.partial and run.cases and not as_json:
-        out = Path(f"mcpace-{run.kind}-{time.strftime('%Y%m%d-%H%M%S')}.partial.json")
-    text, what = run.to_json(), f"run {'so far ' if run.partial else ''}saved"
-    place = out and _save(out, text, what)
+        out = _place(run)
+    place = out and _save_run(run, out)
     # The last resort of a run that no disk takes.
     as_json |= out is not None and place is None
-    return show(run, as_json=as_json, page=page) and place == out
+    try:
+        with interruptible():
+            if also is not None:
+                also(run)
+            return show(run, as_json=as_json, page=page) and place == out
+    except KeyboardInterrupt:
+        if place is None and run.cases:
+            _save_run(run, _place(run))
+        raise
 
 
 def show(run: Run, *, as_json: bool, page: Path | None) -> bool:
@@ -64,6 +84,15 @@ def show(run: Run, *, as_json: bool, page: Path | None) -> bool:
     except BrokenPipeError:
         give_up_stdout()
     return written == page
+
+
+def _place(run: Run) -> Path:
+    """Where a run goes for which no place was named."""
+    return Path(f"mcpace-{run.kind}-{time.strftime('%Y%m%d-%H%M%S')}.{'partial.' if run.partial else ''}json")
+
+
+def _save_run(run: Run, path: Path) -> Path | None:
+    return _save(path, run.to_json(), f"run {'so far ' if run.partial else ''}saved")
 
 
 class _Screen(Console):

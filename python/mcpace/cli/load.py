@@ -1,4 +1,7 @@
-"""``mcpace load``: closed or open load on any MCP server."""
+"""``mcpace load``: closed or open load on any MCP server.
+
+Design constraint: nothing is loaded before the first request that it doesn't need: scenarios, the Run, its report.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,7 @@ from typing import Annotated
 
 import typer
 
-from mcpace.cli import load_scenario, load_words, options
-from mcpace.cli.deliver import deliver
+from mcpace.cli import load_words, options
 from mcpace.cli.load_export import export
 from mcpace.cli.load_view import shown
 from mcpace.cli.load_words import Asked
@@ -17,6 +19,7 @@ from mcpace.cli.times import seconds
 from mcpace.lab import load as lab
 from mcpace.lab import targets
 from mcpace.lab.errors import UsageProblem
+from mcpace.lab.interruption import held
 from mcpace.lab.targets import Target
 
 
@@ -158,17 +161,25 @@ def load(
         threshold=tuple(threshold) or None,
         cacert=cacert,
     )
-    asked = load_words.over(given, load_scenario.read(scenario)) if scenario is not None else given
+    asked = load_words.over(given, _scenario(scenario)) if scenario is not None else given
     place = _target(asked, config)
     notes: list[str] = []
     settings = load_words.resolve(asked, hold_s=hold, faults=options.faults(fault, [place]), notes=notes)
     exporter = export(prometheus, otlp)
-    with shown() as watcher:
-        for note in notes:
-            watcher.note(note)
-        run = lab.run(place, settings, watcher)
-    exporter(run)
-    deliver(run, as_json=as_json, out=out, page=html)
+    with held():
+        with shown() as watcher:
+            for note in notes:
+                watcher.note(note)
+            run = lab.run(place, settings, watcher)
+        from mcpace.cli.deliver import deliver
+
+        deliver(run, as_json=as_json, out=out, page=html, also=exporter)
+
+
+def _scenario(path: Path) -> Asked:
+    from mcpace.cli import load_scenario
+
+    return load_scenario.read(path)
 
 
 def _target(asked: Asked, config: Path | None) -> Target:

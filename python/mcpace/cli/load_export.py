@@ -8,11 +8,14 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from mcpace.cli.notes import note
 from mcpace.lab.errors import LabError, UsageProblem
-from mcpace.report.run import Run
+
+if TYPE_CHECKING:
+    from mcpace.report.run import Run
 
 NEEDED = {"--prometheus": "prometheus_client", "--otlp": "opentelemetry.exporter.otlp.proto.http"}
 
@@ -28,7 +31,7 @@ def export(prometheus: Path | None, otlp: str | None) -> Callable[[Run], None]:
     if otlp is not None and (urlsplit(otlp).scheme not in ("http", "https") or not urlsplit(otlp).netloc):
         raise UsageProblem("--otlp takes the URL of a collector, as in http://127.0.0.1:4318/v1/metrics")
 
-    def deliver(run: Run) -> None:
+    def exporter(run: Run) -> None:
         # A collector that isn't there must not cost the run.
         if prometheus is not None:
             from mcpace.report.metrics_prometheus import write
@@ -43,7 +46,7 @@ def export(prometheus: Path | None, otlp: str | None) -> Callable[[Run], None]:
             if not send(run, otlp):
                 note("the collector at --otlp did not take the metrics; the run itself is complete")
 
-    return deliver
+    return exporter
 
 
 def _installed(module: str) -> bool:

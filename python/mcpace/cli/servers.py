@@ -12,6 +12,7 @@ from mcpace.cli.progress import shown
 from mcpace.cli.times import seconds
 from mcpace.lab import servers as lab
 from mcpace.lab.errors import UnknownName
+from mcpace.lab.interruption import held
 from mcpace.lab.servers import ServersPlan
 from mcpace.lab.workloads import NAMES
 
@@ -88,9 +89,10 @@ def servers(
         state=cast(Any, _one_of("state", state, STATES)),
         revision=revision and _one_of("revision", revision, lab.REVISIONS),
     )
-    with shown() as progress:
-        run = lab.run(plan, progress)
-    deliver(run, as_json=as_json, out=out, page=html, fail_on=fail_on)
+    with held():
+        with shown() as progress:
+            run = lab.run(plan, progress)
+        deliver(run, as_json=as_json, out=out, page=html, fail_on=fail_on)
 
 
 def _one_of(kind: str, value: str, known: tuple[str, ...]) -> str:

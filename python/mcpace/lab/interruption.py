@@ -2,7 +2,8 @@
 
 The first signal raises ``KeyboardInterrupt`` where the work is. Later ones only shorten what is being waited for while
 things are put away: child processes get no more time to leave by themselves. A stretch that must not be torn, such as
-turning what was measured into cases, is :func:`held`: there the first signal hurries too, and is raised at its end.
+turning what was measured into cases and saving them, is :func:`held`: there the first signal hurries too, and is raised
+at its end. What waits within such a stretch, and loses nothing by being broken off, is :func:`interruptible`.
 
 Deliberately absent: a way to break off the putting away itself. All of it is bounded in time.
 """
@@ -30,7 +31,7 @@ def listen() -> None:
 
 def hurried() -> bool:
     """Whether nothing should be waited for any more."""
-    return _came > 1 or (_came > 0 and _held > 0)
+    return _came > 1 or _owed
 
 
 @contextmanager
@@ -45,6 +46,20 @@ def held() -> Iterator[None]:
     if _owed and not _held:
         _owed = False
         raise KeyboardInterrupt
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """A part of a held stretch in which a signal is raised at once; one that came before, at its beginning."""
+    global _held, _owed
+    before, _held = _held, 0
+    try:
+        if _owed:
+            _owed = False
+            raise KeyboardInterrupt
+        yield
+    finally:
+        _held = before
 
 
 def _arrived(number: int, frame: FrameType | None) -> None:

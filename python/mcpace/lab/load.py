@@ -1,33 +1,31 @@
 """Load on one target: a checked conversation first, then the engine (``crates/load``), then its outcome as a Run.
 
-The engine runs on threads of its own, outside the interpreter's lock; this side only asks it now and then how it goes.
+Design constraint: what is needed before the first request loads quickly; the Run and all that makes it is loaded
+between that request and the load.
 """
 
 from __future__ import annotations
 
 import json
 from contextlib import ExitStack
-from typing import Any, Protocol
-
-from pydantic import TypeAdapter
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mcpace import _core
-from mcpace.lab import load_check, load_fold, load_thresholds, targets
-from mcpace.lab.errors import LabError, UsageProblem
-from mcpace.lab.interruption import held
+from mcpace.lab import load_check, load_thresholds, targets
+from mcpace.lab.interruption import held, interruptible
 from mcpace.lab.load_check import Checked
-from mcpace.lab.load_plan import Closed, HttpTarget, Open, Outcome, Plan, Second, Stage, StdioTarget
+from mcpace.lab.load_plan import Closed, HttpTarget, Open, Plan, Stage, StdioTarget
 from mcpace.lab.load_settings import LoadSettings, settled_session
-from mcpace.lab.runs import new_run
 from mcpace.lab.targets import Target
-from mcpace.report.run import Run, Subject
-from mcpace.report.run_load import LoadSecond
 
-LOOK_S = 0.25
-"""How often the engine is asked."""
+if TYPE_CHECKING:
+    from mcpace.report.run import Run
+    from mcpace.report.run_load import LoadSecond
+
 DRAIN_S = 5.0
+"""What calls under way get at the end, where their own limit isn't shorter."""
 CHECK_LIMIT_S = 60.0
-SECONDS = TypeAdapter(list[Second])
+"""What each request of the conversation gets, where a call's limit isn't longer."""
 
 
 class Watcher(Protocol):
@@ -51,56 +49,32 @@ def run(target: Target, settings: LoadSettings, watcher: Watcher) -> Run:
 
     Raises :class:`LabError` where the target can't be reached or called, or the load can't be.
     """
-    with ExitStack() as stack:
-        watcher.preparing(f"checking {target.name}")
-        place = _Place(stack, target, settings)
-        checked, token = _conversation(place, settings)
-        for note in checked.notes:
-            watcher.note(note)
-        names = [operation.name for operation in checked.operations]
-        load_thresholds.check(settings.thresholds, names)
-        plan = plan_of(place.endpoint(token), settings, checked)
-        result = new_run("load", {"target": target.name, **settings.as_options(), **_settled(plan)})
-        try:
-            outcome = drive(plan, watcher)
-        except KeyboardInterrupt:
-            # Before the engine began: nothing was measured.
-            result.partial = True
-            return result
-    subject = Subject(sdk="mcpace-load", mode=plan.revision)
-    case = load_fold.case(subject, target.name, plan, outcome)
-    assert case.load is not None, "a case of load"
-    case.load.thresholds = [threshold.hold(case) for threshold in settings.thresholds]
+    with held(), ExitStack() as stack:
+        with interruptible():
+            watcher.preparing(f"checking {target.name}")
+            place = _Place(stack, target, settings)
+            checked, token = _conversation(place, settings)
+            for note in checked.notes:
+                watcher.note(note)
+            load_thresholds.check(settings.thresholds, [operation.name for operation in checked.operations])
+        return _loaded(target, settings, plan_of(place.endpoint(token), settings, checked), watcher)
+
+
+def _loaded(target: Target, settings: LoadSettings, plan: Plan, watcher: Watcher) -> Run:
+    from mcpace.lab import load_fold, load_gate
+    from mcpace.lab.load_drive import drive
+    from mcpace.lab.runs import new_run
+    from mcpace.report.run import Subject
+
+    result = new_run("load", {"target": target.name, **settings.as_options(), **_settled(plan)})
+    outcome = drive(plan, watcher)
     result.partial = outcome.ended == "stopped"
-    result.cases = [case]
+    if not result.partial or outcome.seconds or any(one.count for one in outcome.operations):
+        case = load_fold.case(Subject(sdk="mcpace-load", mode=plan.revision), target.name, plan, outcome)
+        assert case.load is not None, "a case of load"
+        case.load.thresholds = [load_gate.hold(threshold, case) for threshold in settings.thresholds]
+        result.cases = [case]
     return result
-
-
-def drive(plan: Plan, watcher: Watcher) -> Outcome:
-    """Runs a plan to its end; Ctrl-C ends it early, and the outcome says so.
-
-    Raises :class:`UsageProblem` for a plan that can't be run.
-    """
-    try:
-        engine = _core.Load(plan.to_json())
-    except ValueError as error:
-        raise UsageProblem(str(error)) from error
-    measured = plan.duration_s or sum(stage.duration_s for stage in plan.stages)
-    watcher.begin(plan.warm_up_s + measured)
-    try:
-        over = False
-        while not over:
-            over = engine.wait(LOOK_S)
-            for second in SECONDS.validate_json(engine.progress()):
-                watcher.second(load_fold.second(second))
-    except KeyboardInterrupt:
-        engine.stop()
-    except BaseException:
-        engine.stop()
-        raise
-    with held():
-        _finish(engine, plan)
-        return Outcome.model_validate_json(engine.result())
 
 
 def plan_of(endpoint: HttpTarget | StdioTarget, settings: LoadSettings, checked: Checked) -> Plan:
@@ -185,16 +159,6 @@ def _conversation(place: _Place, settings: LoadSettings) -> tuple[Checked, str |
     finally:
         place.client.disconnect()
     return checked, token
-
-
-def _finish(engine: _core.Load, plan: Plan) -> None:
-    """Waits for the engine's own end, which is bounded in time."""
-    limit_s = plan.drain_s + DRAIN_S
-    waited = 0.0
-    while not engine.wait(LOOK_S):
-        waited += LOOK_S
-        if waited > limit_s:
-            raise LabError("the load engine didn't end in time: this is a fault of mcpace")
 
 
 def _settled(plan: Plan) -> dict[str, Any]:

@@ -1,22 +1,15 @@
-"""An engine's outcome as a case of the Run."""
+"""An engine's outcome as a case of the Run. Pure."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
 from typing import Any
 
-from mcpace.lab.load_histogram import merged, together
-from mcpace.lab.load_plan import Histogram, OperationOutcome, Outcome, Plan, Second
+from mcpace.lab import load_merge
+from mcpace.lab.load_histogram import latencies, together
+from mcpace.lab.load_outcome import OperationOutcome, Outcome, Second
+from mcpace.lab.load_plan import Plan
 from mcpace.report.run import Case, Subject
-from mcpace.report.run_load import (
-    Latencies,
-    LoadConnections,
-    LoadEngine,
-    LoadFacts,
-    LoadOperation,
-    LoadSecond,
-)
+from mcpace.report.run_load import LoadConnections, LoadEngine, LoadFacts, LoadOperation, LoadSecond
 
 CALLS = ("call", "raw")
 """Kinds of operations that are the load itself; the rest is counted apart, unless there is nothing else."""
@@ -25,16 +18,13 @@ SHOWN_ERROR = 300
 
 def case(subject: Subject, target: str, plan: Plan, outcome: Outcome) -> Case:
     """What was measured, after the warm-up."""
-    named: dict[str, list[OperationOutcome]] = {}
-    for one in outcome.operations:
-        # A replay may make one tool's calls in several ways.
-        named.setdefault(one.name, []).append(one)
-    told = {name: _operation(parts, outcome.measured_s) for name, parts in named.items()}
+    # A replay may make one tool's calls in several ways.
+    ended = load_merge.operations(outcome.operations)
     asked = {operation.name for operation in plan.operations}
-    calls = {name: one for name, one in told.items() if name in asked and one.kind in CALLS}
-    calls = calls or {name: one for name, one in told.items() if name in asked}
-    loaded = [one for one in outcome.operations if one.name in calls]
-    seconds = [second(one) for one in outcome.seconds]
+    loaded = [one for one in ended if one.name in asked and one.kind in CALLS]
+    loaded = loaded or [one for one in ended if one.name in asked]
+    calls = {one.name: _operation(one, outcome.measured_s) for one in loaded}
+    others = [one for one in ended if one.name not in calls and one.count]
     return Case(
         subject=subject,
         target=target,
@@ -43,11 +33,11 @@ def case(subject: Subject, target: str, plan: Plan, outcome: Outcome) -> Case:
         error=outcome.failure,
         throughput_rps=sum(one.throughput_rps for one in calls.values()),
         errors=sum(one.count - one.ok for one in calls.values()),
-        latency_s=_latencies([one.latency for one in loaded]),
-        service_s=_latencies([one.service for one in loaded]),
+        latency_s=latencies(together(one.latency for one in loaded)),
+        service_s=latencies(together(one.service for one in loaded)),
         by_tool=calls,
         saturated=outcome.engine.saturated,
-        seconds=seconds,
+        seconds=[second(one) for one in outcome.seconds],
         load=LoadFacts(
             ended=outcome.ended,
             failure=outcome.failure,
@@ -60,7 +50,7 @@ def case(subject: Subject, target: str, plan: Plan, outcome: Outcome) -> Case:
             dropped=outcome.dropped,
             late=outcome.late,
             unfinished=outcome.unfinished,
-            others={name: one for name, one in told.items() if name not in calls and one.count},
+            others={one.name: _operation(one, outcome.measured_s) for one in others},
             connections=LoadConnections(**outcome.connections.model_dump()),
             engine=LoadEngine(**outcome.engine.model_dump()),
         ),
@@ -73,43 +63,28 @@ def second(told: Second) -> LoadSecond:
     return LoadSecond(**told.model_dump(exclude={"latency"}), **latency)
 
 
-def _operation(parts: Sequence[OperationOutcome], measured_s: float) -> LoadOperation:
-    first = parts[0]
-    errors: Counter[str] = Counter()
-    for part in parts:
-        errors.update({kind: count for kind, count in part.errors.items() if count})
-    said = next((part.first_error for part in parts if part.first_error), None)
-    ok = sum(part.ok for part in parts)
+def _operation(told: OperationOutcome, measured_s: float) -> LoadOperation:
     return LoadOperation(
-        name=first.name,
-        kind=first.kind,
-        count=sum(part.count for part in parts),
-        ok=ok,
-        errors=dict(errors),
-        first_error=said and said[:SHOWN_ERROR],
-        throughput_rps=ok / measured_s if measured_s > 0 else 0.0,
-        latency_s=_latencies([part.latency for part in parts]),
-        service_s=_latencies([part.service for part in parts]),
-        failed_s=_latencies([part.failed for part in parts]),
-        latency_buckets=merged(part.latency.buckets for part in parts),
-        sent_bytes=sum(part.sent_bytes for part in parts),
-        received_bytes=sum(part.received_bytes for part in parts),
-        json_replies=sum(part.json_replies for part in parts),
-        sse_replies=sum(part.sse_replies for part in parts),
+        name=told.name,
+        kind=told.kind,
+        count=told.count,
+        ok=told.ok,
+        errors=told.errors,
+        first_error=told.first_error and told.first_error[:SHOWN_ERROR],
+        throughput_rps=told.ok / measured_s if measured_s > 0 else 0.0,
+        latency_s=latencies(told.latency),
+        service_s=latencies(told.service),
+        failed_s=latencies(told.failed),
+        latency_buckets=told.latency.buckets,
+        sent_bytes=told.sent_bytes,
+        received_bytes=told.received_bytes,
+        json_replies=told.json_replies,
+        sse_replies=told.sse_replies,
     )
 
 
-def _latencies(histograms: Iterable[Histogram]) -> Latencies | None:
-    return together([(_figures(histogram), histogram.buckets) for histogram in histograms])
-
-
-def _figures(histogram: Histogram) -> Latencies:
-    members = histogram.model_dump(exclude={"buckets"})
-    return Latencies(**{name.removesuffix("_s"): value for name, value in members.items()})
-
-
 def _model(plan: Plan) -> dict[str, Any]:
-    model = plan.model.model_dump()
+    model = {"kind": plan.model.kind, **vars(plan.model)}
     if plan.stages:
-        model["stages"] = [stage.model_dump() for stage in plan.stages]
+        model["stages"] = [vars(stage) for stage in plan.stages]
     return model

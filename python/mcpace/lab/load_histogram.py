@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from mcpace.lab.load_outcome import Histogram
 from mcpace.report.run_load import Latencies
 
 Buckets = Sequence[tuple[int, int]]
@@ -36,25 +37,42 @@ def at(buckets: Buckets, share: float) -> float | None:
     return buckets[-1][0] / 1e9
 
 
-def together(parts: Sequence[tuple[Latencies, Buckets]]) -> Latencies | None:
-    """One distribution of several; of one alone, its own figures. Those without samples are passed over."""
-    parts = [part for part in parts if part[0].count]
+def together(parts: Iterable[Histogram]) -> Histogram:
+    """One distribution of several; of one alone, itself. Those without samples are passed over."""
+    parts = [part for part in parts if part.count]
     if len(parts) < 2:
-        return parts[0][0] if parts else None
-    buckets = merged(own for _, own in parts)
-    count = sum(told.count for told, _ in parts)
-    largest = max(told.max for told, _ in parts)
+        return parts[0] if parts else Histogram()
+    buckets = merged(part.buckets for part in parts)
+    count = sum(part.count for part in parts)
+    largest = max(part.max_s for part in parts)
 
     def value(share: float) -> float:
         return min(at(buckets, share) or 0.0, largest)
 
-    return Latencies(
+    return Histogram(
         count=count,
-        mean=sum(told.mean * told.count for told, _ in parts) / count,
-        min=min(told.min for told, _ in parts),
-        p50=value(0.5),
-        p90=value(0.9),
-        p99=value(0.99),
-        p999=value(0.999),
-        max=largest,
+        mean_s=sum(part.mean_s * part.count for part in parts) / count,
+        min_s=min(part.min_s for part in parts),
+        p50_s=value(0.5),
+        p90_s=value(0.9),
+        p99_s=value(0.99),
+        p999_s=value(0.999),
+        max_s=largest,
+        buckets=buckets,
+    )
+
+
+def latencies(told: Histogram) -> Latencies | None:
+    """Its figures as the Run has them; ``None`` without samples."""
+    if not told.count:
+        return None
+    return Latencies(
+        count=told.count,
+        mean=told.mean_s,
+        min=told.min_s,
+        p50=told.p50_s,
+        p90=told.p90_s,
+        p99=told.p99_s,
+        p999=told.p999_s,
+        max=told.max_s,
     )

@@ -1,25 +1,21 @@
 """Thresholds: limits that a load is held against, as ``p99<50ms``, ``errors<0.1%``, ``echo:p95<20ms``, ``rps>1000``.
 
-Latencies are those from when a call was due. A threshold on something that was not measured is not met.
+Here they are read, before the load; :mod:`mcpace.lab.load_gate` holds what was measured against them.
 """
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from mcpace.lab.errors import UnknownName, UsageProblem
-from mcpace.lab.load_histogram import at, merged
-from mcpace.report.run import Case
-from mcpace.report.run_load import LoadOperation, LoadThreshold
 
-COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 UNITS_S = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0}
 FORMS = "write p99<50ms, mean<10ms, max<1s, errors<0.1%, errors<=3, rps>1000, or echo:p95<20ms for one tool"
 
+Comparison = Literal["<", "<=", ">", ">="]
 Unit = Literal["s", "share", "count", "rps"]
 
 
@@ -32,33 +28,11 @@ class Threshold:
     operation: str | None
     """A tool's name (or ``initialize`` …); ``None``: all calls."""
     metric: str
-    comparison: str
+    """``p99``, ``p99.9`` …, ``mean``, ``min``, ``max``, ``errors``, ``rps``."""
+    comparison: Comparison
     limit: float
+    """In ``unit``."""
     unit: Unit
-
-    def hold(self, case: Case) -> LoadThreshold:
-        """Holds a measured load against it."""
-        actual = self._actual(case)
-        met = actual is not None and bool(COMPARISONS[self.comparison](actual, self.limit))
-        return LoadThreshold(text=self.text, met=met, actual=actual, limit=self.limit, unit=self.unit)
-
-    def _actual(self, case: Case) -> float | None:
-        calls = dict(case.by_tool or {})
-        others = case.load.others if case.load else {}
-        named = {**others, **calls}
-        wanted = calls if self.operation is None else {self.operation} & set(named)
-        chosen = [named[name] for name in wanted]
-        if not chosen:
-            return None
-        count = sum(one.count for one in chosen)
-        failed = sum(one.count - one.ok for one in chosen)
-        match self.metric:
-            case "rps":
-                return sum(one.throughput_rps for one in chosen)
-            case "errors":
-                return float(failed) if self.unit == "count" else failed / count if count else None
-            case _:
-                return _latency(self.metric, chosen)
 
 
 def parse(text: str) -> Threshold:
@@ -74,7 +48,7 @@ def parse(text: str) -> Threshold:
     if not known:
         raise UsageProblem(f"--threshold {text!r}: there is no figure {metric!r}; {FORMS}")
     limit, kind = _limit(text, metric, float(figure), unit)
-    return Threshold(text.strip(), operation and operation.strip(), metric, comparison, limit, kind)
+    return Threshold(text.strip(), operation and operation.strip(), metric, cast(Comparison, comparison), limit, kind)
 
 
 def check(thresholds: Iterable[Threshold], operations: Iterable[str]) -> None:
@@ -97,19 +71,3 @@ def _limit(text: str, metric: str, figure: float, unit: str) -> tuple[float, Uni
     if unit not in UNITS_S:
         raise UsageProblem(f"--threshold {text!r}: a latency needs a unit, us, ms or s, as in {metric}<50ms")
     return figure * UNITS_S[unit], "s"
-
-
-def _latency(metric: str, operations: list[LoadOperation]) -> float | None:
-    measured = [one for one in operations if one.latency_s is not None]
-    if not measured:
-        return None
-    told = [one.latency_s for one in measured if one.latency_s is not None]
-    match metric:
-        case "min":
-            return min(one.min for one in told)
-        case "max":
-            return max(one.max for one in told)
-        case "mean":
-            return sum(one.mean * one.count for one in told) / sum(one.count for one in told)
-        case _:
-            return at(merged(one.latency_buckets for one in measured), float(metric[1:]) / 100)

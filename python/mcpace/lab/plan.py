@@ -5,11 +5,13 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcpace.lab.errors import LabError
 from mcpace.lab.targets import Target
-from mcpace.report.run import Operation
+
+if TYPE_CHECKING:
+    from mcpace.report.run import Operation
 
 OPERATIONS: tuple[Operation, ...] = ("provider", "connect", "list", "call")
 DEFAULT_TRIALS = 5

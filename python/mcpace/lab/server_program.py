@@ -14,8 +14,6 @@ from mcpace.lab.process import READY_LIMIT_S, AdapterProcess, spawn
 
 State = Literal["stateless", "stateful"]
 
-API_VARIABLE = "SHOP_API"
-REDIS_VARIABLE = "SHOP_REDIS"
 MOST_NOTES = 20
 
 

@@ -17,7 +17,7 @@ from mcpace.lab.adapters import Resolved, Role
 from mcpace.lab.delayed_ack import Experiment
 from mcpace.lab.environments import Environment
 from mcpace.lab.errors import LabError, ReleasesProblem, UsageProblem
-from mcpace.lab.interruption import held
+from mcpace.lab.interruption import held, interruptible
 from mcpace.lab.limits import Cap
 from mcpace.lab.load_plan import Closed, HttpTarget, Open, Plan
 from mcpace.lab.load_settings import MOST_VUS, Session, settled_session
@@ -69,6 +69,12 @@ class ServersPlan:
     revision: str | None = None
     """``None``: REVISION, or with a server that doesn't speak that, OLDER."""
 
+    def check(self) -> None:
+        """Raises :class:`UsageProblem` for what needs no look at the machine or an index to be refused."""
+        self.model()
+        self.round_s()
+        settled_session(self.session, self.revision or REVISION)
+
     def revisions(self) -> tuple[str, ...]:
         """What is tried with each server, in this order."""
         return (self.revision,) if self.revision else (REVISION, OLDER)
@@ -107,36 +113,29 @@ def run(plan: ServersPlan, progress: Progress) -> Run:
 
     Raises :class:`LabError` for a plan that can't be carried out at all, and where what the workload needs isn't there.
     """
-    model, round_s, session = plan.model(), plan.round_s(), settled_session(plan.session, plan.revision or REVISION)
-    subjects = [_resolve(text, progress) for text in plan.subjects]
-    for index, one in enumerate(subjects):
-        if one in subjects[:index]:
-            raise UsageProblem(f"{plan.subjects[index]} is named twice; each server stands for one row")
-    memory = limits.memory(plan.memory)
-    cap = limits.settle(_cpus(plan.cpus), memory)
-    result = new_run("servers", _options(plan))
-    if _core.DEBUG:
-        progress.note("mcpace is a debug build: the floor, the generator's limit and mcpace's own rows mean nothing")
-    with ExitStack() as stack:
-        with limits.beside(cap):
-            workload = stack.enter_context(Workload(plan.workload))
-        conditions = Conditions(
-            workload, cap, model, plan.revisions(), session, plan.state, round_s, plan.warm_up_s, READY_LIMIT_S
-        )
+    with held(), ExitStack() as stack:
+        with interruptible():
+            subjects = _resolved(plan, progress)
+            conditions = _conditions(plan, stack)
+        result = new_run("servers", _options(plan))
+        if _core.DEBUG:
+            progress.note(
+                "mcpace is a debug build: the floor, the generator's limit and mcpace's own rows mean nothing"
+            )
         result.servers = _common(conditions, plan)
         bench = _Bench([_label(one) for one in subjects], conditions)
         stack.callback(bench.close)
         try:
-            bench.build(subjects, result, progress)
-            with limits.beside(cap):
-                bench.open(progress)
-                bench.rounds(plan.rounds, progress)
-                bench.experiments(progress)
+            with interruptible():
+                bench.build(subjects, result, progress)
+                with limits.beside(conditions.cap):
+                    bench.open(progress)
+                    bench.rounds(plan.rounds, progress)
+                    bench.experiments(progress)
         except KeyboardInterrupt:
             result.partial = True
-        with held():
-            result.cases = bench.cases()
-            result.servers.floor = servers_fold.floor(bench.floor, bench.plan)
+        result.cases = bench.cases()
+        result.servers.floor = servers_fold.floor(bench.floor, bench.plan)
     return result
 
 
@@ -168,7 +167,7 @@ class _Bench:
         for stand in [*self.stands, self.floor]:
             if stand.command and not stand.error:
                 progress.preparing(f"{stand.subject.label()}: starting, checking, warming up")
-                stand.open(progress)
+                stand.open()
                 if stand.error:
                     progress.note(f"{stand.subject.label()}: {stand.error}")
 
@@ -182,7 +181,7 @@ class _Bench:
             for stand in standing if number % 2 else standing[::-1]:
                 if stand.stands:
                     progress.step(f"round {number}/{count} · {stand.subject.label()}")
-                    stand.round(number, progress)
+                    stand.round(number)
                     if stand.error:
                         progress.note(f"{stand.subject.label()}: {stand.error}")
 
@@ -215,6 +214,27 @@ class _Bench:
         with ExitStack() as stack:
             for stand in [*self.stands, self.floor]:
                 stack.callback(stand.close)
+
+
+def _conditions(plan: ServersPlan, stack: ExitStack) -> Conditions:
+    """What all servers have in common. What stands behind them is running then, until ``stack`` is closed."""
+    model, round_s = plan.model(), plan.round_s()
+    session = settled_session(plan.session, plan.revision or REVISION)
+    cap = limits.settle(_cpus(plan.cpus), limits.memory(plan.memory))
+    with limits.beside(cap):
+        workload = stack.enter_context(Workload(plan.workload))
+    return Conditions(
+        workload, cap, model, plan.revisions(), session, plan.state, round_s, plan.warm_up_s, READY_LIMIT_S
+    )
+
+
+def _resolved(plan: ServersPlan, progress: Progress) -> list[Resolved]:
+    plan.check()
+    subjects = [_resolve(text, progress) for text in plan.subjects]
+    for index, one in enumerate(subjects):
+        if one in subjects[:index]:
+            raise UsageProblem(f"{plan.subjects[index]} is named twice; each server stands for one row")
+    return subjects
 
 
 def _resolve(text: str, progress: Progress) -> Resolved:
@@ -265,7 +285,7 @@ def _common(conditions: Conditions, plan: ServersPlan) -> ServerComparison:
     return ServerComparison(
         workload=conditions.workload.name,
         operations={one.name: one.arguments or {} for one in conditions.workload.load().operations},
-        model=conditions.model.model_dump(),
+        model={"kind": conditions.model.kind, **vars(conditions.model)},
         revision=conditions.revisions[0],
         session=conditions.session,
         state=conditions.state,

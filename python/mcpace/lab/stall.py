@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import Literal
 
 from mcpace import _core
-from mcpace.lab import delayed_ack, load, load_fold
+from mcpace.lab import delayed_ack, load_fold
 from mcpace.lab.delayed_ack import Experiment, Seen
-from mcpace.lab.load_plan import Closed, HttpTarget, Operation
+from mcpace.lab.load_drive import drive
+from mcpace.lab.load_plan import Closed, HttpTarget, Operation, Plan
 from mcpace.lab.progress import Progress
-from mcpace.lab.stand import AckPlan, Quiet, seen_of
+from mcpace.lab.stand import Quiet, seen_of
 from mcpace.report.run import Case, Subject
 
 USERS = 10
@@ -34,36 +35,36 @@ def _case(name: str, faults: list[str], progress: Progress) -> Case:
     target = _core.Target("simple", response="sse", faults=faults)
     try:
         plan = _plan(target.url, USERS, quick_ack=False)
-        outcome = load.drive(plan, Quiet(progress))
+        outcome = drive(plan, Quiet())
         if outcome.ended == "stopped":
             raise KeyboardInterrupt
         result = load_fold.case(Subject(sdk="mcpace-load"), name, plan, outcome)
         seen = seen_of([outcome], None)
         if delayed_ack.suspected(seen):
             progress.step(f"{name} · with TCP_QUICKACK")
-            finding = delayed_ack.judged(seen, _experiment(target.url, progress))
+            finding = delayed_ack.judged(seen, _experiment(target.url))
             result.findings = [finding] if finding else []
         return result
     finally:
         target.stop()
 
 
-def _experiment(url: str, progress: Progress) -> Experiment:
+def _experiment(url: str) -> Experiment:
     plain, quick, alone_plain, alone_quick = (
-        _seen(_plan(url, users, quick_ack=quick_ack), progress) for users in (USERS, 1) for quick_ack in (False, True)
+        _seen(_plan(url, users, quick_ack=quick_ack)) for users in (USERS, 1) for quick_ack in (False, True)
     )
     return Experiment(plain, quick, alone_plain, alone_quick)
 
 
-def _seen(plan: AckPlan, progress: Progress) -> Seen:
-    outcome = load.drive(plan, Quiet(progress))
+def _seen(plan: Plan) -> Seen:
+    outcome = drive(plan, Quiet())
     if outcome.ended == "stopped":
         raise KeyboardInterrupt
     return seen_of([outcome], None)
 
 
-def _plan(url: str, users: int, *, quick_ack: bool) -> AckPlan:
-    return AckPlan(
+def _plan(url: str, users: int, *, quick_ack: bool) -> Plan:
+    return Plan(
         target=HttpTarget(url=url),
         revision=REVISION,
         model=Closed(vus=users),

@@ -13,17 +13,19 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mcpace import _core
-from mcpace.lab import load
 from mcpace.lab.delayed_ack import Experiment, Seen
 from mcpace.lab.environments import Environment
 from mcpace.lab.errors import LabError, Unsupported
+from mcpace.lab.interruption import held
 from mcpace.lab.limits import Cap, Confinement
+from mcpace.lab.load_drive import drive
 from mcpace.lab.load_fold import CALLS
 from mcpace.lab.load_histogram import merged
-from mcpace.lab.load_plan import Closed, HttpTarget, Open, Outcome, Plan
+from mcpace.lab.load_outcome import Outcome
+from mcpace.lab.load_plan import Closed, HttpTarget, Open, Plan
 from mcpace.lab.load_settings import Session
 from mcpace.lab.progress import Progress
 from mcpace.lab.server_program import ServerProgram, State
@@ -42,12 +44,6 @@ ROUND_WARM_UP_S = 1.0
 EXPERIMENT_S = 2.0
 
 NULL_SERVER = (sys.executable, "-m", "mcpace.lab.null_server")
-
-
-class AckPlan(Plan):
-    """A plan that may acknowledge at once."""
-
-    quick_ack: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,7 +110,7 @@ class Stand:
         """Whether it can be put under load."""
         return self._program is not None
 
-    def open(self, progress: Progress) -> None:
+    def open(self) -> None:
         """Starts, checks and warms it up, and holds it then."""
         try:
             program = self._start()
@@ -123,7 +119,7 @@ class Stand:
             if usage is not None:
                 self.facts.rss_idle_bytes, self.facts.processes = usage.rss_bytes, usage.processes
             if self.conditions.warm_up_s:
-                self._drive(self._plan(self.conditions.warm_up_s, seed=0), progress)
+                _drive(self._plan(self.conditions.warm_up_s, seed=0))
             self._hold(program)
         except Unsupported as problem:
             self.unsupported = str(problem)
@@ -131,18 +127,19 @@ class Stand:
         except LabError as problem:
             self._give_up(str(problem))
 
-    def round(self, number: int, progress: Progress) -> None:
+    def round(self, number: int) -> None:
         """Its turn. Ctrl-C keeps what was measured and comes through."""
         program = self._resumed()
         if program is None:
             return
         try:
-            with Watch(program.pid) as watch:
-                plan = self._plan(self.conditions.round_s, warm_up_s=ROUND_WARM_UP_S, seed=number)
-                outcome = self._drive(plan, progress, interruptible=True)
-            # One that was broken off in its first second, which is left out, measured nothing.
-            if outcome.measured_s > 0 and any(one.count for one in outcome.operations if one.kind in CALLS):
-                self.rounds.append(Round(outcome, watch.cpu_s, watch.rss_bytes))
+            with held():
+                with Watch(program.pid) as watch:
+                    plan = self._plan(self.conditions.round_s, warm_up_s=ROUND_WARM_UP_S, seed=number)
+                    outcome = drive(plan, Quiet())
+                # One that was broken off in its first second, which is left out, measured nothing.
+                if outcome.measured_s > 0 and any(one.count for one in outcome.operations if one.kind in CALLS):
+                    self.rounds.append(Round(outcome, watch.cpu_s, watch.rss_bytes))
             usage = look(program.pid)
             if usage is not None:
                 self.facts.processes = max(self.facts.processes or 0, usage.processes)
@@ -160,7 +157,7 @@ class Stand:
         alone = Closed(vus=1)
         try:
             plain, quick, alone_plain, alone_quick = (
-                self._seen(program, AckPlan(**{**vars(plan), "quick_ack": quick_ack}), progress)
+                self._seen(program, replace(plan, quick_ack=quick_ack))
                 for plan in (self._plan(EXPERIMENT_S, seed=1), self._plan(EXPERIMENT_S, seed=1, model=alone))
                 for quick_ack in (False, True)
             )
@@ -254,11 +251,11 @@ class Stand:
 
     def _plan(
         self, duration_s: float, *, seed: int, warm_up_s: float = 0.0, model: Closed | Open | None = None
-    ) -> AckPlan:
+    ) -> Plan:
         assert self._program is not None, "only a server that stands is put under load"
         conditions = self.conditions
         calls = conditions.workload.load()
-        return AckPlan(
+        return Plan(
             target=HttpTarget(url=self._program.url),
             revision=self.facts.revision or conditions.revisions[0],
             session=conditions.session,
@@ -273,18 +270,11 @@ class Stand:
             seed=seed,
         )
 
-    def _seen(self, program: ServerProgram, plan: AckPlan, progress: Progress) -> Seen:
-        with Watch(program.pid):
-            outcome = self._drive(plan, progress)
+    def _seen(self, program: ServerProgram, plan: Plan) -> Seen:
+        outcome = _drive(plan)
         if outcome.ended == "failed":
             raise program.death() or LabError(outcome.failure or "the load failed")
         return seen_of([outcome], None)
-
-    def _drive(self, plan: AckPlan, progress: Progress, *, interruptible: bool = False) -> Outcome:
-        outcome = load.drive(plan, Quiet(progress))
-        if outcome.ended == "stopped" and not interruptible:
-            raise KeyboardInterrupt
-        return outcome
 
 
 def seen_of(outcomes: Sequence[Outcome], cpu_share: float | None) -> Seen:
@@ -302,16 +292,16 @@ def seen_of(outcomes: Sequence[Outcome], cpu_share: float | None) -> Seen:
     )
 
 
+def _drive(plan: Plan) -> Outcome:
+    """A load of which nothing is kept where Ctrl-C ends it."""
+    outcome = drive(plan, Quiet())
+    if outcome.ended == "stopped":
+        raise KeyboardInterrupt
+    return outcome
+
+
 class Quiet:
-    """Only notes of a load are passed on: a comparison shows rounds, not seconds."""
+    """A comparison shows rounds, not seconds."""
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-
-    def preparing(self, what: str) -> None: ...
     def begin(self, planned_s: float) -> None: ...
     def second(self, second: LoadSecond) -> None: ...
-
-    def note(self, text: str) -> None:
-        """Passed on."""
-        self._progress.note(text)
