@@ -9,6 +9,7 @@ use mcpace_wire::http::AnnotationError;
 use mcpace_wire::mcp::{CacheScope, Extra, Icon, Implementation};
 
 use crate::catalogue::{CompletionEntry, Definitions, PromptEntry, ResourceEntry, Tell, TemplateEntry, ToolEntry};
+use crate::guard::{Limiter, OnLimiterDown};
 use crate::limits::Limits;
 use crate::server::{Inner, Server};
 use crate::service::{Completion, Prompt, Resource, ResourceTemplate, Tool};
@@ -72,6 +73,16 @@ pub enum BuildError {
         /// Which.
         argument: String,
     },
+    /// A guard that can't be meant so.
+    #[error("{kind} {name:?}: {reason}")]
+    Guard {
+        /// Of what kind.
+        kind: &'static str,
+        /// Which.
+        name: String,
+        /// What is wrong.
+        reason: &'static str,
+    },
     /// No revision is left to speak.
     #[error("a server speaks at least one revision")]
     NoRevision,
@@ -125,6 +136,8 @@ pub struct Builder {
     pub(crate) tell_failures: bool,
     pub(crate) key: Option<[u8; 32]>,
     pub(crate) keep_headers: bool,
+    pub(crate) limiter: Option<Arc<dyn Limiter>>,
+    pub(crate) on_limiter_down: OnLimiterDown,
 }
 
 impl Builder {
@@ -146,6 +159,8 @@ impl Builder {
             tell_failures: false,
             key: None,
             keep_headers: false,
+            limiter: None,
+            on_limiter_down: OnLimiterDown::Refuse,
         }
     }
 
@@ -289,6 +304,20 @@ impl Builder {
     #[must_use]
     pub fn keep_headers(mut self, keep: bool) -> Self {
         self.keep_headers = keep;
+        self
+    }
+
+    /// Who counts uses for rate limits: a [`crate::guard::MemoryLimiter`], where this is not called.
+    #[must_use]
+    pub fn limiter(mut self, limiter: Arc<dyn Limiter>) -> Self {
+        self.limiter = Some(limiter);
+        self
+    }
+
+    /// What to do where the limiter can't count.
+    #[must_use]
+    pub fn on_limiter_down(mut self, then: OnLimiterDown) -> Self {
+        self.on_limiter_down = then;
         self
     }
 

@@ -38,6 +38,7 @@ mod catalogue;
 mod changes;
 mod dispatch;
 mod exchange;
+pub mod guard;
 pub mod http;
 mod limits;
 mod listeners;

@@ -17,6 +17,7 @@ use crate::catalogue::{Catalogue, Tell};
 use crate::changes::Changes;
 use crate::dispatch;
 use crate::exchange::{Handled, Incoming, Outlet};
+use crate::guard::{Limiter, MemoryLimiter, OnLimiterDown};
 use crate::limits::Limits;
 use crate::listeners::{Change, Listeners};
 use crate::service::Delegate;
@@ -38,6 +39,8 @@ pub(crate) struct Inner {
     pub(crate) limits: Limits,
     pub(crate) tell_failures: bool,
     pub(crate) keep_headers: bool,
+    pub(crate) limiter: Arc<dyn Limiter>,
+    pub(crate) on_limiter_down: OnLimiterDown,
     pub(crate) key: hmac::Key,
     pub(crate) closing: CancellationToken,
     pub(crate) listeners: Listeners,
@@ -174,7 +177,7 @@ impl From<Inner> for Server {
 
 impl Inner {
     pub(crate) fn new(builder: Builder) -> Result<Self, BuildError> {
-        let Builder { tell, registered, limits, state, tell_failures, key, keep_headers } = builder;
+        let Builder { tell, registered, limits, state, tell_failures, key, keep_headers, limiter, on_limiter_down } = builder;
         if tell.revisions.is_empty() {
             return Err(BuildError::NoRevision);
         }
@@ -192,6 +195,8 @@ impl Inner {
             limits,
             tell_failures,
             keep_headers,
+            limiter: limiter.unwrap_or_else(|| Arc::new(MemoryLimiter::default())),
+            on_limiter_down,
             key: hmac::Key::new(hmac::HMAC_SHA256, &key.map_or_else(random_key, Ok)?),
             closing: CancellationToken::new(),
             listeners: Listeners::default(),

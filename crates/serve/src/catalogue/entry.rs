@@ -8,6 +8,7 @@ use mcpace_wire::mcp;
 
 use super::pages::{Listed, Texts};
 use crate::builder::BuildError;
+use crate::guard::Compiled;
 use crate::service::{
     Completed, Completion, CompletionHandler, Prompt, PromptHandler, ReadHandler, Resource, ResourceTemplate, TaskUse,
     Tool, ToolHandler, UriTemplate, arguments,
@@ -22,13 +23,14 @@ pub(crate) struct ToolEntry {
     pub(crate) headers: Arc<[ParamHeader]>,
     pub(crate) handler: ToolHandler,
     pub(crate) task: TaskUse,
+    pub(crate) guard: Option<Arc<Compiled>>,
 }
 
 const TOOL: &str = "tool";
 
 impl ToolEntry {
     pub(crate) fn check(tool: Tool) -> Result<Self, BuildError> {
-        let Tool { mut listed, input, output, handler, task } = tool;
+        let Tool { mut listed, input, output, handler, task, guard } = tool;
         let name = listed.name.clone();
         if !is_tool_name(&name) {
             return Err(BuildError::Name { kind: TOOL, name });
@@ -48,7 +50,8 @@ impl ToolEntry {
         let headers = ParamHeader::of_schema(listed.input_schema.get())
             .map_err(|error| BuildError::Header { name: name.clone(), error })?;
         let object_output = output.as_ref().is_some_and(arguments::is_object);
-        Ok(Self { texts: Texts::default(), listed, object_output, headers: headers.into(), handler, task })
+        let guard = Compiled::compile(TOOL, &name, guard)?;
+        Ok(Self { texts: Texts::default(), listed, object_output, headers: headers.into(), handler, task, guard })
     }
 }
 
@@ -92,6 +95,7 @@ pub(crate) struct ResourceEntry {
     texts: Texts,
     pub(crate) listed: mcp::Resource,
     pub(crate) handler: ReadHandler,
+    pub(crate) guard: Option<Arc<Compiled>>,
 }
 
 /// A family of resources.
@@ -100,6 +104,7 @@ pub(crate) struct TemplateEntry {
     pub(crate) listed: mcp::ResourceTemplate,
     pub(crate) template: UriTemplate,
     pub(crate) handler: ReadHandler,
+    pub(crate) guard: Option<Arc<Compiled>>,
 }
 
 /// A prompt.
@@ -107,6 +112,7 @@ pub(crate) struct PromptEntry {
     texts: Texts,
     listed: mcp::Prompt,
     pub(crate) handler: PromptHandler,
+    pub(crate) guard: Option<Arc<Compiled>>,
 }
 
 /// The completion of one argument.
@@ -118,36 +124,39 @@ pub(crate) struct CompletionEntry {
 
 impl ResourceEntry {
     pub(crate) fn check(resource: Resource) -> Result<Self, BuildError> {
-        let Resource { listed, handler } = resource;
+        let Resource { listed, handler, guard } = resource;
         let name = listed.uri.clone();
         // RFC 3986 §3: a URI has a scheme.
         if !name.contains(':') {
             return Err(BuildError::Name { kind: "resource", name });
         }
+        let guard = Compiled::compile("resource", &name, guard)?;
         let handler = handler.ok_or(BuildError::NoHandler { kind: "resource", name })?;
-        Ok(Self { texts: Texts::default(), listed, handler })
+        Ok(Self { texts: Texts::default(), listed, handler, guard })
     }
 }
 
 impl TemplateEntry {
     pub(crate) fn check(template: ResourceTemplate) -> Result<Self, BuildError> {
-        let ResourceTemplate { listed, handler } = template;
+        let ResourceTemplate { listed, handler, guard } = template;
         let template = UriTemplate::parse(&listed.uri_template)?;
         let name = listed.uri_template.clone();
+        let guard = Compiled::compile("resource template", &name, guard)?;
         let handler = handler.ok_or(BuildError::NoHandler { kind: "resource template", name })?;
-        Ok(Self { texts: Texts::default(), listed, template, handler })
+        Ok(Self { texts: Texts::default(), listed, template, handler, guard })
     }
 }
 
 impl PromptEntry {
     pub(crate) fn check(prompt: Prompt) -> Result<Self, BuildError> {
-        let Prompt { listed, handler } = prompt;
+        let Prompt { listed, handler, guard } = prompt;
         let name = listed.name.clone();
         if name.is_empty() {
             return Err(BuildError::Name { kind: "prompt", name });
         }
+        let guard = Compiled::compile("prompt", &name, guard)?;
         let handler = handler.ok_or(BuildError::NoHandler { kind: "prompt", name })?;
-        Ok(Self { texts: Texts::default(), listed, handler })
+        Ok(Self { texts: Texts::default(), listed, handler, guard })
     }
 }
 

@@ -14,10 +14,10 @@ use super::running::InFlight;
 use super::{Call, Refusal, missing, tasking, tracing};
 use crate::catalogue::{Catalogue, ToolEntry};
 use crate::exchange::{Handled, Reply};
+use crate::guard::BoxFuture;
 use crate::server::Inner;
 use crate::service::{
-    AsyncCall, BoxFuture, CallFailure, Context, Done, Plain, PlainCall, Request, TaskUse, ToolHandler, ToolWriter,
-    Written,
+    AsyncCall, CallFailure, Context, Done, Plain, PlainCall, Request, TaskUse, ToolHandler, ToolWriter, Written,
 };
 
 impl Call<'_> {

@@ -37,6 +37,13 @@ macro_rules! described {
                 self
             }
 
+            /// What must hold before it is used, and how much of it may be.
+            #[must_use]
+            pub fn guard(mut self, guard: $crate::guard::Guard) -> Self {
+                self.guard = Some(guard);
+                self
+            }
+
             /// Metadata.
             #[must_use]
             pub fn meta(mut self, meta: mcpace_wire::mcp::Extra) -> Self {

@@ -3,8 +3,8 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use super::tool::BoxFuture;
 use super::{Context, HandlerError};
+use crate::guard::BoxFuture;
 
 /// From an `I` to an `O`.
 pub(crate) enum Handler<I, O> {

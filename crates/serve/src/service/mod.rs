@@ -45,4 +45,4 @@ pub(crate) use resource::ReadHandler;
 pub use resource::{Resource, ResourceOutput, ResourceRequest, ResourceTemplate};
 pub(crate) use template::UriTemplate;
 pub use tool::Tool;
-pub(crate) use tool::{AsyncCall, BoxFuture, CallFailure, Done, Plain, PlainCall, TaskUse, ToolHandler, Written};
+pub(crate) use tool::{AsyncCall, CallFailure, Done, Plain, PlainCall, TaskUse, ToolHandler, Written};

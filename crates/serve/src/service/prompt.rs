@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::described::described;
 use super::handler::Handler;
 use super::{Context, HandlerError, arguments};
+use crate::guard::Guard;
 
 /// What a prompt may return: text ([`String`], `&'static str`: one message of the user), messages ([`Vec`] of
 /// [`PromptMessage`]), or everything at once ([`GetPromptResult`]).
@@ -65,6 +66,7 @@ pub(crate) type PromptHandler = Handler<Option<Json>, GetPromptResult>;
 pub struct Prompt {
     pub(crate) listed: mcp::Prompt,
     pub(crate) handler: Option<PromptHandler>,
+    pub(crate) guard: Option<Guard>,
 }
 
 described!(Prompt);
@@ -73,7 +75,7 @@ impl Prompt {
     /// A prompt of this name.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
-        Self { listed: mcp::Prompt { name: name.into(), ..mcp::Prompt::default() }, handler: None }
+        Self { listed: mcp::Prompt { name: name.into(), ..mcp::Prompt::default() }, handler: None, guard: None }
     }
 
     /// Tells these arguments instead of those of the handler's type.
@@ -123,7 +125,7 @@ impl Prompt {
             let handler = std::sync::Arc::clone(&handler);
             async move { handler(raw, context).await.map(PromptOutput::into_result) }
         });
-        Self { listed, handler: Some(handler) }
+        Self { listed, handler: Some(handler), guard: None }
     }
 
     fn typed<A: JsonSchema>(mut self, handler: PromptHandler) -> Self {

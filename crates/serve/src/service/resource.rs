@@ -10,6 +10,7 @@ use mcpace_wire::mcp::{self, Annotations, ReadResourceResult, ResourceContents};
 use super::described::described;
 use super::handler::Handler;
 use super::{Context, HandlerError};
+use crate::guard::Guard;
 
 /// What a resource's handler is asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,6 +97,7 @@ pub(crate) type ReadHandler = Handler<ResourceRequest, ReadResourceResult>;
 pub struct Resource {
     pub(crate) listed: mcp::Resource,
     pub(crate) handler: Option<ReadHandler>,
+    pub(crate) guard: Option<Guard>,
 }
 
 /// A family of resources to register with [`crate::Builder::resource_template`].
@@ -116,6 +118,7 @@ pub struct Resource {
 pub struct ResourceTemplate {
     pub(crate) listed: mcp::ResourceTemplate,
     pub(crate) handler: Option<ReadHandler>,
+    pub(crate) guard: Option<Guard>,
 }
 
 described!(Resource, hints: Annotations);
@@ -172,13 +175,13 @@ impl Resource {
     #[must_use]
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         let listed = mcp::Resource { uri: uri.into(), name: name.into(), ..mcp::Resource::default() };
-        Self { listed, handler: None }
+        Self { listed, handler: None, guard: None }
     }
 
     /// A resource by its whole description, as lists tell it.
     #[must_use]
     pub fn listed(listed: mcp::Resource) -> Self {
-        Self { listed, handler: None }
+        Self { listed, handler: None, guard: None }
     }
 
     /// Always this text.
@@ -214,12 +217,12 @@ impl ResourceTemplate {
             name: name.into(),
             ..mcp::ResourceTemplate::default()
         };
-        Self { listed, handler: None }
+        Self { listed, handler: None, guard: None }
     }
 
     /// A family by its whole description, as lists tell it.
     #[must_use]
     pub fn listed(listed: mcp::ResourceTemplate) -> Self {
-        Self { listed, handler: None }
+        Self { listed, handler: None, guard: None }
     }
 }

@@ -1,7 +1,6 @@
 //! A tool: what a list tells of it, and the erased closure that runs it.
 
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,6 +13,7 @@ use serde_json::value::RawValue;
 use super::arguments::{self, Malformed};
 use super::described::described;
 use super::{Context, HandlerError, Panicked, RawHandler, ToolOutput, ToolWriter, caught, caught_future};
+use crate::guard::{BoxFuture, Guard};
 
 /// A tool to register with [`crate::Builder::tool`].
 ///
@@ -50,6 +50,7 @@ pub struct Tool {
     pub(crate) output: Option<Schema>,
     pub(crate) handler: Option<ToolHandler>,
     pub(crate) task: TaskUse,
+    pub(crate) guard: Option<Guard>,
 }
 
 described!(Tool, hints: ToolAnnotations);
@@ -75,6 +76,7 @@ impl Tool {
             output: None,
             handler: None,
             task: TaskUse::Never,
+            guard: None,
         }
     }
 
@@ -185,6 +187,7 @@ impl Tool {
             listed,
             handler: Some(ToolHandler::Raw(Arc::new(handler))),
             task: TaskUse::Never,
+            guard: None,
         }
     }
 
@@ -218,7 +221,6 @@ pub(crate) enum TaskUse {
     OnDemand,
 }
 
-pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub(crate) type PlainCall = Box<dyn Fn(Option<&RawValue>, &mut Plain<'_>) -> Result<(), CallFailure> + Send + Sync>;
 pub(crate) type AsyncCall =
     Box<dyn Fn(Option<&RawValue>, Context, Vec<u8>) -> Result<BoxFuture<Done>, Malformed> + Send + Sync>;

@@ -1,0 +1,163 @@
+//! The limiter of one process.
+//!
+//! Constraint: bounded in keys, whatever peers call themselves; what is idle goes when room is made. Known keys are found
+//! without an allocation: what is kept of a key is its hash, under a secret of this limiter's, so that nobody can aim at
+//! another's.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::algorithm::State;
+use super::{Exceeded, Limiter, RateLimit, Taking};
+
+/// See the module. The default where [`crate::Builder::limiter`] isn't called.
+///
+/// Where as many keys as may be are in use, those that come new are counted together until others are idle.
+pub struct MemoryLimiter {
+    shards: Box<[Mutex<Shard>]>,
+    /// Keys in a shard.
+    room: usize,
+    secret: RandomState,
+    clock: Clock,
+}
+
+/// Time since any beginning.
+type Clock = Box<dyn Fn() -> Duration + Send + Sync>;
+
+#[derive(Default)]
+struct Shard {
+    uses: HashMap<u64, Use, BuildHasherDefault<AsItIs>>,
+    /// At this size it is swept.
+    sweep_at: usize,
+    /// Not before this, where there is no room anyway.
+    sweep_after: u64,
+}
+
+/// What one key has used of one rule.
+struct Use {
+    state: State,
+    idle_at: u64,
+}
+
+const SHARDS: usize = 16;
+/// Below this, sweeping isn't worth it.
+const FEW: usize = 64;
+/// A full shard is swept once in this time at most: it looks at all of them.
+const SWEEP_EACH_NS: u64 = 100_000_000;
+/// Keys, where nobody says otherwise.
+const KEYS: usize = 100_000;
+
+impl MemoryLimiter {
+    /// With room for so many keys.
+    #[must_use]
+    pub fn new(keys: usize) -> Self {
+        let begun = Instant::now();
+        Self::with_clock(keys, move || begun.elapsed())
+    }
+
+    /// The same on another clock, which tells the time since any beginning.
+    #[must_use]
+    pub fn with_clock(keys: usize, clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        let room = keys.div_ceil(SHARDS).max(1);
+        Self { shards, room, secret: RandomState::new(), clock: Box::new(clock) }
+    }
+
+    /// How many keys it holds, idle ones among them.
+    #[must_use]
+    pub fn keys(&self) -> usize {
+        self.shards.iter().map(|shard| lock(shard).uses.len()).sum()
+    }
+
+    fn count(&self, rule: &RateLimit, key: &str) -> Result<(), Exceeded> {
+        let hash = self.hash(rule, Some(key));
+        // Neither bits that choose the bucket nor those that are compared first.
+        let mut shard = lock(&self.shards[(hash >> 32) as usize % SHARDS]);
+        // Within the lock, so that time goes on in the order in which uses are counted.
+        let now = u64::try_from((self.clock)().as_nanos()).unwrap_or(u64::MAX);
+        if let Some(known) = shard.uses.get_mut(&hash) {
+            return known.take(rule, now);
+        }
+        let hash = if shard.make_room(self.room, now) { hash } else { self.hash(rule, None) };
+        match shard.uses.entry(hash) {
+            Entry::Occupied(mut known) => known.get_mut().take(rule, now),
+            Entry::Vacant(free) => free.insert(Use { state: State::new(rule, now), idle_at: now }).take(rule, now),
+        }
+    }
+
+    /// `None` is whoever finds no room.
+    fn hash(&self, rule: &RateLimit, key: Option<&str>) -> u64 {
+        let mut hasher = self.secret.build_hasher();
+        (&*rule.name, rule.algorithm, rule.calls, rule.per, key).hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+impl Default for MemoryLimiter {
+    fn default() -> Self {
+        Self::new(KEYS)
+    }
+}
+
+impl Limiter for MemoryLimiter {
+    fn take(&self, rule: &RateLimit, key: &str) -> Taking {
+        Taking::Now(self.count(rule, key))
+    }
+}
+
+impl std::fmt::Debug for MemoryLimiter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemoryLimiter").field("keys", &self.keys()).finish_non_exhaustive()
+    }
+}
+
+impl Use {
+    fn take(&mut self, rule: &RateLimit, now: u64) -> Result<(), Exceeded> {
+        let taken = self.state.take(rule, now);
+        self.idle_at = self.state.idle_at(rule);
+        taken.map_err(|retry_after| Exceeded { retry_after })
+    }
+}
+
+impl Shard {
+    /// Whether there is room for another key. Each sweep is paid for by as many insertions as it leaves keys.
+    fn make_room(&mut self, room: usize, now: u64) -> bool {
+        let is_full = self.uses.len() >= room;
+        let is_due = if is_full { now >= self.sweep_after } else { self.uses.len() >= self.sweep_at.max(FEW) };
+        if is_due {
+            self.uses.retain(|_, used| used.idle_at > now);
+            self.sweep_at = self.uses.len() * 2;
+            self.sweep_after = now.saturating_add(SWEEP_EACH_NS);
+            if self.uses.capacity() > 4 * self.uses.len().max(FEW) {
+                self.uses.shrink_to(2 * self.uses.len());
+            }
+        }
+        self.uses.len() < room
+    }
+}
+
+fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+    // Nothing under the lock can panic half way.
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keys are hashes already.
+#[derive(Default)]
+struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.0 = self.0 << 8 | u64::from(byte));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
