@@ -134,6 +134,10 @@ impl Awaited<'_> {
         if let Seen::Error(words) = see(fed.body, self.id) {
             return (ErrorKind::JsonrpcError, words.into());
         }
+        if let (300..400, Some(location)) = (fed.status, fed.location) {
+            let words = format!("HTTP {}: the target is at {location}; redirects are not followed", fed.status);
+            return (ErrorKind::Redirect, quoted(&words).into());
+        }
         let words = String::from_utf8_lossy(&fed.body[..fed.body.len().min(2000)]);
         (ErrorKind::HttpStatus, quoted(&format!("HTTP {}: {words}", fed.status)).into())
     }

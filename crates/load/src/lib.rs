@@ -16,7 +16,6 @@
 
 mod address;
 mod events;
-mod exchange;
 mod judge;
 mod link;
 mod message;

@@ -64,8 +64,9 @@ pub(crate) fn agreed_version(text: &[u8]) -> Option<String> {
         version: String,
     }
     let version = serde_json::from_slice::<Reply>(text).ok()?.result.version;
-    // It goes into a header.
-    version.bytes().all(|byte| byte.is_ascii_graphic()).then_some(version)
+    // It goes into a header of each request. The protocol's are dates; a little longer may be somebody's draft.
+    let is_fit = version.len() <= 64 && version.bytes().all(|byte| byte.is_ascii_graphic());
+    is_fit.then_some(version)
 }
 
 fn read(text: &[u8]) -> Result<Message<'_>, Box<dyn std::error::Error>> {
@@ -186,6 +187,9 @@ mod tests {
     fn the_agreed_version_is_read() {
         let reply = br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-03-26","capabilities":{}}}"#;
         assert_eq!(agreed_version(reply).as_deref(), Some("2025-03-26"));
-        assert_eq!(agreed_version(br#"{"result":{"protocolVersion":"a\r\nb"}}"#), None);
+        for unfit in [r"a\r\nb".to_owned(), "9".repeat(65)] {
+            let reply = format!(r#"{{"result":{{"protocolVersion":"{unfit}"}}}}"#);
+            assert_eq!(agreed_version(reply.as_bytes()), None, "{unfit}");
+        }
     }
 }

@@ -113,7 +113,9 @@ pub enum ErrorKind {
     Reset,
     /// No reply in time.
     Timeout,
-    /// A status other than the one that belongs there.
+    /// The target sent the request elsewhere. Following would make two requests of one, and measure both as one.
+    Redirect,
+    /// Another status than the one that belongs there.
     HttpStatus,
     /// Rubbish, or half a reply.
     NotMcp,
@@ -137,10 +139,11 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// All kinds.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Connect,
         Self::Reset,
         Self::Timeout,
+        Self::Redirect,
         Self::HttpStatus,
         Self::NotMcp,
         Self::WrongId,

@@ -18,6 +18,7 @@ ERRORS: dict[str, str] = {
     "reset": "connection reset",
     "timeout": "no reply in time",
     "http_status": "unexpected HTTP status",
+    "redirect": "redirected elsewhere",
     "not_mcp": "rubbish or half a reply",
     "wrong_id": "reply to another id",
     "jsonrpc_error": "JSON-RPC error",

@@ -178,7 +178,12 @@ fn impossible_plans_are_refused_with_the_reason() {
             "control characters",
         ),
         (json!({"target": {"kind": "stdio", "command": []}}), "command is empty"),
+        (
+            json!({"operations": vec![json!({"name": "x", "kind": "call", "tool": "t"}); 1_001]}),
+            "at most 1000 operations, not 1001",
+        ),
         (json!({"threads": 0}), "threads"),
+        (json!({"cores": [70_000]}), "no core 70000"),
         (json!({"threads": 2, "model": {"kind": "open", "rate": 5, "max_in_flight": 1}}), "at least one for each"),
         (json!({"max_calls": 0}), "no calls at all"),
         (json!({"surprise": 1}), "surprise"),

@@ -22,6 +22,7 @@ fn misbehave(request: &Request) -> Action {
         "silent" => Action::Nothing,
         "drip" => Action::Drip(b"HTTP/1.1 200 OK\r\nx: yyyyyyyyyyyyyy".to_vec()),
         "busy" => Action::Send(http("503 Busy", "", "text/plain", "try\nlater")),
+        "moved" => Action::Send(http("307 Temporary Redirect", "location: http://else/mcp\r\n", "text/plain", "")),
         "rubbish" => Action::Send(b"SSH-2.0-OpenSSH\r\n\r\n".to_vec()),
         "not-json" => Action::Send(http("200 OK", "", "application/json", "{\"jsonrpc\":")),
         "html" => Action::Send(http("200 OK", "", "text/html", "<p>hello")),
@@ -68,6 +69,7 @@ fn every_kind_of_error_is_counted_as_what_it_is() {
         ("silent", Timeout),
         ("drip", Timeout),
         ("busy", HttpStatus),
+        ("moved", Redirect),
         ("rubbish", NotMcp),
         ("not-json", NotMcp),
         ("html", NotMcp),
@@ -98,6 +100,35 @@ fn every_kind_of_error_is_counted_as_what_it_is() {
     assert!(fine.ok > 0 && fine.ok == fine.count, "{fine:?}");
     assert_eq!(outcome.operations.iter().map(|operation| operation.count).sum::<u64>(), 600);
     assert_eq!(operation(&outcome, "busy").first_error.as_deref(), Some("HTTP 503: try later"));
+    let moved = operation(&outcome, "moved").first_error.as_deref();
+    assert!(moved.is_some_and(|words| words.contains("the target is at http://else/mcp")), "{moved:?}");
+}
+
+#[test]
+fn a_reply_before_its_request_was_sent_leaves_no_half_request_to_the_next() {
+    // More than all buffers on the way take, to a target that answers the head alone and reads no further.
+    let arguments = json!({"text": "x".repeat(32 << 20)});
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let mut held = Vec::new();
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut begun = [0; 1024];
+            let length = std::io::Read::read(&mut stream, &mut begun).unwrap();
+            let text = String::from_utf8_lossy(&begun[..length]).into_owned();
+            let id = text.split("\"id\":").nth(1).unwrap().split(',').next().unwrap().to_owned();
+            let reply = json!({"jsonrpc": "2.0", "id": id.parse::<u64>().unwrap(), "result": {}});
+            std::io::Write::write_all(&mut stream, &json_reply(&reply)).unwrap();
+            held.push(stream);
+        }
+    });
+    let operations = json!([{"name": "large", "kind": "call", "tool": "large", "arguments": arguments}]);
+    let changes =
+        json!({"operations": operations, "model": {"kind": "closed", "vus": 1}, "max_calls": 3, "duration_s": 50});
+    let outcome = run(plan(&url, &changes));
+    assert_eq!(operation(&outcome, "large").ok, 3);
+    assert_eq!((outcome.connections.opened, outcome.connections.reused_requests), (3, 0));
 }
 
 #[test]

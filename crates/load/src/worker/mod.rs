@@ -1,6 +1,17 @@
-//! One thread of the engine: waits for sockets and for times, begins the calls that are due, ends on time.
+//! One thread of the engine: waits for sockets and for times, and has done what is to be done then.
 //!
-//! What happens to a single user stands in `exchange.rs`; here is who calls when, and the thread's own accounts.
+//! The way of a call: `users` (who calls when) → `connecting` → `sending` → `receiving` (a verdict) → `completing` (counted),
+//! and back to `users`. `seconds` and `ending` are the thread's own accounts.
+//!
+//! Constraint: one system call to send, one to receive and one to wait; nothing on a call's way allocates or is shared.
+
+mod completing;
+mod connecting;
+mod ending;
+mod receiving;
+mod seconds;
+mod sending;
+mod users;
 
 use std::io;
 use std::num::NonZeroU64;
@@ -16,14 +27,14 @@ use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-use crate::link::{STDIN_BIT, end};
+use crate::link::STDIN_BIT;
 use crate::pace::{Profile, Schedule, share};
 use crate::plan::Model;
 use crate::program::Program;
 use crate::random::Random;
 use crate::tally::{Part, Tally};
 use crate::timers::{Deadlines, NEVER, Pauses};
-use crate::user::{Clock, Job, State, User};
+use crate::user::{Clock, State, User};
 
 /// What a thread says.
 #[derive(Debug)]
@@ -35,33 +46,33 @@ pub(crate) enum Report {
 
 /// A thread's state.
 pub(crate) struct Worker {
-    pub(crate) program: Arc<Program>,
-    pub(crate) clock: Clock,
-    pub(crate) epoll: OwnedFd,
-    pub(crate) users: Vec<User>,
-    pub(crate) deadlines: Deadlines,
-    pub(crate) pauses: Pauses,
-    pub(crate) random: Random,
-    pub(crate) tally: Tally,
-    pub(crate) part: Part,
+    program: Arc<Program>,
+    clock: Clock,
+    epoll: OwnedFd,
+    users: Vec<User>,
+    deadlines: Deadlines,
+    pauses: Pauses,
+    random: Random,
+    tally: Tally,
+    part: Part,
     /// The address that worked last.
-    pub(crate) address: usize,
+    address: usize,
     /// The next JSON-RPC id; threads have every `threads`th each.
-    pub(crate) next_id: u64,
+    next_id: u64,
     /// How often each operation was called.
-    pub(crate) counters: Vec<u64>,
+    counters: Vec<u64>,
     /// No more calls begin.
-    pub(crate) is_ending: bool,
+    is_ending: bool,
     /// Users that are somewhere on the way to their first call.
-    pub(crate) starting: u32,
+    starting: u32,
     /// Streams that went on after the result, and how many of these did so for long.
-    pub(crate) drained: u64,
-    pub(crate) held_open: u64,
+    drained: u64,
+    held_open: u64,
     /// Programs that were asked to end.
-    pub(crate) children: Vec<Child>,
-    pub(crate) body: Vec<u8>,
-    pub(crate) out: Vec<u8>,
-    pub(crate) joined: Vec<u8>,
+    children: Vec<Child>,
+    body: Vec<u8>,
+    out: Vec<u8>,
+    joined: Vec<u8>,
     thread: usize,
     threads: usize,
     stop: Arc<AtomicBool>,
@@ -90,10 +101,6 @@ pub(crate) struct Worker {
     /// A core of its own: the last moments before an arrival are waited for awake.
     has_core: bool,
 }
-
-/// So many users of a thread may be on the way to their first call at once: more overflow the target's backlog, and each of
-/// those left out would wait a second for its next attempt.
-const MOST_STARTING: u32 = 64;
 
 /// How often the wish to stop is looked for.
 const LOOK_NS: u64 = 20_000_000;
@@ -302,232 +309,6 @@ impl Worker {
             self.users[index as usize].state = State::Idle;
             self.again(index, at, now);
         }
-    }
-
-    /// The closed model: as many users as there should be.
-    fn populate(&mut self, now: u64) {
-        if self.program.is_open() || (self.is_flat && self.staying >= self.most_users) {
-            return;
-        }
-        let wanted = share(self.profile.level(now).round() as u64, self.thread, self.threads);
-        while self.staying < wanted && self.starting < MOST_STARTING && self.budget > 0 {
-            let index = self.enter();
-            self.starting += 1;
-            self.begin(index, now, now);
-        }
-    }
-
-    /// Whether the closed model has one user too many.
-    fn has_too_many(&self, now: u64) -> bool {
-        !self.is_flat && self.staying > share(self.profile.level(now).round() as u64, self.thread, self.threads)
-    }
-
-    /// The open model: begins what is due. Gives the time, which has gone on.
-    fn arrivals(&mut self) -> u64 {
-        let mut now = self.clock.now();
-        // What the warm-up couldn't begin ends with it: its backlog is none of the measured part's.
-        while now >= self.program.warm_up_ns && self.next_due.is_some_and(|due| due < self.program.warm_up_ns) {
-            self.next_due = self.due.next();
-        }
-        while let Some(due) = self.next_due.filter(|due| *due <= now) {
-            if self.budget == 0 {
-                self.next_due = None;
-                break;
-            }
-            let index = match self.idle.pop() {
-                Some(index) => index,
-                None if self.alive < self.most_users => {
-                    self.starting += 1;
-                    self.enter()
-                }
-                None => {
-                    self.is_full = true;
-                    break;
-                }
-            };
-            if due <= self.full_until {
-                self.tally.late += u64::from(self.program.is_measured(due));
-            } else if due >= self.program.warm_up_ns {
-                self.tally.lateness.record(now - due);
-            }
-            self.next_due = self.due.next();
-            self.tally.begun += u64::from(self.program.is_measured(due));
-            self.begin(index, due, now);
-            now = self.clock.now();
-        }
-        now
-    }
-
-    /// A user comes, or comes back.
-    fn enter(&mut self) -> u32 {
-        self.alive += 1;
-        self.staying += 1;
-        let index = self.parked.pop().unwrap_or_else(|| {
-            let index = self.users.len() as u32;
-            self.users.push(User::new(self.thread as u64 + u64::from(index) * self.threads as u64));
-            self.deadlines.add_user();
-            index
-        });
-        let user = &mut self.users[index as usize];
-        (user.state, user.is_fresh, user.is_leaving, user.failures) = (State::Idle, true, false, 0);
-        index
-    }
-
-    /// Begins a call.
-    fn begin(&mut self, index: u32, due_ns: u64, now: u64) {
-        if self.budget != u64::MAX && now >= self.program.warm_up_ns {
-            self.budget -= 1;
-        }
-        if !self.program.is_open() {
-            self.part.intended += 1;
-        }
-        let user = &mut self.users[index as usize];
-        let operation = self.program.choose(&mut self.random, &mut user.turn);
-        user.job = Some(Job { operation, due_ns, begun_ns: now });
-        self.proceed(index, now);
-    }
-
-    /// A user has nothing to do.
-    pub(crate) fn rest(&mut self, index: u32, now: u64) {
-        let is_open = self.program.is_open();
-        let is_over = self.is_ending || (!is_open && (self.budget == 0 || self.has_too_many(now)));
-        let user = &mut self.users[index as usize];
-        user.state = State::Idle;
-        if is_over {
-            self.dismiss(index, now);
-        } else if is_open {
-            self.idle.push(index);
-            if std::mem::take(&mut self.is_full) {
-                self.full_until = now;
-            }
-        } else if user.failures > 0 || self.program.think_ns > 0 {
-            // A target that refuses connections is not asked a hundred thousand times a second.
-            let back_off = if user.failures > 0 { 5_000_000u64 << user.failures.min(7) } else { 0 };
-            user.pause_ns = now + self.program.think_ns.max(back_off);
-            user.state = State::Pausing;
-            self.pauses.add(index, user.pause_ns);
-        } else {
-            self.again(index, now, now);
-        }
-    }
-
-    /// The closed model's next call.
-    fn again(&mut self, index: u32, due: u64, now: u64) {
-        if self.is_ending || self.budget == 0 || self.has_too_many(now) {
-            self.dismiss(index, now);
-        } else {
-            self.begin(index, due, now);
-        }
-    }
-
-    /// A user is to go, and ends its session first.
-    fn dismiss(&mut self, index: u32, now: u64) {
-        let user = &mut self.users[index as usize];
-        if !std::mem::replace(&mut user.is_leaving, true) {
-            self.staying -= 1;
-        }
-        self.proceed(index, now);
-    }
-
-    /// A user has gone.
-    pub(crate) fn park(&mut self, index: u32) {
-        let user = &mut self.users[index as usize];
-        user.state = State::Parked;
-        if std::mem::take(&mut user.is_fresh) {
-            self.starting = self.starting.saturating_sub(1);
-        }
-        self.deadlines.clear(index);
-        self.alive -= 1;
-        self.parked.push(index);
-    }
-
-    /// No more calls begin: those who are free leave. How long the others have.
-    fn drain(&mut self, now: u64, is_stopped: bool) -> u64 {
-        self.is_ending = true;
-        self.measured_end = now.min(self.program.end_ns);
-        self.tally.measured_ns = self.measured_end.saturating_sub(self.program.warm_up_ns);
-        self.idle.clear();
-        for index in 0..self.users.len() as u32 {
-            if matches!(self.users[index as usize].state, State::Idle | State::Pausing) {
-                self.dismiss(index, now);
-            }
-        }
-        self.program.drain_ns.min(if is_stopped { STOPPED_DRAIN_NS } else { u64::MAX })
-    }
-
-    /// Time is up for those who still wait for a reply.
-    fn abandon(&mut self, now: u64) {
-        for index in 0..self.users.len() as u32 {
-            let user = &mut self.users[index as usize];
-            if !matches!(user.state, State::Connecting | State::Awaiting | State::Draining) {
-                continue;
-            }
-            if let Some(job) = user.job.take() {
-                let due = if user.is_fresh && !self.program.is_open() { job.begun_ns } else { job.due_ns };
-                self.tally.unfinished += u64::from(self.program.is_measured(due));
-                if !self.program.is_open() {
-                    self.tally.begun += u64::from(self.program.is_measured(due));
-                }
-            } else if user.is_leaving && user.state != State::Draining {
-                // Its session's end was under way already, and has this last second, too.
-                continue;
-            }
-            user.disconnect();
-            self.dismiss(index, now);
-        }
-    }
-
-    /// Whether no call is under way.
-    fn is_quiet(&self) -> bool {
-        if self.program.is_open() { self.alive == self.idle.len() as u64 } else { self.alive == 0 }
-    }
-
-    /// Closes the seconds that are over.
-    fn tick(&mut self, now: u64) {
-        while now >= (self.part.second + 1) * SECOND_NS {
-            let end = (self.part.second + 1) * SECOND_NS;
-            self.close_part(end, SECOND_NS);
-        }
-    }
-
-    /// The rest of a second, if anything happened in it.
-    fn last_part(&mut self, now: u64) {
-        let length = now.saturating_sub(self.part.second * SECOND_NS);
-        self.close_part(now, length);
-        // What was due later than this is none of the run's.
-        if !self.program.is_open() {
-            self.tally.intended = self.tally.begun;
-        } else if self.program.plan.max_calls.is_some() && self.budget == 0 {
-            self.tally.intended = self.tally.intended.min(self.tally.begun);
-        }
-    }
-
-    fn close_part(&mut self, end: u64, length: u64) {
-        let limit = end.min(self.measured_end);
-        while let Some(due) = self.next_counted.filter(|due| *due < limit) {
-            self.part.intended += 1;
-            self.tally.intended += u64::from(self.program.is_measured(due));
-            self.next_counted = self.counted.next();
-        }
-        self.part.users = self.alive - self.idle.len() as u64;
-        self.part.length_ns = length;
-        let next = Part::new(self.part.second + 1);
-        let part = std::mem::replace(&mut self.part, next);
-        // Nobody listens any more where the run was dropped.
-        let _ = self.reports.send(Report::Second(Box::new(part)));
-    }
-
-    /// Programs that were asked to end get a moment for it.
-    fn farewell(&mut self) {
-        let until = self.clock.now() + 2 * SECOND_NS;
-        loop {
-            self.children.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
-            if self.children.is_empty() || self.clock.now() >= until {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-        self.children.iter_mut().for_each(end);
     }
 }
 

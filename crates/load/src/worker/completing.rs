@@ -1,0 +1,145 @@
+//! The end of a request. Whatever ends one, well or badly, passes through [`Worker::complete`], which counts it: a call that
+//! has begun ends exactly once.
+
+use super::Worker;
+use crate::judge::{Failure, Verdict};
+use crate::outcome::ErrorKind;
+use crate::plan::Session;
+use crate::program::What;
+use crate::tally::Ended;
+use crate::user::{Request, State};
+
+/// How long a stream may go on after the result before the connection is given up.
+const GRACE_NS: u64 = 50_000_000;
+
+impl Worker {
+    /// A request has ended, whatever way.
+    pub(super) fn complete(&mut self, index: u32, verdict: Verdict, now: u64) {
+        let user = &mut self.users[index as usize];
+        let Request { what, sent_ns, sent_bytes, received_bytes, .. } = user.request;
+        let kind = verdict.failure.as_ref().map(|(kind, _)| *kind);
+        match kind {
+            None | Some(ErrorKind::ToolError | ErrorKind::JsonrpcError | ErrorKind::Assertion) => user.failures = 0,
+            Some(ErrorKind::Reset | ErrorKind::ProcessExit) => user.failures = user.failures.saturating_add(1),
+            Some(_) => {}
+        }
+        match (what, kind) {
+            (What::Initialize, None) => {
+                let version = verdict.agreed.as_deref().unwrap_or(self.program.plan.revision.as_str());
+                user.has_session_id = user.reader.session().is_some();
+                user.session = Some(session_lines(user.reader.session(), version));
+            }
+            (What::Initialized, None) => user.has_greeted = true,
+            (What::Delete | What::Initialize, _) | (_, Some(ErrorKind::SessionLost)) => user.forget_session(),
+            _ => {}
+        }
+        match what {
+            What::Operation(_) => {
+                if let Some(job) = user.job.take() {
+                    let ended = Ended {
+                        latency_ns: now.saturating_sub(job.due_ns),
+                        service_ns: now - sent_ns,
+                        at_ns: now,
+                        sent_bytes,
+                        received_bytes,
+                        form: verdict.form,
+                        failure: verdict.failure,
+                    };
+                    self.count(what, job.due_ns, ended);
+                }
+            }
+            _ => {
+                let failure = verdict.failure.clone();
+                if self.program.plan.session == Session::User || self.program.is_measured(sent_ns) {
+                    let time = now - sent_ns;
+                    let ended = Ended {
+                        latency_ns: time,
+                        service_ns: time,
+                        at_ns: now,
+                        sent_bytes,
+                        received_bytes,
+                        form: verdict.form,
+                        failure: verdict.failure,
+                    };
+                    self.tally.call(self.program.row(what), ended);
+                }
+                if let Some(failure) = failure {
+                    self.fail_job(index, failure, now);
+                }
+            }
+        }
+        let user = &mut self.users[index as usize];
+        if verdict.keep && !verdict.ended {
+            user.state = State::Draining;
+            user.reader.discard();
+            self.drained += 1;
+            // A target that holds its streams open would hold each user up.
+            let holds = self.held_open > 3 && self.held_open * 10 > self.drained;
+            self.deadlines.set(index, now + if holds { 0 } else { GRACE_NS });
+            return;
+        }
+        self.drained(index, verdict.keep, now);
+    }
+
+    /// The reply is over, too.
+    pub(super) fn drained(&mut self, index: u32, keep: bool, now: u64) {
+        let user = &mut self.users[index as usize];
+        // A reply that came before all of its request was sent leaves a connection that no next one can use.
+        let is_cut = self.program.is_http() && !user.unsent.is_empty();
+        if !keep || user.reader.closes() || is_cut {
+            self.hang_up(index);
+        } else {
+            user.reader.reset();
+            user.scan = Default::default();
+        }
+        self.users[index as usize].state = State::Idle;
+        self.proceed(index, now);
+    }
+
+    /// The call fails before it could be sent.
+    pub(super) fn fail_job(&mut self, index: u32, failure: Failure, now: u64) {
+        let user = &mut self.users[index as usize];
+        let Some(job) = user.job.take() else { return };
+        let is_first = std::mem::take(&mut user.is_fresh);
+        self.starting -= u32::from(is_first);
+        let is_unsent = !self.program.is_open() && (is_first || self.program.plan.session == Session::Call);
+        let due = if is_unsent { job.begun_ns } else { job.due_ns };
+        let ended = Ended {
+            latency_ns: now.saturating_sub(due),
+            service_ns: 0,
+            at_ns: now,
+            sent_bytes: 0,
+            received_bytes: 0,
+            form: None,
+            failure: Some(failure),
+        };
+        self.count(What::Operation(job.operation), due, ended);
+    }
+
+    /// Counts a call of the plan's.
+    fn count(&mut self, what: What, due: u64, ended: Ended) {
+        if ended.failure.is_none() {
+            self.part.ok += 1;
+            self.part.latency.record(ended.latency_ns);
+        } else {
+            self.part.errors += 1;
+        }
+        if self.program.is_measured(due) {
+            self.tally.begun += u64::from(!self.program.is_open());
+            self.tally.call(self.program.row(what), ended);
+        }
+    }
+}
+
+/// The header lines that a session adds to each request.
+fn session_lines(id: Option<&str>, version: &str) -> Box<[u8]> {
+    let mut lines = String::new();
+    if let Some(id) = id {
+        lines.push_str(&format!("mcp-session-id: {id}\r\n"));
+    }
+    // The header came with 2025-06-18; revisions are named by their dates.
+    if version >= "2025-06-18" {
+        lines.push_str(&format!("mcp-protocol-version: {version}\r\n"));
+    }
+    lines.into_bytes().into_boxed_slice()
+}

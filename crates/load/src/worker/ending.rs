@@ -1,0 +1,61 @@
+//! How a run ends: no more calls begin, those under way have their time, sessions are closed, programs go.
+
+use super::{SECOND_NS, STOPPED_DRAIN_NS, Worker};
+use crate::link::end;
+use crate::user::State;
+
+impl Worker {
+    /// No more calls begin: those who are free leave. How long the others have.
+    pub(super) fn drain(&mut self, now: u64, is_stopped: bool) -> u64 {
+        self.is_ending = true;
+        self.measured_end = now.min(self.program.end_ns);
+        self.tally.measured_ns = self.measured_end.saturating_sub(self.program.warm_up_ns);
+        self.idle.clear();
+        for index in 0..self.users.len() as u32 {
+            if matches!(self.users[index as usize].state, State::Idle | State::Pausing) {
+                self.dismiss(index, now);
+            }
+        }
+        self.program.drain_ns.min(if is_stopped { STOPPED_DRAIN_NS } else { u64::MAX })
+    }
+
+    /// Time is up for those who still wait for a reply.
+    pub(super) fn abandon(&mut self, now: u64) {
+        for index in 0..self.users.len() as u32 {
+            let user = &mut self.users[index as usize];
+            if !matches!(user.state, State::Connecting | State::Awaiting | State::Draining) {
+                continue;
+            }
+            if let Some(job) = user.job.take() {
+                let due = if user.is_fresh && !self.program.is_open() { job.begun_ns } else { job.due_ns };
+                self.tally.unfinished += u64::from(self.program.is_measured(due));
+                if !self.program.is_open() {
+                    self.tally.begun += u64::from(self.program.is_measured(due));
+                }
+            } else if user.is_leaving && user.state != State::Draining {
+                // Its session's end was under way already, and has this last second, too.
+                continue;
+            }
+            user.disconnect();
+            self.dismiss(index, now);
+        }
+    }
+
+    /// Whether no call is under way.
+    pub(super) fn is_quiet(&self) -> bool {
+        if self.program.is_open() { self.alive == self.idle.len() as u64 } else { self.alive == 0 }
+    }
+
+    /// Programs that were asked to end get a moment for it.
+    pub(super) fn farewell(&mut self) {
+        let until = self.clock.now() + 2 * SECOND_NS;
+        loop {
+            self.children.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+            if self.children.is_empty() || self.clock.now() >= until {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        self.children.iter_mut().for_each(end);
+    }
+}

@@ -1,0 +1,41 @@
+//! The run second by second: each is closed when it is over, and told.
+
+use super::{Report, SECOND_NS, Worker};
+use crate::tally::Part;
+
+impl Worker {
+    /// Closes the seconds that are over.
+    pub(super) fn tick(&mut self, now: u64) {
+        while now >= (self.part.second + 1) * SECOND_NS {
+            let end = (self.part.second + 1) * SECOND_NS;
+            self.close_part(end, SECOND_NS);
+        }
+    }
+
+    /// The rest of a second, if anything happened in it.
+    pub(super) fn last_part(&mut self, now: u64) {
+        let length = now.saturating_sub(self.part.second * SECOND_NS);
+        self.close_part(now, length);
+        // What was due later than this is none of the run's.
+        if !self.program.is_open() {
+            self.tally.intended = self.tally.begun;
+        } else if self.program.plan.max_calls.is_some() && self.budget == 0 {
+            self.tally.intended = self.tally.intended.min(self.tally.begun);
+        }
+    }
+
+    fn close_part(&mut self, end: u64, length: u64) {
+        let limit = end.min(self.measured_end);
+        while let Some(due) = self.next_counted.filter(|due| *due < limit) {
+            self.part.intended += 1;
+            self.tally.intended += u64::from(self.program.is_measured(due));
+            self.next_counted = self.counted.next();
+        }
+        self.part.users = self.alive - self.idle.len() as u64;
+        self.part.length_ns = length;
+        let next = Part::new(self.part.second + 1);
+        let part = std::mem::replace(&mut self.part, next);
+        // Nobody listens any more where the run was dropped.
+        let _ = self.reports.send(Report::Second(Box::new(part)));
+    }
+}
