@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from math import isclose
 from typing import Any
 
 from mcpace.lab.fold import Facts, Trial, cases, slowest_warm
-from mcpace.report.run import Subject
+from mcpace.report.labels import split_words
+from mcpace.report.run import ServerSplit, Subject
 
 SECOND = 1_000_000_000
 PARTS = ("client.send", "connect", "request", "server", "response", "client.receive", "unaccounted")
 
 
-def ledger(call: int, seconds: float, told: bool = False) -> dict[str, Any]:
+def ledger(call: int, seconds: float, told: dict[str, int] | None = None, doubt: str | None = None) -> dict[str, Any]:
     parts = dict.fromkeys(PARTS, 0)
     parts["server"] = int(seconds * SECOND)
     start = call * 100 * SECOND
-    split = {"transport_ns": 1, "dispatch_ns": 2, "service_ns": 3} if told else None
-    return {"call": call, "start_ns": start, "end_ns": start + parts["server"], "parts": parts, "told": split}
+    split = None
+    if told:
+        split = {**told, "rest_ns": parts["server"] - sum(told.values())}
+        if doubt:
+            split = {**dict.fromkeys(told, 0), "rest_ns": parts["server"], "doubt": doubt}
+    end = start + parts["server"]
+    return {"call": call, "start_ns": start, "end_ns": end, "parts": parts, "told": told, "split": split}
 
 
 def finding(costs: dict[int, float], evidence: list[tuple[int, str]]) -> dict[str, Any]:
@@ -92,12 +99,40 @@ def test_a_finding_of_another_operation_is_left_out() -> None:
     assert cases(result, ["call"])[0].findings == []
 
 
-def test_a_servers_own_timing_becomes_its_split() -> None:
-    result = facts(1.0)
-    result.ledgers = [ledger(1, 1.0, told=True)]
-    split = cases(result, ["call"])[0].ledger_s
-    assert split is not None and split.server_split is not None
-    assert split.server_split.service == 3e-9
+TOLD = {"transport_ns": SECOND // 10, "dispatch_ns": SECOND // 5, "service_ns": SECOND // 2}
+
+
+def split_of(*ledgers: dict[str, Any]) -> ServerSplit:
+    result = facts(*(0.0 for _ in ledgers))
+    result.ledgers = list(ledgers)
+    case = cases(result, ["call"])[0]
+    assert case.ledger_s is not None and case.ledger_s.server_split is not None
+    split = case.ledger_s.server_split
+    assert split.rest is not None
+    assert isclose(split.transport + split.dispatch + split.service + split.rest, case.ledger_s.server)
+    return split
+
+
+def test_a_servers_own_timing_becomes_its_split_and_the_rest_is_shown() -> None:
+    split = split_of(ledger(1, 1.0, TOLD))
+    assert (split.transport, split.dispatch, split.service, split.rest) == (0.1, 0.2, 0.5, 0.2)
+    assert (split.told, split.of_calls, split.doubted) == (1, 1, 0)
+    assert split_words(split).startswith("the server says: transport 100")
+
+
+def test_calls_without_an_account_are_rest() -> None:
+    split = split_of(ledger(1, 9.0, TOLD), ledger(2, 1.0, TOLD), ledger(3, 3.0))
+    assert (split.service, split.rest) == (0.25, 1.6)
+    assert "of 1 of 2 calls" in split_words(split)
+
+
+def test_an_account_that_cannot_be_true_splits_nothing_and_is_told() -> None:
+    split = split_of(ledger(1, 0.5, TOLD, "longer-than-exchange"))
+    assert (split.service, split.rest, split.doubted) == (0.0, 0.5, 1)
+    words = split_words(split).replace("\N{NO-BREAK SPACE}", " ")
+    assert words == "the server's account of 1 of 1 calls (800 ms a call) is not believed: " + (
+        "its layers are longer than the whole exchange"
+    )
 
 
 def test_the_slowest_warm_trial_is_shown() -> None:

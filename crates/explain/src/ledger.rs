@@ -9,6 +9,7 @@
 use mcpace_record::{CallId, CallOutcome, ExchangeId, Nanos, Recording, ServerTiming};
 use serde::Serialize;
 
+use crate::split::{ServerSplit, split};
 use crate::view::{Call, Connection, Exchange, Leg, Transport, View, exchanges};
 use crate::{Part, Parts, Segment};
 
@@ -31,8 +32,10 @@ pub struct Ledger {
     pub outcome: Option<CallOutcome>,
     /// The split. Adds up to `end - start`, exactly.
     pub parts: Parts,
-    /// What the server told of its own layers, summed over the call's exchanges; part of `parts.server` where clocks agree.
+    /// What the server told of its own layers, as it told it, summed over the call's exchanges.
     pub told: Option<ServerTiming>,
+    /// `parts.server` by layer, as far as `told` can be true. Adds up to it, exactly.
+    pub split: Option<ServerSplit>,
     /// The sweep behind `parts`: adjacent stretches that tile the window.
     pub segments: Vec<Segment>,
     /// The exchanges that started in the window.
@@ -65,6 +68,7 @@ pub(crate) fn ledger(view: &View<'_>, call: &Call<'_>) -> Ledger {
         outcome: call.outcome.cloned(),
         parts: Parts::of(&sweep.segments),
         told: told(view, call),
+        split: split(call.exchanges.iter().filter_map(|id| view.exchange(*id)), &sweep.segments, sweep.end),
         segments: sweep.segments,
         exchanges: call.exchanges.clone(),
         in_flight: call.in_flight.clone(),
@@ -122,6 +126,7 @@ fn told(view: &View<'_>, call: &Call<'_>) -> Option<ServerTiming> {
         transport: sum.transport + timing.transport,
         dispatch: sum.dispatch + timing.dispatch,
         service: sum.service + timing.service,
+        malformed: sum.malformed || timing.malformed,
     })
 }
 

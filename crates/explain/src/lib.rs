@@ -20,6 +20,7 @@
 //!  "parts": {"client.send": 1, "connect": 0, "request": 1, "server": 1, "response": 1, "client.receive": 1,
 //!            "unaccounted": 0},
 //!  "told": {"transport_ns": 1, "dispatch_ns": 1, "service_ns": 1},
+//!  "split": {"transport_ns": 1, "dispatch_ns": 0, "service_ns": 0, "rest_ns": 0},
 //!  "segments": [{"part": "client.send", "from_ns": 0, "to_ns": 1, "exchange": 7}],
 //!  "exchanges": [7], "in_flight": []}
 //! ```
@@ -45,6 +46,7 @@ mod duplicates;
 mod findings;
 mod ledger;
 mod parts;
+mod split;
 mod view;
 mod waterfall;
 
@@ -55,5 +57,6 @@ pub use findings::{
 };
 pub use ledger::{Ledger, ledgers};
 pub use parts::{Part, Parts, Segment};
+pub use split::{Doubt, ServerSplit};
 pub use view::{Call, Connection, Exchange, Leg, Process, ReplyShape, Stamp, StreamEvent, Transport, View, exchanges};
 pub use waterfall::{ConnectionRow, ExchangeRow, Moment, Phase, PhaseRow, Waterfall, waterfall};

@@ -60,7 +60,7 @@ pub(crate) fn note_reply_head(sink: &Sink, at: Nanos, ex: ExchangeId, status: St
     let (side, status) = (Side::Back, status.as_u16());
     sink.note_at(at, EventKind::ReplyHead { side, ex, status, headers: recorded(headers, sink) });
     let told = headers.get_all("server-timing").iter().filter_map(|value| value.to_str().ok());
-    for timing in told.filter_map(ServerTiming::from_header) {
+    if let Some(timing) = ServerTiming::from_headers(told) {
         sink.note_at(at, EventKind::ServerTiming { ex: Some(ex), id: None, timing });
     }
 }

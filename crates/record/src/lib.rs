@@ -12,16 +12,18 @@ mod message;
 mod recording;
 mod redact;
 mod time;
+mod timing;
 
 pub use error::RecordError;
 pub use event::{
     Body, CallId, CallOutcome, Closer, ConnectionId, Event, EventKind, ExchangeId, Header, LineFrom, ReplyEnding, Side,
 };
 pub use file::{FORMAT, Reader, Writer};
-pub use message::{MessageKind, MessageNote, ServerTiming};
+pub use message::{MessageKind, MessageNote};
 pub use recording::{Instrument, Recording, RecordingHead};
 pub use redact::Redactor;
 pub use time::Nanos;
+pub use timing::ServerTiming;
 
 /// Identity of a byte string inside one recording: XXH3-64. Tells equal bodies from different ones; proves nothing else.
 #[must_use]

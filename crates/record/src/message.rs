@@ -4,7 +4,7 @@ use mcpace_wire::jsonrpc::{Message, Outcome, Payload};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{Digest, Nanos, digest};
+use crate::{Digest, ServerTiming, digest};
 
 /// The four kinds of JSON-RPC 2.0 message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -46,47 +46,6 @@ pub struct MessageNote {
     /// The server's own timing of this call, where it told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timing: Option<ServerTiming>,
-}
-
-/// How long the layers of a server took for one call, as the server itself says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServerTiming {
-    /// HTTP, session checks, JSON-RPC parsing, writing the reply.
-    #[serde(rename = "transport_ns")]
-    pub transport: Nanos,
-    /// Name lookup, permissions, validation, serialisation.
-    #[serde(rename = "dispatch_ns")]
-    pub dispatch: Nanos,
-    /// The tool's own code.
-    #[serde(rename = "service_ns")]
-    pub service: Nanos,
-}
-
-impl ServerTiming {
-    /// Reads the standard `Server-Timing` header (W3C Server Timing) with the metrics `transport`, `dispatch` and
-    /// `service`, `dur` in milliseconds. `None` where none of the three is there.
-    #[must_use]
-    pub fn from_header(value: &str) -> Option<Self> {
-        let mut timing = ServerTiming::default();
-        let mut found = false;
-        for metric in value.split(',') {
-            let mut parts = metric.split(';').map(str::trim);
-            let layer = match parts.next() {
-                Some("transport") => &mut timing.transport,
-                Some("dispatch") => &mut timing.dispatch,
-                Some("service") => &mut timing.service,
-                _ => continue,
-            };
-            let millis = parts
-                .filter_map(|p| p.strip_prefix("dur="))
-                .find_map(|text| text.trim_matches('"').parse::<f64>().ok().filter(|ms| ms.is_finite() && *ms >= 0.0));
-            if let Some(millis) = millis {
-                *layer = Nanos((millis * 1e6).round() as u64);
-                found = true;
-            }
-        }
-        found.then_some(timing)
-    }
 }
 
 impl MessageNote {
@@ -169,9 +128,12 @@ impl MessageNote {
     fn resulted(&mut self, result: &RawValue) {
         self.kind = MessageKind::Result;
         self.content = Some(digest(result.get().as_bytes()));
-        let shape: ResultShape = serde_json::from_str(result.get()).unwrap_or_default();
+        let shape: ResultShape<'_> = serde_json::from_str(result.get()).unwrap_or_default();
         self.is_error = shape.is_error;
-        self.timing = shape.meta.and_then(|meta| meta.timing);
+        // Apart, so that a `_meta` that is no good doesn't cost the flag.
+        let meta: ResultMeta<'_> =
+            shape.meta.and_then(|meta| serde_json::from_str(meta.get()).ok()).unwrap_or_default();
+        self.timing = meta.timing.and_then(|told| ServerTiming::from_json(told.get()));
     }
 }
 
@@ -184,22 +146,23 @@ struct Named {
 
 /// The part of a result that the outline keeps.
 #[derive(Default, Deserialize)]
-struct ResultShape {
+struct ResultShape<'a> {
     #[serde(default, rename = "isError")]
     is_error: bool,
-    #[serde(default, rename = "_meta")]
-    meta: Option<ResultMeta>,
+    #[serde(borrow, default, rename = "_meta")]
+    meta: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
-struct ResultMeta {
-    #[serde(default, rename = "dev.mcpace/timing")]
-    timing: Option<ServerTiming>,
+#[derive(Default, Deserialize)]
+struct ResultMeta<'a> {
+    #[serde(borrow, default, rename = "dev.mcpace/timing")]
+    timing: Option<&'a RawValue>,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Nanos;
 
     #[test]
     fn a_call_is_outlined_by_id_method_and_tool() {
@@ -229,11 +192,10 @@ mod tests {
     }
 
     #[test]
-    fn the_server_timing_header_is_read_by_layer_and_strangers_are_passed_over() {
-        let timing = ServerTiming::from_header("cache;desc=\"x\", transport;dur=0.5, service;desc=tool;dur=2").unwrap();
-        assert_eq!(timing.transport, Nanos::from_micros(500));
-        assert_eq!(timing.service, Nanos::from_millis(2));
-        assert_eq!(ServerTiming::from_header("db;dur=3"), None);
-        assert_eq!(ServerTiming::from_header("service;dur=-1, service;dur=nan"), None);
+    fn a_meta_that_is_no_good_costs_nothing_else() {
+        for meta in [r#""x""#, r#"{"dev.mcpace/timing":{"service_ns":-1}}"#, r#"{"dev.mcpace/timing":"soon"}"#] {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"_meta":{meta},"isError":true}}}}"#);
+            assert!(MessageNote::of(text.as_bytes())[0].is_error, "{meta}");
+        }
     }
 }

@@ -37,6 +37,10 @@ def measure(
     fault: options.Fault = [],  # noqa: B006 - typer copies it
     config: options.Config = None,
     cacert: Annotated[Path | None, typer.Option(help="PEM certificate to trust beside the system's.")] = None,
+    server_timing: Annotated[
+        bool,
+        typer.Option(help="Ask the server how long its layers took; one that doesn't know the question ignores it."),
+    ] = True,
     time_limit: options.TimeLimit = options.TIME_LIMIT,
     recordings: options.Recordings = None,
     fail_on: options.FailOn = [],  # noqa: B006 - typer copies it
@@ -54,5 +58,5 @@ def measure(
     place = targets.parse(target, config=config, auth=options.authentication(auth), tool=options.tool(tool, args))
     settings = Settings(trials, hold, options.faults(fault, [place]), time_limit, recordings)
     with shown() as progress:
-        run = lab.run(place, settings, progress, revision=revision, extra_root=cacert)
+        run = lab.run(place, settings, progress, revision=revision, server_timing=server_timing, extra_root=cacert)
     deliver(run, as_json=as_json, out=out, page=html, fail_on=fail_on)

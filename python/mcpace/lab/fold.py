@@ -27,6 +27,7 @@ from mcpace.report.run import (
 
 NANOS = 1e9
 SHOWN_EVIDENCE = 12
+LAYERS = ("transport", "dispatch", "service", "rest")
 
 
 @dataclass
@@ -105,11 +106,25 @@ def _ledger(ledgers: list[dict[str, Any]], warm: list[Trial]) -> Ledger | None:
     if not chosen:
         return None
     parts = {name: _mean(ledger["parts"][name] for ledger in chosen) for name in chosen[0]["parts"]}
-    told = [ledger["told"] for ledger in chosen if ledger.get("told")]
-    split = None
-    if told:
-        split = ServerSplit(**{layer: _mean(t[f"{layer}_ns"] for t in told) for layer in ServerSplit.model_fields})
-    return Ledger.model_validate({**parts, "server_split": split})
+    return Ledger.model_validate({**parts, "server_split": _split(chosen)})
+
+
+def _split(ledgers: list[dict[str, Any]]) -> ServerSplit | None:
+    """Over all calls, so that the layers add up to the ledger's ``server``: without an account it is all rest."""
+    told = [ledger for ledger in ledgers if ledger.get("split")]
+    if not told:
+        return None
+    doubted = [ledger for ledger in told if ledger["split"].get("doubt")]
+    whole = [ledger.get("split") or {"rest_ns": ledger["parts"]["server"]} for ledger in ledgers]
+    layers = {name: _mean(one.get(f"{name}_ns", 0) for one in whole) for name in LAYERS}
+    return ServerSplit(
+        **layers,
+        told=len(told),
+        of_calls=len(ledgers),
+        doubted=len(doubted),
+        doubt=doubted[0]["split"]["doubt"] if doubted else None,
+        doubted_s=_mean(sum(one["told"][f"{name}_ns"] for name in LAYERS[:3]) for one in doubted) if doubted else None,
+    )
 
 
 def _mean(nanos: Iterable[int]) -> float:

@@ -36,7 +36,7 @@ def run(
     Ctrl-C ends it early: the run comes back marked partial.
     Raises :class:`LabError` where the target can't be reached at all.
     """
-    options = {"target": target.name, "revision": revision, **settings.as_options()}
+    options = {"target": target.name, "revision": revision, "server_timing": server_timing, **settings.as_options()}
     result = new_run("measure", options)
     settings.make_folder()
     try:
@@ -74,7 +74,7 @@ class _Session:
         self._settings = settings
         self._failed_connects = 0
         self._told = False
-        endpoint, certificate = _endpoint(stack, target, settings)
+        endpoint, certificate = _endpoint(stack, target, settings, server_timing)
         if extra_root is not None:
             certificate = targets.certificate(extra_root)
         self._client = _core.Client(
@@ -185,14 +185,20 @@ class _Session:
                     trial.seconds = (ledger["end_ns"] - ledger["start_ns"]) / 1e9
 
 
-def _endpoint(stack: ExitStack, target: Target, settings: Settings) -> tuple[str | list[str], str | None]:
+def _endpoint(
+    stack: ExitStack, target: Target, settings: Settings, server_timing: bool
+) -> tuple[str | list[str], str | None]:
     if target.command:
         return list(target.command), None
     if target.profile is None:
         assert target.url is not None, "a target is a profile, a URL or a command"
         return target.url, None
     scripted = _core.Target(
-        target.profile, hold_s=settings.hold_s, faults=list(settings.faults), token=target.token, server_timing=True
+        target.profile,
+        hold_s=settings.hold_s,
+        faults=list(settings.faults),
+        token=target.token,
+        server_timing=server_timing,
     )
     stack.callback(scripted.stop)
     return scripted.url, scripted.certificate_pem

@@ -106,7 +106,40 @@ def confidence_words(confidence: str, reason: str = "") -> str:
     return f"{sure}: {why}" if why else sure
 
 
+LAYERS: dict[str, str] = {
+    "transport": "reading the request, sessions, writing the reply",
+    "dispatch": "finding the tool, permissions, validation, serialisation",
+    "service": "the tool's own code",
+    "rest": "network, kernel and what the server did not tell",
+}
+"""The layers of a server's own account, in the order of a call."""
+
+DOUBTS: dict[str, str] = {
+    "malformed": "it holds what is no time",
+    "longer-than-exchange": "its layers are longer than the whole exchange",
+}
+"""Why a server's account is not believed."""
+
+
+def split_parts(split: ServerSplit) -> dict[str, float]:
+    """The layers by name; without the rest in runs of before it was told apart."""
+    parts = {"transport": split.transport, "dispatch": split.dispatch, "service": split.service}
+    return parts if split.rest is None else {**parts, "rest": split.rest}
+
+
 def split_words(split: ServerSplit) -> str:
-    """A server's own account: ``the server says: transport 73 µs, dispatch 49 µs, service 20.1 ms``."""
-    layers = {"transport": split.transport, "dispatch": split.dispatch, "service": split.service}
-    return "the server says: " + ", ".join(f"{name} {duration(seconds)}" for name, seconds in layers.items())
+    """A server's own account: ``the server says: transport 73 µs, dispatch 49 µs, service 20.1 ms, rest 95 µs (…)``."""
+    sentences = []
+    if split.told is None or split.told > split.doubted:
+        layers = ", ".join(f"{name} {duration(seconds)}" for name, seconds in split_parts(split).items())
+        seldom = ""
+        if split.told is not None and split.of_calls is not None and split.told < split.of_calls:
+            seldom = f", of {split.told} of {split.of_calls} calls"
+        rest = "" if split.rest is None else f" ({LAYERS['rest']})"
+        sentences.append(f"the server says{seldom}: {layers}{rest}")
+    if split.doubted:
+        calls = f"{split.doubted} of {split.of_calls} calls" if split.of_calls else f"{split.doubted} calls"
+        why = DOUBTS.get(split.doubt or "", "it can't be true")
+        amount = f" ({duration(split.doubted_s)} a call)" if split.doubted_s else ""
+        sentences.append(f"the server's account of {calls}{amount} is not believed: {why}")
+    return "; ".join(sentences)

@@ -115,11 +115,25 @@ class Ledger(Model):
 
 
 class ServerSplit(Model):
-    """A server's own account of its layers, seconds."""
+    """``server`` by the server's own account of its layers: mean over the warm trials, seconds. With ``rest`` they add
+    up to ``server``."""
 
     transport: float
+    """Less than was told where reading and writing took part of it: those are in ``request`` and ``response``."""
     dispatch: float
     service: float
+    rest: float | None = None
+    """The network, the kernel, and what the server did not tell. Absent in runs of before it was told apart."""
+    told: int | None = None
+    """Calls that the server gave an account of."""
+    of_calls: int | None = None
+    """Warm calls. Those without an account, and those whose account is not believed, are in ``rest``."""
+    doubted: int = 0
+    """Accounts that can't be true."""
+    doubt: Literal["malformed", "longer-than-exchange"] | None = None
+    """Why, for the first of them."""
+    doubted_s: float | None = None
+    """What the doubted accounts came to, mean."""
 
 
 class Evidence(Model):

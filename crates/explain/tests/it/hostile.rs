@@ -28,6 +28,11 @@ fn check(recording: &Recording) -> Result<(), TestCaseError> {
         // In u128: a part that had gone below zero would show as a huge one.
         let sum: u128 = parts.iter().map(|part| u128::from(part.0)).sum();
         prop_assert_eq!(sum, u128::from(whole));
+        if let Some(split) = ledger.split {
+            let layers = [split.transport, split.dispatch, split.service, split.rest];
+            let sum: u128 = layers.iter().map(|layer| u128::from(layer.0)).sum();
+            prop_assert_eq!(sum, u128::from(ledger.parts.server.0));
+        }
         let mut cursor = ledger.start;
         for segment in &ledger.segments {
             prop_assert_eq!(segment.from, cursor);
@@ -92,7 +97,10 @@ fn message() -> impl Strategy<Value = MessageNote> {
         prop_oneof![Just("initialize"), Just("tools/call"), Just("tools/list"), Just("notifications/initialized"),];
     (kind, option::of(0..3_u64), option::of(method)).prop_map(|(kind, id, method)| MessageNote {
         method: method.map(str::to_owned),
-        timing: id.map(|_| ServerTiming { service: Nanos(u64::MAX), ..ServerTiming::default() }),
+        timing: id.map(|id| ServerTiming {
+            service: Nanos([u64::MAX, 5, 1_000][id as usize % 3]),
+            ..ServerTiming::default()
+        }),
         ..note(kind, id)
     })
 }

@@ -1,6 +1,6 @@
 //! Each layer's time goes to its part; the picture of the same call.
 
-use mcpace_explain::{Ledger, Parts, ledgers, waterfall};
+use mcpace_explain::{Doubt, Ledger, Parts, ServerSplit, ledgers, waterfall};
 use mcpace_record::{CallId, Nanos, ServerTiming};
 
 use crate::script::{Post, Reply, Script, call_tool, ms, notification, request};
@@ -167,13 +167,68 @@ fn the_servers_own_stream_and_a_sessions_end_are_no_work_of_a_call() {
 fn what_the_server_told_is_kept_beside_the_split() {
     let mut script = Script::client();
     script.call("call", 0.0, 20.0);
-    let timing = ServerTiming { transport: Nanos(1), dispatch: Nanos(2), service: Nanos(3) };
+    let timing = ServerTiming { transport: Nanos(1), dispatch: Nanos(2), service: Nanos(3), malformed: false };
     let post = call_tool(2.0, 1, Reply::Sse(9.0, 10.0, Some(11.0)));
     let ex = script.post(Post { timing: Some(timing), ..post });
     // The same timing again, by header: not counted twice.
     let told = mcpace_record::EventKind::ServerTiming { ex: Some(ex), id: None, timing };
     script.event(9.0, told);
     assert_eq!(only(script).told, Some(timing));
+}
+
+/// A call whose server has 3 ms to itself (2.1–5.1) in an exchange of 4.1 ms, and says that its layers took so long.
+fn split_of(transport: f64, dispatch: f64, service: f64, malformed: bool) -> (Option<ServerSplit>, Nanos) {
+    let mut script = Script::client();
+    script.call("call", 0.0, 20.0);
+    let timing = ServerTiming { transport: ms(transport), dispatch: ms(dispatch), service: ms(service), malformed };
+    let post = call_tool(2.0, 1, Reply::Json(5.1, 6.1));
+    script.post(Post { timing: Some(timing), sending: 0.1, ..post });
+    let ledger = only(script);
+    (ledger.split, ledger.parts.server)
+}
+
+fn sum(split: &ServerSplit) -> Nanos {
+    split.transport + split.dispatch + split.service + split.rest
+}
+
+#[test]
+fn what_the_server_told_splits_its_part_and_the_rest_is_shown() {
+    let (split, server) = split_of(0.5, 0.25, 1.0, false);
+    let split = split.unwrap();
+    assert_eq!((split.transport, split.dispatch, split.service), (ms(0.5), ms(0.25), ms(1.0)));
+    assert_eq!((split.rest, sum(&split), split.doubt), (ms(1.25), server, None));
+    assert_eq!(server, ms(3.0));
+}
+
+#[test]
+fn reading_and_writing_come_off_the_servers_transport() {
+    // 3.5 ms fit into the exchange, and half a millisecond of them isn't the server's part.
+    let (split, server) = split_of(1.5, 0.5, 1.5, false);
+    let split = split.unwrap();
+    assert_eq!((split.transport, split.dispatch, split.service, split.rest), (ms(1.0), ms(0.5), ms(1.5), Nanos(0)));
+    assert_eq!((sum(&split), split.doubt), (server, None));
+}
+
+#[test]
+fn an_account_that_cannot_be_true_splits_nothing() {
+    for (service, malformed, doubt) in [(4.2, false, Doubt::LongerThanExchange), (1.0, true, Doubt::Malformed)] {
+        let (split, server) = split_of(0.0, 0.0, service, malformed);
+        let split = split.unwrap();
+        assert_eq!((split.doubt, split.rest, split.service), (Some(doubt), server, Nanos(0)));
+    }
+}
+
+#[test]
+fn behind_the_recorder_the_back_side_is_what_an_account_must_fit_into() {
+    let mut script = Script::recorder();
+    script.call("call", 0.0, 50.0);
+    script.accept(1, 1.0);
+    script.connect(101, 4.5, 7.0, Some(1));
+    // 16 ms at the client, 2.5 of them the recorder's connect.
+    let timing = ServerTiming { service: ms(19.0), ..ServerTiming::default() };
+    let post = call_tool(4.0, 1, Reply::Json(20.0, 25.0));
+    script.post(Post { sending: 0.4, timing: Some(timing), ..post });
+    assert_eq!(only(script).split.unwrap().doubt, Some(Doubt::LongerThanExchange));
 }
 
 #[test]

@@ -70,7 +70,7 @@ impl CallResult {
         }
         let shape: Shape = read("tools/call", &result)?;
         let told = shape.meta.and_then(|mut meta| meta.remove(key::TIMING));
-        let timing = told.and_then(|told| serde_json::from_value(told).ok());
+        let timing = told.and_then(|told| ServerTiming::from_json(&told.to_string()));
         Ok(Self { is_error: shape.is_error.unwrap_or(false), timing, result })
     }
 }

@@ -1,0 +1,97 @@
+//! The part `server` by the server's own layers, where it tells.
+//!
+//! The wire is seen, the layers are only told, so what is told has to fit into what was seen: the layers and the rest add up
+//! to `server` exactly, and what can't be true is marked and splits nothing.
+
+use std::collections::HashMap;
+
+use mcpace_record::{ExchangeId, Nanos, ServerTiming};
+use serde::Serialize;
+
+use crate::view::{Exchange, Stamp};
+use crate::{Part, Segment};
+
+/// `server` by layer. The four times add up to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ServerSplit {
+    /// HTTP, sessions, parsing, writing the reply. Less than was told where reading and writing took part of it: these are
+    /// in `request` and `response`.
+    #[serde(rename = "transport_ns")]
+    pub transport: Nanos,
+    /// Lookup, permissions, validation, serialisation.
+    #[serde(rename = "dispatch_ns")]
+    pub dispatch: Nanos,
+    /// The tool's own code.
+    #[serde(rename = "service_ns")]
+    pub service: Nanos,
+    /// The network, the kernel, and what the server did not tell.
+    #[serde(rename = "rest_ns")]
+    pub rest: Nanos,
+    /// Why what was told of an exchange is not believed; its time is in `rest`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<Doubt>,
+}
+
+/// Why a server's account can't be true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Doubt {
+    /// Something in it was no time.
+    Malformed,
+    /// Its layers take longer than the whole exchange did, from the request's first byte to the result's last.
+    LongerThanExchange,
+}
+
+/// Splits what the segments gave to `server`. `None` where no exchange told anything.
+pub(crate) fn split<'v, 'a: 'v>(
+    exchanges: impl Iterator<Item = &'v Exchange<'a>>,
+    segments: &[Segment],
+    end: Nanos,
+) -> Option<ServerSplit> {
+    let mut told = exchanges.filter_map(|exchange| Some((exchange, exchange.told?))).peekable();
+    told.peek()?;
+    let mut whole = Nanos::ZERO;
+    let mut own: HashMap<ExchangeId, Nanos> = HashMap::new();
+    for segment in segments.iter().filter(|segment| segment.part == Part::Server) {
+        let time = segment.to.since(segment.from);
+        whole = whole + time;
+        if let Some(id) = segment.exchange {
+            let sum = own.entry(id).or_default();
+            *sum = *sum + time;
+        }
+    }
+    let mut split = ServerSplit::default();
+    for (exchange, timing) in told {
+        if let Some(doubt) = doubt(exchange, timing, end) {
+            split.doubt.get_or_insert(doubt);
+        } else {
+            split.add(timing, own.remove(&exchange.id).unwrap_or_default());
+        }
+    }
+    split.rest = whole.since(split.transport + split.dispatch + split.service);
+    Some(split)
+}
+
+impl ServerSplit {
+    /// Adds an account, cut to the time that was the server's: what lies over it was reading and writing, seen in its
+    /// neighbours, so that it comes off the transport first.
+    fn add(&mut self, told: ServerTiming, server: Nanos) {
+        let service = told.service.min(server);
+        let dispatch = told.dispatch.min(server.since(service));
+        let transport = told.transport.min(server.since(service + dispatch));
+        self.service = self.service + service;
+        self.dispatch = self.dispatch + dispatch;
+        self.transport = self.transport + transport;
+    }
+}
+
+/// The stamps of both ends are of one clock, or apart by a way there and back that only makes the exchange longer.
+fn doubt(exchange: &Exchange<'_>, told: ServerTiming, end: Nanos) -> Option<Doubt> {
+    if told.malformed {
+        return Some(Doubt::Malformed);
+    }
+    let leg = exchange.back.as_ref();
+    let from = leg.and_then(|leg| leg.request_start).unwrap_or_else(|| exchange.sent());
+    let to = leg.and_then(|leg| leg.result_end.or(leg.end)).map_or(end, |Stamp { at, .. }| at);
+    (told.total() > to.since(from.at)).then_some(Doubt::LongerThanExchange)
+}
