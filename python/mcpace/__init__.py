@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         UrlElicitationRequiredError,
     )
     from mcpace.server.extension import Extension, ResourceBinding, ToolBinding, require_client_extension
+    from mcpace.server.guards import Asked, Denied, RateLimit, requires
     from mcpace.server.hints import CacheHint, RequestStateSecurity
     from mcpace.server.injection import Elicit, ListRoots, Resolve, Sample
     from mcpace.server.media import Audio, Image
@@ -82,6 +83,7 @@ _WHERE = {
         "UrlElicitationRequiredError",
     ),
     "extension": ("Extension", "ResourceBinding", "ToolBinding", "require_client_extension"),
+    "guards": ("Asked", "Denied", "RateLimit", "requires"),
     "hints": ("CacheHint", "RequestStateSecurity"),
     "injection": ("Elicit", "ListRoots", "Resolve", "Sample"),
     "media": ("Audio", "Image"),
@@ -112,6 +114,7 @@ __all__ = [
     "AcceptedElicitation",
     "AcceptedUrlElicitation",
     "AccessToken",
+    "Asked",
     "AssistantMessage",
     "Audio",
     "AuthSettings",
@@ -121,6 +124,7 @@ __all__ = [
     "Client",
     "Context",
     "DeclinedElicitation",
+    "Denied",
     "DirectoryResource",
     "Elicit",
     "ElicitationResult",
@@ -137,6 +141,7 @@ __all__ = [
     "MCPServer",
     "Message",
     "Prompt",
+    "RateLimit",
     "RegistrationError",
     "RequestContext",
     "RequestStateSecurity",
@@ -165,6 +170,7 @@ __all__ = [
     "__version__",
     "get_access_token",
     "require_client_extension",
+    "requires",
     "safe_join",
 ]
 

@@ -22,6 +22,7 @@ from mcpace.server.errors import (
     is_tool_error,
     logger,
 )
+from mcpace.server.guards import Guards
 from mcpace.server.handlers import Answer, Plan, protocol_answer
 from mcpace.server.lookout import looks_around
 from mcpace.server.output import output_of, result_json
@@ -119,6 +120,7 @@ class FunctionTool(Tool):
             meta=meta,
             tags=frozenset(tags or ()),
             timeout=timeout,
+            guards=Guards(timeout=timeout),
             run_in_thread=run_in_thread,
             schema=schema,
             bare=function,

@@ -14,9 +14,11 @@ from mcpace.server import hints, logs
 from mcpace.server.answering import Answering
 from mcpace.server.context import Context
 from mcpace.server.errors import UnsupportedOption
+from mcpace.server.guards import of_server
 from mcpace.server.hosting import Hosting
 from mcpace.server.inside import Inside
 from mcpace.server.parts import LifespanT, LogLevel, Settings
+from mcpace.server.providing import Providers
 from mcpace.server.registering import Registering
 from mcpace.server.registry import Registry
 from mcpace.server.tools import Tool
@@ -24,6 +26,7 @@ from mcpace.types import Icon
 
 if TYPE_CHECKING:
     from mcpace.server.auth import AuthSettings
+    from mcpace.server.guards import Permission, RateLimit
     from mcpace.server.running.prepared import Prepared
     from mcpace.server.security import ResourceSecurity
 
@@ -75,10 +78,16 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
         subscriptions: Any = None,
         middleware: Sequence[Any] | None = None,
         tool_timeout: float | None = None,
+        permissions: Sequence[Permission] | Permission = (),
+        rate_limits: Sequence[RateLimit | str] | RateLimit | str = (),
+        max_result_bytes: int | None = None,
+        providers: Mapping[str, Callable[..., Any]] | None = None,
     ) -> None:
         """A server. Options of the official SDK that mcpace doesn't have raise ``UnsupportedOption``.
 
         ``tool_timeout``: how many seconds a tool may take, where it doesn't say so itself; without limit if not given.
+        ``permissions`` and ``rate_limits`` guard all tools, resources and prompts; such a limit counts all of them
+        together. ``max_result_bytes``: of what says nothing itself. ``providers`` fill in parameters by name.
         """
         self._name = name or "mcp-server"
         self._title = title
@@ -101,7 +110,14 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
         )
         self.dependencies = self.settings.dependencies
         self._resource_security = resource_security
-        self._inside = Inside(self, hints.cache_hint(cache_hints), request_state_security, name)
+        self._inside = Inside(
+            self,
+            hints.cache_hint(cache_hints),
+            request_state_security,
+            name,
+            of_server(permissions, rate_limits, max_result_bytes),
+            Providers(providers),
+        )
         self._bus = _bus(subscriptions)
         self._middleware = list(middleware or ())
         self._routes: list[Any] = []

@@ -5,7 +5,8 @@ Design constraint: asyncio is loaded when a call needs it, not with the server. 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from mcpace.server.errors import MCPError
@@ -36,3 +37,19 @@ async def asked(answer: Awaitable[bytes]) -> bytes:
         code = getattr(error, "code", None)
         message = getattr(error, "message", None) or str(error)
         raise MCPError(codes.get(kind, INTERNAL_ERROR) if code is None else code, message) from error
+
+
+@asynccontextmanager
+async def entered_in_thread(generator: Callable[..., Any], keywords: Mapping[str, Any]) -> AsyncIterator[Any]:
+    """A plain generator's value, from a coroutine: it begins and ends in a thread, so that it holds up nobody."""
+    import asyncio
+
+    manager = contextmanager(generator)(**keywords)
+    value = await asyncio.to_thread(manager.__enter__)
+    try:
+        yield value
+    except BaseException as error:
+        if not await asyncio.to_thread(manager.__exit__, type(error), error, error.__traceback__):
+            raise
+    else:
+        await asyncio.to_thread(manager.__exit__, None, None, None)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mcpace.server import hints
+from mcpace.server.guards import guards_of
 from mcpace.server.principal import remember
 from mcpace.types import wire
 
@@ -18,17 +19,30 @@ if TYPE_CHECKING:
     from mcpace.server.app import MCPServer
     from mcpace.server.context import Context
     from mcpace.server.desk import Desk
+    from mcpace.server.guards import Guards
+    from mcpace.server.providing import Providers
 
 
 class Inside:
     """See the module."""
 
-    def __init__(self, server: MCPServer[Any], cache: hints.CacheHint, security: Any, named: str | None) -> None:
+    def __init__(
+        self,
+        server: MCPServer[Any],
+        cache: hints.CacheHint,
+        security: Any,
+        named: str | None,
+        guards: Guards,
+        providers: Providers,
+    ) -> None:
         self._server = server
         self._security = security
         self._named = named
         self.cache = cache
         """How long clients may keep what they read."""
+        self.guards = guards
+        """Of all that is registered."""
+        self.providers = providers
         self.extensions: list[Any] = []
         self.desk: Desk | None = None
         """Answers requests for lists, where middleware has a say in them."""
@@ -56,6 +70,11 @@ class Inside:
     def state_key(self) -> bytes | None:
         """What signs the state of rounds of questions; ``None`` for a random key."""
         return hints.state_key(self._security, self._named)
+
+    def guards_of(self, entry: Any) -> Guards:
+        """All that guards an entry: its own guards, and the server's."""
+        own = guards_of(entry)
+        return own.within(self.guards) if self.guards else own
 
     def is_wrapped(self, method: str) -> bool:
         """Whether something of the author's wraps requests of a method."""

@@ -11,13 +11,13 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import GenericAlias
 from typing import Annotated, Any, Literal, NotRequired, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, TypeAdapter, create_model
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
-from pydantic_core import SchemaError, to_json
+from pydantic_core import SchemaError, from_json, to_json
 from typing_extensions import ReadOnly, TypedDict, get_type_hints, is_typeddict
 from typing_inspection.introspection import (
     UNKNOWN,
@@ -27,11 +27,13 @@ from typing_inspection.introspection import (
     is_union_origin,
 )
 
-from mcpace.server.content import content_json, content_of, returns_content
+from mcpace.server.content import content_json, content_of, returns_content, text_json
 from mcpace.server.errors import InputRequired, InvalidSignature, logger
 from mcpace.server.signature import name_of, signature_of
 from mcpace.types import CallToolResult, InputRequiredResult, is_kind
 
+Notation = Callable[[Any, Any], str | None]
+"""From data, and the value that it was, to text; ``None`` where the value's own JSON is better."""
 Kind = Literal["text", "wrapped-text", "structured", "custom"]
 """How the compiled part writes a result: text, text with ``{"result": …}``, structured content and text, or whole."""
 
@@ -51,6 +53,17 @@ class Output:
     """Validates the structured content of a result that the tool made itself."""
     plain: type[BaseModel] | None = None
     """A model whose instances' text is their structured content indented, and is made of that."""
+    is_wrapped: bool = False
+    """Whether structured content is ``{"result": …}`` around the value."""
+    notation: Notation | None = None
+    """What writes the text of data; ``None`` for JSON."""
+
+    def noted(self, notation: Notation | None) -> Output:
+        """The same, its text in a notation of the author's."""
+        if notation is None:
+            return self
+        # Written whole, here: the compiled part writes JSON only.
+        return replace(self, kind="custom" if self.kind == "structured" else self.kind, notation=notation)
 
     def result(self, value: Any) -> CallToolResult | InputRequiredResult:
         """The result of a returned value."""
@@ -61,6 +74,8 @@ class Output:
             if self.check is not None and not whole.is_error:
                 self.check(whole.structured_content)
             return whole
+        if self.notation is not None:
+            return CallToolResult.model_validate_json(self.finish(value))
         content = content_of(value)
         if self.structure is None:
             return CallToolResult(content=content)
@@ -85,10 +100,21 @@ class Output:
             if self.check is not None and not (value.is_error if hasattr(value, "is_error") else value.isError):
                 self.check(value.structured_content if hasattr(value, "is_error") else value.structuredContent)
             return result_json(value)
-        content = content_json(value)
-        if self.structure_json is None:
+        structured = None if self.structure_json is None else self.structure_json(value)
+        content = content_json(value) if self.notation is None else self._noted_json(value, structured, self.notation)
+        if structured is None:
             return b'{"content":' + content + b',"isError":false}'
-        return b'{"content":' + content + b',"structuredContent":' + self.structure_json(value) + b',"isError":false}'
+        return b'{"content":' + content + b',"structuredContent":' + structured + b',"isError":false}'
+
+    def _noted_json(self, value: Any, structured: bytes | None, notation: Notation) -> bytes:
+        """The content of a value: data in the notation, made of its structured content; anything else as it is."""
+        if isinstance(value, str) or value is None or not _is_all_data(value):
+            return content_json(value)
+        data = from_json(to_json(value, fallback=str) if structured is None else structured)
+        if structured is not None and self.is_wrapped:
+            data = data["result"]
+        text = notation(data, value)
+        return content_json(value) if text is None else text_json(text)
 
 
 def _is_data(value: Any) -> bool:
@@ -99,6 +125,13 @@ def _is_data(value: Any) -> bool:
         return False
     cls = type(value)
     return not (returns_content(cls) or is_kind(cls, (CallToolResult, InputRequiredResult), *_WHOLE))
+
+
+def _is_all_data(value: Any) -> bool:
+    """Whether there are no content blocks, pictures or sounds in it."""
+    if isinstance(value, list | tuple):
+        return all(_is_all_data(one) for one in value)
+    return not returns_content(type(value))
 
 
 _WHOLE = ("CallToolResult", "InputRequiredResult")
@@ -208,7 +241,7 @@ def _structured(model: Any, wrapped: bool, returned: Any) -> Output:
 
     quick = structure_number if wrapped and returned in (int, bool) else structure_json
     kind: Kind = "structured" if not wrapped else "wrapped-text" if returned is str else "custom"
-    return Output(kind, schema, structure, quick, validate, returned if _is_plain(returned) else None)
+    return Output(kind, schema, structure, quick, validate, returned if _is_plain(returned) else None, wrapped)
 
 
 # Of pydantic-core's schemas and settings, those by which a value is written alike under any caller.

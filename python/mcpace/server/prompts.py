@@ -18,6 +18,7 @@ from pydantic_core import to_json
 from mcpace.server.calling import call_function
 from mcpace.server.content import media_block, text_of
 from mcpace.server.errors import InputRequired, RegistrationError, is_protocol_error
+from mcpace.server.guards import UNGUARDED, Guards
 from mcpace.server.injection import find_context
 from mcpace.server.media import Audio, Image
 from mcpace.server.signature import Arguments, arguments_of, is_async, name_of
@@ -80,6 +81,8 @@ class Prompt:
     is_async: bool
     context_kwarg: str | None
     icons: Sequence[Any] | None = None
+    guards: Guards = UNGUARDED
+    """What must hold before it is used."""
 
     @classmethod
     def from_function(
@@ -90,6 +93,7 @@ class Prompt:
         description: str | None = None,
         icons: Sequence[Any] | None = None,
         context_kwarg: str | None = None,
+        guards: Guards = UNGUARDED,
     ) -> Prompt:
         """A prompt of a function."""
         called = name or name_of(fn)
@@ -112,6 +116,7 @@ class Prompt:
             is_async=is_async(fn),
             context_kwarg=context,
             icons=icons,
+            guards=guards,
         )
 
     def listed(self) -> dict[str, Any]:

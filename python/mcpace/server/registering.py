@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mcpace.server.guards import guards
 from mcpace.server.parts import FunctionT, LifespanT, Parts
+from mcpace.server.signature import name_of
 from mcpace.server.tools import Tool
 
 if TYPE_CHECKING:
+    from mcpace.server.guards import Permission, RateLimit
     from mcpace.server.prompts import Prompt
     from mcpace.server.security import ResourceSecurity
+    from mcpace.server.toon import OutputFormat
     from mcpace.types import Icon
 
 
@@ -29,12 +33,22 @@ class Registering(Parts[LifespanT]):
         icons: Sequence[Icon] | None = None,
         meta: dict[str, Any] | None = None,
         structured_output: bool | None = None,
+        *,
+        permissions: Sequence[Permission] | Permission = (),
+        rate_limits: Sequence[RateLimit | str] | RateLimit | str = (),
+        timeout: float | None = None,
+        max_result_bytes: int | None = None,
+        output_format: OutputFormat = "json",
     ) -> Callable[[FunctionT], FunctionT]:
         """Registers a function as a tool.
 
         Its parameters become the input schema, its return annotation the output schema. ``structured_output``: must
         have one (``True``), must not (``False``), or as the annotation allows. A parameter annotated ``Context`` is
         filled in by the server.
+
+        ``permissions`` and ``rate_limits`` guard it, beside the server's own; ``timeout`` is in seconds; a result
+        longer than ``max_result_bytes`` is an error. ``output_format="toon"`` writes the text of data as TOON,
+        ``"auto"`` where that is shorter.
         """
         if callable(name):
             raise TypeError(
@@ -42,7 +56,21 @@ class Registering(Parts[LifespanT]):
             )
 
         def register(fn: FunctionT) -> FunctionT:
-            self.add_tool(fn, name, title, description, annotations, icons, meta, structured_output)
+            self.add_tool(
+                fn,
+                name,
+                title,
+                description,
+                annotations,
+                icons,
+                meta,
+                structured_output,
+                permissions=permissions,
+                rate_limits=rate_limits,
+                timeout=timeout,
+                max_result_bytes=max_result_bytes,
+                output_format=output_format,
+            )
             return fn
 
         return register
@@ -57,13 +85,20 @@ class Registering(Parts[LifespanT]):
         icons: Sequence[Icon] | None = None,
         meta: dict[str, Any] | None = None,
         structured_output: bool | None = None,
+        *,
+        permissions: Sequence[Permission] | Permission = (),
+        rate_limits: Sequence[RateLimit | str] | RateLimit | str = (),
+        timeout: float | None = None,
+        max_result_bytes: int | None = None,
+        output_format: OutputFormat = "json",
     ) -> None:
         """Registers a function as a tool, without the decorator. Also while the server runs."""
-        tool = (
-            fn
-            if isinstance(fn, Tool)
-            else Tool.from_function(
-                fn,
+        if isinstance(fn, Tool):
+            tool = fn
+        else:
+            what = f"tool {name or name_of(fn)!r}"
+            tool = Tool.from_function(
+                self._inside.providers.applied(fn),
                 name=name,
                 title=title,
                 description=description,
@@ -71,8 +106,9 @@ class Registering(Parts[LifespanT]):
                 icons=icons,
                 meta=meta,
                 structured_output=structured_output,
+                guards=guards(permissions, rate_limits, timeout, max_result_bytes, what=what),
+                output_format=output_format,
             )
-        )
         self.registry.add_tool(tool)
 
     def remove_tool(self, name: str) -> None:
@@ -91,10 +127,15 @@ class Registering(Parts[LifespanT]):
         annotations: Any = None,
         meta: dict[str, Any] | None = None,
         security: ResourceSecurity | None = None,
+        permissions: Sequence[Permission] | Permission = (),
+        rate_limits: Sequence[RateLimit | str] | RateLimit | str = (),
+        timeout: float | None = None,
+        max_result_bytes: int | None = None,
     ) -> Callable[[FunctionT], FunctionT]:
         """Registers a function as a resource, or as a family of them where the URI has variables (``note://{id}``).
 
-        It returns text, bytes, or what is told as JSON. The variables are its parameters.
+        It returns text, bytes, or what is told as JSON. The variables are its parameters. What guards it: as in
+        :meth:`tool`.
         """
         if callable(uri):
             raise TypeError(
@@ -114,15 +155,17 @@ class Registering(Parts[LifespanT]):
             "icons": icons,
             "annotations": annotations,
             "meta": meta,
+            "guards": guards(permissions, rate_limits, timeout, max_result_bytes, what=f"resource {uri!r}"),
         }
 
         def register(fn: FunctionT) -> FunctionT:
+            filled = self._inside.providers.applied(fn)
             if variables:
                 policy = security or self._resource_security or DEFAULT_RESOURCE_SECURITY
-                self.registry.add_template(ResourceTemplate.from_function(fn, uri, security=policy, **details))
+                self.registry.add_template(ResourceTemplate.from_function(filled, uri, security=policy, **details))
             else:
-                check_static(fn, uri)
-                self.registry.add_resource(FunctionResource.from_function(fn, uri, **details))
+                check_static(filled, uri)
+                self.registry.add_resource(FunctionResource.from_function(filled, uri, **details))
             return fn
 
         return register
@@ -141,8 +184,16 @@ class Registering(Parts[LifespanT]):
         title: str | None = None,
         description: str | None = None,
         icons: Sequence[Icon] | None = None,
+        *,
+        permissions: Sequence[Permission] | Permission = (),
+        rate_limits: Sequence[RateLimit | str] | RateLimit | str = (),
+        timeout: float | None = None,
+        max_result_bytes: int | None = None,
     ) -> Callable[[FunctionT], FunctionT]:
-        """Registers a function as a prompt: its parameters are what the user fills in, its value the messages."""
+        """Registers a function as a prompt: its parameters are what the user fills in, its value the messages.
+
+        What guards it: as in :meth:`tool`.
+        """
         if callable(name):
             raise TypeError(
                 "The @prompt decorator was used incorrectly. "
@@ -152,7 +203,9 @@ class Registering(Parts[LifespanT]):
         from mcpace.server.prompts import Prompt
 
         def register(fn: FunctionT) -> FunctionT:
-            self.add_prompt(Prompt.from_function(fn, name, title, description, icons))
+            own = guards(permissions, rate_limits, timeout, max_result_bytes, what=f"prompt {name or name_of(fn)!r}")
+            filled = self._inside.providers.applied(fn)
+            self.add_prompt(Prompt.from_function(filled, name, title, description, icons, guards=own))
             return fn
 
         return register

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mcpace.server.errors import RegistrationError, ToolError
+from mcpace.server.guards import compiled
 from mcpace.server.handlers import completion_plan, prompt_plan, resource_plan, tool_plan
 from mcpace.server.shelf import Shelf, named
 from mcpace.server.tools import Tool
@@ -20,6 +21,7 @@ from mcpace.server.tools import Tool
 if TYPE_CHECKING:
     from mcpace import _core
     from mcpace.server.app import MCPServer
+    from mcpace.server.guards import Kind
     from mcpace.server.prompts import Prompt
     from mcpace.server.resources import ResourceTemplate
 
@@ -50,10 +52,10 @@ class Registry:
         self._prompts: Shelf[Prompt] = Shelf(
             "Prompt", named, self._tell_prompt, lambda core, name: core.remove_prompt(name), warnings["prompts"]
         )
-        self.tools = self._tools.entries
-        self.resources = self._resources.entries
-        self.templates = self._templates.entries
-        self.prompts = self._prompts.entries
+        self.tools: dict[str, Tool] = self._tools.entries
+        self.resources: dict[str, Any] = self._resources.entries
+        self.templates: dict[str, ResourceTemplate] = self._templates.entries
+        self.prompts: dict[str, Prompt] = self._prompts.entries
         self.completion: Callable[..., Any] | None = None
 
     def add_tool(self, tool: Tool) -> Tool:
@@ -111,21 +113,35 @@ class Registry:
         self._core = core
 
     def _tell_tool(self, core: _core.Server, tool: Tool) -> None:
-        # A tool of FastMCP's kind may have a limit of its own.
-        limit = getattr(tool, "timeout", None) or self._server.tool_timeout
-        core.add_tool(_json(tool.listed()), tool_plan(self._server, tool).handler(), timeout_s=limit)
+        guarded = self._guarded("tool", tool.name, tool)
+        guarded.setdefault("timeout_s", self._server.tool_timeout)
+        core.add_tool(_json(tool.listed()), tool_plan(self._server, tool).handler(), **guarded)
 
     def _tell_resource(self, core: _core.Server, resource: Any) -> None:
         from mcpace.server.resources import listed_resource
 
-        plan = resource_plan(self._server, str(resource.uri))
-        core.add_resource(_json(listed_resource(resource)), plan.handler())
+        uri = str(resource.uri)
+        plan = resource_plan(self._server, uri)
+        core.add_resource(_json(listed_resource(resource)), plan.handler(), **self._guarded("resource", uri, resource))
 
     def _tell_template(self, core: _core.Server, template: ResourceTemplate) -> None:
-        core.add_resource_template(_json(template.listed()), resource_plan(self._server, None).handler())
+        plan = resource_plan(self._server, None)
+        guarded = self._guarded("template", template.uri_template, template)
+        core.add_resource_template(_json(template.listed()), plan.handler(), **guarded)
 
     def _tell_prompt(self, core: _core.Server, prompt: Prompt) -> None:
-        core.add_prompt(_json(prompt.listed()), prompt_plan(self._server, prompt).handler())
+        plan = prompt_plan(self._server, prompt)
+        core.add_prompt(_json(prompt.listed()), plan.handler(), **self._guarded("prompt", prompt.name, prompt))
+
+    def _guarded(self, kind: Kind, name: str, entry: Any) -> dict[str, Any]:
+        """What the compiled part is told of an entry's guards; nothing where it has none."""
+        guards = self._server._inside.guards_of(entry)
+        told: dict[str, Any] = {}
+        if guards.timeout is not None:
+            told["timeout_s"] = guards.timeout
+        if guards:
+            told["guard"] = compiled(guards, kind, name)
+        return told
 
 
 def _json(entry: dict[str, Any]) -> bytes:

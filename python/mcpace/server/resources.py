@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SkipValidation, ValidationInfo, field_validator
 from pydantic_core import to_json
 
 from mcpace.server.calling import call_function
@@ -28,7 +28,9 @@ from mcpace.server.errors import (
     UnexpectedResourceError,
     of_resource,
 )
+from mcpace.server.guards import UNGUARDED, Guards
 from mcpace.server.injection import find_context
+from mcpace.server.providing import PROVIDERS_CONTEXT
 from mcpace.server.security import DEFAULT_RESOURCE_SECURITY, ResourceSecurity
 from mcpace.server.signature import Arguments, arguments_of, is_async, name_of, signature_of
 from mcpace.server.uri_template import UriTemplate, Values
@@ -65,6 +67,8 @@ class Resource(BaseModel, ABC):
     icons: list[Icon] | None = None
     annotations: Annotations | None = None
     meta: dict[str, Any] | None = None
+    guards: SkipValidation[Guards] = Field(default=UNGUARDED, exclude=True, repr=False)
+    """What must hold before it is read."""
 
     @field_validator("name", mode="before")
     @classmethod
@@ -119,6 +123,7 @@ class FunctionResource(Resource):
         icons: Sequence[Any] | None = None,
         annotations: Any = None,
         meta: dict[str, Any] | None = None,
+        guards: Guards = UNGUARDED,
     ) -> FunctionResource:
         """A resource of a function."""
         return cls(
@@ -131,6 +136,7 @@ class FunctionResource(Resource):
             icons=None if icons is None else list(icons),
             annotations=annotations,
             meta=meta,
+            guards=guards,
         )
 
 
@@ -213,6 +219,7 @@ class ResourceTemplate:
     icons: Sequence[Any] | None = None
     annotations: Any = None
     meta: dict[str, Any] | None = None
+    guards: Guards = UNGUARDED
 
     @classmethod
     def from_function(
@@ -227,6 +234,7 @@ class ResourceTemplate:
         annotations: Any = None,
         meta: dict[str, Any] | None = None,
         security: ResourceSecurity = DEFAULT_RESOURCE_SECURITY,
+        guards: Guards = UNGUARDED,
     ) -> ResourceTemplate:
         """A template of a function whose parameters are the template's variables.
 
@@ -250,6 +258,7 @@ class ResourceTemplate:
             icons=icons,
             annotations=annotations,
             meta=meta,
+            guards=guards,
         )
 
     @property
@@ -348,6 +357,11 @@ async def read_resource(resource: Any) -> str | bytes:
 def check_static(fn: Callable[..., Any], uri: str) -> None:
     """Raises ``RegistrationError`` where a function can't be a resource that has no variables."""
     context = find_context(fn)
+    if context == PROVIDERS_CONTEXT:
+        raise RegistrationError(
+            f"Resource {uri!r} has no URI template variables, and so no context, but one of its providers takes one. "
+            "Add a template variable to the URI, or take the value from a provider without"
+        )
     parameters = {name for name in signature_of(fn).parameters if name != context}
     if parameters:
         raise RegistrationError(

@@ -9,14 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcpace.server.calling import call_function
 from mcpace.server.errors import InputRequired, InvalidSignature, RegistrationError, of_tool
+from mcpace.server.guards import UNGUARDED, Guards
 from mcpace.server.injection import Plan, Source, find_context, find_resolved, plans_of, returns_questions
-from mcpace.server.output import Output, output_of
+from mcpace.server.output import Notation, Output, output_of
 from mcpace.server.signature import Arguments, arguments_of, is_async, name_of
 from mcpace.types import InputRequiredResult, is_kind, wire
+
+if TYPE_CHECKING:
+    from mcpace.server.toon import OutputFormat
 
 _NAME = re.compile(r"[A-Za-z0-9_./-]{1,128}")
 
@@ -38,6 +42,8 @@ class Tool:
     annotations: Any = None
     icons: Sequence[Any] | None = None
     meta: dict[str, Any] | None = None
+    guards: Guards = UNGUARDED
+    """What must hold before it is called."""
 
     @classmethod
     def from_function(
@@ -51,6 +57,9 @@ class Tool:
         icons: Sequence[Any] | None = None,
         meta: dict[str, Any] | None = None,
         structured_output: bool | None = None,
+        *,
+        guards: Guards = UNGUARDED,
+        output_format: OutputFormat = "json",
     ) -> Tool:
         """A tool of a function: its name, description and schemas are the function's where they aren't given.
 
@@ -80,7 +89,7 @@ class Tool:
             title=title,
             description=description or fn.__doc__ or "",
             arguments=arguments,
-            output=output_of(fn, structured_output),
+            output=output_of(fn, structured_output).noted(_notation(output_format, called)),
             is_async=is_async(fn),
             context_kwarg=context,
             resolved=resolved,
@@ -88,6 +97,7 @@ class Tool:
             annotations=annotations,
             icons=icons,
             meta=meta,
+            guards=guards,
         )
 
     @property
@@ -150,3 +160,13 @@ class Tool:
                 "one channel for questions, so either resolvers ask or the tool's own body does"
             )
         return value
+
+
+def _notation(output_format: OutputFormat, tool: str) -> Notation | None:
+    if output_format == "json":
+        return None
+    if output_format not in ("toon", "auto"):
+        raise RegistrationError(f"output_format={output_format!r} of tool {tool!r}: there are json, toon and auto")
+    from mcpace.server.toon import notation
+
+    return notation(output_format, tool)

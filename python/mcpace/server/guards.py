@@ -1,0 +1,289 @@
+"""What must hold before a tool, resource or prompt is used: permissions, rate limits, and the bounds of an answer.
+
+A permission is a function, or a coroutine function, of what is asked (:class:`Asked`). It lets pass unless it returns
+``False`` or raises :class:`Denied`. What a caller may not use, lists don't show it. Scopes (:func:`requires`) and rate
+limits are checked by the compiled part alone.
+
+Design constraint: descriptions only, put together at registration; the compiled part does the checking, and is loaded
+when a server is run.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from mcpace.server.errors import RegistrationError
+
+if TYPE_CHECKING:
+    from mcpace import _core
+
+Kind = Literal["tool", "resource", "template", "prompt"]
+Algorithm = Literal["fixed-window", "sliding-window", "token-bucket"]
+
+
+class Denied(Exception):
+    """Raise it in a permission to say no: the caller reads the message.
+
+    ``scopes``: those that would suffice. A client is told, and may come back with a token that has them.
+    """
+
+    def __init__(self, message: str = "not permitted", *, scopes: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.scopes = tuple(scopes)
+
+
+class Asked(Protocol):
+    """What a permission is asked: who wants what. Arguments are not among it."""
+
+    @property
+    def kind(self) -> Kind:
+        """Of what sort it is."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """A tool's or a prompt's name, a resource's URI, a family's template."""
+        ...
+
+    @property
+    def principal(self) -> Any:
+        """The caller's token, as the verifier gave it; ``None`` where there is none."""
+        ...
+
+    @property
+    def session_id(self) -> str | None:
+        """The session's id, where there is one."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str] | None:
+        """The HTTP request's, by name in lower case. Client-supplied: never a proof of who calls."""
+        ...
+
+    @property
+    def listing(self) -> bool:
+        """Whether it is only to be listed."""
+        ...
+
+
+Permission = Callable[[Any], bool | Awaitable[bool | None] | None]
+"""Of an :class:`Asked`. ``False`` says no, as :class:`Denied` does."""
+
+
+class Requires:
+    """The permission that :func:`requires` gives."""
+
+    __slots__ = ("scopes",)
+
+    def __init__(self, scopes: tuple[str, ...]) -> None:
+        self.scopes = scopes
+
+    def __call__(self, asked: Asked) -> None:
+        """The same in Python, for whoever combines permissions. Raises :class:`Denied`."""
+        granted = getattr(asked.principal, "scopes", None) or ()
+        if not set(self.scopes) <= set(granted):
+            raise Denied(f"needs the scope{'s' * (len(self.scopes) > 1)} {' '.join(self.scopes)}", scopes=self.scopes)
+
+    def __repr__(self) -> str:
+        return f"requires({', '.join(map(repr, self.scopes))})"
+
+
+def requires(*scopes: str) -> Permission:
+    """The caller's token must have all these scopes: a permission for which no Python runs."""
+    if not scopes or not all(isinstance(scope, str) and re.fullmatch(r"[!#-\[\]-~]+", scope) for scope in scopes):
+        raise RegistrationError(
+            f"requires{scopes!r}: name one scope or more, each a text without spaces and quotes: requires('read')"
+        )
+    return Requires(scopes)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class RateLimit:
+    """How often something may be used: ``RateLimit("100/minute")``, ``RateLimit("5/10s", by="everyone")``.
+
+    ``by``: whose uses count together: each ``"principal"``'s (callers without a token count as one), each
+    ``"session"``'s, ``"everyone"``'s, or those of whom a function of what is asked gives the same text.
+    ``algorithm``: ``"sliding-window"`` counts any stretch of the time, ``"fixed-window"`` begins anew after each,
+    ``"token-bucket"`` lets ``burst`` pass at once (the calls of a period, if not given) and refills steadily.
+    ``name``: limits of one name share their count; without it each tool, resource and prompt has its own.
+    """
+
+    rate: str
+    calls: int
+    seconds: float
+    by: Literal["principal", "session", "everyone"] | Callable[[Any], Any]
+    algorithm: Algorithm
+    burst: int | None
+    name: str | None
+
+    def __init__(
+        self,
+        rate: str,
+        *,
+        by: Literal["principal", "session", "everyone"] | Callable[[Any], Any] = "principal",
+        algorithm: Algorithm = "sliding-window",
+        burst: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        calls, seconds = _parsed(rate)
+        if by not in ("principal", "session", "everyone") and not callable(by):
+            raise RegistrationError(
+                f"RateLimit(by={by!r}): there are 'principal', 'session', 'everyone', or a function"
+            )
+        if algorithm not in ("fixed-window", "sliding-window", "token-bucket"):
+            raise RegistrationError(
+                f"RateLimit(algorithm={algorithm!r}): there are 'fixed-window', 'sliding-window' and 'token-bucket'"
+            )
+        if burst is not None and algorithm != "token-bucket":
+            raise RegistrationError(f"RateLimit(burst={burst!r}) is of the algorithm 'token-bucket'")
+        if burst is not None and (isinstance(burst, bool) or not isinstance(burst, int) or burst < 1):
+            raise RegistrationError(f"RateLimit(burst={burst!r}): a whole number from 1 on")
+        for field, value in {
+            "rate": rate,
+            "calls": calls,
+            "seconds": seconds,
+            "by": by,
+            "algorithm": algorithm,
+            "burst": burst,
+            "name": name,
+        }.items():
+            object.__setattr__(self, field, value)
+
+    def counted_as(self, name: str) -> RateLimit:
+        """The same, with this name where it has none of its own."""
+        if self.name is not None:
+            return self
+        named = copy.copy(self)
+        object.__setattr__(named, "name", name)
+        return named
+
+
+_UNITS = {
+    unit: seconds
+    for units, seconds in {
+        ("s", "sec", "second", "seconds"): 1,
+        ("m", "min", "minute", "minutes"): 60,
+        ("h", "hour", "hours"): 3600,
+        ("d", "day", "days"): 86400,
+    }.items()
+    for unit in units
+}
+_RATE = re.compile(r"\s*(\d{1,9})\s*(?:/|per)\s*(\d{1,6}(?:\.\d{1,6})?)?\s*([a-z]+)\s*")
+
+
+def _parsed(rate: str) -> tuple[int, float]:
+    found = _RATE.fullmatch(rate) if isinstance(rate, str) else None
+    unit = None if found is None else _UNITS.get(found[3])
+    calls = 0 if found is None else int(found[1])
+    seconds = 0.0 if found is None or unit is None else float(found[2] or 1) * unit
+    if not (0 < calls <= 1_000_000_000 and 0 < seconds <= 366 * 86400):
+        raise RegistrationError(
+            f"RateLimit({rate!r}): calls and time, such as '100/minute', '5/10s' or '1000/day', of 366 days at most"
+        )
+    return calls, seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """All that guards one tool, resource or prompt."""
+
+    permissions: tuple[Permission, ...] = ()
+    rate_limits: tuple[RateLimit, ...] = ()
+    timeout: float | None = None
+    """Seconds that a call may take."""
+    max_result_bytes: int | None = None
+    """The longest result; a longer one is an error, and never cut."""
+
+    def __bool__(self) -> bool:
+        return bool(self.permissions or self.rate_limits) or self.max_result_bytes is not None
+
+    def within(self, outer: Guards) -> Guards:
+        """These beneath a server's: its permissions and limits count too, its bounds where there are no own."""
+        return replace(
+            self,
+            permissions=(*outer.permissions, *self.permissions),
+            rate_limits=(*outer.rate_limits, *self.rate_limits),
+            timeout=outer.timeout if self.timeout is None else self.timeout,
+            max_result_bytes=outer.max_result_bytes if self.max_result_bytes is None else self.max_result_bytes,
+        )
+
+
+UNGUARDED = Guards()
+
+
+def guards(
+    permissions: Any = (),
+    rate_limits: Any = (),
+    timeout: float | None = None,
+    max_result_bytes: int | None = None,
+    *,
+    what: str,
+) -> Guards:
+    """The guards that keywords describe. Raises ``RegistrationError`` that names ``what`` where they make no sense."""
+    asked = (permissions,) if callable(permissions) else tuple(permissions)
+    limits = (rate_limits,) if isinstance(rate_limits, RateLimit | str) else tuple(rate_limits)
+    for permission in asked:
+        if not callable(permission) or isinstance(permission, type):
+            raise RegistrationError(
+                f"permissions of {what}: {permission!r} is no function of what is asked; scopes are requires('…')"
+            )
+    limits = tuple(RateLimit(limit) if isinstance(limit, str) else limit for limit in limits)
+    for limit in limits:
+        if not isinstance(limit, RateLimit):
+            raise RegistrationError(f"rate_limits of {what}: {limit!r} is none; write RateLimit('100/minute')")
+    if timeout is not None and not timeout > 0:
+        raise RegistrationError(f"timeout of {what}: must be more than 0 seconds, got {timeout!r}")
+    if max_result_bytes is not None and (isinstance(max_result_bytes, bool) or not max_result_bytes > 0):
+        raise RegistrationError(f"max_result_bytes of {what}: must be more than 0, got {max_result_bytes!r}")
+    if not (asked or limits) and timeout is None and max_result_bytes is None:
+        return UNGUARDED
+    return Guards(asked, limits, timeout, max_result_bytes)
+
+
+def of_server(permissions: Any, rate_limits: Any, max_result_bytes: int | None) -> Guards:
+    """A server's guards: those of all that it has, whose limits count all of it together."""
+    found = guards(permissions, rate_limits, None, max_result_bytes, what="MCPServer")
+    limits = tuple(limit.counted_as(f"server:{place}") for place, limit in enumerate(found.rate_limits))
+    return replace(found, rate_limits=limits)
+
+
+def guards_of(entry: Any) -> Guards:
+    """An entry's own guards; another SDK's objects have none."""
+    own: Guards = getattr(entry, "guards", UNGUARDED)
+    return own
+
+
+def compiled(all_of_it: Guards, kind: Kind, name: str) -> _core.Guard | None:
+    """For the compiled part; ``None`` where there is nothing to guard. The time limit goes a way of its own."""
+    if not all_of_it:
+        return None
+    from mcpace import _core
+
+    scopes: list[str] = []
+    asked: list[Permission] = []
+    for permission in all_of_it.permissions:
+        if isinstance(permission, Requires):
+            scopes.extend(permission.scopes)
+        else:
+            asked.append(permission)
+    return _core.Guard(
+        scopes=list(dict.fromkeys(scopes)),
+        permissions=asked,
+        limits=[
+            _core.RateLimit(
+                limit.name or f"{kind}:{name}:{place}",
+                limit.calls,
+                limit.seconds,
+                algorithm=limit.algorithm,
+                burst=limit.burst,
+                by=limit.by,
+            )
+            for place, limit in enumerate(all_of_it.rate_limits)
+        ],
+        max_result_bytes=all_of_it.max_result_bytes,
+    )
