@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -18,6 +19,20 @@ pub trait TokenVerifier: Send + Sync {
     /// Looks at a token. It is a secret: never log it.
     fn verify<'a>(&'a self, token: &'a str)
     -> Pin<Box<dyn Future<Output = Result<Principal, TokenError>> + Send + 'a>>;
+
+    /// What a verifier says of itself that is for development alone. `None`: it is for everything.
+    fn development(&self) -> Option<Development> {
+        None
+    }
+}
+
+/// A verifier that no server beyond its author's machine should have. Said on stderr when a server begins with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Development {
+    /// What is wrong with it, in a sentence.
+    pub warning: &'static str,
+    /// Whether it was told to serve other machines all the same; else it listens on loopback only.
+    pub beyond_loopback: bool,
 }
 
 /// Why a token is refused.
@@ -60,11 +75,25 @@ impl fmt::Debug for Authorization {
 /// Where the metadata is, beside the path of the resource itself.
 pub(super) const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
+/// Refuses to listen where a verifier for development would let strangers in.
+pub(super) fn check_reach(authorization: &Authorization, bound: SocketAddr) -> Result<(), ServeError> {
+    match authorization.verifier.development() {
+        Some(development) if !development.beyond_loopback && !bound.ip().is_loopback() => Err(ServeError::Option {
+            option: "address",
+            value: bound.to_string(),
+            reason: "its tokens are for development, which is served on loopback only, such as 127.0.0.1",
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// [`Authorization`], with everything worked out that doesn't depend on the request.
 pub(super) struct Guard {
     verifier: Arc<dyn TokenVerifier>,
     scopes: Vec<String>,
     metadata_url: String,
+    /// Where clients look for the metadata (RFC 9728 §3.1): not the endpoint's own path where a proxy has another in front.
+    metadata_path: String,
     /// The metadata document (RFC 9728 §2).
     pub(super) metadata: Bytes,
 }
@@ -77,6 +106,11 @@ impl Guard {
         let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
             return Err(misused("an absolute URL"));
         };
+        if let Some(development) = authorization.verifier.development() {
+            tracing::warn!("{}", development.warning);
+            // Loud, whether or not anybody has set logging up.
+            eprintln!("mcpace: warning: {}", development.warning);
+        }
         let path = uri.path().trim_end_matches('/');
         let mut document = serde_json::json!({
             "resource": resource,
@@ -90,8 +124,14 @@ impl Guard {
             verifier: Arc::clone(&authorization.verifier),
             scopes: authorization.scopes.clone(),
             metadata_url: format!("{scheme}://{authority}{WELL_KNOWN}{path}"),
+            metadata_path: format!("{WELL_KNOWN}{path}"),
             metadata: Bytes::from(document.to_string()),
         })
+    }
+
+    /// Whether the metadata is asked for.
+    pub(super) fn is_metadata(&self, path: &str) -> bool {
+        path == self.metadata_path || path == WELL_KNOWN
     }
 
     /// Who sends this `Authorization` header.

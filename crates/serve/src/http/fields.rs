@@ -12,7 +12,7 @@ pub(super) struct Fields<'a> {
     pub(super) mcp: RequestHeaders<'a>,
     /// `Host`, or `:authority` in HTTP/2. `None` if it is missing or there twice.
     pub(super) host: Option<&'a [u8]>,
-    /// `Authorization`, the first one.
+    /// `Authorization`. `None` also where it is there twice: what stands before us might have looked at the other one.
     pub(super) authorization: Option<&'a [u8]>,
     /// `Content-Length`, as it came.
     content_length: Field<'a>,
@@ -34,12 +34,12 @@ impl<'a> Fields<'a> {
         authority: Option<&'a str>,
         source: Source<'a>,
     ) -> Self {
-        let (mut host, mut authorization, mut content_length) = (Field::Absent, None, Field::Absent);
+        let (mut host, mut authorization, mut content_length) = (Field::Absent, Field::Absent, Field::Absent);
         let mcp = RequestHeaders::of(headers.inspect(|&(name, value)| {
             // By length first: most headers are none of these.
             match name.len() {
                 4 if name.eq_ignore_ascii_case("host") => host.add(value),
-                13 if name.eq_ignore_ascii_case("authorization") => authorization = authorization.or(Some(value)),
+                13 if name.eq_ignore_ascii_case("authorization") => authorization.add(value),
                 14 if name.eq_ignore_ascii_case("content-length") => content_length.add(value),
                 _ => {}
             }
@@ -49,6 +49,10 @@ impl<'a> Fields<'a> {
             (Some(authority), _) => Some(authority.as_bytes()),
             (None, Field::Value(host)) => Some(host),
             (None, Field::Absent | Field::Repeated) => None,
+        };
+        let authorization = match authorization {
+            Field::Value(value) => Some(value),
+            Field::Absent | Field::Repeated => None,
         };
         Self { mcp, host, authorization, content_length, source }
     }

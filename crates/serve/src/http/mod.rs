@@ -43,7 +43,7 @@ mod tls;
 mod worker;
 
 pub use access::{Access, AccessLog};
-pub use auth::{Authorization, TokenError, TokenVerifier};
+pub use auth::{Authorization, Development, TokenError, TokenVerifier};
 pub use endpoint::{Endpoint, Reply};
 pub use error::ServeError;
 pub use fallback::{Beside, BrokenOff, Fallback, Responding, Upload};

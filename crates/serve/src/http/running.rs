@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use super::site::Site;
-use super::{Options, ServeError, listen, worker};
+use super::{Options, ServeError, auth, listen, worker};
 use crate::Server;
 
 /// Serves `server` over HTTP on threads of its own, one a core unless said otherwise, until [`Running::stop`].
@@ -18,6 +18,9 @@ use crate::Server;
 /// [`ServeError`]: the options can't be, or the address can't be listened on.
 pub fn serve(server: Server, options: Options) -> Result<Running, ServeError> {
     let workers = options.workers.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+    if let Some(authorization) = &options.authorization {
+        auth::check_reach(authorization, options.address)?;
+    }
     let (listeners, address) = listen::bind(options.address, options.shared_port, workers)?;
     let mut relayed = options.family.as_ref().map(|family| listen::bind_family(family.socket())).transpose()?;
     let around = options.around.clone();

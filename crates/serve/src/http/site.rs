@@ -265,7 +265,9 @@ impl Site {
         match path {
             legacy::EVENTS_PATH if self.legacy.is_some() => Ok(Route::LegacyEvents),
             legacy::MESSAGES_PATH if self.legacy.is_some() => Ok(Route::LegacyMessages),
-            _ if self.guard.is_some() && (path == self.metadata_path || path == WELL_KNOWN) => Ok(Route::Metadata),
+            _ if self.guard.as_ref().is_some_and(|guard| path == self.metadata_path || guard.is_metadata(path)) => {
+                Ok(Route::Metadata)
+            }
             _ => Err(Answer::refused(StatusCode::NOT_FOUND, code::INVALID_REQUEST, "nothing is here")),
         }
     }
