@@ -22,10 +22,11 @@ CRATES = {
     "oauth": {"wire"},
     "client": {"wire", "oauth"},
     "serve": {"wire"},
+    "auth": {"serve", "oauth"},
     "target": {"wire"},
     "stats": set(),
     "load": {"wire", "stats"},
-    "py": {"wire", "record", "explain", "net", "client", "serve", "target", "stats", "load"},
+    "py": {"wire", "record", "explain", "net", "client", "serve", "auth", "target", "stats", "load"},
 }
 
 PURE = {"wire", "record", "explain", "stats"}
