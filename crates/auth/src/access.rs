@@ -1,0 +1,153 @@
+//! What a good token gives: the principal that sessions are bound to, and the details that handlers may ask for.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpace_oauth::Secret;
+use mcpace_serve::Principal;
+
+use crate::Refusal;
+use crate::claims::Claims;
+use crate::digest::Digest;
+
+/// A good token; the `details` of a [`Principal`] that one of this crate's verifiers found.
+pub struct Access {
+    /// The token itself, for handlers that pass it to an exchange.
+    pub token: Secret,
+    /// What it says.
+    pub grant: Arc<Grant>,
+}
+
+/// What a token says. Shown in part only: claims are personal.
+#[derive(PartialEq)]
+pub struct Grant {
+    /// Who calls, for sessions and limits: see [`Principal::subject`].
+    pub principal: Arc<str>,
+    /// The client, of `client_id`, else `azp`, else `sub`; `unknown` where the token names none.
+    pub client_id: String,
+    /// Who it stands for.
+    pub subject: Option<String>,
+    /// What it is good for.
+    pub scopes: Arc<[String]>,
+    /// Since 1970.
+    pub expires: Option<Duration>,
+    /// Whom it is meant for.
+    pub audiences: Vec<String>,
+    /// Who issued it, where it says.
+    pub issuer: Option<String>,
+    /// All claims, as JSON.
+    pub claims: Box<str>,
+}
+
+/// What a grant takes beside its claims, about.
+const OVERHEAD: usize = 512;
+
+impl Grant {
+    /// Of claims that were found good, and their text. `many_issuers`: whether issuers must be told apart, whose subjects may
+    /// have equal names.
+    pub(crate) fn of(claims: &Claims, json: &str, token: &Digest, many_issuers: bool) -> Self {
+        let named = claims.client_id.as_ref().or(claims.azp.as_ref());
+        let name = match claims.sub.as_ref().or(named) {
+            Some(name) => name.clone(),
+            // Two callers without a name are not one.
+            None => format!("token {}", token.short()),
+        };
+        let principal = match &claims.iss {
+            Some(issuer) if many_issuers => format!("{issuer} {name}"),
+            _ => name,
+        };
+        Self {
+            principal: principal.into(),
+            client_id: named.or(claims.sub.as_ref()).map_or_else(|| "unknown".to_owned(), Clone::clone),
+            subject: claims.sub.clone(),
+            scopes: claims.scopes().into(),
+            expires: claims.expires(),
+            audiences: claims.audiences().to_vec(),
+            issuer: claims.iss.clone(),
+            claims: json.into(),
+        }
+    }
+
+    /// What keeping it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.claims.len() * 2 + OVERHEAD
+    }
+
+    /// The caller that presents `token`.
+    pub(crate) fn principal(grant: &Arc<Self>, token: &str) -> Principal {
+        let access = Access { token: Secret::new(token), grant: Arc::clone(grant) };
+        Principal {
+            subject: Arc::clone(&grant.principal),
+            scopes: Arc::clone(&grant.scopes),
+            details: Some(Arc::new(access)),
+        }
+    }
+}
+
+impl fmt::Debug for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Grant")
+            .field("client_id", &self.client_id)
+            .field("scopes", &self.scopes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Access").field("token", &self.token).field("grant", &self.grant).finish()
+    }
+}
+
+/// Whether a text may be a token at all (`b64token`, RFC 6750 §2.1): what isn't costs nobody a request.
+pub(crate) fn check_shape(token: &str) -> Result<(), Refusal> {
+    if token.len() > crate::MOST_TOKEN_BYTES {
+        return Err(Refusal::TooLong { limit: crate::MOST_TOKEN_BYTES });
+    }
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte);
+    let body = token.trim_end_matches('=');
+    if body.is_empty() || !body.bytes().all(is_allowed) {
+        return Err(Refusal::Characters);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grant(json: &str, many: bool) -> Grant {
+        Grant::of(&Claims::read(json).unwrap(), json, &Digest::of("t"), many)
+    }
+
+    #[test]
+    fn callers_are_told_apart() {
+        assert_eq!(&*grant(r#"{"sub":"ada","client_id":"app"}"#, false).principal, "ada");
+        assert_eq!(&*grant(r#"{"azp":"app"}"#, false).principal, "app");
+        let named = grant(r#"{"sub":"ada","iss":"https://one"}"#, true);
+        assert_ne!(named.principal, grant(r#"{"sub":"ada","iss":"https://two"}"#, true).principal);
+        let nameless = Grant::of(&Claims::default(), "{}", &Digest::of("other"), false);
+        assert_ne!(grant("{}", false).principal, nameless.principal);
+        assert_eq!(nameless.client_id, "unknown");
+    }
+
+    #[test]
+    fn neither_token_nor_claims_are_shown() {
+        let grant = Arc::new(grant(r#"{"sub":"ada","email":"ada@example"}"#, false));
+        let shown = format!("{:?}", Access { token: Secret::new("SECRET"), grant });
+        assert!(!shown.contains("SECRET") && !shown.contains("example"), "{shown}");
+    }
+
+    #[test]
+    fn what_no_token_may_hold_is_refused_unread() {
+        for good in ["a", "a.b-c_d~e+f/g==", &"x".repeat(crate::MOST_TOKEN_BYTES)] {
+            assert_eq!(check_shape(good), Ok(()), "{good}");
+        }
+        for bad in ["", "=", "a b", "a=b", "a\u{e9}", "a&token=b", "a\"", "a,b"] {
+            assert_eq!(check_shape(bad), Err(Refusal::Characters), "{bad}");
+        }
+        let long = "x".repeat(crate::MOST_TOKEN_BYTES + 1);
+        assert!(matches!(check_shape(&long), Err(Refusal::TooLong { .. })));
+    }
+}

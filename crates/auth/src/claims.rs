@@ -1,0 +1,219 @@
+//! What a token says (RFC 7519 §4.1, RFC 8693 §4.2, RFC 7662 §2.2), and whether that is meant for us. Pure: the clock is a
+//! parameter.
+//!
+//! A claim of the wrong type is a refusal, never a claim that isn't there.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::Refusal;
+
+/// The claims that decide; whatever else there is stays in the text.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Claims {
+    #[serde(default)]
+    pub(crate) iss: Option<String>,
+    #[serde(default)]
+    pub(crate) sub: Option<String>,
+    #[serde(default)]
+    pub(crate) aud: Option<Words>,
+    #[serde(default)]
+    pub(crate) exp: Option<f64>,
+    #[serde(default)]
+    pub(crate) nbf: Option<f64>,
+    #[serde(default)]
+    pub(crate) client_id: Option<String>,
+    #[serde(default)]
+    pub(crate) azp: Option<String>,
+    #[serde(default)]
+    scope: Option<Words>,
+    #[serde(default)]
+    scp: Option<Words>,
+}
+
+/// One text or several.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Words {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl Words {
+    pub(crate) fn all(&self) -> &[String] {
+        match self {
+            Self::One(one) => std::slice::from_ref(one),
+            Self::Many(many) => many,
+        }
+    }
+}
+
+impl Claims {
+    /// Of a JSON object.
+    pub(crate) fn read(json: &str) -> Result<Self, Refusal> {
+        serde_json::from_str(json).map_err(|error| Refusal::Claim(culprit(json, &error)))
+    }
+
+    /// Scopes, of `scope` (RFC 8693) or else `scp`, which some issuers have: one text with spaces between, or a list.
+    pub(crate) fn scopes(&self) -> Vec<String> {
+        match self.scope.as_ref().or(self.scp.as_ref()) {
+            Some(Words::One(text)) => text.split_ascii_whitespace().map(str::to_owned).collect(),
+            Some(Words::Many(list)) => list.clone(),
+            None => Vec::new(),
+        }
+    }
+
+    pub(crate) fn audiences(&self) -> &[String] {
+        self.aud.as_ref().map_or(&[], Words::all)
+    }
+
+    /// When it expires, on the calendar.
+    pub(crate) fn expires(&self) -> Option<Duration> {
+        self.exp.map(since_1970)
+    }
+}
+
+/// What is expected of claims.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Expected {
+    /// Any of them; none: not looked at.
+    pub(crate) issuers: Vec<String>,
+    /// Any of them (RFC 8707); none: not looked at.
+    pub(crate) audiences: Vec<String>,
+    /// How far clocks may differ.
+    pub(crate) leeway: Duration,
+    /// Whether a token without `exp` is refused.
+    pub(crate) needs_expiry: bool,
+}
+
+impl Expected {
+    /// `now` is by the calendar.
+    pub(crate) fn check(&self, claims: &Claims, now: Duration) -> Result<(), Refusal> {
+        match claims.expires() {
+            Some(end) if now >= end.saturating_add(self.leeway) => return Err(Refusal::Expired),
+            None if self.needs_expiry => return Err(Refusal::Claim("exp")),
+            _ => {}
+        }
+        if claims.nbf.is_some_and(|begin| now.saturating_add(self.leeway) < since_1970(begin)) {
+            return Err(Refusal::NotYet);
+        }
+        let issuer = claims.iss.as_ref();
+        if !self.issuers.is_empty() && !issuer.is_some_and(|issuer| self.issuers.contains(issuer)) {
+            return Err(Refusal::Issuer);
+        }
+        if !self.audiences.is_empty() && !claims.audiences().iter().any(|named| self.audiences.contains(named)) {
+            return Err(Refusal::Audience);
+        }
+        Ok(())
+    }
+}
+
+/// A `NumericDate` may have a fraction, and be anything that a JSON number is.
+fn since_1970(seconds: f64) -> Duration {
+    match Duration::try_from_secs_f64(seconds.max(0.0)) {
+        Ok(time) => time,
+        Err(_) => Duration::MAX,
+    }
+}
+
+/// The claim that can't be read, where one of ours it is.
+fn culprit(json: &str, error: &serde_json::Error) -> &'static str {
+    if !error.is_data() {
+        return "set";
+    }
+    let Ok(object) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(json) else { return "set" };
+    let is_text = |value: &serde_json::Value| value.is_string() || value.is_null();
+    let are_texts = |value: &serde_json::Value| {
+        is_text(value) || value.as_array().is_some_and(|list| list.iter().all(serde_json::Value::is_string))
+    };
+    for name in ["iss", "sub", "client_id", "azp"] {
+        if object.get(name).is_some_and(|value| !is_text(value)) {
+            return name;
+        }
+    }
+    for name in ["aud", "scope", "scp"] {
+        if object.get(name).is_some_and(|value| !are_texts(value)) {
+            return name;
+        }
+    }
+    for name in ["exp", "nbf"] {
+        if object.get(name).is_some_and(|value| !value.is_number() && !value.is_null()) {
+            return name;
+        }
+    }
+    "set"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expected() -> Expected {
+        Expected {
+            issuers: vec!["https://id".to_owned(), "https://id2".to_owned()],
+            audiences: vec!["https://mcp/mcp".to_owned()],
+            leeway: Duration::from_secs(10),
+            needs_expiry: true,
+        }
+    }
+
+    fn check(json: &str, now: u64) -> Result<(), Refusal> {
+        Claims::read(json).and_then(|claims| expected().check(&claims, Duration::from_secs(now)))
+    }
+
+    fn with(more: &str) -> String {
+        format!(r#"{{"iss":"https://id","aud":"https://mcp/mcp","exp":1000{more}}}"#)
+    }
+
+    #[test]
+    fn times_hold_with_leeway_both_ways() {
+        assert_eq!(check(&with(""), 1009), Ok(()));
+        assert_eq!(check(&with(""), 1010), Err(Refusal::Expired));
+        assert_eq!(check(&with(r#","nbf":500"#), 490), Ok(()));
+        assert_eq!(check(&with(r#","nbf":500.5"#), 490), Err(Refusal::NotYet));
+        assert_eq!(check(&with("").replace("1000", "1e300"), u64::MAX / 2), Ok(()));
+        assert_eq!(check(&with("").replace("1000", "-1"), 100), Err(Refusal::Expired));
+    }
+
+    #[test]
+    fn issuer_and_audience_must_be_ours() {
+        assert_eq!(check(&with("").replace("https://id", "https://id2"), 1), Ok(()));
+        assert_eq!(check(&with("").replace("https://id", "https://id/"), 1), Err(Refusal::Issuer));
+        assert_eq!(check(&with("").replace(r#""iss":"https://id","#, ""), 1), Err(Refusal::Issuer));
+        let many = with("").replace(r#""https://mcp/mcp""#, r#"["https://other","https://mcp/mcp"]"#);
+        assert_eq!(check(&many, 1), Ok(()));
+        assert_eq!(check(&with("").replace("https://mcp/mcp", "https://mcp/mcp2"), 1), Err(Refusal::Audience));
+        assert_eq!(check(&with("").replace(r#""aud":"https://mcp/mcp","#, ""), 1), Err(Refusal::Audience));
+        assert_eq!(check(&with("").replace(r#""https://mcp/mcp""#, "[]"), 1), Err(Refusal::Audience));
+    }
+
+    #[test]
+    fn a_claim_of_the_wrong_type_is_not_a_missing_one() {
+        for (claim, json) in [
+            ("exp", with("").replace("1000", r#""1000""#)),
+            ("nbf", with(r#","nbf":"5""#)),
+            ("aud", with("").replace(r#""https://mcp/mcp""#, r#"{"a":1}"#)),
+            ("aud", with("").replace(r#""https://mcp/mcp""#, "[1]")),
+            ("iss", with("").replace(r#""https://id""#, r#"["https://id"]"#)),
+            ("sub", with(r#","sub":7"#)),
+            ("scope", with(r#","scope":{}"#)),
+            ("set", with(r#","exp":5000"#)),
+            ("set", "[]".to_owned()),
+            ("set", "no JSON".to_owned()),
+            ("exp", with("").replace(r#","exp":1000"#, "")),
+        ] {
+            assert_eq!(check(&json, 1), Err(Refusal::Claim(claim)), "{json}");
+        }
+    }
+
+    #[test]
+    fn scopes_are_read_as_issuers_write_them() {
+        let scopes = |json: &str| Claims::read(json).unwrap().scopes().join(",");
+        assert_eq!(scopes(r#"{"scope":"a  b"}"#), "a,b");
+        assert_eq!(scopes(r#"{"scope":["a","b c"],"scp":"x"}"#), "a,b c");
+        assert_eq!(scopes(r#"{"scp":["a","b"]}"#), "a,b");
+        assert_eq!(scopes(r#"{"scp":"a b"}"#), "a,b");
+        assert_eq!(scopes("{}"), "");
+    }
+}

@@ -1,0 +1,235 @@
+//! Signed tokens (JWT as access tokens, RFC 9068), verified without asking anybody but for keys.
+//!
+//! Once verified, a token is known by its SHA-256 for a few minutes, never past its `exp` nor its keys: a signature costs
+//! fifty times a hash.
+
+use std::future::Future;
+use std::num::NonZeroUsize;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use mcpace_serve::Principal;
+use mcpace_serve::http::{TokenError, TokenVerifier};
+
+use crate::access::{Grant, check_shape};
+use crate::cache::{Cache, Until};
+use crate::claims::{Claims, Expected};
+use crate::digest::Digest;
+use crate::error::told;
+use crate::jws::Jws;
+use crate::key::Key;
+use crate::key_ring::KeyRing;
+use crate::key_set::{Judgement, KeySet};
+use crate::provider::{Provider, Reach};
+use crate::rotation::Policy;
+use crate::{Algorithm, AuthError, Clock, Failure, Refusal, Report, Secret, SystemClock};
+
+/// Where the keys are.
+pub enum Keys {
+    /// An issuer's `jwks_uri`.
+    Url(String),
+    /// One public key in PEM.
+    Pem(String),
+    /// A key set (RFC 7517 §5) that was got otherwise.
+    Set(String),
+    /// A secret that issuer and server share; of 32 bytes at least.
+    Shared(Secret),
+}
+
+/// How [`JwtVerifier`] verifies.
+pub struct JwtOptions {
+    /// Where the keys are.
+    pub keys: Keys,
+    /// What tokens may be signed with. None: whatever the keys are for; of a shared secret it has to be said.
+    pub algorithms: Vec<Algorithm>,
+    /// Issuers, as `iss` has them. None: not looked at.
+    pub issuers: Vec<String>,
+    /// What tokens must be meant for, one of them (RFC 8707). None: not looked at, which takes tokens of other servers too.
+    pub audiences: Vec<String>,
+    /// How far clocks may differ. Default: 10 s.
+    pub leeway: Duration,
+    /// Whether tokens need an `exp`. Default: yes.
+    pub needs_expiry: bool,
+    /// How long keys are believed without asking again. Default: an hour.
+    pub key_lifetime: Duration,
+    /// How long keys go on while the issuer is away. Default: a day.
+    pub keys_kept: Duration,
+    /// The least time between two requests for keys. Default: 30 s.
+    pub key_interval: Duration,
+    /// How the issuer is reached.
+    pub reach: Reach,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Hears of refusals and outages.
+    pub report: Option<Report>,
+}
+
+impl JwtOptions {
+    /// With defaults for all else.
+    #[must_use]
+    pub fn new(keys: Keys) -> Self {
+        Self {
+            keys,
+            algorithms: Vec::new(),
+            issuers: Vec::new(),
+            audiences: Vec::new(),
+            leeway: Duration::from_secs(10),
+            needs_expiry: true,
+            key_lifetime: Duration::from_secs(3600),
+            keys_kept: Duration::from_secs(24 * 3600),
+            key_interval: Duration::from_secs(30),
+            reach: Reach::default(),
+            clock: Arc::new(SystemClock::default()),
+            report: None,
+        }
+    }
+}
+
+/// See the module.
+pub struct JwtVerifier {
+    source: Source,
+    algorithms: Vec<Algorithm>,
+    expected: Expected,
+    clock: Arc<dyn Clock>,
+    report: Option<Report>,
+    verified: Mutex<Cache<Verified>>,
+}
+
+enum Source {
+    Given(KeySet),
+    Issuer(KeyRing),
+}
+
+#[derive(Clone)]
+struct Verified {
+    grant: Arc<Grant>,
+    /// Of the keys that verified it.
+    generation: u64,
+}
+
+/// How long a verified token is known, at most.
+const KNOWN: Duration = Duration::from_secs(300);
+const MOST_KNOWN: NonZeroUsize = NonZeroUsize::new(10_000).expect("not zero");
+const MOST_KNOWN_BYTES: usize = 16 << 20;
+
+impl JwtVerifier {
+    /// # Errors
+    /// [`AuthError`]: a key, a URL or an algorithm that can't be used.
+    pub fn new(options: JwtOptions) -> Result<Self, AuthError> {
+        let algorithms = allowed(&options)?;
+        let source = match &options.keys {
+            Keys::Url(url) => {
+                let provider = Provider::new("the issuer's key set", url, &options.reach)?;
+                let policy =
+                    Policy { lifetime: options.key_lifetime, kept: options.keys_kept, interval: options.key_interval };
+                Source::Issuer(KeyRing::new(provider, policy, Arc::clone(&options.clock)))
+            }
+            Keys::Pem(pem) => Source::Given(fitting(KeySet::of(Key::from_pem(pem)?), &algorithms)?),
+            Keys::Set(json) => {
+                let read = KeySet::read(json.as_bytes());
+                let set = read.map_err(|_| AuthError::Key("a key set is a JSON object with an array `keys`"))?;
+                Source::Given(fitting(set, &algorithms)?)
+            }
+            Keys::Shared(secret) => Source::Given(KeySet::of(Key::shared(secret)?)),
+        };
+        let expected = Expected {
+            issuers: options.issuers,
+            audiences: options.audiences,
+            leeway: options.leeway,
+            needs_expiry: options.needs_expiry,
+        };
+        let verified = Mutex::new(Cache::new(MOST_KNOWN, MOST_KNOWN_BYTES));
+        Ok(Self { source, algorithms, expected, clock: options.clock, report: options.report, verified })
+    }
+
+    /// Whether tokens are held to an audience.
+    #[must_use]
+    pub fn checks_audience(&self) -> bool {
+        !self.expected.audiences.is_empty()
+    }
+
+    async fn check(&self, token: &str) -> Result<Arc<Grant>, Failure> {
+        check_shape(token)?;
+        let digest = Digest::of(token);
+        let generation = self.generation();
+        let known = self.lock().look(&digest, self.clock.now()).cloned();
+        if let Some(known) = known.filter(|known| known.generation == generation) {
+            return Ok(known.grant);
+        }
+        let jws = Jws::read(token)?;
+        if !self.algorithms.contains(&jws.algorithm) {
+            return Err(Refusal::Algorithm(jws.algorithm).into());
+        }
+        match &self.source {
+            Source::Issuer(ring) => ring.check(&jws).await?,
+            Source::Given(keys) if keys.judge(&jws) == Judgement::Good => {}
+            Source::Given(_) => return Err(Refusal::Signature.into()),
+        }
+        // Only now is anything in it believed.
+        let json = std::str::from_utf8(&jws.payload).map_err(|_| Refusal::Claim("set"))?;
+        let claims = Claims::read(json)?;
+        let now = self.clock.now();
+        self.expected.check(&claims, now.wall)?;
+        let grant = Arc::new(Grant::of(&claims, json, &digest, self.expected.issuers.len() != 1));
+        let expires = grant.expires.map(|end| end.saturating_add(self.expected.leeway));
+        if let Some(until) = Until::within(KNOWN, expires, now) {
+            let known = Verified { grant: Arc::clone(&grant), generation: self.generation() };
+            self.lock().keep(digest, known, grant.bytes(), until);
+        }
+        Ok(grant)
+    }
+
+    fn generation(&self) -> u64 {
+        match &self.source {
+            Source::Given(_) => 0,
+            Source::Issuer(ring) => ring.generation(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Cache<Verified>> {
+        self.verified.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TokenVerifier for JwtVerifier {
+    fn verify<'a>(
+        &'a self,
+        token: &'a str,
+    ) -> Pin<Box<dyn Future<Output = Result<Principal, TokenError>> + Send + 'a>> {
+        Box::pin(async move {
+            let checked = self.check(token).await.map_err(|failure| told(self.report.as_ref(), failure));
+            Ok(Grant::principal(&checked?, token))
+        })
+    }
+}
+
+/// What tokens may be signed with.
+fn allowed(options: &JwtOptions) -> Result<Vec<Algorithm>, AuthError> {
+    let is_shared = matches!(options.keys, Keys::Shared(_));
+    let wrong = |value: String, reason| Err(AuthError::Option { option: "the algorithm", value, reason });
+    match options.algorithms.iter().find(|named| named.is_symmetric() != is_shared) {
+        Some(named) if is_shared => {
+            wrong(named.to_string(), "a shared secret is for HS256, HS384 and HS512; others need a public key")
+        }
+        Some(named) => {
+            wrong(named.to_string(), "HS256, HS384 and HS512 need a shared secret, and these keys are public")
+        }
+        None if !options.algorithms.is_empty() => Ok(options.algorithms.clone()),
+        None if is_shared => wrong("left out".to_owned(), "of a shared secret say which: HS256, HS384 or HS512"),
+        None => Ok(Algorithm::ALL.into_iter().filter(|algorithm| !algorithm.is_symmetric()).collect()),
+    }
+}
+
+/// A key that no algorithm fits would refuse every token: better said at once.
+fn fitting(keys: KeySet, algorithms: &[Algorithm]) -> Result<KeySet, AuthError> {
+    if keys.fits_any(algorithms) {
+        return Ok(keys);
+    }
+    let names: Vec<_> = algorithms.iter().map(|algorithm| algorithm.name()).collect();
+    Err(AuthError::Option {
+        option: "the algorithm",
+        value: names.join(", "),
+        reason: "there is no usable key for it: RSA keys are for RS and PS, P-256 for ES256, P-384 for ES384, Ed25519 for EdDSA",
+    })
+}
