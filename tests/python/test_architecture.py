@@ -40,6 +40,7 @@ PARTS = {
     "report": set(),
     "server": {"_core", "types"},
     "fastmcp": {"server", "types"},
+    "django": {"server", "types"},
     "client": {"server", "types", "_core"},
 }
 
@@ -117,6 +118,18 @@ def test_python_parts_import_only_leftwards(part: str) -> None:
                 assert name in REPORT_FOR_LAB, (
                     f"{source.relative_to(ROOT)} imports {name}: the lab knows the Run and its words only"
                 )
+
+
+def test_only_its_own_part_knows_django() -> None:
+    foreign = {"django", "rest_framework", "rest_framework_services", "oauth2_provider", "asgiref"}
+    for source in PACKAGE.rglob("*.py"):
+        place = source.relative_to(PACKAGE)
+        if place.parts[0] in ("django", "adapters"):
+            continue
+        for node in ast.walk(ast.parse(source.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not {name.partition(".")[0] for name in names} & foreign, place
 
 
 def test_types_know_nobody_and_the_package_only_names_its_parts() -> None:

@@ -11,15 +11,12 @@ not told); it is left when the host says so, or at the process's end.
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from mcpace.server.running import tracebacks
-from mcpace.server.running.addresses import Address
 from mcpace.server.running.errors import AuthorProblem
-from mcpace.server.running.in_process import http_options
-from mcpace.server.running.lifespans import Entered
+from mcpace.server.running.hosted import Hosted
 from mcpace.server.running.prepared import Prepared
 from mcpace.server.running.settings import Settings
 
@@ -35,13 +32,9 @@ class Application:
     """See the module. ``make`` is called once, before the lifespan is entered."""
 
     def __init__(self, make: Callable[[], Prepared], settings: Settings) -> None:
-        self._make = make
+        self._hosted = Hosted(make, settings)
         self._settings = settings
         self._body_limit = settings.max_body or BODY_LIMIT
-        self._lock = threading.Lock()
-        self._entered: Entered | None = None
-        self._endpoint: Any = None
-        self._has_routes = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI's own contract."""
@@ -59,43 +52,22 @@ class Application:
             message = await receive()
             if message["type"] == "lifespan.startup":
                 try:
-                    await asyncio.to_thread(self._begin)
+                    await asyncio.to_thread(self._hosted.begin)
                 except AuthorProblem as problem:
                     await send({"type": "lifespan.startup.failed", "message": tracebacks.shown(problem.cause)})
                     return
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
                 try:
-                    await asyncio.to_thread(self._end)
+                    await asyncio.to_thread(self._hosted.end)
                 except AuthorProblem as problem:
                     await send({"type": "lifespan.shutdown.failed", "message": tracebacks.shown(problem.cause)})
                     return
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
-    def _begin(self) -> None:
-        with self._lock:
-            if self._entered is not None:
-                return
-            prepared = self._make()
-            self._has_routes = "asgi" in prepared.options
-            address = Address(self._settings.host, self._settings.port)
-            endpoint = prepared.core.endpoint(http_options(prepared, self._settings, address))
-            entered = Entered(prepared)
-            entered.__enter__()
-            self._entered, self._endpoint = entered, endpoint
-
-    def _end(self) -> None:
-        with self._lock:
-            entered, self._entered, self._endpoint = self._entered, None, None
-        if entered is not None:
-            entered.__exit__(None, None, None)
-
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        endpoint = self._endpoint
-        if endpoint is None:
-            await asyncio.to_thread(self._begin)
-            endpoint = self._endpoint
+        endpoint = self._hosted.endpoint or await asyncio.to_thread(self._hosted.begin)
         try:
             body = await self._body(receive)
         except ConnectionResetError:
@@ -119,7 +91,7 @@ class Application:
     def _target(self, scope: Scope) -> str:
         path, root = str(scope["path"]), str(scope.get("root_path", ""))
         below = path[len(root) :] if root and path.startswith(root) else path
-        if below in ("", "/") and not self._has_routes:
+        if below in ("", "/") and not self._hosted.has_routes:
             below = self._settings.path
         query = bytes(scope.get("query_string", b"")).decode("latin-1")
         return f"{below}?{query}" if query else below

@@ -1,0 +1,8 @@
+"""For uvicorn and the like: ``uvicorn project.asgi:application``."""
+
+import os
+
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.async_settings")
+application = get_asgi_application()

@@ -1,0 +1,5 @@
+"""The same project under ASGI."""
+
+from project.settings import *  # noqa: F403
+
+ROOT_URLCONF = "project.async_urls"

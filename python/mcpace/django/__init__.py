@@ -1,0 +1,58 @@
+"""Django's face of the runtime: services and selectors become tools and resources, REST framework's serializers their
+schemas, and Django's request cycle surrounds each call.
+
+Design constraint: Django is loaded by whoever imports this package, and by nobody else. All that can be known of a spec
+is worked out at registration; a call reads its arguments, runs the service and writes its result.
+
+Deliberately absent: the specs themselves, which are djangorestframework-services'. What a spec asks for that isn't
+compiled here runs through that package, which knows it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mcpace.django.app import MCPServer
+    from mcpace.django.auth import AllowAny, AuthBackend, DjangoOAuthToolkit, Principal
+    from mcpace.django.limits import CacheRateLimit
+    from mcpace.django.permissions import DjangoPermRequired, ScopeRequired
+    from mcpace.django.words import OutputFormat, UnknownArguments
+
+_WHERE = {
+    "app": ("MCPServer",),
+    "auth": ("AllowAny", "AuthBackend", "DjangoOAuthToolkit", "Principal"),
+    "limits": ("CacheRateLimit",),
+    "permissions": ("DjangoPermRequired", "ScopeRequired"),
+    "words": ("OutputFormat", "UnknownArguments"),
+}
+_MODULES = {name: f"mcpace.django.{module}" for module, names in _WHERE.items() for name in names}
+
+__all__ = [
+    "AllowAny",
+    "AuthBackend",
+    "CacheRateLimit",
+    "DjangoOAuthToolkit",
+    "DjangoPermRequired",
+    "MCPServer",
+    "OutputFormat",
+    "Principal",
+    "ScopeRequired",
+    "UnknownArguments",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Not at once: Django imports this package to find its app, before models can be loaded.
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module 'mcpace.django' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

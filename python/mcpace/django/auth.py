@@ -1,0 +1,181 @@
+"""Who is calling: authentication backends.
+
+A backend has ``verify_token``, as any token verifier of the runtime; what it returns has a ``user`` beside the scopes.
+The challenge of callers without a token, and the metadata that it points at (RFC 9728), are the runtime's.
+
+Design constraint: a token is looked up in a thread with a database connection that is looked after, never on the event
+loop.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from django.apps import apps
+from django.core.exceptions import ImproperlyConfigured
+from django.http import HttpRequest
+from django.utils.module_loading import import_string
+
+from mcpace.django import cycle
+from mcpace.django.conf import setting
+from mcpace.server.errors import logger
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who a token stands for."""
+
+    user: Any
+    """Django's; ``None`` where a token is of a client alone."""
+    scopes: tuple[str, ...] = ()
+    client_id: str = ""
+    subject: str | None = None
+    expires_at: int | None = None
+    """Seconds since 1970."""
+    resource: str | None = None
+    raw: Any = field(default=None, repr=False)
+    """What the backend knows: REST framework's ``request.auth``."""
+
+
+@runtime_checkable
+class AuthBackend(Protocol):
+    """Finds out who is calling."""
+
+    resource_url: str | None
+    """This server as clients see it."""
+    authorization_servers: Sequence[str]
+    required_scopes: Sequence[str]
+
+    async def verify_token(self, token: str) -> Principal | None:
+        """Who a token stands for; ``None`` where it isn't good."""
+        ...
+
+
+class AllowAny:
+    """Lets everybody in, without asking. For development: it warns when it is made.
+
+    ``user``: a function that gives the user on whose behalf all calls are; nobody (``AnonymousUser``) without it.
+    """
+
+    def __init__(self, user: Callable[[], Any] | None = None) -> None:
+        self.user = user
+        warnings.warn(
+            "mcpace: AllowAny lets every caller in"
+            + (" with a user's rights" if user is not None else "")
+            + ": use it for development only, and DjangoOAuthToolkit otherwise",
+            stacklevel=2,
+        )
+
+
+class DjangoOAuthToolkit:
+    """Bearer tokens of django-oauth-toolkit, whose application is in the same project.
+
+    What isn't given is read from the settings: ``RESOURCE_URL``, ``AUTHORIZATION_SERVERS``, ``REQUIRED_SCOPES``,
+    ``ENFORCE_AUDIENCE``.
+    """
+
+    def __init__(
+        self,
+        resource_url: str | None = None,
+        authorization_servers: Sequence[str] | None = None,
+        required_scopes: Sequence[str] | None = None,
+        enforce_audience: bool | None = None,
+    ) -> None:
+        """``enforce_audience``: takes only tokens that were issued for this resource (RFC 8707; toolkit 3.4)."""
+        self.resource_url = resource_url or setting("RESOURCE_URL")
+        servers = setting("AUTHORIZATION_SERVERS") if authorization_servers is None else authorization_servers
+        scopes = setting("REQUIRED_SCOPES") if required_scopes is None else required_scopes
+        self.authorization_servers = list(servers)
+        self.required_scopes = list(scopes)
+        self._enforces = setting("ENFORCE_AUDIENCE") if enforce_audience is None else enforce_audience
+        if not self.resource_url or not self.authorization_servers:
+            raise ImproperlyConfigured(
+                "DjangoOAuthToolkit: clients are told which resource this is and who issues tokens for it. Set "
+                "MCPACE = {'RESOURCE_URL': 'https://example.com/mcp', 'AUTHORIZATION_SERVERS': ['https://example.com']}"
+            )
+        if not apps.is_installed("oauth2_provider"):
+            raise ImproperlyConfigured(
+                "DjangoOAuthToolkit: 'oauth2_provider' is not in INSTALLED_APPS (pip install django-oauth-toolkit)"
+            )
+        if self._enforces:
+            self._check_audience()
+
+    async def verify_token(self, token: str) -> Principal | None:
+        """Who a token stands for."""
+        from asgiref.sync import sync_to_async
+
+        # Any thread will do: nothing of the call runs in it.
+        return await sync_to_async(self._looked_up, thread_sensitive=False)(token)
+
+    def _looked_up(self, token: str) -> Principal | None:
+        cycle.begin()
+        try:
+            return self.principal(token)
+        finally:
+            cycle.end()
+
+    def principal(self, token: str) -> Principal | None:
+        """The same, in this thread."""
+        from oauth2_provider.oauth2_backends import get_oauthlib_core
+
+        request = HttpRequest()
+        request.method = "POST"
+        request.META = {"HTTP_AUTHORIZATION": f"Bearer {token}", "SERVER_NAME": "mcp", "SERVER_PORT": "80"}
+        is_good, found = get_oauthlib_core().verify_request(request, scopes=[])
+        access = getattr(found, "access_token", None)
+        if not is_good or access is None:
+            return None
+        user = access.user
+        if user is not None and not user.is_active:
+            logger.info("a token of an inactive user was refused")
+            return None
+        resource = self._resource(access)
+        if self._enforces and resource is None:
+            logger.info("a token that was not issued for %s was refused", self.resource_url)
+            return None
+        return Principal(
+            user=user,
+            scopes=tuple(access.scope.split()),
+            client_id=str(getattr(access.application, "client_id", "")),
+            subject=None if user is None else str(user.pk),
+            expires_at=int(access.expires.timestamp()),
+            resource=resource,
+            raw=access,
+        )
+
+    def _resource(self, access: Any) -> str | None:
+        """This server's URL, where the token was issued for it."""
+        issued_for = getattr(access, "resource", None) or ()
+        named = issued_for.split() if isinstance(issued_for, str) else list(issued_for)
+        wanted = str(self.resource_url).rstrip("/")
+        return self.resource_url if any(str(one).rstrip("/") == wanted for one in named) else None
+
+    def _check_audience(self) -> None:
+        from oauth2_provider.models import get_access_token_model
+
+        if not any(one.name == "resource" for one in get_access_token_model()._meta.get_fields()):
+            raise ImproperlyConfigured(
+                "ENFORCE_AUDIENCE: tokens don't say what they were issued for; django-oauth-toolkit does from 3.4 on"
+            )
+
+
+def backend(given: Any) -> Any:
+    """The backend that a server was given, or else the setting's. Raises ``ImproperlyConfigured`` where there is none:
+    a server that lets everybody in says so."""
+    if given is None:
+        named = setting("AUTH_BACKEND")
+        if named is None:
+            raise ImproperlyConfigured(
+                "MCPServer: who may call? Give auth=DjangoOAuthToolkit(), or auth=AllowAny() for development, or set "
+                "MCPACE['AUTH_BACKEND']"
+            )
+        given = import_string(named)
+    made = given() if isinstance(given, type) else given
+    if not isinstance(made, AllowAny | AuthBackend):
+        raise ImproperlyConfigured(
+            f"auth={made!r} is no backend: one has resource_url, authorization_servers, required_scopes, verify_token"
+        )
+    return made

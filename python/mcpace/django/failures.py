@@ -1,0 +1,142 @@
+"""What goes wrong in a call, and what the client is told of it.
+
+What an author or a serializer refused on purpose is a result with ``isError``, for the model to read and do better:
+``{"error": {"type": …, "message": …, "detail": …}}``. A crash is logged, and told by the tool's name alone. A denial is
+a protocol error.
+
+Design constraint: the only place that decides what leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.core import exceptions
+from django.http import Http404
+from pydantic_core import to_json
+from rest_framework.exceptions import NotAuthenticated, NotFound, PermissionDenied, Throttled, ValidationError
+from rest_framework_services.exceptions import (
+    ActionUnavailable,
+    ServiceError,
+    ServiceNotFound,
+    ServiceValidationError,
+)
+
+from mcpace.django.limits import LimitExceeded
+from mcpace.django.permissions import Forbidden
+from mcpace.server.content import failure_json
+from mcpace.server.errors import InvalidArguments, MCPError, ToolError, is_tool_error, log_tool_failure, logger, of_tool
+from mcpace.server.handlers import Answer, protocol_answer
+
+FORBIDDEN, RATE_LIMITED = -32003, -32004
+"""The runtime's own codes of a denial and of a limit."""
+
+
+class Refused(Exception):
+    """A call that can't be: the model is told why."""
+
+    def __init__(self, kind: str, message: str, detail: Any = None) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.detail = detail
+
+
+def not_found(name: str) -> Refused:
+    """There is no such row."""
+    return Refused("not_found", f"{name}: there is nothing with these arguments")
+
+
+def invalid(detail: Any, message: str = "Invalid arguments") -> Refused:
+    """Arguments that don't fit: what is wrong, by field."""
+    return Refused("validation_error", message, detail)
+
+
+def failure(name: str) -> Callable[[BaseException], Answer]:
+    """What a tool's exception is answered with."""
+
+    def fail(error: BaseException) -> Answer:
+        denied = protocol_error(error)
+        if denied is not None:
+            logger.info("Tool %r refused the caller: %s", name, denied.message)
+            return protocol_answer(denied) or b""
+        known = protocol_answer(error)
+        if known is not None:
+            return known
+        refused = told_of(error)
+        if refused is not None:
+            logger.info("Tool %r failed: %s", name, refused.kind)
+            return failure_json(text_of(refused))
+        told = of_tool(name, error)
+        log_tool_failure(name, told)
+        return failure_json(str(told))
+
+    return fail
+
+
+def protocol_error(error: BaseException) -> MCPError | None:
+    """A denial, or a limit that was reached, as it is answered; ``None`` for anything else."""
+    if isinstance(error, LimitExceeded):
+        return MCPError(RATE_LIMITED, str(error), {"retryAfterMs": int(error.retry_after_s * 1000)})
+    if isinstance(error, Forbidden):
+        return MCPError(FORBIDDEN, error.message, {"requiredScopes": list(error.scopes)} if error.scopes else None)
+    if isinstance(error, exceptions.PermissionDenied | PermissionDenied | NotAuthenticated):
+        return MCPError(FORBIDDEN, "you do not have permission to perform this action")
+    return None
+
+
+def told_of(error: BaseException) -> Refused | None:
+    """What an author saw coming; ``None`` for a crash and for ``ToolError``, which has words of its own."""
+    if isinstance(error, Refused):
+        return error
+    if isinstance(error, ValidationError):
+        return invalid(error.detail)
+    if isinstance(error, ServiceValidationError):
+        return invalid(getattr(error, "detail", None), getattr(error, "message", None) or str(error))
+    if isinstance(error, InvalidArguments):
+        errors = getattr(error.__cause__, "errors", None)
+        return invalid(_by_place(errors(include_url=False)) if callable(errors) else None)
+    if isinstance(error, exceptions.ValidationError):
+        return invalid(
+            error.message_dict if hasattr(error, "error_dict") else {exceptions.NON_FIELD_ERRORS: error.messages}
+        )
+    if isinstance(error, ActionUnavailable):
+        return Refused("action_unavailable", str(error), {"code": getattr(error, "code", None)})
+    if isinstance(error, ServiceNotFound | NotFound | Http404):
+        return Refused("not_found", str(error) or "there is nothing with these arguments")
+    if isinstance(error, ServiceError):
+        return Refused("service_error", getattr(error, "message", None) or str(error))
+    if isinstance(error, Throttled):
+        return Refused("throttled", str(error.detail))
+    return None
+
+
+def text_of(refused: Refused) -> str:
+    """As the model reads it."""
+    error: dict[str, Any] = {"type": refused.kind, "message": refused.message}
+    if refused.detail is not None:
+        error["detail"] = refused.detail
+    return to_json({"error": error}, fallback=str).decode()
+
+
+def as_tool_error(name: str, error: Exception) -> Exception:
+    """What an in-process call raises."""
+    if isinstance(error, Forbidden | LimitExceeded):
+        return error
+    refused = told_of(error)
+    if refused is not None:
+        told: Exception = ToolError(text_of(refused))
+        told.__cause__ = error
+        return told
+    if is_tool_error(error):
+        return error
+    made = of_tool(name, error)
+    return made if isinstance(made, Exception) else error
+
+
+def _by_place(errors: list[dict[str, Any]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for one in errors:
+        found.setdefault(".".join(str(part) for part in one["loc"]), []).append(one["msg"])
+    return found

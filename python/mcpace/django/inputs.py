@@ -1,0 +1,166 @@
+"""From a call's arguments to validated data, by a REST framework serializer.
+
+Making a serializer costs far more than running it: its fields are copied one by one. So one is kept and used again,
+for one call at a time; before it goes back, it and all its fields are put into the state that they were made in.
+
+Design constraint: what a call leaves on a serializer or a field, nobody after it sees. A class that decides something
+when it is made (its own ``__init__``, ``get_fields`` or the like) is made anew for each call.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.fields import Field
+
+from mcpace.django.request import Call
+
+KEPT = 64
+"""Serializers of a kind that wait for the next call."""
+
+# Where a class of an author's could look at the call while it is made.
+_MAKING = ("__init__", "__new__", "__deepcopy__", "bind", "many_init")
+_FIELDS = ("fields", "get_fields", "_writable_fields", "_readable_fields", "get_field_names", "build_field")
+_READING = ("is_valid", "validated_data", "errors", "initial_data", "context")
+_WRITING = ("data", "context")
+
+
+class Kept:
+    """Serializers of one class, lent to one call at a time. Thread-safe."""
+
+    def __init__(self, serializer: type[Any], *, partial: bool = False, reading: bool) -> None:
+        self._class = serializer
+        self._options: dict[str, Any] = {"partial": True} if partial else {}
+        self._reading = reading
+        self._waiting: deque[_Restored] = deque(maxlen=KEPT)
+        self.is_reused = is_reusable(serializer, reading=reading)
+        """Whether instances serve more than one call."""
+
+    def take(self, context: Mapping[str, Any]) -> _Restored:
+        """One that nobody else has, to be given back."""
+        try:
+            lent = self._waiting.pop()
+        except IndexError:
+            options = dict(self._options, data={}) if self._reading else self._options
+            lent = _Restored(self._class(**options))
+        lent.serializer._context = context
+        return lent
+
+    def give_back(self, lent: _Restored) -> None:
+        """As it was made."""
+        lent.restore()
+        self._waiting.append(lent)
+
+
+class _Restored:
+    """A serializer, and the state that it was made in."""
+
+    __slots__ = ("_states", "serializer")
+
+    def __init__(self, serializer: Any) -> None:
+        self.serializer = serializer
+        # Looked at once, so that what is made lazily belongs to the state.
+        for node in _nodes(serializer):
+            for name in ("fields", "_writable_fields", "_readable_fields"):
+                getattr(node, name, None)
+        serializer.__dict__.pop("initial_data", None)
+        self._states = [(node.__dict__, dict(node.__dict__)) for node in _nodes(serializer)]
+        self._states += [
+            (node.fields.fields, dict(node.fields.fields))
+            for node in _nodes(serializer)
+            if isinstance(node, serializers.Serializer)
+        ]
+
+    def restore(self) -> None:
+        """Puts all of it back."""
+        for now, then in self._states:
+            now.clear()
+            now.update(then)
+
+
+class Reader:
+    """Validates arguments by a serializer."""
+
+    def __init__(self, serializer: type[Any], *, partial: bool = False) -> None:
+        self._class = serializer
+        self._partial = partial
+        self._kept = Kept(serializer, partial=partial, reading=True)
+        made = serializer(data={}, partial=partial)
+        fields = getattr(made, "fields", {})
+        writable = [field for field in fields.values() if not field.read_only]
+        self.names = frozenset(field.field_name for field in writable if not isinstance(field, serializers.HiddenField))
+        """What a caller may send."""
+        self.sources = frozenset(field.source for field in writable)
+        """What validated data has, as far as the fields say."""
+        self.is_plain = not any(_overrides(serializer, name, serializers.Serializer) for name in _CHANGING)
+        """Whether validated data has no other keys."""
+
+    def read(self, arguments: Mapping[str, Any], call: Call, instance: Any = None) -> Any:
+        """The validated data. Raises REST framework's ``ValidationError``."""
+        kept = self._kept
+        if not kept.is_reused:
+            return self.bound(arguments, call, instance).validated_data
+        lent = kept.take(call.context())
+        try:
+            serializer = lent.serializer
+            serializer.instance = instance
+            serializer.initial_data = arguments
+            serializer.is_valid(raise_exception=True)
+            return serializer.validated_data
+        finally:
+            kept.give_back(lent)
+
+    def bound(self, arguments: Mapping[str, Any], call: Call, instance: Any = None) -> Any:
+        """A serializer of this call's own, validated."""
+        serializer = self._class(instance, data=arguments, partial=self._partial, context=call.context())
+        serializer.is_valid(raise_exception=True)
+        return serializer
+
+
+_CHANGING = ("validate", "to_internal_value", "run_validation", "is_valid", "validated_data")
+
+
+def is_reusable(serializer: type[Any], *, reading: bool) -> bool:
+    """Whether an instance may serve more than one call: nothing of an author's runs while it is made."""
+    if not issubclass(serializer, serializers.Serializer):
+        return False
+    if any(_overrides(serializer, name, serializers.Serializer) for name in (_READING if reading else _WRITING)):
+        return False
+    meta = getattr(serializer, "Meta", None)
+    if not reading and getattr(meta, "list_serializer_class", None) is not None:
+        return False
+    try:
+        made = serializer(data={}) if reading else serializer()
+        return all(_is_made_plainly(type(node)) for node in _nodes(made))
+    except Exception:
+        # Whatever is wrong with it is said where it is used.
+        return False
+
+
+def _nodes(serializer: Any) -> Iterator[Any]:
+    """A serializer, its fields, and theirs."""
+    yield serializer
+    children = list(serializer.fields.values()) if isinstance(serializer, serializers.Serializer) else []
+    for name in ("child", "child_relation"):
+        child = serializer.__dict__.get(name)
+        if isinstance(child, Field):
+            children.append(child)
+    for child in children:
+        yield from _nodes(child)
+
+
+def _is_made_plainly(kind: type[Any]) -> bool:
+    names = (*_MAKING, *_FIELDS) if issubclass(kind, serializers.BaseSerializer) else _MAKING
+    return not any(_is_authors(kind, name) for name in names)
+
+
+def _is_authors(kind: type[Any], name: str) -> bool:
+    owner = next((base for base in kind.__mro__ if name in base.__dict__), None)
+    return owner is not None and owner is not object and not owner.__module__.startswith("rest_framework.")
+
+
+def _overrides(kind: type[Any], name: str, base: type[Any]) -> bool:
+    return getattr(kind, name, None) is not getattr(base, name, None) and _is_authors(kind, name)

@@ -1,0 +1,147 @@
+"""A spec run by djangorestframework-services' own dispatcher: all that isn't compiled here, as that package has it.
+
+Design constraint: the same face as a compiled spec, so that nobody else knows which of the two a tool is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rest_framework_services import (
+    ArgumentBinding as Binding,
+)
+from rest_framework_services import (
+    PoolSeeds,
+    SelectorKind,
+    ServiceSpec,
+    build_offline_context,
+    dispatch_spec,
+    render_spec_output,
+    spec_to_json_schema,
+)
+from rest_framework_services import (
+    UnknownArguments as Unknown,
+)
+
+from mcpace.django.failures import not_found
+from mcpace.django.outputs import Renderer
+from mcpace.django.permissions import Maker, check, check_object
+from mcpace.django.pool import Seeds
+from mcpace.django.request import Call
+from mcpace.django.selectors import Pages, page_schema
+from mcpace.django.specs import merged
+from mcpace.django.transactions import around, entered
+from mcpace.django.words import ArgumentBinding
+
+
+class Dispatched:
+    """See the module."""
+
+    is_async = False
+    is_threaded = True
+    names = None
+    """Which arguments there are, the dispatcher decides."""
+
+    def __init__(
+        self,
+        name: str,
+        spec: Any,
+        seeds: Seeds,
+        permissions: tuple[Maker, ...],
+        *,
+        binding: ArgumentBinding,
+        ignores_unknown: bool,
+        pool_seeds: Any = None,
+        paginate: bool = False,
+        ordering: Sequence[str] = (),
+        max_page: int | None = None,
+    ) -> None:
+        self._name = name
+        self._spec = spec
+        self._permissions = permissions
+        self._seeds = PoolSeeds(tuple((pool_seeds or {}).items()))
+        is_service = isinstance(spec, ServiceSpec)
+        # The dispatcher enters the spec's own.
+        self._around = around(spec.service if is_service else spec.selector, atomic=False)
+        self._binding = Binding.SPREAD_AUTHOR_WINS if binding is ArgumentBinding.SPREAD_AUTHOR_WINS else Binding.AUTO
+        self._unknown = Unknown.IGNORE if ignores_unknown else Unknown.REJECT
+        shown = spec.output_selector_spec if is_service else spec
+        is_list = shown is not None and shown.kind is SelectorKind.LIST and not is_service
+        self._pages = Pages(name, max_page, ordering, is_paged=paginate, is_list=is_list)
+        self._shows_pages = is_list
+        known = frozenset(seeds.names)
+        found = spec_to_json_schema(spec, phase="input", supplied=known, argument_binding=self._binding) or {}
+        target = self._target_schema(spec, known) if is_service else {}
+        self.input_schema = merged(target, found, self._pages.schema)
+        self.output_schema = self._output_schema(spec, is_list, paginate)
+
+    def run(self, call: Call) -> Any:
+        """The payload."""
+        permissions = check(self._permissions, call)
+        context = build_offline_context(call.user, call.arguments, action=self._name)
+        context.request.auth = call.auth
+        own = {name: value for name, value in call.arguments.items() if name not in self._pages.names}
+
+        def guard(spec: Any, context: Any, instance: Any = None) -> None:
+            if hasattr(instance, "_meta"):
+                check_object(permissions, call, instance)
+
+        with entered(self._around):
+            result = dispatch_spec(
+                self._spec,
+                user=call.user,
+                params=own,
+                request=context.request,
+                view=context.view,
+                pool_seeds=self._seeds,
+                argument_binding=self._binding,
+                unknown_arguments=self._unknown,
+                on_target_resolved=guard,
+                many_as_argument=True,
+                progress=call.progress,
+            )
+            if result.kind == "not_found":
+                raise not_found(self._name)
+            if self._shows_pages:
+                return self._pages.page(result.value, call, _Shown(self._spec, context))
+            many = result.kind == "list"
+            shown = render_spec_output(self._spec, result.value, many=many, view=context.view, request=context.request)
+            return {"items": shown} if many else shown
+
+    @staticmethod
+    def _target_schema(spec: Any, known: frozenset[str]) -> dict[str, Any]:
+        target = spec.instance_selector_spec or spec.collection_selector_spec
+        return (spec_to_json_schema(target, supplied=known) or {}) if target is not None else {}
+
+    @staticmethod
+    def _output_schema(spec: Any, is_list: bool, paginate: bool) -> dict[str, Any] | None:
+        found = spec_to_json_schema(spec, phase="output")
+        if found is None:
+            return None
+        if found.get("type") == "array":
+            return page_schema(found["items"], paginate)
+        if is_list:
+            return page_schema(found, paginate)
+        return found if found.get("type") == "object" and found.get("properties") else None
+
+
+class _Shown(Renderer):
+    """Shows rows as the dispatcher's own renderer does."""
+
+    def __init__(self, spec: Any, context: Any) -> None:
+        super().__init__(None)
+        self._spec = spec
+        self._called = context
+
+    def many(self, values: Any, call: Call) -> list[Any]:
+        """Of each."""
+        shown = render_spec_output(
+            self._spec,
+            values,
+            many=True,
+            view=self._called.view,
+            request=self._called.request,
+            extras={"page": values},
+        )
+        return list(shown)

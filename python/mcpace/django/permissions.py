@@ -1,0 +1,126 @@
+"""Who may call: REST framework's permission classes, and two of ours.
+
+A spec's ``permission_classes`` and a registration's ``permissions`` are asked one after the other; the first that says
+no ends the call. A denial is no result for the model to try again: it is a protocol error, and over HTTP it is 403 with
+a challenge that names the scopes which would do.
+
+Design constraint: one function, :func:`check`, decides, in the thread and the transaction of the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from rest_framework.permissions import BasePermission, OperandHolder, SingleOperandHolder
+
+from mcpace.django.request import Call
+from mcpace.server.errors import RegistrationError
+
+Maker = Callable[[], Any]
+
+
+class Forbidden(Exception):
+    """A caller may not. ``scopes`` are what its token would need."""
+
+    def __init__(self, message: str, scopes: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.scopes = tuple(scopes)
+
+
+class ScopeRequired(BasePermission):
+    """The token grants all of these scopes: ``ScopeRequired("invoices:write")``."""
+
+    def __init__(self, scopes: str | Sequence[str]) -> None:
+        self.scopes = (scopes,) if isinstance(scopes, str) else tuple(scopes)
+        if not self.scopes:
+            raise ImproperlyConfigured("ScopeRequired() lets everybody pass: name a scope")
+        self.message = f"this needs the scope {' '.join(self.scopes)}"
+
+    def has_permission(self, request: Any, view: Any) -> bool:
+        """Whether the token grants them."""
+        granted = getattr(getattr(request, "_call", None), "principal", None)
+        return set(self.scopes) <= set(getattr(granted, "scopes", None) or ())
+
+
+class DjangoPermRequired(BasePermission):
+    """The user has all of these permissions: ``DjangoPermRequired("invoices.add_invoice")``."""
+
+    def __init__(self, perms: str | Sequence[str]) -> None:
+        self.perms = (perms,) if isinstance(perms, str) else tuple(perms)
+        if not self.perms:
+            raise ImproperlyConfigured("DjangoPermRequired() lets every user pass: name a permission")
+        self.message = f"this needs the permission {' '.join(self.perms)}"
+
+    def has_permission(self, request: Any, view: Any) -> bool:
+        """Whether the user has them."""
+        return bool(request.user.is_authenticated and request.user.has_perms(self.perms))
+
+
+def compiled(spec_classes: Iterable[Any] | None, given: Iterable[Any] | None, label: str) -> tuple[Maker, ...]:
+    """What makes each permission. Raises ``RegistrationError`` for what is none."""
+    makers: list[Maker] = []
+    for entry in [*(spec_classes or ()), *(given or ())]:
+        if isinstance(entry, type) and issubclass(entry, BasePermission):
+            makers.append(entry)
+        elif isinstance(entry, OperandHolder | SingleOperandHolder):
+            # `IsAuthenticated & IsOwner`
+            makers.append(entry)
+        elif callable(getattr(entry, "has_permission", None)) and not isinstance(entry, type):
+            makers.append(partial(_itself, entry))
+        else:
+            raise RegistrationError(
+                f"{label}: {entry!r} is no permission; give a REST framework permission class, or ScopeRequired(…), "
+                "DjangoPermRequired(…)"
+            )
+    return tuple(makers)
+
+
+def scopes_of(makers: Iterable[Maker]) -> tuple[str, ...]:
+    """What a token must grant, as far as that is known beforehand: the runtime asks for it before a call begins, and
+    its challenge names it."""
+    objects = [maker.args[0] for maker in makers if isinstance(maker, partial)]
+    return tuple(dict.fromkeys(scope for one in objects if isinstance(one, ScopeRequired) for scope in one.scopes))
+
+
+def check(makers: Sequence[Maker], call: Call) -> list[Any]:
+    """The permissions, asked. Raises :class:`Forbidden` where one of them says no.
+
+    A class is made anew for each call, as REST framework's views do: it may keep something for its second question.
+    """
+    if not makers:
+        return []
+    request, view = call.request, call.view
+    permissions = [make() for make in makers]
+    for permission in permissions:
+        if not permission.has_permission(request, view):
+            raise denial(permission)
+    return permissions
+
+
+def check_object(permissions: Sequence[Any], call: Call, instance: Any) -> None:
+    """The second question, of the row that the call is about."""
+    request, view = call.request, call.view
+    for permission in permissions:
+        asked = getattr(permission, "has_object_permission", None)
+        if asked is not None and not asked(request, view, instance):
+            raise denial(permission)
+
+
+def _itself(permission: Any) -> Any:
+    return permission
+
+
+def denial(permission: Any) -> Forbidden:
+    """What is told of a permission that says no."""
+    message = getattr(permission, "message", None)
+    told = message if isinstance(message, str) else "you do not have permission to perform this action"
+    return Forbidden(told, getattr(permission, "scopes", ()))
+
+
+def is_named(spec_classes: Iterable[Any] | None, given: Iterable[Any] | None) -> bool:
+    """Whether anybody has said who may call. An empty list does say: everybody."""
+    return spec_classes is not None or given is not None

@@ -1,0 +1,178 @@
+"""A ``ServiceSpec`` compiled: arguments, permissions, transaction, validation, the service, its result.
+
+The order is that of REST framework's views: who may call, then the row that the call is about, then what it says, then
+what must hold; and then the service runs.
+
+Design constraint: nothing here looks at a signature, a field or a setting during a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rest_framework_services import spec_to_json_schema
+
+from mcpace.django.failures import not_found
+from mcpace.django.inputs import Reader
+from mcpace.django.outputs import Renderer
+from mcpace.django.permissions import Maker, check, check_object
+from mcpace.django.pool import Bound, Seeds
+from mcpace.django.request import Call
+from mcpace.django.selectors import Shaped
+from mcpace.django.specs import merged, parameters_of
+from mcpace.django.transactions import around, entered
+from mcpace.django.words import ArgumentBinding
+from mcpace.server.signature import is_async
+
+
+class Service:
+    """See the module. ``run`` is called in the thread that the call has."""
+
+    def __init__(
+        self,
+        name: str,
+        spec: Any,
+        seeds: Seeds,
+        permissions: tuple[Maker, ...],
+        *,
+        binding: ArgumentBinding,
+        passes_unknown: bool,
+    ) -> None:
+        label = f"tool {name!r}"
+        self._name = name
+        self._permissions = permissions
+        self._around = around(spec.service, atomic=spec.atomic)
+        self._reader = Reader(spec.input_serializer, partial=bool(spec.partial)) if spec.input_serializer else None
+        self._target = Target(name, spec.instance_selector_spec, seeds) if spec.instance_selector_spec else None
+        self._passes_unknown = passes_unknown
+        spreads = self._reader is None and binding is ArgumentBinding.SPREAD_AUTHOR_WINS
+        self._own = parameters_of(spec.service, seeds.names, label) if spreads else None
+        values = self._values(passes_unknown)
+        if spec.kwargs is not None:
+            # What a provider returns is known only once it is called.
+            values = None
+        self._service = Bound(spec.service, seeds.by_name, label=label, values=values)
+        self._provider = Bound(spec.kwargs, seeds.by_name, label=label) if spec.kwargs is not None else None
+        self._preconditions = [Bound(one, seeds.by_name, label=label) for one in spec.preconditions or ()]
+        self._wants_serializer = any("serializer" in one.names for one in [self._service, *self._preconditions])
+        shown = spec.output_selector_spec
+        serializer = shown.output_serializer if shown is not None else None
+        self._renderer = Renderer(serializer)
+        self.is_async = is_async(spec.service)
+        self.input_schema = self._schema(spec)
+        self.output_schema = _object(spec_to_json_schema(spec, phase="output"), can_be_empty=spec.allow_none)
+        self.names = self._argument_names()
+
+    @property
+    def is_threaded(self) -> bool:
+        """Whether an asynchronous service must run in a thread all the same: a transaction is of one."""
+        return self._around is not None
+
+    def run(self, call: Call) -> Any:
+        """The payload. Raises what the service raises; nothing of it is kept then, where it is atomic."""
+        permissions = check(self._permissions, call)
+        with entered(self._around):
+            keywords = self._keywords(call, permissions)
+            if self.is_async:
+                from asgiref.sync import async_to_sync
+
+                return self._renderer.one(async_to_sync(self._service._function)(**keywords), call)
+            return self._renderer.one(self._service._function(**keywords), call)
+
+    async def run_async(self, call: Call) -> Any:
+        """The same on an event loop, without a transaction. What may wait for a database does so in a thread."""
+        from asgiref.sync import sync_to_async
+
+        keywords = await sync_to_async(self._prepared)(call)
+        value = await self._service._function(**keywords)
+        return await sync_to_async(self._renderer.one)(value, call)
+
+    def _prepared(self, call: Call) -> dict[str, Any]:
+        return self._keywords(call, check(self._permissions, call))
+
+    def _keywords(self, call: Call, permissions: list[Any]) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        instance = None
+        if self._target is not None:
+            instance = values["instance"] = self._target.found(call)
+            check_object(permissions, call, instance)
+        self._validate(call, values, instance)
+        if self._provider is not None:
+            # The author's value outranks a caller's.
+            values |= self._provider(call, values)
+        for precondition in self._preconditions:
+            precondition(call, values)
+        return self._service.keywords(call, values)
+
+    def _validate(self, call: Call, values: dict[str, Any], instance: Any) -> None:
+        arguments = call.arguments
+        if self._reader is not None:
+            if self._wants_serializer:
+                values["serializer"] = bound = self._reader.bound(arguments, call, instance)
+                data = bound.validated_data
+            else:
+                data = self._reader.read(arguments, call, instance)
+            if isinstance(data, Mapping):
+                kept = dict(values)
+                values |= data
+                values |= kept
+            values["data"] = data
+        elif self._own is not None:
+            names = self._own.names
+            values |= self._own.validate({name: arguments[name] for name in names if name in arguments})
+        if self._passes_unknown:
+            for name, value in arguments.items():
+                if name not in self.names:
+                    values.setdefault(name, value)
+
+    def _values(self, passes_unknown: bool) -> frozenset[str] | None:
+        """The names that there will be, where that is known."""
+        if passes_unknown or (self._reader is not None and not self._reader.is_plain):
+            return None
+        names: set[str] = set()
+        if self._reader is not None:
+            names |= {"data", "serializer", *self._reader.sources}
+        if self._own is not None:
+            names |= set(self._own.parameters.values())
+        if self._target is not None:
+            names.add("instance")
+        return frozenset(names)
+
+    def _argument_names(self) -> frozenset[str]:
+        names: set[str] = set()
+        if self._reader is not None:
+            names |= self._reader.names
+        if self._own is not None:
+            names |= set(self._own.names)
+        if self._target is not None:
+            names |= self._target.names
+        return frozenset(names)
+
+    def _schema(self, spec: Any) -> dict[str, Any]:
+        own = self._own.schema if self._own is not None else spec_to_json_schema(spec, phase="input") or {}
+        return merged(self._target.schema if self._target is not None else {}, own)
+
+
+class Target:
+    """The row that a call is about: found by a selector, whose parameters are the caller's arguments."""
+
+    def __init__(self, name: str, spec: Any, seeds: Seeds) -> None:
+        self._name = name
+        self._shaped = Shaped(name, spec, seeds)
+        self.schema = self._shaped.schema
+        self.names = self._shaped.names
+
+    def found(self, call: Call) -> Any:
+        """The row. Raises where there is none."""
+        instance = self._shaped.first(call)
+        if instance is None:
+            raise not_found(self._name)
+        return instance
+
+
+def _object(schema: dict[str, Any] | None, *, can_be_empty: bool) -> dict[str, Any] | None:
+    """A result's schema, where it is an object's; one that may be nothing is ``{}``, and needs no field."""
+    if schema is None or schema.get("type") != "object" or not schema.get("properties"):
+        return None
+    return {key: value for key, value in schema.items() if key != "required"} if can_be_empty else schema

@@ -1,0 +1,226 @@
+"""A spec as a tool: what lists tell of it, and the function that the runtime calls.
+
+Design constraint: one function from argument bytes to result bytes, in one thread, within Django's request cycle. What
+the compiled part does around it is the same as for any tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pydantic_core import from_json
+
+from mcpace.django import cycle
+from mcpace.django.failures import as_tool_error, failure, invalid
+from mcpace.django.limits import CacheRateLimit
+from mcpace.django.outputs import Writer, Written
+from mcpace.django.request import Call
+from mcpace.django.words import UnknownArguments
+from mcpace.server.errors import RegistrationError
+from mcpace.server.guards import UNGUARDED, Guards
+from mcpace.server.handlers import Plan
+from mcpace.server.principal import remember
+from mcpace.types import CallToolResult, wire
+
+_RAW, _CALL = "_raw", "_call"
+
+
+class Runs(Protocol):
+    """A spec that is ready to be run."""
+
+    input_schema: dict[str, Any]
+    output_schema: dict[str, Any] | None
+    names: Any
+    is_async: bool
+
+    @property
+    def is_threaded(self) -> bool: ...
+    def run(self, call: Call) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpecTool:
+    """See the module."""
+
+    name: str
+    title: str | None
+    description: str
+    runs: Any
+    writer: Writer
+    unknown: UnknownArguments
+    limits: Sequence[CacheRateLimit] = ()
+    annotations: Any = None
+    icons: Sequence[Any] | None = None
+    meta: dict[str, Any] | None = None
+    guards: Guards = UNGUARDED
+    """What the runtime looks at before a call begins."""
+    acting: Callable[[], Any] | None = None
+    """Gives the user whom calls are for, where nobody is authenticated."""
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The arguments' JSON Schema."""
+        schema: dict[str, Any] = self.runs.input_schema
+        return schema if self.unknown is not UnknownArguments.REJECT else {**schema, "additionalProperties": False}
+
+    @property
+    def output_schema(self) -> dict[str, Any] | None:
+        """The structured content's JSON Schema."""
+        schema: dict[str, Any] | None = self.runs.output_schema
+        return schema
+
+    def listed(self) -> dict[str, Any]:
+        """What lists show, in wire names."""
+        entry = {
+            "name": self.name,
+            "title": self.title,
+            "description": self.description,
+            "inputSchema": self.parameters,
+            "outputSchema": self.output_schema,
+            "icons": wire(self.icons),
+            "annotations": wire(self.annotations),
+            "_meta": self.meta,
+        }
+        return {key: value for key, value in entry.items() if value is not None}
+
+    def plan(self, server: Any) -> Plan:
+        """How the compiled part calls it."""
+        is_async = self.runs.is_async and not self.runs.is_threaded
+        return Plan(
+            function=self._on_the_loop() if is_async else self._in_a_thread(),
+            kind="async" if is_async else "sync",
+            validate=_kept_raw,
+            context=_CALL,
+            wrap_context=None,
+            output="structured",
+            finish=_content,
+            finish_text=_text,
+            fail=failure(self.name),
+        )
+
+    def called(self, call: Call) -> Written:
+        """The result of a call, in this thread and as it stands. Raises what is to be told by :mod:`.failures`."""
+        self._admit(call)
+        return self.writer.write(self.runs.run(call))
+
+    def result(self, call: Call) -> CallToolResult:
+        """The same as a client of this process gets it. Raises ``ToolError`` where it fails."""
+        try:
+            content, text = self.called(call)
+        except Exception as error:
+            raise as_tool_error(self.name, error) from error
+        return _result(content, text)
+
+    async def run(self, arguments: Mapping[str, Any], context: Any, convert_result: bool = False) -> Any:
+        """Runs it in this process, off the event loop."""
+        from asgiref.sync import sync_to_async
+
+        call = Call(self.name, dict(arguments), context.call)
+        result = await sync_to_async(self._surrounded)(call)
+        return result if convert_result else result.structured_content
+
+    def _surrounded(self, call: Call) -> CallToolResult:
+        cycle.begin()
+        try:
+            if self.acting is not None:
+                call.acts_for(self.acting())
+            return self.result(call)
+        finally:
+            cycle.end()
+
+    def _in_a_thread(self) -> Callable[..., Written]:
+        name, called, acting = self.name, self.called, self.acting
+
+        def run(*, _raw: bytes, _call: Any) -> Written:
+            call = Call(name, _arguments(_raw), _call)
+            if call.principal is not None:
+                remember(call.principal)
+            cycle.begin()
+            try:
+                if acting is not None:
+                    call.acts_for(acting())
+                return called(call)
+            finally:
+                cycle.end()
+
+        return run
+
+    def _on_the_loop(self) -> Callable[..., Any]:
+        from asgiref.sync import ThreadSensitiveContext, sync_to_async
+
+        async def run(*, _raw: bytes, _call: Any) -> Written:
+            call = Call(self.name, _arguments(_raw), _call)
+            if call.principal is not None:
+                remember(call.principal)
+            # A thread of this call's own, which all of it shares: it has the database connections.
+            async with ThreadSensitiveContext():
+                await sync_to_async(self._opened)(call)
+                try:
+                    payload = await self.runs.run_async(call)
+                    return await sync_to_async(self.writer.write)(payload)
+                finally:
+                    await sync_to_async(cycle.end)()
+
+        return run
+
+    def _opened(self, call: Call) -> None:
+        cycle.begin()
+        if self.acting is not None:
+            call.acts_for(self.acting())
+        self._admit(call)
+
+    def _admit(self, call: Call) -> None:
+        """Looks at the arguments' names, and counts the call. Raises where it isn't to be."""
+        names = self.runs.names
+        if names is not None and self.unknown is not UnknownArguments.PASSTHROUGH:
+            arguments = call.arguments
+            if not arguments.keys() <= names:
+                if self.unknown is UnknownArguments.REJECT:
+                    there = f"; there are {', '.join(sorted(names))}" if names else "; it takes none"
+                    raise invalid({key: [f"no such argument{there}"] for key in sorted(arguments.keys() - names)})
+                call.arguments = {key: value for key, value in arguments.items() if key in names}
+        for limit in self.limits:
+            limit.take(self.name, call)
+
+
+def check_name(name: str) -> None:
+    """Raises ``RegistrationError`` for what can't be a tool's name."""
+    import re
+
+    if not re.fullmatch(r"[A-Za-z0-9_./-]{1,128}", name):
+        raise RegistrationError(
+            f"Tool name {name!r}: a name has 1 to 128 of the characters A-Z, a-z, 0-9, _, -, . and /"
+        )
+
+
+def _kept_raw(raw: bytes) -> dict[str, Any]:
+    return {_RAW: raw}
+
+
+def _arguments(raw: bytes) -> dict[str, Any]:
+    try:
+        arguments = from_json(raw) if raw else {}
+    except ValueError as error:
+        # It is JSON, the runtime has looked. What is left are lone surrogates, which are no text.
+        raise invalid(None, f"the arguments are no text: {error}") from error
+    return arguments if isinstance(arguments, dict) else {}
+
+
+def _content(written: Written) -> bytes:
+    return written[0]
+
+
+def _text(written: Written) -> Any:
+    return written[1]
+
+
+def _result(content: bytes, text: Any) -> CallToolResult:
+    from pydantic_core import to_json
+
+    value = from_json(content)
+    shown = to_json(value, indent=2).decode() if text is True else text.decode()
+    return CallToolResult.model_validate(
+        {"content": [{"type": "text", "text": shown}], "structuredContent": value, "isError": False}
+    )
