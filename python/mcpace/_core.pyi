@@ -76,9 +76,11 @@ class Caller:
         in_loop: bool = True,
         environment: list[tuple[str, str]] | None = None,
         folder: str | None = None,
+        principal: Any = None,
     ) -> Pending:
         """Connects to a URL, a command or a :class:`Server` of this process: a :class:`Pending` of a caller. With
-        ``in_loop``, callbacks are called on the running loop's thread."""
+        ``in_loop``, callbacks are called on the running loop's thread. ``principal``, a verifier's token, is on whose
+        behalf a client of a :class:`Server` speaks."""
     def server(self) -> tuple[str, str, bytes]:
         """Revision, transport, and the result of ``initialize`` or ``server/discover``."""
     def call_tool(self, name: str, arguments: str | None = None, extras: dict[str, Any] | None = None) -> Pending: ...

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +82,17 @@ class Place:
     folder: str | None = None
     prepared: Prepared | None = None
     """Of a server object of this process: all of it."""
+    principal: Any = None
+    """On whose behalf the client of a server object speaks."""
+
+
+@dataclass(frozen=True)
+class OnBehalf:
+    """A server object, as somebody's client sees it: for tests, where no token is sent and none verified."""
+
+    server: Any
+    principal: Any
+    """An ``AccessToken``; ``None`` for a client without."""
 
 
 def place(server: Any) -> Place:
@@ -92,6 +103,11 @@ def place(server: Any) -> Place:
         return Place(server)
     if isinstance(server, list | tuple):
         return Place([str(word) for word in server], _environment({}))
+    if isinstance(server, OnBehalf):
+        found = place(server.server)
+        if found.prepared is None and not isinstance(found.target, _core.Server):
+            raise TypeError(f"only a server object of mcpace believes who calls, not {server.server!r}")
+        return replace(found, principal=server.principal)
     if hasattr(server, "__mcpace__"):
         prepared = server.__mcpace__()
         return Place(prepared.core, prepared=prepared)

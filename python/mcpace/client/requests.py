@@ -102,6 +102,7 @@ class Requests:
             in_loop=in_loop,
             environment=place.environment,
             folder=place.folder,
+            **({} if place.principal is None else {"principal": place.principal}),
         )
 
     # What the server said of itself ------------------------------------------------------------------------------

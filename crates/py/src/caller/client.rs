@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use mcpace_client::{Arguments, CacheMode, CallOptions, Change, Client, List, Program, Socket, Subscription, Target};
+use mcpace_serve::{Principal, stdio};
 use mcpace_wire::mcp::{Extra, Method, SubscriptionFilter};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -14,7 +15,7 @@ use super::pending::{Given, Inbox, Pending};
 use super::settings::{Settings, time};
 use crate::event_loop::running_loop;
 use crate::problem::{OrRaise as _, UsageProblem};
-use crate::server::Server;
+use crate::server::{Server, on_behalf};
 
 /// See the module.
 #[pyclass(module = "mcpace._core", frozen)]
@@ -69,7 +70,8 @@ impl Caller {
     /// Connects to a URL, a command (a list) or a server of this process. `asks` takes each question of the server's,
     /// `hears` each notification, `opens` shows a page; with `in_loop` all on the running loop's thread.
     #[staticmethod]
-    #[pyo3(signature = (target, settings, asks, *, hears=None, opens=None, in_loop=true, environment=None, folder=None))]
+    #[pyo3(signature = (target, settings, asks, *, hears=None, opens=None, in_loop=true, environment=None, folder=None,
+                        principal=None))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn connect(
         py: Python<'_>,
@@ -81,13 +83,14 @@ impl Caller {
         in_loop: bool,
         environment: Option<Vec<(String, String)>>,
         folder: Option<String>,
+        principal: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Pending> {
         let settings = Settings::read(settings)?;
         let mut options = settings.options(opens)?;
         let bridge = if in_loop { Some(Bridge::of(&running_loop(py)?)?) } else { None };
         let ears = Ears { asks: Arc::new(asks), hears: hears.map(Arc::new), bridge, news: Arc::default() };
         options.callbacks = ears.callbacks(settings.answered);
-        let target = parse_target(py, target, environment, folder)?;
+        let target = parse_target(py, target, environment, folder, principal)?;
         let work = async move {
             let client = Client::connect(target, options).await.or_raise()?;
             Ok(Given::Object(Box::new(|py| Ok(Bound::new(py, Caller { client })?.into_any().unbind()))))
@@ -287,9 +290,14 @@ fn parse_target(
     target: &Bound<'_, PyAny>,
     environment: Option<Vec<(String, String)>>,
     folder: Option<String>,
+    principal: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Target> {
     if let Ok(server) = target.cast::<Server>() {
-        return within(server.get().begin(py)?);
+        let principal = principal.map_or(Ok(None), on_behalf)?;
+        return within(server.get().begin(py)?, principal);
+    }
+    if principal.is_some() {
+        return Err(UsageProblem::new_err("principal is of a server of this process: any other finds out who calls"));
     }
     if let Ok(url) = target.extract::<String>() {
         return Target::url(&url).or_raise();
@@ -306,20 +314,18 @@ fn parse_target(
 }
 
 /// A server of this process, spoken to in lines over memory.
-fn within(server: mcpace_serve::Server) -> PyResult<Target> {
+fn within(server: mcpace_serve::Server, principal: Option<Principal>) -> PyResult<Target> {
     /// Bytes that one side may be ahead of the other.
     const AHEAD: usize = 256 * 1024;
     Ok(Target::pipe(move || {
         let (ours, theirs) = tokio::io::duplex(AHEAD);
         let server = server.clone();
+        let options = stdio::Options { principal: principal.clone(), ..stdio::Options::default() };
         async move {
             let (input, output) = tokio::io::split(theirs);
             // How it ends is seen at our end.
             drop(tokio::spawn(async move {
-                drop(
-                    mcpace_serve::stdio::serve_streams(server, mcpace_serve::stdio::Options::default(), input, output)
-                        .await,
-                );
+                drop(stdio::serve_streams(server, options, input, output).await);
             }));
             Ok(Box::new(ours) as Box<dyn Socket>)
         }

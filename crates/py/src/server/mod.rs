@@ -43,3 +43,4 @@ pub(crate) use options::HttpOptions;
 pub(crate) use process_key::set_process_key;
 pub(crate) use registry::Server;
 pub(crate) use running::Running;
+pub(crate) use verify::on_behalf;

@@ -20,6 +20,7 @@ use super::handler::Callable;
 use super::job::End;
 use super::shared::Shared;
 use super::waiting::Target;
+use crate::problem::UsageProblem;
 
 /// See the module.
 pub(super) struct PythonVerifier {
@@ -53,6 +54,17 @@ pub(super) fn verdict(py: Python<'_>, returned: PyResult<Bound<'_, PyAny>>) -> R
         failing::log(py, "the token verifier", &error);
         Err(TokenError::Unavailable)
     })
+}
+
+/// On whose behalf somebody of this process asks: a token as a verifier would have returned it; `None` for nobody known.
+pub(crate) fn on_behalf(token: &Bound<'_, PyAny>) -> PyResult<Option<Principal>> {
+    if token.is_none() {
+        return Ok(None);
+    }
+    match principal(token)? {
+        Ok(principal) => Ok(Some(principal)),
+        Err(_) => Err(UsageProblem::new_err("the principal's token has expired")),
+    }
 }
 
 /// `None` is no token of ours. Else an object with `client_id`, and as far as known `subject`, `scopes`, `expires_at`.

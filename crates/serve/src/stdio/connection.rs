@@ -17,7 +17,7 @@ use super::answer::{Answer, Batch, Call, CallOutlet, Calls, Destination};
 use super::outbox::Outbox;
 use super::waiting::{Line, Waiting};
 use crate::session::Session;
-use crate::{Channel, Handled, Incoming, Outlet, Peer, Server};
+use crate::{Channel, Handled, Incoming, Outlet, Peer, Principal, Server};
 
 /// One client.
 pub(super) struct Connection {
@@ -31,6 +31,7 @@ pub(super) struct Connection {
     call_limit: usize,
     nesting_limit: usize,
     timed: bool,
+    principal: Option<Principal>,
 }
 
 impl Connection {
@@ -45,6 +46,7 @@ impl Connection {
             call_limit: options.call_limit.max(1),
             nesting_limit: options.nesting_limit,
             timed: options.timed,
+            principal: options.principal.clone(),
         }
     }
 
@@ -193,23 +195,25 @@ impl Connection {
             if era == Era::Modern || self.session.is_none() && method == Some(Method::Discover) {
                 let outline = outline.map_err(|error| Rejection::InvalidParams(error.to_string().into()))?;
                 let revision = check_meta(&outline, self.server.revisions())?;
-                return Ok(Some(Peer { revision, session: None, principal: None }));
+                return Ok(Some(self.speaking(revision, None)));
             }
         }
         match (&self.session, method) {
-            (Some(session), _) => {
-                let revision = session.revision();
-                Ok(Some(Peer { revision, session: Some(Arc::clone(session)), principal: None }))
-            }
+            (Some(session), _) => Ok(Some(self.speaking(session.revision(), Some(Arc::clone(session))))),
             // A ping may come before the session (2025-11-25, basic/lifecycle).
             (None, Some(Method::Initialize | Method::Ping | Method::Cancelled)) => {
-                Ok(Some(Peer { revision: Revision::LATEST_LEGACY, session: None, principal: None }))
+                Ok(Some(self.speaking(Revision::LATEST_LEGACY, None)))
             }
             (None, _) if message.id().is_none() => Ok(None),
             (None, _) => Err(Rejection::InvalidParams(
                 "without a session that initialize began, a request tells its version in _meta".into(),
             )),
         }
+    }
+
+    /// The client, by the rules of a revision.
+    fn speaking(&self, revision: Revision, session: Option<Arc<Session>>) -> Peer {
+        Peer { revision, session, principal: self.principal.clone() }
     }
 
     fn dispatch(&mut self, message: &Message<'_>, body: &Bytes, peer: &Peer, received: Instant, to: &Destination) {

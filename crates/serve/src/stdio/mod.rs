@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::connection::Connection;
 use self::outbox::Outbox;
-use crate::Server;
+use crate::{Principal, Server};
 
 /// Bytes asked of the input at once.
 const CHUNK: usize = 64 * 1024;
@@ -50,6 +50,8 @@ pub struct Options {
     pub drain_limit: Duration,
     /// Whether to tell how long the layers took of requests that don't ask.
     pub timed: bool,
+    /// Who the client is, where whoever serves it knows: a client in the same process, say.
+    pub principal: Option<Principal>,
     /// Cancel it to stop: nothing more is read, requests in flight finish as after the end of the input. Call
     /// [`Server::close`] first where subscriptions should end with their result.
     pub stop: CancellationToken,
@@ -65,6 +67,7 @@ impl Default for Options {
             queue_limit: 8 * 1024 * 1024,
             drain_limit: Duration::from_secs(5),
             timed: false,
+            principal: None,
             stop: CancellationToken::new(),
         }
     }
