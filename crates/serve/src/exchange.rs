@@ -97,6 +97,11 @@ pub trait Channel {
     /// A handle that outlives the call into dispatch. Messages sent on it reach the client in order, before the reply.
     fn open(&self) -> Arc<dyn Outlet>;
 
+    /// The id of the session that the message belongs to, where the transport has given it one.
+    fn session_id(&self) -> Option<&str> {
+        None
+    }
+
     /// The headers that the message came with, where it came with any: carried to handlers that ask, not looked at.
     fn headers(&self) -> Option<Headers> {
         None
@@ -185,9 +190,22 @@ pub struct Reply {
     pub cancelled: bool,
     /// How long the layers took, where asked for.
     pub timing: Option<Timing>,
+    /// What would help, where the request was refused.
+    pub remedy: Option<Remedy>,
 }
 
-/// The HTTP status that a JSON-RPC response travels with (2026-07-28, transports, error table). Legacy: always 200.
+/// What a client that was refused can do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// Come with a token that grants these scopes, too.
+    Scopes(Vec<Arc<str>>),
+    /// Come back after this time.
+    Wait(Duration),
+}
+
+/// The HTTP status that a JSON-RPC response travels with (2026-07-28, transports, error table). Legacy: 200, but for a refusal
+/// that another token would mend (2025-11-25, basic/authorization, "Runtime Insufficient Scope Errors"): clients of those
+/// revisions take any other status for the connection's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyStatus {
     /// 200.
@@ -196,6 +214,12 @@ pub enum ReplyStatus {
     BadRequest,
     /// 404: unknown method in 2026-07-28.
     NotFound,
+    /// 403: whoever asks may not.
+    Forbidden,
+    /// 429: a rate limit is exceeded.
+    TooManyRequests,
+    /// 503: nobody can say whether a rate limit is exceeded.
+    Unavailable,
 }
 
 /// Layer clocks of one call. Transport's own share is the rest up to the moment that the reply is handed to the socket.

@@ -50,7 +50,7 @@ mod tasks;
 
 pub use builder::{BuildError, Builder};
 pub use changes::Changes;
-pub use exchange::{Channel, Gone, Handled, Headers, Incoming, Outlet, Peer, Principal, Reply, ReplyStatus, Timing};
+pub use exchange::{Channel, Gone, Handled, Headers, Incoming, Outlet, Peer, Principal, Remedy, Reply, ReplyStatus, Timing};
 pub use limits::Limits;
 pub use server::Server;
 pub use service::{

@@ -6,9 +6,10 @@ use mcpace_wire::Revision;
 use mcpace_wire::http::ParamHeader;
 use mcpace_wire::mcp;
 
-use super::pages::{Listed, Texts};
+use super::Catalogue;
+use super::pages::{Listed, Pages, Texts};
 use crate::builder::BuildError;
-use crate::guard::Compiled;
+use crate::guard::{Compiled, Kind};
 use crate::service::{
     Completed, Completion, CompletionHandler, Prompt, PromptHandler, ReadHandler, Resource, ResourceTemplate, TaskUse,
     Tool, ToolHandler, UriTemplate, arguments,
@@ -61,6 +62,9 @@ fn is_tool_name(name: &str) -> bool {
 }
 
 impl Listed for ToolEntry {
+    const KIND: Kind = Kind::Tool;
+    const LIST: &'static str = "tools";
+
     type Shape = mcp::Tool;
 
     fn key(&self) -> &str {
@@ -69,6 +73,14 @@ impl Listed for ToolEntry {
 
     fn texts(&self) -> &Texts {
         &self.texts
+    }
+
+    fn guard(&self) -> Option<&Arc<Compiled>> {
+        self.guard.as_ref()
+    }
+
+    fn pages(catalogue: &Catalogue) -> &Pages {
+        &catalogue.tool_pages
     }
 
     /// Leaves out what a revision doesn't know, though clients must pass over it: a list is read into a model's context.
@@ -183,6 +195,9 @@ macro_rules! trimmed {
 }
 
 impl Listed for ResourceEntry {
+    const KIND: Kind = Kind::Resource;
+    const LIST: &'static str = "resources";
+
     type Shape = mcp::Resource;
 
     fn key(&self) -> &str {
@@ -193,12 +208,23 @@ impl Listed for ResourceEntry {
         &self.texts
     }
 
+    fn guard(&self) -> Option<&Arc<Compiled>> {
+        self.guard.as_ref()
+    }
+
+    fn pages(catalogue: &Catalogue) -> &Pages {
+        &catalogue.resource_pages
+    }
+
     fn shape(&self, revision: Revision) -> mcp::Resource {
         trimmed!(self.listed, revision)
     }
 }
 
 impl Listed for TemplateEntry {
+    const KIND: Kind = Kind::Template;
+    const LIST: &'static str = "resourceTemplates";
+
     type Shape = mcp::ResourceTemplate;
 
     fn key(&self) -> &str {
@@ -209,12 +235,23 @@ impl Listed for TemplateEntry {
         &self.texts
     }
 
+    fn guard(&self) -> Option<&Arc<Compiled>> {
+        self.guard.as_ref()
+    }
+
+    fn pages(catalogue: &Catalogue) -> &Pages {
+        &catalogue.template_pages
+    }
+
     fn shape(&self, revision: Revision) -> mcp::ResourceTemplate {
         trimmed!(self.listed, revision)
     }
 }
 
 impl Listed for PromptEntry {
+    const KIND: Kind = Kind::Prompt;
+    const LIST: &'static str = "prompts";
+
     type Shape = mcp::Prompt;
 
     fn key(&self) -> &str {
@@ -223,6 +260,14 @@ impl Listed for PromptEntry {
 
     fn texts(&self) -> &Texts {
         &self.texts
+    }
+
+    fn guard(&self) -> Option<&Arc<Compiled>> {
+        self.guard.as_ref()
+    }
+
+    fn pages(catalogue: &Catalogue) -> &Pages {
+        &catalogue.prompt_pages
     }
 
     fn shape(&self, revision: Revision) -> mcp::Prompt {

@@ -14,6 +14,7 @@ use mcpace_wire::mcp::{CacheScope, Extra, Implementation, ListChanged, Resources
 use rustc_hash::FxHashMap;
 
 use crate::builder::BuildError;
+use crate::guard::{Compiled, Kind};
 use crate::service::{Completed, Completer, TaskUse};
 pub(crate) use entry::{CompletionEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 pub(crate) use pages::{Listed, Pages, UnknownCursor, cache_hints};
@@ -86,10 +87,10 @@ impl Catalogue {
         Ok(Self {
             generation,
             has_param_headers: definitions.tools.iter().any(|tool| !tool.headers.is_empty()),
-            tool_pages: Pages::build("tools", &definitions.tools, tell, generation)?,
-            resource_pages: Pages::build("resources", &definitions.resources, tell, generation)?,
-            template_pages: Pages::build("resourceTemplates", &definitions.templates, tell, generation)?,
-            prompt_pages: Pages::build("prompts", &definitions.prompts, tell, generation)?,
+            tool_pages: Pages::build(&definitions.tools, tell, generation)?,
+            resource_pages: Pages::build(&definitions.resources, tell, generation)?,
+            template_pages: Pages::build(&definitions.templates, tell, generation)?,
+            prompt_pages: Pages::build(&definitions.prompts, tell, generation)?,
             resources,
             prompts,
             completions,
@@ -111,6 +112,29 @@ impl Catalogue {
     /// Whether there is anything to read under `uri`.
     pub(crate) fn has_resource(&self, uri: &str) -> bool {
         self.resources.contains_key(uri) || self.template(uri).is_some()
+    }
+
+    /// The guard of what is read under `uri`.
+    pub(crate) fn read_guard(&self, uri: &str) -> Option<(Kind, &str, &Arc<Compiled>)> {
+        if let Some(entry) = self.resources.get(uri) {
+            return Some((Kind::Resource, entry.key(), entry.guard.as_ref()?));
+        }
+        let entry = self.definitions.templates.iter().find(|entry| entry.template.variables(uri).is_some())?;
+        Some((Kind::Template, entry.key(), entry.guard.as_ref()?))
+    }
+
+    /// The guard of what proposals are asked for.
+    pub(crate) fn completed(&self, of: &Completed) -> Option<(Kind, &str, &Arc<Compiled>)> {
+        match of {
+            Completed::Prompt(name) => {
+                let entry = self.prompts.get(name.as_str())?;
+                Some((Kind::Prompt, entry.key(), entry.guard.as_ref()?))
+            }
+            Completed::Template(uri) => match self.definitions.templates.iter().find(|entry| entry.key() == uri) {
+                Some(entry) => Some((Kind::Template, entry.key(), entry.guard.as_ref()?)),
+                None => self.read_guard(uri),
+            },
+        }
     }
 
     /// The completion of an argument; `Err` where there is nothing that could have one.

@@ -5,13 +5,21 @@ use std::sync::{Arc, OnceLock};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use mcpace_wire::Revision;
+use mcpace_wire::mcp::CacheScope;
 use serde::Serialize;
 
-use super::{ByRevision, Tell};
+use super::{ByRevision, Catalogue, Tell};
 use crate::builder::BuildError;
+use crate::guard::{Compiled, Kind};
 
 /// Something that a list tells of.
-pub(crate) trait Listed {
+pub(crate) trait Listed: Send + Sync + 'static {
+    /// Of what sort it is.
+    const KIND: Kind;
+
+    /// The list's name in a result.
+    const LIST: &'static str;
+
     /// What the list says.
     type Shape: Serialize;
 
@@ -23,13 +31,19 @@ pub(crate) trait Listed {
 
     /// Where that is kept as text.
     fn texts(&self) -> &Texts;
+
+    /// Who may use it.
+    fn guard(&self) -> Option<&Arc<Compiled>>;
+
+    /// The list that it is in.
+    fn pages(catalogue: &Catalogue) -> &Pages;
 }
 
 /// What lists say of an entry, as JSON. Made once for each entry: a change of one entry among many is then a copy of bytes.
 /// Revisions that say the same share it.
 pub(crate) type Texts = OnceLock<ByRevision<Arc<str>>>;
 
-fn text<'e, T: Listed>(key: &'static str, entry: &'e T, revision: Revision) -> Result<&'e str, BuildError> {
+fn text<T: Listed>(entry: &T, revision: Revision) -> Result<&str, BuildError> {
     if let Some(texts) = entry.texts().get() {
         return Ok(texts.of(revision));
     }
@@ -47,15 +61,17 @@ fn text<'e, T: Listed>(key: &'static str, entry: &'e T, revision: Revision) -> R
         }
     });
     match failure {
-        Some(error) => Err(BuildError::Unwritable { kind: key, name: entry.key().to_owned(), error }),
+        Some(error) => Err(BuildError::Unwritable { kind: T::LIST, name: entry.key().to_owned(), error }),
         None => Ok(entry.texts().get_or_init(|| texts).of(revision)),
     }
 }
 
 /// A list. Each page is the members of its result, without braces.
 pub(crate) struct Pages {
+    /// None where not everybody may see all: such pages are written for each who asks.
     pages: ByRevision<Vec<Box<[u8]>>>,
     generation: u64,
+    is_selective: bool,
 }
 
 /// A cursor that this list did not give, or not any more.
@@ -63,23 +79,50 @@ pub(crate) struct Pages {
 pub(crate) struct UnknownCursor;
 
 impl Pages {
-    pub(crate) fn build<T: Listed>(
-        key: &'static str,
-        entries: &[Arc<T>],
-        tell: &Tell,
-        generation: u64,
-    ) -> Result<Self, BuildError> {
+    pub(crate) fn build<T: Listed>(entries: &[Arc<T>], tell: &Tell, generation: u64) -> Result<Self, BuildError> {
+        let is_selective = entries.iter().any(|entry| entry.guard().is_some_and(|guard| guard.is_selective()));
         let mut failure = None;
         let pages = ByRevision::build(|revision| {
-            pages(key, entries, tell, generation, revision).unwrap_or_else(|error| {
+            let pages = match is_selective {
+                // Their text is made all the same, so that nothing can fail later.
+                true => entries.iter().try_for_each(|entry| text(&**entry, revision).map(drop)).map(|()| Vec::new()),
+                false => pages(entries, tell, generation, revision),
+            };
+            pages.unwrap_or_else(|error| {
                 failure = Some(error);
                 Vec::new()
             })
         });
         match failure {
             Some(error) => Err(error),
-            None => Ok(Self { pages, generation }),
+            None => Ok(Self { pages, generation, is_selective }),
         }
+    }
+
+    /// Whether there is anybody who may not see all of it.
+    pub(crate) fn is_selective(&self) -> bool {
+        self.is_selective
+    }
+
+    /// The entry that `cursor` points to in a list that is selective; the first where there is none.
+    pub(crate) fn position(&self, cursor: Option<&str>) -> Result<usize, UnknownCursor> {
+        let Some(cursor) = cursor else { return Ok(0) };
+        let found = decode(cursor).filter(|(generation, _)| *generation == self.generation);
+        found.map(|(_, position)| position).ok_or(UnknownCursor)
+    }
+
+    /// Appends a page of these entries, which nobody else is to be shown; `next` is the first entry's position on the page
+    /// after it.
+    pub(crate) fn write<'e, T: Listed>(
+        &self,
+        entries: impl Iterator<Item = &'e Arc<T>>,
+        next: Option<usize>,
+        tell: &Tell,
+        revision: Revision,
+        out: &mut Vec<u8>,
+    ) -> Result<(), BuildError> {
+        let next = next.map(|position| encode(self.generation, position));
+        write_page(entries, next, (tell, CacheScope::Private), revision, out)
     }
 
     /// The page that `cursor` points to; the first where there is none.
@@ -95,7 +138,6 @@ impl Pages {
 }
 
 fn pages<T: Listed>(
-    key: &'static str,
     entries: &[Arc<T>],
     tell: &Tell,
     generation: u64,
@@ -105,33 +147,45 @@ fn pages<T: Listed>(
     let mut pages = Vec::with_capacity(count);
     for number in 0..count {
         let entries = entries.iter().skip(number * tell.page_size).take(tell.page_size);
+        let next = (number + 1 < count).then(|| encode(generation, number + 1));
         let mut page = Vec::new();
-        page.extend_from_slice(format!("\"{key}\":[").as_bytes());
-        for (index, entry) in entries.enumerate() {
-            if index > 0 {
-                page.push(b',');
-            }
-            page.extend_from_slice(text(key, &**entry, revision)?.as_bytes());
-        }
-        page.push(b']');
-        if number + 1 < count {
-            page.extend_from_slice(format!(",\"nextCursor\":\"{}\"", encode(generation, number + 1)).as_bytes());
-        }
-        if revision.is_modern() {
-            page.extend_from_slice(cache_hints(tell).as_bytes());
-        }
+        write_page(entries, next, (tell, tell.scope), revision, &mut page)?;
         pages.push(page.into_boxed_slice());
     }
     Ok(pages)
 }
 
+fn write_page<'e, T: Listed>(
+    entries: impl Iterator<Item = &'e Arc<T>>,
+    next: Option<String>,
+    (tell, scope): (&Tell, CacheScope),
+    revision: Revision,
+    out: &mut Vec<u8>,
+) -> Result<(), BuildError> {
+    out.extend_from_slice(format!("\"{}\":[", T::LIST).as_bytes());
+    for (index, entry) in entries.enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(text(&**entry, revision)?.as_bytes());
+    }
+    out.push(b']');
+    if let Some(next) = next {
+        out.extend_from_slice(format!(",\"nextCursor\":\"{next}\"").as_bytes());
+    }
+    if revision.is_modern() {
+        out.extend_from_slice(cache_hints(tell.ttl_ms, scope).as_bytes());
+    }
+    Ok(())
+}
+
 /// `ttlMs` and `cacheScope`, with a comma before.
-pub(crate) fn cache_hints(tell: &Tell) -> String {
-    let scope = match tell.scope {
-        mcpace_wire::mcp::CacheScope::Public => "public",
-        mcpace_wire::mcp::CacheScope::Private => "private",
+pub(crate) fn cache_hints(ttl_ms: u64, scope: CacheScope) -> String {
+    let scope = match scope {
+        CacheScope::Public => "public",
+        CacheScope::Private => "private",
     };
-    format!(",\"ttlMs\":{},\"cacheScope\":\"{scope}\"", tell.ttl_ms)
+    format!(",\"ttlMs\":{ttl_ms},\"cacheScope\":\"{scope}\"")
 }
 
 /// Opaque to clients. A cursor of an older generation is refused, since entries may have moved past the reader.

@@ -5,50 +5,77 @@ use std::time::Instant;
 
 use mcpace_wire::Revision;
 use mcpace_wire::jsonrpc::{Id, code};
-use mcpace_wire::mcp::{CompleteParams, Completion, CompletionRef, Extra, GetPromptResult, Json, ReadResourceResult};
+use mcpace_wire::mcp::{
+    CacheScope, CompleteParams, Completion, CompletionRef, Extra, GetPromptResult, Json, ReadResourceResult,
+};
 
+use super::bounds::{in_time, too_long};
 use super::clocks::Clocks;
 use super::failing::{self, Failing};
+use super::guarding::Used;
 use super::lifecycle::write_members;
 use super::reply::{End, head};
 use super::running::InFlight;
 use super::{Call, Refusal, missing};
+use crate::catalogue::{Catalogue, Listed as _};
 use crate::exchange::{Handled, Reply};
+use crate::guard::{Compiled, Kind};
 use crate::server::Inner;
 use crate::service::{
     Completed, CompletionRequest, Context, Handler, HandlerError, Panicked, ResourceRequest, caught, caught_future,
 };
 
 impl Call<'_> {
-    pub(super) fn read_resource(&self) -> Result<Handled, Refusal> {
+    pub(super) fn read_resource(&self, catalogue: &Arc<Catalogue>) -> Result<Handled, Refusal> {
         let uri = self.outline.uri.as_deref().ok_or_else(|| missing("uri"))?;
-        let catalogue = self.server.catalogue.load();
         if let Some(entry) = catalogue.resources.get(uri) {
+            let used = |guard| Used { kind: Kind::Resource, name: entry.key(), uri: None, guard, counts: true };
+            if let Some(guard) = &entry.guard
+                && let Some(answer) = self.pass(catalogue, used(guard))?
+            {
+                return Ok(answer);
+            }
             let request = ResourceRequest::new(uri.to_owned(), <_>::default(), entry.listed.mime_type.as_deref());
-            return self.run(&entry.handler, request, Some(uri));
+            return self.run(&entry.handler, request, Some(uri), entry.guard.as_deref());
         }
         let (entry, variables) = catalogue.template(uri).ok_or_else(|| failing::not_found(self.revision, uri))?;
+        let used = |guard| Used { kind: Kind::Template, name: entry.key(), uri: Some(uri), guard, counts: true };
+        if let Some(guard) = &entry.guard
+            && let Some(answer) = self.pass(catalogue, used(guard))?
+        {
+            return Ok(answer);
+        }
         let request = ResourceRequest::new(uri.to_owned(), variables, entry.listed.mime_type.as_deref());
-        self.run(&entry.handler, request, Some(uri))
+        self.run(&entry.handler, request, Some(uri), entry.guard.as_deref())
     }
 
-    pub(super) fn get_prompt(&self) -> Result<Handled, Refusal> {
+    pub(super) fn get_prompt(&self, catalogue: &Arc<Catalogue>) -> Result<Handled, Refusal> {
         let name = self.outline.name.as_deref().ok_or_else(|| missing("name"))?;
-        let catalogue = self.server.catalogue.load();
         let Some(prompt) = catalogue.prompts.get(name) else {
             let name: String = name.chars().take(128).collect();
             return Err(Refusal::error(code::INVALID_PARAMS, format!("unknown prompt: {name}")));
         };
-        self.run(&prompt.handler, self.outline.arguments.map(Json::from), None)
+        if let Some(guard) = &prompt.guard {
+            let used = Used { kind: Kind::Prompt, name: prompt.key(), uri: None, guard, counts: true };
+            if let Some(answer) = self.pass(catalogue, used)? {
+                return Ok(answer);
+            }
+        }
+        self.run(&prompt.handler, self.outline.arguments.map(Json::from), None, prompt.guard.as_deref())
     }
 
-    pub(super) fn complete(&self) -> Result<Handled, Refusal> {
+    pub(super) fn complete(&self, catalogue: &Arc<Catalogue>) -> Result<Handled, Refusal> {
         let params: CompleteParams = self.params()?;
         let of = match &params.reference {
             CompletionRef::Prompt { name, .. } => Completed::Prompt(name.clone()),
             CompletionRef::Resource { uri, .. } => Completed::Template(uri.clone()),
         };
-        let catalogue = self.server.catalogue.load();
+        // Proposals tell of what they are for. They don't count as a use.
+        if let Some((kind, name, guard)) = catalogue.completed(&of)
+            && let Some(answer) = self.pass(catalogue, Used { kind, name, uri: None, guard, counts: false })?
+        {
+            return Ok(answer);
+        }
         let completion = catalogue.completion(of, params.argument.name.clone());
         let request = CompletionRequest {
             value: params.argument.value,
@@ -57,9 +84,9 @@ impl Call<'_> {
             argument: params.argument.name,
         };
         match (completion, &catalogue.definitions.completer) {
-            (Ok(Some(entry)), _) => self.run(&entry.handler, request, None),
-            (_, Some(completer)) => self.run(completer, request, None),
-            (Ok(None), None) => self.run(&Handler::plain(|()| Ok(Vec::<String>::new())), (), None),
+            (Ok(Some(entry)), _) => self.run(&entry.handler, request, None, None),
+            (_, Some(completer)) => self.run(completer, request, None, None),
+            (Ok(None), None) => self.run(&Handler::plain(|()| Ok(Vec::<String>::new())), (), None, None),
             (Err(()), None) => Err(Refusal::error(code::INVALID_PARAMS, "ref: no such prompt or resource template")),
         }
     }
@@ -69,6 +96,7 @@ impl Call<'_> {
         handler: &Handler<I, O>,
         input: I,
         uri: Option<&str>,
+        guard: Option<&Compiled>,
     ) -> Result<Handled, Refusal> {
         let mut finish = Finish {
             server: Arc::clone(self.server),
@@ -76,6 +104,8 @@ impl Call<'_> {
             clocks: self.clocks,
             uri: uri.map(str::to_owned),
             context: None,
+            most: guard.and_then(|guard| guard.max_result_bytes),
+            is_selective: guard.is_some_and(Compiled::is_selective),
         };
         // Checked even where the handler doesn't care: a state that was tampered with is refused by all.
         let inputs = self.inputs()?;
@@ -90,7 +120,7 @@ impl Call<'_> {
                 let in_flight = InFlight::begin(self)?;
                 let context = self.context(&in_flight, inputs);
                 finish.context = Some(context.clone());
-                let work = handler(input, context);
+                let work = in_time(guard, handler(input, context), |error, _| Err(error));
                 let (id, revision, timed) = (self.id().clone().into_owned(), self.revision, self.clocks.is_some());
                 Ok(Handled::Later(Box::pin(async move {
                     let started = timed.then(Instant::now);
@@ -112,6 +142,10 @@ struct Finish {
     clocks: Option<Clocks>,
     uri: Option<String>,
     context: Option<Context>,
+    /// How long the result may be.
+    most: Option<usize>,
+    /// Whether there is anybody who may not have it.
+    is_selective: bool,
 }
 
 impl Finish {
@@ -134,7 +168,12 @@ impl Finish {
                 Err(Refusal::internal())
             }
             Ok(Ok(answer)) => {
-                let meta = answer.write(&self.server, self.revision, &mut out)?;
+                let members = out.len();
+                let scope = if self.is_selective { CacheScope::Private } else { self.server.tell.scope };
+                let meta = answer.write(&self.server, scope, self.revision, &mut out)?;
+                if let Some(words) = too_long(out.len() - members, self.most) {
+                    return Err(Refusal::error(code::INTERNAL_ERROR, words));
+                }
                 end.meta = meta.as_ref();
                 Ok(end.complete(out))
             }
@@ -148,16 +187,28 @@ impl Finish {
 }
 
 /// A handler's value as the members of a result.
-trait Answer: 'static {
+trait Answer: Send + 'static {
     /// Appends them; gives the metadata, which the end of the result takes.
-    fn write(self, server: &Inner, revision: Revision, out: &mut Vec<u8>) -> Result<Option<Extra>, Refusal>;
+    fn write(
+        self,
+        server: &Inner,
+        scope: CacheScope,
+        revision: Revision,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Extra>, Refusal>;
 }
 
 impl Answer for ReadResourceResult {
-    fn write(mut self, server: &Inner, revision: Revision, out: &mut Vec<u8>) -> Result<Option<Extra>, Refusal> {
+    fn write(
+        mut self,
+        server: &Inner,
+        scope: CacheScope,
+        revision: Revision,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Extra>, Refusal> {
         if revision.is_modern() {
             self.ttl_ms.get_or_insert(server.tell.ttl_ms);
-            self.cache_scope.get_or_insert(server.tell.scope);
+            self.cache_scope.get_or_insert(scope);
         } else {
             (self.ttl_ms, self.cache_scope) = (None, None);
         }
@@ -169,7 +220,7 @@ impl Answer for ReadResourceResult {
 }
 
 impl Answer for GetPromptResult {
-    fn write(mut self, _: &Inner, _: Revision, out: &mut Vec<u8>) -> Result<Option<Extra>, Refusal> {
+    fn write(mut self, _: &Inner, _: CacheScope, _: Revision, out: &mut Vec<u8>) -> Result<Option<Extra>, Refusal> {
         self.result_type = None;
         let meta = self.meta.take();
         write_members(&self, out)?;
@@ -178,7 +229,7 @@ impl Answer for GetPromptResult {
 }
 
 impl Answer for Completion {
-    fn write(mut self, _: &Inner, _: Revision, out: &mut Vec<u8>) -> Result<Option<Extra>, Refusal> {
+    fn write(mut self, _: &Inner, _: CacheScope, _: Revision, out: &mut Vec<u8>) -> Result<Option<Extra>, Refusal> {
         #[derive(serde::Serialize)]
         struct Members {
             completion: Completion,
@@ -193,7 +244,13 @@ impl Answer for Completion {
 const PROPOSALS: usize = 100;
 
 impl Answer for Vec<String> {
-    fn write(self, server: &Inner, revision: Revision, out: &mut Vec<u8>) -> Result<Option<Extra>, Refusal> {
+    fn write(
+        self,
+        server: &Inner,
+        scope: CacheScope,
+        revision: Revision,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Extra>, Refusal> {
         let total = self.len();
         let completion = Completion {
             values: self,
@@ -201,6 +258,6 @@ impl Answer for Vec<String> {
             has_more: Some(total > PROPOSALS),
             extra: Extra::new(),
         };
-        completion.write(server, revision, out)
+        completion.write(server, scope, revision, out)
     }
 }

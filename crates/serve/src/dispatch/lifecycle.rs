@@ -72,7 +72,7 @@ impl Call<'_> {
         };
         let mut out = head(self.id());
         write_members(&members, &mut out)?;
-        out.extend_from_slice(cache_hints(tell).as_bytes());
+        out.extend_from_slice(cache_hints(tell.ttl_ms, tell.scope).as_bytes());
         Ok(Handled::Now(self.end().complete(out)))
     }
 }

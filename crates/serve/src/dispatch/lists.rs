@@ -1,22 +1,65 @@
 //! Lists, and the requests that have no result but that they went well.
 
+use std::sync::Arc;
+
 use mcpace_wire::jsonrpc::code;
 use mcpace_wire::mcp::SetLevelParams;
 use serde_json::value::RawValue;
 
+use super::picking::Picking;
 use super::reply::{End, head};
+use super::running::InFlight;
 use super::{Call, Refusal};
-use crate::catalogue::{Pages, UnknownCursor};
-use crate::exchange::Handled;
+use crate::catalogue::{Catalogue, Listed, Pages, UnknownCursor};
+use crate::exchange::{Handled, Reply};
+use crate::guard::Asked;
+
+/// A catalogue's entries of one sort.
+pub(super) type EntriesOf<T> = fn(&Catalogue) -> &[Arc<T>];
 
 impl Call<'_> {
-    /// A page of a list.
-    pub(super) fn list(&self, pages: &Pages) -> Result<Handled, Refusal> {
+    /// A page of a list: one that was written before there was a request; where not everybody may see all, one of what the
+    /// caller may use.
+    pub(super) fn list<T: Listed>(
+        &self,
+        catalogue: &Arc<Catalogue>,
+        pages: &Pages,
+        entries: EntriesOf<T>,
+    ) -> Result<Handled, Refusal> {
         let cursor = self.outline.cursor.as_deref();
-        let page = pages
-            .page(self.revision, cursor)
-            .map_err(|UnknownCursor| Refusal::error(code::INVALID_PARAMS, "cursor: unknown, or no longer valid"))?;
-        Ok(self.members(page))
+        if !pages.is_selective() {
+            return Ok(self.members(pages.page(self.revision, cursor)?));
+        }
+        let mut picking = Picking::new(pages.position(cursor)?, self.server.tell.page_size);
+        let waits = picking
+            .go_on(entries(catalogue), |entry| Asked { listing: true, ..self.asked(T::KIND, entry.key(), None) });
+        if waits.is_empty() {
+            return self.picked(&picking, pages, entries(catalogue)).map(Handled::Now);
+        }
+        let (kept, in_flight) = (self.kept(catalogue), InFlight::begin(self)?);
+        let pages_of = T::pages;
+        Ok(Handled::Later(Box::pin(async move {
+            let entries = entries(&kept.catalogue);
+            let picked = picking
+                .see_through(entries, waits, |entry| Asked { listing: true, ..kept.asked(T::KIND, entry.key()) });
+            if in_flight.run(picked).await.is_none() {
+                return Refusal::Cancelled.reply(&kept.id, kept.revision);
+            }
+            let reply = kept.again(|call| call.picked(&picking, pages_of(&kept.catalogue), entries).map(Handled::Now));
+            match reply {
+                Handled::Now(reply) => reply,
+                Handled::Nothing | Handled::Later(_) => Refusal::internal().reply(&kept.id, kept.revision),
+            }
+        })))
+    }
+
+    /// A page of what was picked.
+    fn picked<T: Listed>(&self, picking: &Picking, pages: &Pages, entries: &[Arc<T>]) -> Result<Reply, Refusal> {
+        let mut out = head(self.id());
+        let (page, next) = picking.page();
+        let page = page.iter().filter_map(|&position| entries.get(position));
+        pages.write(page, next, &self.server.tell, self.revision, &mut out).map_err(|_| Refusal::internal())?;
+        Ok(self.end().complete(out))
     }
 
     /// A result of these members.
@@ -46,5 +89,11 @@ impl Call<'_> {
 
     pub(super) fn end(&self) -> End<'_> {
         End::new(self.server, self.revision, self.clocks.as_ref())
+    }
+}
+
+impl From<UnknownCursor> for Refusal {
+    fn from(_: UnknownCursor) -> Self {
+        Refusal::error(code::INVALID_PARAMS, "cursor: unknown, or no longer valid")
     }
 }

@@ -3,14 +3,17 @@
 //! Constraint: no I/O and no clock but the layers' own, and that only where asked. The order of checks is 2026-07-28's:
 //! `_meta`, (headers, by the transport,) version, method, parameters.
 
+mod bounds;
 mod call;
 mod clocks;
 mod delegated;
 mod failing;
+mod guarding;
 mod handlers;
 mod inbound;
 mod lifecycle;
 mod lists;
+mod picking;
 mod raw;
 mod reply;
 mod running;
@@ -27,6 +30,7 @@ use mcpace_wire::http::{Rejection, check_meta};
 use mcpace_wire::jsonrpc::{Id, Message, Request, code};
 use mcpace_wire::mcp::{MetaOutline, Method, ParamsOutline, Sender};
 
+use crate::catalogue::Catalogue;
 use crate::exchange::{Handled, Incoming};
 use crate::server::Inner;
 use clocks::Clocks;
@@ -63,6 +67,8 @@ pub(crate) struct Call<'a> {
     pub(crate) revision: Revision,
     pub(crate) method: Method,
     pub(crate) clocks: Option<Clocks>,
+    /// Whether its guard has been asked already.
+    has_passed: bool,
 }
 
 impl<'a> Call<'a> {
@@ -86,48 +92,51 @@ impl<'a> Call<'a> {
             method.exists_in(revision) && method.sender() != Sender::Server && !method.is_notification()
         });
         let method = method.ok_or(Refusal::UnknownMethod)?;
-        Ok(Call { server, incoming, request, outline, revision, method, clocks })
+        Ok(Call { server, incoming, request, outline, revision, method, clocks, has_passed: false })
     }
 
     fn route(&self) -> Result<Handled, Refusal> {
         if let Some(delegate) = self.delegate() {
             return self.call_delegate(delegate);
         }
-        let catalogue = self.server.catalogue.load();
+        self.route_in(&self.server.catalogue.load())
+    }
+
+    fn route_in(&self, catalogue: &Arc<Catalogue>) -> Result<Handled, Refusal> {
         let told = catalogue.capabilities(self.revision);
         // What the server has not declared, it doesn't have: the method is unknown here.
         let declared = |yes: bool| if yes { Ok(()) } else { Err(Refusal::UnknownMethod) };
         match self.method {
-            Method::ToolsCall => self.call_tool(&catalogue),
+            Method::ToolsCall => self.call_tool(catalogue),
             Method::Initialize => self.initialize(),
             Method::Discover => self.discover(),
             Method::Ping => Ok(self.empty()),
             Method::ToolsList => {
                 declared(told.tools.is_some())?;
-                self.list(&catalogue.tool_pages)
+                self.list(catalogue, &catalogue.tool_pages, |catalogue| &catalogue.definitions.tools)
             }
             Method::ResourcesList => {
                 declared(told.resources.is_some())?;
-                self.list(&catalogue.resource_pages)
+                self.list(catalogue, &catalogue.resource_pages, |catalogue| &catalogue.definitions.resources)
             }
             Method::ResourceTemplatesList => {
                 declared(told.resources.is_some())?;
-                self.list(&catalogue.template_pages)
+                self.list(catalogue, &catalogue.template_pages, |catalogue| &catalogue.definitions.templates)
             }
-            Method::ResourcesRead => self.read_resource(),
-            Method::ResourcesSubscribe => self.subscribe(&catalogue),
+            Method::ResourcesRead => self.read_resource(catalogue),
+            Method::ResourcesSubscribe => self.subscribe(catalogue),
             Method::ResourcesUnsubscribe => self.unsubscribe(),
             Method::PromptsList => {
                 declared(told.prompts.is_some())?;
-                self.list(&catalogue.prompt_pages)
+                self.list(catalogue, &catalogue.prompt_pages, |catalogue| &catalogue.definitions.prompts)
             }
-            Method::PromptsGet => self.get_prompt(),
+            Method::PromptsGet => self.get_prompt(catalogue),
             Method::Complete => {
                 declared(told.completions.is_some())?;
-                self.complete()
+                self.complete(catalogue)
             }
             Method::SetLevel => self.set_level(),
-            Method::SubscriptionsListen => self.listen(),
+            Method::SubscriptionsListen => self.listen(catalogue),
             Method::TasksGet if self.revision.is_modern() => self.task_get(),
             Method::TasksUpdate => self.task_update(),
             Method::TasksCancel if self.revision.is_modern() => self.task_cancel(),

@@ -7,9 +7,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
+use super::bounds::in_time;
 use super::reply::head;
 use super::running::InFlight;
 use super::{Call, Refusal};
+use crate::catalogue::ToolEntry;
 use crate::exchange::{Handled, Principal};
 use crate::service::{
     Backing, CallFailure, Context, HandlerError, Inputs, RawAnswer, RawCall, RawDone, RawHandler, caught, caught_future,
@@ -17,7 +19,7 @@ use crate::service::{
 
 impl Call<'_> {
     /// As plain as [`Call::call_tool`]'s plain way, until the handler wants more.
-    pub(super) fn call_raw(&self, handler: &Arc<dyn RawHandler>) -> Result<Handled, Refusal> {
+    pub(super) fn call_raw(&self, tool: &ToolEntry, handler: &Arc<dyn RawHandler>) -> Result<Handled, Refusal> {
         let inputs = match self.outline.request_state {
             None if self.outline.input_responses.is_none() => Inputs::default(),
             _ => self.inputs()?,
@@ -41,11 +43,14 @@ impl Call<'_> {
                     out = head(self.id());
                 }
                 let request = asked.context.get().map(Context::request);
-                return self.finish(members, request).reply(out, outcome, service).map(Handled::Now);
+                return self.finish(tool, members, request).reply(out, outcome, service).map(Handled::Now);
             }
             Err(_) => {
                 let failed = Err(CallFailure::Panicked);
-                return self.finish(members, None).reply(head(self.id()), failed, Duration::ZERO).map(Handled::Now);
+                return self
+                    .finish(tool, members, None)
+                    .reply(head(self.id()), failed, Duration::ZERO)
+                    .map(Handled::Now);
             }
         };
         let in_flight = match asked.in_flight.into_inner() {
@@ -54,7 +59,13 @@ impl Call<'_> {
         };
         let context = asked.context.into_inner();
         let id = self.id().clone().into_owned();
-        let end = self.finish_later(members);
+        let late_id = id.clone();
+        let work = in_time(tool.guard.as_deref(), work, move |error, service| RawDone {
+            out: head(&late_id),
+            outcome: Err(CallFailure::Failed(error)),
+            service,
+        });
+        let end = self.finish_later(tool, members);
         Ok(Handled::Later(Box::pin(async move {
             let revision = end.revision();
             let Some(done) = in_flight.run(caught_future(work)).await else {

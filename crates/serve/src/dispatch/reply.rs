@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcpace_wire::Revision;
 use mcpace_wire::http::Rejection;
@@ -9,7 +10,8 @@ use mcpace_wire::jsonrpc::{Id, code, write_error};
 use mcpace_wire::mcp::{Extra, Json};
 
 use super::clocks::Clocks;
-use crate::exchange::{Handled, Reply, ReplyStatus};
+use crate::exchange::{Handled, Remedy, Reply, ReplyStatus};
+use crate::guard::{Denial, LimiterDown};
 use crate::server::Inner;
 use crate::session::Session;
 
@@ -22,6 +24,12 @@ pub(crate) enum Refusal {
     UnknownMethod,
     /// Any other error, with status 200.
     Error { code: i64, message: Cow<'static, str>, data: Option<Json> },
+    /// Whoever asks may not.
+    Denied(Denial),
+    /// A rate limit is exceeded.
+    Exceeded { retry_after: Duration },
+    /// Whether one is, nobody can say.
+    Uncounted,
     /// The client took the request back.
     Cancelled,
 }
@@ -58,19 +66,64 @@ impl Refusal {
                 error(&mut out, id, *code, message, data.as_ref());
                 ReplyStatus::Ok
             }
+            Refusal::Denied(Denial { message, scopes }) => {
+                let data = RequiredScopes { required_scopes: scopes.iter().map(|scope| &**scope).collect() };
+                let data = if scopes.is_empty() { None } else { Json::of(&data).ok() };
+                error(&mut out, id, code::FORBIDDEN, message, data.as_ref());
+                ReplyStatus::Forbidden
+            }
+            Refusal::Exceeded { retry_after } => {
+                let data = RetryAfter { retry_after_ms: millis_up(*retry_after) };
+                error(&mut out, id, code::RATE_LIMITED, "too many requests", Json::of(&data).ok().as_ref());
+                ReplyStatus::TooManyRequests
+            }
+            Refusal::Uncounted => {
+                error(&mut out, id, code::INTERNAL_ERROR, &LimiterDown.to_string(), None);
+                ReplyStatus::Unavailable
+            }
             Refusal::Cancelled => {
                 error(&mut out, id, code::INTERNAL_ERROR, "request cancelled", None);
                 ReplyStatus::Ok
             }
         };
+        let cancelled = matches!(self, Refusal::Cancelled);
+        let remedy = self.remedy();
+        let is_told = revision.is_modern() || matches!(remedy, Some(Remedy::Scopes(_)));
         Reply {
             message: out.into(),
-            status: if revision.is_modern() { status } else { ReplyStatus::Ok },
+            status: if is_told { status } else { ReplyStatus::Ok },
             session: None,
-            cancelled: matches!(self, Refusal::Cancelled),
+            cancelled,
             timing: None,
+            remedy,
         }
     }
+
+    fn remedy(self) -> Option<Remedy> {
+        match self {
+            Refusal::Denied(denial) if !denial.scopes.is_empty() => Some(Remedy::Scopes(denial.scopes)),
+            Refusal::Exceeded { retry_after } => Some(Remedy::Wait(retry_after)),
+            _ => None,
+        }
+    }
+}
+
+/// What a client can act on that has no HTTP headers.
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RequiredScopes<'a> {
+    required_scopes: Vec<&'a str>,
+}
+
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RetryAfter {
+    retry_after_ms: u64,
+}
+
+/// Rounded up: who waits so long is not too early.
+fn millis_up(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
 fn error(out: &mut Vec<u8>, id: &Id<'_>, code: i64, message: &str, data: Option<&Json>) {
@@ -119,7 +172,14 @@ impl<'a> End<'a> {
         let timing = self.clocks.map(Clocks::read);
         self.write_meta(timing.as_ref(), &mut out);
         out.extend_from_slice(b"}}");
-        Reply { message: out.into(), status: ReplyStatus::Ok, session: self.session, cancelled: false, timing }
+        Reply {
+            message: out.into(),
+            status: ReplyStatus::Ok,
+            session: self.session,
+            cancelled: false,
+            timing,
+            remedy: None,
+        }
     }
 
     fn write_meta(&self, timing: Option<&crate::exchange::Timing>, out: &mut Vec<u8>) {

@@ -3,22 +3,31 @@
 use std::sync::Arc;
 
 use mcpace_wire::jsonrpc::code;
-use mcpace_wire::mcp::{ResourceUriParams, SubscriptionParams};
+use mcpace_wire::mcp::{ResourceUriParams, SubscriptionFilter, SubscriptionParams};
 
+use super::guarding::{Used, permits};
+use super::picking::{self, Waits};
 use super::reply::{End, head};
 use super::running::InFlight;
 use super::{Call, Refusal, failing};
 use crate::catalogue::Catalogue;
 use crate::exchange::Handled;
+use crate::guard::Permitted;
 
 impl Call<'_> {
-    pub(super) fn subscribe(&self, catalogue: &Catalogue) -> Result<Handled, Refusal> {
+    pub(super) fn subscribe(&self, catalogue: &Arc<Catalogue>) -> Result<Handled, Refusal> {
         if catalogue.capabilities(self.revision).resources.is_none() {
             return Err(Refusal::UnknownMethod);
         }
         let params: ResourceUriParams = self.params()?;
         if !catalogue.has_resource(&params.uri) {
             return Err(failing::not_found(self.revision, &params.uri));
+        }
+        if let Some((kind, name, guard)) = catalogue.read_guard(&params.uri)
+            && let Some(answer) =
+                self.pass(catalogue, Used { kind, name, uri: Some(&params.uri), guard, counts: false })?
+        {
+            return Ok(answer);
         }
         let Some(session) = &self.incoming.peer.session else {
             return Err(Refusal::error(code::INVALID_REQUEST, "a subscription needs a session"));
@@ -38,9 +47,48 @@ impl Call<'_> {
     }
 
     /// Acknowledges, then tells of changes until the client goes away or the server closes.
-    pub(super) fn listen(&self) -> Result<Handled, Refusal> {
+    pub(super) fn listen(&self, catalogue: &Arc<Catalogue>) -> Result<Handled, Refusal> {
         let params: SubscriptionParams = self.params()?;
         let mut filter = params.notifications;
+        self.check_watched(&filter)?;
+        let (mut refused, mut waits) = (Vec::new(), Waits::new());
+        for uri in filter.resource_subscriptions.iter().flatten() {
+            let Some((kind, name, guard)) = catalogue.read_guard(uri) else { continue };
+            match permits(guard, &self.asked(kind, name, Some(uri))) {
+                Permitted::Yes => {}
+                Permitted::No(_) => refused.push(uri.clone()),
+                Permitted::Later(agreeing) => waits.push((uri.clone(), agreeing)),
+            }
+        }
+        leave_out(&mut filter, &refused);
+        if waits.is_empty() {
+            return self.listen_to(filter);
+        }
+        let (kept, in_flight) = (self.kept(catalogue), InFlight::begin(self)?);
+        Ok(Handled::Later(Box::pin(async move {
+            let Some(refused) = in_flight.run(picking::refused(waits)).await else {
+                return Refusal::Cancelled.reply(&kept.id, kept.revision);
+            };
+            drop(in_flight);
+            leave_out(&mut filter, &refused);
+            match kept.again(|call| call.listen_to(filter)) {
+                Handled::Later(later) => later.await,
+                Handled::Now(reply) => reply,
+                Handled::Nothing => Refusal::internal().reply(&kept.id, kept.revision),
+            }
+        })))
+    }
+
+    /// How much one subscription may watch.
+    fn check_watched(&self, filter: &SubscriptionFilter) -> Result<(), Refusal> {
+        let count = |list: &Option<Vec<String>>| list.as_ref().map_or(0, Vec::len);
+        if count(&filter.resource_subscriptions) + count(&filter.task_ids) > self.server.limits.watched_resources {
+            return Err(Refusal::error(code::INVALID_PARAMS, "the subscription watches too many resources"));
+        }
+        Ok(())
+    }
+
+    fn listen_to(&self, mut filter: SubscriptionFilter) -> Result<Handled, Refusal> {
         // What is acknowledged is what there is: the client's own tasks, nothing unknown.
         let subject = self.subject();
         filter.task_ids = filter.task_ids.filter(|_| self.takes_tasks());
@@ -48,11 +96,6 @@ impl Call<'_> {
             ids.retain(|id| self.server.tasks.find(id, subject.as_ref()).is_some());
         }
         filter.extra.clear();
-        let count = |list: &Option<Vec<String>>| list.as_ref().map_or(0, Vec::len);
-        let watched = count(&filter.resource_subscriptions) + count(&filter.task_ids);
-        if watched > self.server.limits.watched_resources {
-            return Err(Refusal::error(code::INVALID_PARAMS, "the subscription watches too many resources"));
-        }
         let in_flight = InFlight::begin(self)?;
         let outlet = self.incoming.channel.open();
         let id = self.id().clone().into_owned();
@@ -77,5 +120,12 @@ impl Call<'_> {
             end.meta = Some(&meta);
             end.complete(head(&id))
         })))
+    }
+}
+
+/// What somebody may not read, it may not watch.
+fn leave_out(filter: &mut SubscriptionFilter, refused: &[String]) {
+    if let Some(uris) = &mut filter.resource_subscriptions {
+        uris.retain(|uri| !refused.contains(uri));
     }
 }

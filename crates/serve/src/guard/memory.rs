@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
+use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -90,9 +90,7 @@ impl MemoryLimiter {
 
     /// `None` is whoever finds no room.
     fn hash(&self, rule: &RateLimit, key: Option<&str>) -> u64 {
-        let mut hasher = self.secret.build_hasher();
-        (&*rule.name, rule.algorithm, rule.calls, rule.per, key).hash(&mut hasher);
-        hasher.finish()
+        self.secret.hash_one((&*rule.name, rule.algorithm, rule.calls, rule.per, key))
     }
 }
 

@@ -44,7 +44,7 @@ struct Extras {
     timing: Option<HeaderValue>,
     challenge: Option<HeaderValue>,
     allow: Option<HeaderValue>,
-    retry_soon: bool,
+    retry_after: Option<HeaderValue>,
     close: bool,
 }
 
@@ -82,7 +82,7 @@ impl Answer {
     /// Too much at the moment.
     pub(super) fn overloaded(status: StatusCode, reason: &str) -> Self {
         let mut answer = Self::refused(status, code::INTERNAL_ERROR, reason);
-        answer.extras().retry_soon = true;
+        answer.extras().retry_after = Some(SOON);
         answer
     }
 
@@ -93,6 +93,13 @@ impl Answer {
 
     pub(super) fn with_challenge(mut self, challenge: &str) -> Self {
         self.extras().challenge = HeaderValue::try_from(challenge).ok();
+        self
+    }
+
+    /// When to come back: whole seconds, rounded up (RFC 9110 §10.2.3).
+    pub(super) fn with_retry_after(mut self, time: Duration) -> Self {
+        let seconds = time.as_nanos().div_ceil(1_000_000_000).max(1);
+        self.extras().retry_after = HeaderValue::try_from(seconds.to_string()).ok();
         self
     }
 
@@ -161,13 +168,13 @@ impl Answer {
 
 impl Extras {
     fn headers(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
-        let Extras { session, timing, challenge, allow, retry_soon, close } = self;
+        let Extras { session, timing, challenge, allow, retry_after, close } = self;
         [
             (SESSION_ID, session.clone()),
             (SERVER_TIMING, timing.clone()),
             (WWW_AUTHENTICATE, challenge.clone()),
             (ALLOW, allow.clone()),
-            (RETRY_AFTER, retry_soon.then_some(SOON)),
+            (RETRY_AFTER, retry_after.clone()),
             (CONNECTION, close.then_some(CLOSE)),
         ]
         .into_iter()
@@ -187,5 +194,8 @@ pub(super) fn status(status: ReplyStatus) -> StatusCode {
         ReplyStatus::Ok => StatusCode::OK,
         ReplyStatus::BadRequest => StatusCode::BAD_REQUEST,
         ReplyStatus::NotFound => StatusCode::NOT_FOUND,
+        ReplyStatus::Forbidden => StatusCode::FORBIDDEN,
+        ReplyStatus::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
+        ReplyStatus::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
     }
 }

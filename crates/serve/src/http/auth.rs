@@ -141,26 +141,50 @@ impl Guard {
         };
         let principal = self.verifier.verify(token).await.map_err(|error| match error {
             TokenError::Invalid => Denied::Unauthorized(self.challenge(Some("invalid_token"))),
-            TokenError::InsufficientScope => Denied::Forbidden(self.challenge(Some("insufficient_scope"))),
+            TokenError::InsufficientScope => Denied::Forbidden(self.challenge(Some(INSUFFICIENT_SCOPE))),
             TokenError::Unavailable => Denied::Unavailable,
         })?;
         if self.scopes.iter().all(|scope| principal.scopes.contains(scope)) {
             Ok(principal)
         } else {
-            Err(Denied::Forbidden(self.challenge(Some("insufficient_scope"))))
+            Err(Denied::Forbidden(self.challenge(Some(INSUFFICIENT_SCOPE))))
         }
     }
 
     fn challenge(&self, error: Option<&str>) -> String {
-        let mut challenge = Challenge::bearer();
-        if let Some(error) = error {
-            challenge = challenge.with("error", error);
-        }
-        if !self.scopes.is_empty() {
-            challenge = challenge.with("scope", &self.scopes.join(" "));
-        }
-        challenge.with("resource_metadata", &self.metadata_url).to_string()
+        challenge(error, self.scopes.iter().map(String::as_str), Some(&self.metadata_url))
     }
+
+    /// To a client whose token would do, had it these scopes, too: those that every request needs are told again, since it
+    /// may ask for no more than it is told (2025-11-25, basic/authorization, "Scope Challenge Handling").
+    pub(super) fn step_up<'s>(&'s self, scopes: impl Iterator<Item = &'s str>) -> String {
+        let needed: Vec<&str> = self.scopes.iter().map(String::as_str).collect();
+        let more = scopes.filter(|scope| !needed.contains(scope));
+        let all = needed.iter().copied().chain(more).collect::<Vec<_>>();
+        challenge(Some(INSUFFICIENT_SCOPE), all.into_iter(), Some(&self.metadata_url))
+    }
+}
+
+pub(super) const INSUFFICIENT_SCOPE: &str = "insufficient_scope";
+
+/// A bearer challenge (RFC 6750 §3, RFC 9728 §5.1).
+pub(super) fn challenge<'s>(
+    error: Option<&str>,
+    scopes: impl Iterator<Item = &'s str>,
+    metadata_url: Option<&str>,
+) -> String {
+    let mut challenge = Challenge::bearer();
+    if let Some(error) = error {
+        challenge = challenge.with("error", error);
+    }
+    let scopes = scopes.collect::<Vec<_>>().join(" ");
+    if !scopes.is_empty() {
+        challenge = challenge.with("scope", &scopes);
+    }
+    if let Some(url) = metadata_url {
+        challenge = challenge.with("resource_metadata", url);
+    }
+    challenge.to_string()
 }
 
 /// Why a request goes no further; with the challenge to send.

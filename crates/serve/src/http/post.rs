@@ -347,6 +347,10 @@ impl Channel for Way<'_> {
         Arc::<Log>::clone(log)
     }
 
+    fn session_id(&self) -> Option<&str> {
+        self.admitted.live.as_ref().and_then(|_| self.fields.mcp.session_id.ascii())
+    }
+
     fn headers(&self) -> Option<Headers> {
         Some(self.fields.headers())
     }

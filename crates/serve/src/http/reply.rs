@@ -19,7 +19,7 @@ use super::reply_body::ReplyBody;
 use super::sessions::Live;
 use super::site::Site;
 use super::streams::Streams;
-use crate::exchange::{Reply, ReplyStatus, Timing};
+use crate::exchange::{Remedy, Reply, ReplyStatus, Timing};
 
 /// A POST with requests in it.
 pub(super) struct Exchange {
@@ -104,7 +104,7 @@ impl Site {
 
     /// The whole reply to a single request, in one piece.
     pub(super) fn finish(&self, mut exchange: Exchange, reply: Reply) -> Answer {
-        let Reply { message, status, session, timing, cancelled: _ } = reply;
+        let Reply { message, status, session, timing, remedy, cancelled: _ } = reply;
         let begun = session.zip(exchange.admitted.place.take()).and_then(|(session, place)| {
             let streams = Streams::new(Arc::clone(&self.stream_bounds), self.resumable);
             place.take(session, streams, exchange.received)
@@ -116,6 +116,11 @@ impl Site {
             Answer::json(answer::status(status), message)
         };
         let answer = answer.with_timing(timing, exchange.received);
+        let answer = match remedy {
+            None => answer,
+            Some(Remedy::Wait(time)) => answer.with_retry_after(time),
+            Some(Remedy::Scopes(scopes)) => answer.with_challenge(&self.scope_challenge(&scopes)),
+        };
         match begun {
             Some(live) => answer.with_session(&live.key.to_string()),
             None => answer,

@@ -17,7 +17,7 @@ use tokio_rustls::TlsAcceptor;
 use super::access::{AccessLog, Seen};
 use super::admission::Admission;
 use super::answer::Answer;
-use super::auth::{Denied, Guard, WELL_KNOWN};
+use super::auth::{self, Denied, Guard, WELL_KNOWN};
 use super::fallback::Beside;
 use super::family::{Family, Relay};
 use super::fields::{Fields, Source};
@@ -287,6 +287,15 @@ impl Site {
                 Answer::overloaded(StatusCode::SERVICE_UNAVAILABLE, "tokens can't be checked at the moment")
             }
         })
+    }
+
+    /// What a token must grant for what was refused, and where to get one.
+    pub(super) fn scope_challenge(&self, scopes: &[Arc<str>]) -> String {
+        let scopes = scopes.iter().map(|scope| &**scope);
+        match &self.guard {
+            Some(guard) => guard.step_up(scopes),
+            None => auth::challenge(Some(auth::INSUFFICIENT_SCOPE), scopes, None),
+        }
     }
 
     pub(super) fn method_not_allowed(&self) -> Answer {

@@ -12,6 +12,10 @@ pub mod code {
     pub const INVALID_PARAMS: i64 = -32602;
     /// The server's own fault.
     pub const INTERNAL_ERROR: i64 = -32603;
+    /// Ours: whoever asks may not (`data.requiredScopes`, where scopes would help).
+    pub const FORBIDDEN: i64 = -32003;
+    /// Ours: a rate limit is exceeded (`data.retryAfterMs`).
+    pub const RATE_LIMITED: i64 = -32004;
     /// Legacy revisions: no such resource.
     pub const RESOURCE_NOT_FOUND: i64 = -32002;
     /// 2025-11-25 only: the user must open a URL first.
