@@ -411,6 +411,24 @@ class Context:
     def list_roots(self) -> Awaitable[bytes]: ...
     def begin_task(self) -> Awaitable[bytes]: ...
 
+def admit(
+    server: Server,
+    kind: Literal["tool", "resource", "template", "prompt"],
+    name: str,
+    principal: Any = None,
+    *,
+    uri: str | None = None,
+) -> Pending:
+    """
+    Takes what a client's request would take before its handler runs: scopes, permissions, limits. A :class:`Pending` of
+    ``None``, or of the JSON-RPC reply that refuses.
+    """
+
+def may_see(
+    server: Server, kind: Literal["tool", "resource", "template", "prompt"], name: str, principal: Any = None
+) -> Pending:
+    """Whether a list would show it: a :class:`Pending` of a bool."""
+
 def set_process_key(key: bytes) -> None:
     """The key (32 bytes) of servers made from now on that are given none; once in a process."""
 

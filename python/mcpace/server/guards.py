@@ -87,7 +87,12 @@ class Requires:
         """The same in Python, for whoever combines permissions. Raises :class:`Denied`."""
         granted = getattr(asked.principal, "scopes", None) or ()
         if not set(self.scopes) <= set(granted):
-            raise Denied(f"needs the scope{'s' * (len(self.scopes) > 1)} {' '.join(self.scopes)}", scopes=self.scopes)
+            needed = (
+                f"the scope {self.scopes[0]} is"
+                if len(self.scopes) == 1
+                else f"the scopes {', '.join(self.scopes)} are"
+            )
+            raise Denied(f"{needed} needed", scopes=self.scopes)
 
     def __repr__(self) -> str:
         return f"requires({', '.join(map(repr, self.scopes))})"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pydantic_core import to_json
@@ -19,6 +20,7 @@ from mcpace import __version__
 from mcpace.server.context import Context
 from mcpace.server.desk import Desk, Refusal
 from mcpace.server.errors import MCPError, is_protocol_error, logger
+from mcpace.server.inprocess import may_see
 from mcpace.server.principal import remember
 from mcpace.server.resources import listed_resource
 from mcpace.server.serving import run_middleware
@@ -27,18 +29,28 @@ from mcpace.types import INTERNAL_ERROR, INVALID_REQUEST, MODERN
 if TYPE_CHECKING:
     from mcpace._core import Exchange
     from mcpace.server.app import MCPServer
+    from mcpace.server.guards import Kind
     from mcpace.server.registry import Registry
 
-_LISTS: dict[str, tuple[str, Callable[[Registry], list[dict[str, Any]]]]] = {
-    "tools/list": ("tools", lambda registry: [one.listed() for one in registry.tools.values()]),
-    "resources/list": ("resources", lambda registry: [listed_resource(one) for one in registry.resources.values()]),
-    "resources/templates/list": (
-        "resourceTemplates",
-        lambda registry: [one.listed() for one in registry.templates.values()],
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    """A list: the result's member, what stands in it, and how."""
+
+    member: str
+    kind: Kind
+    entries: Callable[[Registry], Mapping[str, Any]]
+    listed: Callable[[Any], dict[str, Any]]
+
+
+_LISTS = {
+    "tools/list": _List("tools", "tool", lambda registry: registry.tools, lambda one: one.listed()),
+    "resources/list": _List("resources", "resource", lambda registry: registry.resources, listed_resource),
+    "resources/templates/list": _List(
+        "resourceTemplates", "template", lambda registry: registry.templates, lambda one: one.listed()
     ),
-    "prompts/list": ("prompts", lambda registry: [one.listed() for one in registry.prompts.values()]),
+    "prompts/list": _List("prompts", "prompt", lambda registry: registry.prompts, lambda one: one.listed()),
 }
-"""By method: the result's member, and what stands in it."""
 METHODS = list(_LISTS)
 # What revisions before these don't know is left out: a list is read into a model's context.
 _SINCE = {"annotations": "2025-03-26", "title": "2025-06-18", "outputSchema": "2025-06-18", "icons": "2025-11-25"}
@@ -61,10 +73,14 @@ def desk_of(server: MCPServer[Any]) -> Desk:
     return Desk(answer)
 
 
-def listed(server: MCPServer[Any], method: str, revision: str) -> dict[str, Any]:
-    """A list, in wire names."""
-    name, entries = _LISTS[method]
-    return {name: [_shaped(entry, revision) for entry in entries(server.registry)]}
+async def listed(server: MCPServer[Any], method: str, revision: str, principal: Any) -> dict[str, Any]:
+    """A list as this caller is shown it, in wire names."""
+    listing, shown = _LISTS[method], []
+    for name, entry in list(listing.entries(server.registry).items()):
+        guards = server._inside.guards_of(entry)
+        if not guards.permissions or await may_see(server, listing.kind, name, principal, guards):
+            shown.append(_shaped(listing.listed(entry), revision))
+    return {listing.member: shown}
 
 
 def _shaped(entry: Mapping[str, Any], revision: str) -> dict[str, Any]:

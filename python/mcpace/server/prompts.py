@@ -170,6 +170,11 @@ def messages_json(description: str, messages: Sequence[Message]) -> bytes:
     return to_json({"description": description, "messages": [wire(message) for message in messages]})
 
 
+def messages_length(description: str, messages: Any) -> int:
+    """Of a filled in prompt as a client gets it, in bytes. Questions have none."""
+    return 0 if isinstance(messages, InputRequiredResult) else len(messages_json(description, messages)) - len(b"{}")
+
+
 def _message(value: Any) -> Message:
     if isinstance(value, Message):
         return value

@@ -67,6 +67,13 @@ async def read(server: MCPServer[Any], uri: str, context: Context[Any, Any]) -> 
     raise ResourceNotFoundError(f"Unknown resource: {uri}")
 
 
+def contents_length(uri: str, contents: Any) -> int:
+    """Of a resource as a client gets it, in bytes. Questions have none."""
+    if isinstance(contents, InputRequiredResult):
+        return 0
+    return sum(len(contents_json(uri, one.content, one.mime_type, one.meta)) - len(b"{}") for one in contents)
+
+
 async def resource_json(server: MCPServer[Any], uri: str, context: Context[Any, Any]) -> bytes:
     """A resource, as a client gets it. Raises protocol errors, and ``InputRequired``."""
     try:
@@ -151,7 +158,8 @@ async def _answer(server: MCPServer[Any], surroundings: RequestContext[Any, Any]
     if surroundings.method.endswith("/list"):
         from mcpace.server.listing import listed
 
-        return listed(server, surroundings.method, surroundings.protocol_version)
+        principal = None if context.call is None else context.call.principal
+        return await listed(server, surroundings.method, surroundings.protocol_version, principal)
     if surroundings.method == "completion/complete":
         return await completion_json(server, params)
     raise MCPError(METHOD_NOT_FOUND, "Method not found", surroundings.method)
