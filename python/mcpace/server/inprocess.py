@@ -64,10 +64,7 @@ class ToolCall:
         """The same, without an event loop. A plain function runs on this thread, where nothing can end it in time."""
         if self._plan.kind == "async":
             return _run_to_end(self.awaited(), self._name)
-        if needs_admission(self._guards):
-            from mcpace import _core
-
-            _check(_core.admit(self._server._inside.core, "tool", self._name, self._principal).wait())
+        admitted_here(self._server, "tool", self._name, self._principal, self._guards)
         return contextvars.copy_context().run(self._run_here)
 
     async def _run(self) -> bytes:
@@ -138,6 +135,14 @@ async def admitted(
         from mcpace import _core
 
         _check(await _core.admit(server._inside.core, kind, name, principal, uri=uri))
+
+
+def admitted_here(server: MCPServer[Any], kind: Kind, name: str, principal: Any, guards: Guards) -> None:
+    """The same, waited for on this thread."""
+    if needs_admission(guards):
+        from mcpace import _core
+
+        _check(_core.admit(server._inside.core, kind, name, principal).wait())
 
 
 async def may_see(server: MCPServer[Any], kind: Kind, name: str, principal: Any, guards: Guards) -> bool:
