@@ -29,7 +29,7 @@ mod _core {
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 
     #[pymodule_export]
-    use super::caller::{Caller, Listening, Pending, Question};
+    use super::caller::{Caller, Listening, Pending, Question, admit, may_see};
     #[pymodule_export]
     use super::client::Client;
     #[pymodule_export]
@@ -44,7 +44,7 @@ mod _core {
     #[pymodule_export]
     use super::recording::Recording;
     #[pymodule_export]
-    use super::server::{Context, Endpoint, Exchange, Handler, HttpOptions, Reply, Running, Server, set_process_key};
+    use super::server::{Context, Endpoint, Exchange, Handler, HttpOptions, Observations, Reply, Running, Server, set_process_key};
     #[pymodule_export]
     use super::shop::{Null, Shop};
     #[pymodule_export]

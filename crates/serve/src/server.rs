@@ -16,8 +16,8 @@ use crate::builder::{BuildError, Builder};
 use crate::catalogue::{Catalogue, Tell};
 use crate::changes::Changes;
 use crate::dispatch;
-use crate::exchange::{Handled, Incoming, Outlet};
-use crate::guard::{Limiter, MemoryLimiter, OnLimiterDown};
+use crate::exchange::{Handled, Incoming, Outlet, Principal, Reply};
+use crate::guard::{Kind, Limiter, MemoryLimiter, OnLimiterDown};
 use crate::limits::Limits;
 use crate::listeners::{Change, Listeners};
 use crate::service::Delegate;
@@ -79,6 +79,28 @@ impl Server {
     #[must_use]
     pub fn handle(&self, incoming: Incoming<'_>) -> Handled {
         dispatch::handle(&self.inner, incoming)
+    }
+
+    /// Asks for a use what a request would be asked before its handler runs, and counts it, for a caller within the process
+    /// who runs the handler himself. The error is the reply that the request would have got.
+    pub fn admit(
+        &self,
+        kind: Kind,
+        name: String,
+        uri: Option<String>,
+        principal: Option<Principal>,
+    ) -> impl Future<Output = Result<(), Reply>> + Send + 'static {
+        dispatch::Caller { kind, name, uri, principal }.admit(Arc::clone(&self.inner))
+    }
+
+    /// Whether a list would show it to this caller.
+    pub fn may_see(
+        &self,
+        kind: Kind,
+        name: String,
+        principal: Option<Principal>,
+    ) -> impl Future<Output = bool> + Send + 'static {
+        dispatch::Caller { kind, name, uri: None, principal }.may_see(Arc::clone(&self.inner))
     }
 
     /// The revisions that the server speaks.

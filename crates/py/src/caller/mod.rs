@@ -4,6 +4,7 @@
 //! where it was made, and the loop is woken once, when the reply is there. What comes from other threads reaches a loop
 //! through its `bridge`, in batches. Nothing of Python's is called while a lock of ours is held.
 
+mod admitting;
 mod asking;
 mod bridge;
 mod client;
@@ -12,6 +13,7 @@ mod pending;
 mod problem;
 mod settings;
 
+pub(crate) use admitting::{admit, may_see};
 pub(crate) use asking::Question;
 pub(crate) use client::{Caller, Listening};
 pub(crate) use pending::Pending;

@@ -222,7 +222,7 @@ pub(super) async fn all_agree(agreeing: Vec<BoxFuture<Result<(), Denial>>>) -> R
 }
 
 /// A limit that takes time, with its place among the limits.
-enum Waits {
+pub(super) enum Waits {
     ForKey(usize, BoxFuture<Result<String, Denial>>),
     ForCount(usize, BoxFuture<Result<Result<(), Exceeded>, LimiterDown>>),
 }
@@ -244,7 +244,7 @@ fn count(server: &Inner, limits: &[RateLimit], from: usize, asked: &Asked<'_>) -
 }
 
 /// The same from where it stopped; from the first limit on, where it didn't begin.
-async fn count_later<'a>(
+pub(super) async fn count_later<'a>(
     server: &Inner,
     limits: &[RateLimit],
     waits: Option<Waits>,

@@ -3,6 +3,7 @@
 //! Constraint: no I/O and no clock but the layers' own, and that only where asked. The order of checks is 2026-07-28's:
 //! `_meta`, (headers, by the transport,) version, method, parameters.
 
+mod admitting;
 mod bounds;
 mod call;
 mod clocks;
@@ -34,6 +35,7 @@ use crate::catalogue::Catalogue;
 use crate::exchange::{Handled, Incoming};
 use crate::server::Inner;
 use clocks::Clocks;
+pub(crate) use admitting::Caller;
 pub(crate) use reply::Refusal;
 
 /// Takes one message.

@@ -1,0 +1,63 @@
+//! Guards asked for a caller of this process, who runs the function himself.
+
+use mcpace_serve::guard::Kind;
+use mcpace_serve::{Principal, Server as Inner};
+use pyo3::prelude::*;
+
+use super::pending::{Given, Pending};
+use crate::problem::UsageProblem;
+use crate::server::{Server, on_behalf};
+
+/// Takes what a request would take before its handler runs: a [`Pending`] of nothing, or of the JSON-RPC reply that refuses.
+#[pyfunction]
+#[pyo3(signature = (server, kind, name, principal=None, *, uri=None))]
+pub(crate) fn admit(
+    py: Python<'_>,
+    server: &Bound<'_, Server>,
+    kind: &str,
+    name: String,
+    principal: Option<&Bound<'_, PyAny>>,
+    uri: Option<String>,
+) -> PyResult<Pending> {
+    let (kind, principal, server) = read(py, server, kind, principal)?;
+    let admitted = server.admit(kind, name, uri, principal);
+    let work = async move {
+        match admitted.await {
+            Ok(()) => Ok(Given::Nothing),
+            Err(reply) => Ok(Given::Text(String::from_utf8_lossy(&reply.message).into_owned())),
+        }
+    };
+    Ok(Pending::new(work, None))
+}
+
+/// Whether a list would show it: a [`Pending`] of a bool.
+#[pyfunction]
+#[pyo3(signature = (server, kind, name, principal=None))]
+pub(crate) fn may_see(
+    py: Python<'_>,
+    server: &Bound<'_, Server>,
+    kind: &str,
+    name: String,
+    principal: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Pending> {
+    let (kind, principal, server) = read(py, server, kind, principal)?;
+    let seen = server.may_see(kind, name, principal);
+    let work = async move {
+        let seen = seen.await;
+        Ok(Given::Object(Box::new(move |py| Ok(seen.into_pyobject(py)?.to_owned().into_any().unbind()))))
+    };
+    Ok(Pending::new(work, None))
+}
+
+fn read(
+    py: Python<'_>,
+    server: &Bound<'_, Server>,
+    kind: &str,
+    principal: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(Kind, Option<Principal>, Inner)> {
+    let kinds = [Kind::Tool, Kind::Resource, Kind::Template, Kind::Prompt];
+    let kind = kinds.into_iter().find(|one| one.as_str() == kind);
+    let kind = kind.ok_or_else(|| UsageProblem::new_err("there are tool, resource, template and prompt"))?;
+    let principal = principal.map_or(Ok(None), on_behalf)?;
+    Ok((kind, principal, server.get().begin(py)?))
+}
