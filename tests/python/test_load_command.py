@@ -5,6 +5,7 @@ Loads are short: what is checked is what was counted, never how fast it was.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
@@ -321,6 +322,62 @@ def test_ctrl_c_saves_what_was_measured(tmp_path: Path) -> None:
     assert case["load"]["ended"] == "stopped"
 
 
+def test_ctrl_c_in_the_warm_up_says_that_nothing_was_measured(tmp_path: Path) -> None:
+    under_way = threading.Event()
+    calls = 0
+
+    def answer(connection: socket.socket) -> None:
+        nonlocal calls
+        request = read_request(connection)
+        calls += b'"tools/call"' in request
+        if calls > 20:
+            under_way.set()
+        connection.sendall(mcp_answer(request, tool="echo"))
+
+    words = ["--vus", 1, "--duration", "60s", "--warm-up", "60s"]
+    with tcp_server(answer, read=False) as place, started("load", place, *words, folder=tmp_path) as process:
+        assert under_way.wait(60)
+        process.send_signal(signal.SIGINT)
+        ended = end(process)
+    assert ended.code == INTERRUPTED
+    assert "was broken off before anything was measured." in " ".join(ended.stdout.split())
+
+
+def test_a_report_that_nobody_reads_costs_no_measurement(tmp_path: Path) -> None:
+    """Ctrl-C while stdout takes nothing: neither had the load an end before, nor had anybody named a place for it."""
+    command = [*COMMAND, "load", "profile:simple", "--vus", "1", *SHORT, "--json"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stderr is not None
+    fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
+    # Its first byte is there: the pipe is full then, or soon is.
+    assert process.stdout.read(1) == "{"
+    process.send_signal(signal.SIGINT)
+    said = process.stderr.read()
+    process.stdout.close()
+    assert process.wait(60) == INTERRUPTED, said
+    [saved] = tmp_path.glob("mcpace-load-*.json")
+    assert f"run saved in {saved.name}" in said
+    [case] = json.loads(saved.read_text())["cases"]
+    assert case["by_tool"]["echo"]["ok"] > 0
+
+
+def test_a_full_stdout_costs_no_measurement(tmp_path: Path) -> None:
+    words = ["load", "profile:simple", "--vus", "1", *COUNTED, "20"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*COMMAND, *words], cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, text=True,
+            timeout=60, check=False,
+        )  # fmt: skip
+    assert done.returncode == UNREACHABLE
+    [saved] = tmp_path.glob("mcpace-load-*.json")
+    assert f"run saved in {saved.name}" in done.stderr
+    assert "No space left on device" in done.stderr
+
+
 def test_what_can_not_be_called_is_said_before_the_load(url: str, tmp_path: Path) -> None:
     refused = run("load", url, "--mix", "refuse=1", folder=tmp_path)
     assert refused.code == UNREACHABLE
@@ -349,6 +406,7 @@ def test_what_can_not_be_called_is_said_before_the_load(url: str, tmp_path: Path
         (["profile:simple", "--scenario", "none.toml"], "cannot read the scenario none.toml"),
         (["profile:simple", "--replay", "none.zst"], "there is no file none.zst"),
         (["profile:simple", "--otlp", "localhost"], "--otlp takes the URL"),
+        (["https://127.0.0.1:1/mcp", "--cacert", "/dev/null"], "there is no PEM certificate in it"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_a_sentence(words: list[str], said: str, tmp_path: Path) -> None:
@@ -434,3 +492,9 @@ def test_a_collector_that_is_not_there_costs_nothing(url: str, tmp_path: Path) -
     words = ["--otlp", f"http://127.0.0.1:{closed_port()}/v1/metrics"]
     _, ended = loaded(url, "--vus", 2, *COUNTED, 20, *words, folder=tmp_path)
     assert "the collector at --otlp did not take the metrics" in ended.stderr
+
+
+def test_a_file_of_metrics_that_can_not_be_written_is_told(url: str, tmp_path: Path) -> None:
+    words = ["--prometheus", "nowhere/load.prom"]
+    _, ended = loaded(url, "--vus", 2, *COUNTED, 20, *words, folder=tmp_path, code=UNREACHABLE)
+    assert "could not write the metrics to nowhere/load.prom" in ended.stderr

@@ -130,6 +130,26 @@ def test_the_course_is_told_where_it_turns() -> None:
     assert turns([*steady, *slow]) == ["From second 8 on it was 100× slower: p50 200\u00a0ms after 2.00\u00a0ms."]
 
 
+@pytest.mark.parametrize(
+    ("ended", "intended", "failed", "said"),
+    [
+        ("stopped", 0, 0, "was broken off before anything was measured."),
+        ("done", 0, 0, "No call of echo at x was due in 10.0\u00a0s."),
+        ("done", 5, 0, "had an end before the load's."),
+        ("done", 5, 5, "was answered well: 5 errors."),
+    ],
+)
+def test_why_nothing_was_measured_is_told(ended: str, intended: int, failed: int, said: str) -> None:
+    run = load()
+    [empty] = run.cases
+    assert empty.load
+    empty.target, empty.tool, empty.latency_s, empty.errors, empty.seconds = "x", "echo", None, failed, []
+    empty.load.ended, empty.load.intended, empty.load.dropped, empty.load.thresholds = ended, intended, intended, []
+    told = verdict(run)
+    assert said in told
+    assert (f"{intended} of {intended} calls that were due never began." in told) == (intended > 0)
+
+
 def test_a_generator_that_was_the_limit_is_named() -> None:
     run = load()
     assert "generator-limited" not in verdict(run)

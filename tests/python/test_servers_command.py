@@ -99,10 +99,21 @@ def test_a_stall_of_two_writes_is_named_and_proven_and_one_write_is_not(
     assert told["whole"]["findings"] == []
 
 
-def test_where_no_server_can_be_measured_the_exit_code_says_so(tmp_path: Path, environment: dict[str, str]) -> None:
-    ended = run("servers", "scripted:unbuilt", *SHORT, "--json", folder=tmp_path, environment=environment)
+@pytest.mark.parametrize(
+    ("mode", "reason"),
+    [
+        ("unbuilt", "the program exited with code 1"),
+        ("never", "this version has no such mode"),
+        ("liar", "double answers"),
+    ],
+)
+def test_where_no_server_can_be_measured_the_exit_code_says_so(
+    mode: str, reason: str, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    ended = run("servers", f"scripted:{mode}", *SHORT, "--json", folder=tmp_path, environment=environment)
     assert ended.code == 3
-    assert "nothing could be measured" in ended.stderr
+    assert f"nothing could be measured: {reason}" in ended.stderr
+    assert json.loads(ended.stdout)["cases"]
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,12 @@ def deliver(
     out: Path | None,
     page: Path | None = None,
     fail_on: list[str] | None = None,
-    also: Callable[[Run], None] | None = None,
+    also: Callable[[Run], bool] | None = None,
 ) -> None:
-    """Saves and shows ``run`` and leaves with the exit code that it deserves; ``also`` is done once it is saved."""
+    """Saves and shows ``run`` and leaves with the exit code that it deserves.
+
+    ``also`` is done once it is saved, and says whether it could be.
+    """
     with held():
         kept = keep(run, as_json=as_json, out=out, page=page, also=also)
     code = _exit_code(run, fail_on or [])
@@ -47,11 +50,12 @@ def deliver(
 
 
 def keep(
-    run: Run, *, as_json: bool, out: Path | None, page: Path | None, also: Callable[[Run], None] | None = None
+    run: Run, *, as_json: bool, out: Path | None, page: Path | None, also: Callable[[Run], bool] | None = None
 ) -> bool:
     """Saves and shows ``run``. Says whether everything is where it was asked for.
 
-    Saving isn't torn by Ctrl-C; what comes then may wait for somebody else, and is. A run is saved then at the latest.
+    Ctrl-C doesn't tear the saving. What comes then may wait for somebody else, and is broken off; where that happens,
+    or stdout takes nothing, a run that no place was named for is saved.
     """
     if out is None and run.partial and run.cases and not as_json:
         out = _place(run)
@@ -60,11 +64,10 @@ def keep(
     as_json |= out is not None and place is None
     try:
         with interruptible():
-            if also is not None:
-                also(run)
-            return show(run, as_json=as_json, page=page) and place == out
-    except KeyboardInterrupt:
-        if place is None and run.cases:
+            done = also is None or also(run)
+            return show(run, as_json=as_json, page=page) and done and place == out
+    except (KeyboardInterrupt, OSError):
+        if out is None and run.cases:
             _save_run(run, _place(run))
         raise
 
@@ -112,10 +115,16 @@ def _page(run: Run) -> str:
 
 def _reason(run: Run) -> str:
     for case in run.cases:
-        told = case.error or next((one.first_error for one in (case.by_tool or {}).values() if one.first_error), None)
+        told = (
+            case.error
+            or case.unsupported
+            or next((one.first_error for one in (case.by_tool or {}).values() if one.first_error), None)
+        )
         told = told or next((one.first_error for one in _others(case) if one.first_error), None)
         if told:
             return told
+        if case.load is not None and not case.load.intended:
+            return "no call was due in so short a time"
     return "no reason given"
 
 
@@ -143,8 +152,7 @@ def _exit_code(run: Run, fail_on: list[str]) -> int:
     if run.kind == "load":
         return _exit_code_of_load(run)
     if run.kind == "servers":
-        measured = any(case.throughput_rps or case.unsupported for case in run.cases)
-        return DONE if measured else UNREACHABLE
+        return DONE if any(case.throughput_rps for case in run.cases) else UNREACHABLE
     reached = (case for case in run.cases if case.operation != "provider")
     if run.cases and not any(case.trials_s or case.unsupported for case in reached):
         return UNREACHABLE

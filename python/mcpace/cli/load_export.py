@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 NEEDED = {"--prometheus": "prometheus_client", "--otlp": "opentelemetry.exporter.otlp.proto.http"}
 
 
-def export(prometheus: Path | None, otlp: str | None) -> Callable[[Run], None]:
-    """What is to be done with the finished run.
+def export(prometheus: Path | None, otlp: str | None) -> Callable[[Run], bool]:
+    """What is to be done with the finished run. It says whether files are where they were asked for.
 
     Raises :class:`LabError` where what it needs is missing, :class:`UsageProblem` for a URL that is none.
     """
@@ -31,8 +31,8 @@ def export(prometheus: Path | None, otlp: str | None) -> Callable[[Run], None]:
     if otlp is not None and (urlsplit(otlp).scheme not in ("http", "https") or not urlsplit(otlp).netloc):
         raise UsageProblem("--otlp takes the URL of a collector, as in http://127.0.0.1:4318/v1/metrics")
 
-    def exporter(run: Run) -> None:
-        # A collector that isn't there must not cost the run.
+    def exporter(run: Run) -> bool:
+        written = True
         if prometheus is not None:
             from mcpace.report.metrics_prometheus import write
 
@@ -40,11 +40,14 @@ def export(prometheus: Path | None, otlp: str | None) -> Callable[[Run], None]:
                 write(run, prometheus)
             except OSError as error:
                 note(f"could not write the metrics to {prometheus}: {error.strerror}")
+                written = False
         if otlp is not None:
             from mcpace.report.metrics_otlp import send
 
+            # A collector that isn't there must not fail a load that went well.
             if not send(run, otlp):
                 note("the collector at --otlp did not take the metrics; the run itself is complete")
+        return written
 
     return exporter
 

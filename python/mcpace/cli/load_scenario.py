@@ -18,6 +18,7 @@ from mcpace.cli import load_words
 from mcpace.cli.load_words import Asked
 from mcpace.cli.times import parsed
 from mcpace.lab.errors import UsageProblem, nearest, suggestion
+from mcpace.lab.files import read_text
 
 
 class Scenario(BaseModel):
@@ -53,6 +54,8 @@ class Scenario(BaseModel):
     cacert: str | None = None
 
 
+MOST_SCENARIO = 64 * 1024 * 1024
+"""Bytes: it may hold data."""
 TIMES = ("duration", "warm_up", "think", "timeout")
 LEAST = {"vus": 1, "max_in_flight": 1, "max_calls": 1, "threads": 1, "seed": 0}
 
@@ -62,11 +65,7 @@ def read(path: Path) -> Asked:
 
     Raises :class:`UsageProblem` where it is none, with file and line where they are known.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
-        raise UsageProblem(f"cannot read the scenario {path}: {reason}") from error
+    text = read_text(path, "the scenario", MOST_SCENARIO)
     try:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -96,7 +95,9 @@ def _value(name: str, value: Any, folder: Path) -> Any:
             return load_words.mix([f"{tool}={weight}" for tool, weight in value.items()])
         case "data":
             return {
-                own: load_words.choices(own, folder / given) if isinstance(given, str) else given
+                own: load_words.choices(own, folder / given)
+                if isinstance(given, str)
+                else load_words.bounded(own, given)
                 for own, given in value.items()
             }
         case "args":

@@ -7,6 +7,7 @@ command line's go over the scenario's; what is left open or contradicts itself i
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from mcpace import _core
 from mcpace.cli.times import parsed
 from mcpace.lab import load_replay, load_thresholds
 from mcpace.lab.errors import UsageProblem
+from mcpace.lab.files import read_text
 from mcpace.lab.load_settings import (
     DEFAULT_DURATION_S,
     DEFAULT_TIMEOUT_S,
@@ -28,6 +30,9 @@ from mcpace.lab.load_settings import (
 )
 
 MOST_CHOICES = 1_000_000
+MOST_DATA = 64 * 1024 * 1024
+"""Bytes of a file of choices."""
+MOST_SEED = 2**64 - 1
 OURS = {"content-type", "content-length", "host", "accept", "connection", "transfer-encoding"}
 """Headers that are the protocol's or the engine's."""
 
@@ -196,15 +201,18 @@ def choices(name: str, file: Path) -> list[str]:
 
     Raises :class:`UsageProblem` where it has none or can't be read.
     """
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
-        raise UsageProblem(f"cannot read the data {name!r} from {file}: {reason}") from error
-    lines = [line for line in text.splitlines() if line.strip()]
-    if not lines or len(lines) > MOST_CHOICES:
-        raise UsageProblem(f"the data {name!r} in {file} must have from 1 to {MOST_CHOICES:,} lines")
-    return lines
+    text = read_text(file, f"the data {name!r} from", MOST_DATA)
+    return bounded(name, [line for line in text.splitlines() if line.strip()])
+
+
+def bounded(name: str, found: list[str]) -> list[str]:
+    """Choices that there are, and not too many.
+
+    Raises :class:`UsageProblem` otherwise.
+    """
+    if not 1 <= len(found) <= MOST_CHOICES:
+        raise UsageProblem(f"the data {name!r} must have from 1 to {MOST_CHOICES:,} choices, not {len(found):,}")
+    return found
 
 
 def stages(text: str) -> tuple[Ramp, ...]:
@@ -216,7 +224,7 @@ def stages(text: str) -> tuple[Ramp, ...]:
             stage = Ramp(parsed(length), float(to))
         except ValueError as error:
             raise UsageProblem(f"--stages {word.strip()!r}: write TIME:COUNT, as in 10s:50,30s:200") from error
-        if not colon or stage.to < 0:
+        if not colon or not 0 <= stage.to < math.inf:
             raise UsageProblem(f"--stages {word.strip()!r}: write TIME:COUNT, as in 10s:50,30s:200")
         found.append(stage)
     return tuple(found)
@@ -247,7 +255,10 @@ def headers(words: Sequence[str]) -> tuple[tuple[str, str], ...]:
             raise UsageProblem("--header takes NAME: VALUE, as in --header 'X-Api-Key: $KEY'")
         if name in OURS or name.startswith("mcp-"):
             raise UsageProblem(f"--header {name}: this header is the protocol's own and can't be replaced")
-        found.append((name, os.path.expandvars(value.strip())))
+        value = os.path.expandvars(value.strip())
+        if any((ord(character) < 32 and character != "\t") or ord(character) == 127 for character in value):
+            raise UsageProblem(f"--header {name}: its value has control characters, which no header can have")
+        found.append((name, value))
     return tuple(found)
 
 
@@ -263,6 +274,10 @@ def _check(asked: Asked) -> None:
     for option in ("arrivals", "max_in_flight"):
         if getattr(asked, option) is not None and asked.rate is None:
             raise UsageProblem(f"--{option.replace('_', '-')} is about an open load: give --rate too")
+    if asked.rate is not None and not 0 < asked.rate < math.inf:
+        raise UsageProblem(f"--rate takes calls a second, more than none, not {asked.rate:g}")
+    if asked.seed is not None and not 0 <= asked.seed <= MOST_SEED:
+        raise UsageProblem(f"--seed takes a number from 0 to {MOST_SEED}, not {asked.seed}")
     if asked.think and asked.rate is not None:
         raise UsageProblem("--think is a user's: in an open load --rate alone says when calls begin")
     if asked.bearer is not None and asked.auth not in (None, "bearer"):

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcpace import _core
+from mcpace.lab import samples
 from mcpace.lab.errors import UnknownName, Unreachable, UsageProblem
 from mcpace.lab.load_plan import Operation
 from mcpace.lab.load_settings import LoadSettings
-from mcpace.lab.samples import sample
 
 FAVOURITE = "echo"
 LISTING, PING = "tools/list", "ping"
@@ -108,9 +108,7 @@ def _operation(
         raise UnknownName("tool", name, tools)
     given = arguments.get(name)
     if given is None:
-        schema = tools[name].get("inputSchema") or {}
-        properties = schema.get("properties") or {}
-        given = {required: sample(properties.get(required) or {}) for required in schema.get("required") or []}
+        given = samples.arguments(tools[name].get("inputSchema"))
     return Operation(name=name, kind="call", tool=name, arguments=given, weight=weight)
 
 
@@ -120,7 +118,7 @@ def _only(tools: Mapping[str, dict[str, Any]], arguments: Mapping[str, dict[str,
         return next(iter(arguments))
     if FAVOURITE in tools:
         return FAVOURITE
-    free = [name for name, tool in tools.items() if not (tool.get("inputSchema") or {}).get("required")]
+    free = [name for name, tool in tools.items() if not samples.required(tool.get("inputSchema"))]
     if len(free) == 1:
         return free[0]
     if not tools:

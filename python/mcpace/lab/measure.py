@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from mcpace import _core
-from mcpace.lab import targets
+from mcpace.lab import samples, targets
 from mcpace.lab.errors import UnknownName, Unreachable
 from mcpace.lab.fold import Facts, Trial, cases, slowest_warm
 from mcpace.lab.interruption import held
 from mcpace.lab.plan import Settings
 from mcpace.lab.progress import Progress
 from mcpace.lab.runs import new_run
-from mcpace.lab.samples import sample
 from mcpace.lab.station import GIVE_UP_AFTER
 from mcpace.lab.targets import Target, Tool
 from mcpace.report.run import Case, Operation, Run, Subject
@@ -208,9 +207,5 @@ def _read_only(tools: list[dict[str, Any]]) -> Tool | None:
     """A tool that its server marks read-only, with arguments made from its schema."""
     for tool in tools:
         if (tool.get("annotations") or {}).get("readOnlyHint") is True:
-            schema = tool.get("inputSchema") or {}
-            properties = schema.get("properties") or {}
-            return Tool(
-                tool["name"], {name: sample(properties.get(name) or {}) for name in schema.get("required") or []}
-            )
+            return Tool(tool["name"], samples.arguments(tool.get("inputSchema")))
     return None

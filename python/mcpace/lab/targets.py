@@ -18,11 +18,14 @@ from urllib.parse import parse_qsl, urlsplit
 
 from mcpace import _core
 from mcpace.lab.errors import UsageProblem
+from mcpace.lab.files import read_text
 
 Auth = Literal["none", "bearer", "oauth"]
 
 TOKEN_VARIABLE = "MCPACE_TOKEN"
 GITHUB_TOKEN_VARIABLE = "MCPACE_GITHUB_TOKEN"
+MOST_PEM = 4 * 1024 * 1024
+"""Bytes of a file of certificates: the system's own bundles have a quarter of a megabyte."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +86,10 @@ def certificate(path: Path) -> str:
 
     Raises :class:`UsageProblem` where it can't be read.
     """
-    try:
-        return path.read_text(encoding="ascii")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no PEM file"
-        raise UsageProblem(f"cannot read the certificate {path}: {reason}") from error
+    text = read_text(path, "the certificate", MOST_PEM)
+    if "-----BEGIN CERTIFICATE-----" not in text:
+        raise UsageProblem(f"cannot read the certificate {path}: there is no PEM certificate in it")
+    return text
 
 
 def _parse(text: str, config: Path | None) -> Target:

@@ -11,7 +11,7 @@ from typing import Any
 
 from mcpace.report.quantities import clean, count, duration, figure, listed, share, times
 from mcpace.report.run import Case, Run
-from mcpace.report.run_load import LoadOperation, LoadSecond, LoadThreshold
+from mcpace.report.run_load import LoadFacts, LoadOperation, LoadSecond, LoadThreshold
 
 ERRORS: dict[str, str] = {
     "connect": "no connection",
@@ -151,7 +151,7 @@ def _of_case(case: Case) -> Iterator[str]:
     failed = case.errors or 0
     ended = sum(one.count for one in (case.by_tool or {}).values())
     if case.latency_s is None:
-        yield f"No call{what} at {target} was answered well: {count(failed, 'error')}."
+        yield _nothing(load, f"{what} at {target}", failed)
     else:
         latency = case.latency_s
         yield (
@@ -160,6 +160,8 @@ def _of_case(case: Case) -> Iterator[str]:
             f"p50 {duration(latency.p50)}, p99 {duration(latency.p99)}, "
             + (f"{count(failed, 'error')} ({share(failed, ended)} of calls)." if failed else "no errors.")
         )
+    if load.dropped:
+        yield f"{load.dropped:,} of {load.intended:,} calls that were due never began."
     if load.failure:
         yield f"The load could not be finished: {clean(load.failure).rstrip('.')}."
     yield from turns(course(case))
@@ -169,6 +171,16 @@ def _of_case(case: Case) -> Iterator[str]:
     if missed:
         names = listed([clean(one.text, 40) for one in missed])
         yield f"{len(missed)} of {count(len(load.thresholds), 'threshold')} not met: {names}."
+
+
+def _nothing(load: LoadFacts, where: str, failed: int) -> str:
+    if failed:
+        return f"No call{where} was answered well: {count(failed, 'error')}."
+    if load.ended == "stopped":
+        return f"The load{where} was broken off before anything was measured."
+    if not load.intended:
+        return f"No call{where} was due in {duration(load.measured_s)}."
+    return f"No call{where} had an end before the load's."
 
 
 def _errors(seconds: Sequence[LoadSecond]) -> Iterator[str]:
