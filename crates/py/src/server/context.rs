@@ -29,6 +29,12 @@ pub(crate) struct Context {
 /// What a verifier gave for a token; the principal's details.
 pub(super) struct Verified(pub(super) Py<PyAny>);
 
+/// What the token verifier knows of a caller, as functions see it.
+pub(super) fn principal_of(py: Python<'_>, principal: &mcpace_serve::Principal) -> Option<Py<PyAny>> {
+    let details = principal.details.as_ref()?;
+    details.downcast_ref::<Verified>().map(|verified| verified.0.clone_ref(py))
+}
+
 impl Context {
     pub(super) fn new(inner: mcpace_serve::Context, runtime: Handle) -> Self {
         Self { inner, runtime }
@@ -125,8 +131,7 @@ impl Context {
     /// What the token verifier returned.
     #[getter]
     fn principal(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        let details = self.inner.principal()?.details.as_ref()?;
-        details.downcast_ref::<Verified>().map(|verified| verified.0.clone_ref(py))
+        principal_of(py, self.inner.principal()?)
     }
 
     /// The HTTP headers by lower-case name; of several values of a name, all, joined by commas.

@@ -15,7 +15,7 @@ use pyo3::types::{PyBytes, PyList, PyString};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::context::Verified;
+use super::context::principal_of;
 use super::failing;
 use super::output::text_of;
 use crate::problem::UsageProblem;
@@ -124,8 +124,7 @@ impl Exchange {
     /// What the token verifier returned for the caller.
     #[getter]
     fn token(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        let details = self.context.principal()?.details.as_ref()?;
-        details.downcast_ref::<Verified>().map(|verified| verified.0.clone_ref(py))
+        principal_of(py, self.context.principal()?)
     }
 
     /// Whether there is a legacy session.
