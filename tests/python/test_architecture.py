@@ -6,6 +6,7 @@ import ast
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,7 @@ PARTS = {
 REPORT_FOR_LAB = {
     "mcpace.report",
     "mcpace.report.run",
+    "mcpace.report.run_layers",
     "mcpace.report.run_load",
     "mcpace.report.run_servers",
     "mcpace.report.words",
@@ -92,6 +94,9 @@ def test_only_py_knows_python() -> None:
             assert "pyo3" not in {d["name"] for d in package["dependencies"]}
 
 
+WORKER = PACKAGE / "lab" / "layers_worker"
+
+
 def imports(source: Path) -> set[str]:
     """Modules of ours that a file imports, by absolute name."""
     found: set[str] = set()
@@ -110,6 +115,8 @@ def imports(source: Path) -> set[str]:
 @pytest.mark.parametrize("part", sorted(PARTS))
 def test_python_parts_import_only_leftwards(part: str) -> None:
     for source in (PACKAGE / part).rglob("*.py"):
+        if source.is_relative_to(WORKER):
+            continue
         for name in imports(source):
             other = name.split(".")[1] if "." in name else ""
             allowed = PARTS[part] | {part, "", "__version__"}
@@ -124,12 +131,27 @@ def test_only_its_own_part_knows_django() -> None:
     foreign = {"django", "rest_framework", "rest_framework_services", "oauth2_provider", "asgiref"}
     for source in PACKAGE.rglob("*.py"):
         place = source.relative_to(PACKAGE)
-        if place.parts[0] in ("django", "adapters"):
+        # The layers' worker runs within the project whose server it measures.
+        if place.parts[0] in ("django", "adapters") or "layers_worker" in place.parts:
             continue
         for node in ast.walk(ast.parse(source.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not {name.partition(".")[0] for name in names} & foreign, place
+
+
+def test_the_layers_worker_runs_in_any_interpreter() -> None:
+    """At once only the standard library and its own files: an SDK, ours too, is loaded where its probe needs it. And
+    nobody of ours imports it: it is a program."""
+    for source in WORKER.rglob("*.py"):
+        for node in ast.parse(source.read_text()).body:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            for name in names:
+                top = name.split(".")[0]
+                assert top in sys.stdlib_module_names | {"mcpace_layers"}, f"{source}: {name}"
+    for source in PACKAGE.rglob("*.py"):
+        assert not any("layers_worker" in name for name in imports(source)), source
 
 
 def test_types_know_nobody_and_the_package_only_names_its_parts() -> None:

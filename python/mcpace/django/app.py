@@ -30,7 +30,7 @@ from mcpace.server.app import MCPServer as PlainServer
 from mcpace.server.auth import AuthSettings
 from mcpace.server.errors import RegistrationError, ToolError
 from mcpace.server.guards import Guards, RateLimit, guards, requires
-from mcpace.server.inprocess import needs_admission, refusals
+from mcpace.server.inprocess import admitted_here
 from mcpace.server.prompts import Prompt
 from mcpace.server.resources import FunctionResource, ResourceTemplate
 from mcpace.server.uri_template import UriTemplate
@@ -268,7 +268,7 @@ class MCPServer(PlainServer[Any]):
         makers = self._permissions(name, selector.permission_classes, permissions, "resource")
         variables = UriTemplate.parse(uri_template).variable_names
         counted, own = _split(rate_limits)
-        read = reader(name, selector, list(variables), self._seeds, makers, output_serializer, counted)
+        read = reader(name, selector, list(variables), self._seeds, makers, output_serializer, counted, self._acting)
         details: dict[str, Any] = {
             "guards": _guards(makers, own, f"resource {name!r}"),
             "name": name, "title": title, "description": description or _told(selector.selector), "icons": icons,
@@ -291,7 +291,7 @@ class MCPServer(PlainServer[Any]):
     ) -> None:
         """Registers a function as a prompt: its parameters are what a user fills in, its value the messages."""
         makers = compiled(None, permissions, f"prompt {name!r}")
-        function = guarded(name, render, makers)
+        function = guarded(name, render, makers, self._acting)
         told = description or _told(render)
         guarding = _guards(makers, [], f"prompt {name!r}")
         self.add_prompt(Prompt.from_function(function, name, title, told, icons, guards=guarding))
@@ -342,9 +342,7 @@ class MCPServer(PlainServer[Any]):
             raise ToolError(f"Unknown tool: {name}" if tool is None else f"{name} is a plain function's: call that")
         call = Call(name, dict(arguments or {}), user=user or self._acts_for(), request=request)
         call.principal = principal
-        if needs_admission(tool.guards):
-            with refusals():
-                self._inside.core.admit("tool", name, principal).wait()
+        admitted_here(self, "tool", name, principal, tool.guards)
         return tool.result(call)
 
     # Serving -----------------------------------------------------------------------------------------------------

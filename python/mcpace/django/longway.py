@@ -25,11 +25,12 @@ from rest_framework_services import (
 )
 
 from mcpace.django.failures import not_found
-from mcpace.django.outputs import Renderer
+from mcpace.django.outputs import Renderer, Write, Written
 from mcpace.django.permissions import Maker, check, check_object
 from mcpace.django.pool import Seeds
 from mcpace.django.request import Call
-from mcpace.django.selectors import Pages, page_schema
+from mcpace.django.schemas import input_schema, of_list, of_object, output_schema
+from mcpace.django.selectors import Pages
 from mcpace.django.specs import merged
 from mcpace.django.transactions import around, entered
 from mcpace.django.words import ArgumentBinding
@@ -71,13 +72,13 @@ class Dispatched:
         self._pages = Pages(name, max_page, ordering, is_paged=paginate, is_list=is_list)
         self._shows_pages = is_list
         known = frozenset(seeds.names)
-        found = spec_to_json_schema(spec, phase="input", supplied=known, argument_binding=self._binding) or {}
+        found = input_schema(spec, supplied=known, argument_binding=self._binding)
         target = self._target_schema(spec, known) if is_service else {}
         self.input_schema = merged(target, found, self._pages.schema)
         self.output_schema = self._output_schema(spec, is_list, paginate)
 
-    def run(self, call: Call) -> Any:
-        """The payload."""
+    def run(self, call: Call, write: Write) -> Written:
+        """The result. The spec's own transaction is the dispatcher's, and has ended by then."""
         permissions = check(self._permissions, call)
         context = build_offline_context(call.user, call.arguments, action=self._name)
         context.request.auth = call.auth
@@ -104,10 +105,10 @@ class Dispatched:
             if result.kind == "not_found":
                 raise not_found(self._name)
             if self._shows_pages:
-                return self._pages.page(result.value, call, _Shown(self._spec, context))
+                return write(self._pages.page(result.value, call, _Shown(self._spec, context)))
             many = result.kind == "list"
             shown = render_spec_output(self._spec, result.value, many=many, view=context.view, request=context.request)
-            return {"items": shown} if many else shown
+            return write({"items": shown} if many else shown)
 
     @staticmethod
     def _target_schema(spec: Any, known: frozenset[str]) -> dict[str, Any]:
@@ -116,14 +117,12 @@ class Dispatched:
 
     @staticmethod
     def _output_schema(spec: Any, is_list: bool, paginate: bool) -> dict[str, Any] | None:
-        found = spec_to_json_schema(spec, phase="output")
+        found = output_schema(spec)
         if found is None:
             return None
-        if found.get("type") == "array":
-            return page_schema(found["items"], paginate)
-        if is_list:
-            return page_schema(found, paginate)
-        return found if found.get("type") == "object" and found.get("properties") else None
+        if found.get("type") == "array" or is_list:
+            return of_list(found.get("items", found), paginate=paginate)
+        return of_object(found, can_be_empty=spec.allow_none)
 
 
 class _Shown(Renderer):

@@ -20,6 +20,8 @@ from mcpace.server.toon import notation
 
 Written = tuple[bytes, bytes | Literal[True]]
 """Structured content as JSON, and the text: ``True`` where it is that JSON's."""
+Write = Callable[[Any], Written]
+"""From a payload."""
 
 
 class Renderer:

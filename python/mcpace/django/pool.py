@@ -58,7 +58,7 @@ class Bound:
     ) -> None:
         """``values``: all other names that there are, where that is known. Raises ``RegistrationError`` where the
         function needs another."""
-        self._function = function
+        self.function = function
         parameters = inspect.signature(function).parameters.values()
         by_keyword = [one for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
         self.takes_all = any(one.kind is one.VAR_KEYWORD for one in parameters)
@@ -81,7 +81,7 @@ class Bound:
             )
 
     def __call__(self, call: Call, values: Mapping[str, Any]) -> Any:
-        return self._function(**self.keywords(call, values))
+        return self.function(**self.keywords(call, values))
 
     def keywords(self, call: Call, values: Mapping[str, Any]) -> dict[str, Any]:
         """What it is called with."""

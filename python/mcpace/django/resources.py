@@ -25,6 +25,9 @@ from mcpace.django.transactions import around, entered
 from mcpace.server.errors import RegistrationError, ResourceError, ResourceNotFoundError
 from mcpace.server.principal import get_access_token
 
+Acting = Callable[[], Any] | None
+"""Gives the user whom calls are for, where nobody is authenticated."""
+
 
 def reader(
     name: str,
@@ -34,6 +37,7 @@ def reader(
     permissions: tuple[Maker, ...],
     serializer: type[Any] | None,
     limits: tuple[CacheRateLimit, ...],
+    acting: Acting,
 ) -> Callable[..., str]:
     """A function of the template's variables that reads the resource.
 
@@ -70,7 +74,7 @@ def reader(
             return renderer.one(instance, call)
 
     def read(**values: Any) -> str:
-        text: str = _within(name, values, lambda call: json_of(found(call)).decode())
+        text: str = _within(name, values, acting, lambda call: json_of(found(call)).decode())
         return text
 
     # The runtime reads the variables off the signature; what they become, the selector's own types say.
@@ -82,7 +86,9 @@ def reader(
     return read
 
 
-def guarded(name: str, function: Callable[..., Any], permissions: tuple[Maker, ...]) -> Callable[..., Any]:
+def guarded(
+    name: str, function: Callable[..., Any], permissions: tuple[Maker, ...], acting: Acting
+) -> Callable[..., Any]:
     """A prompt's function within Django's request cycle, for those who may."""
 
     def render(**values: Any) -> Any:
@@ -90,7 +96,7 @@ def guarded(name: str, function: Callable[..., Any], permissions: tuple[Maker, .
             check(permissions, call)
             return function(**values)
 
-        return _within(name, values, run)
+        return _within(name, values, acting, run)
 
     render.__signature__ = inspect.signature(function, eval_str=True)  # type: ignore[attr-defined]
     render.__name__ = getattr(function, "__name__", name)
@@ -98,11 +104,13 @@ def guarded(name: str, function: Callable[..., Any], permissions: tuple[Maker, .
     return render
 
 
-def _within(name: str, values: Mapping[str, Any], run: Callable[[Call], Any]) -> Any:
+def _within(name: str, values: Mapping[str, Any], acting: Acting, run: Callable[[Call], Any]) -> Any:
     call = Call(name, dict(values))
     call.principal = get_access_token()
     cycle.begin()
     try:
+        if acting is not None:
+            call.acts_for(acting())
         return run(call)
     except Exception as error:
         denied = protocol_error(error)

@@ -12,13 +12,14 @@ from typing import Any
 
 from django.db.models import Manager, Model, QuerySet
 from rest_framework.exceptions import ValidationError
-from rest_framework_services import SelectorKind, filterset_to_json_schema, spec_to_json_schema
+from rest_framework_services import SelectorKind, filterset_to_json_schema
 
 from mcpace.django.failures import invalid, not_found
-from mcpace.django.outputs import Renderer
+from mcpace.django.outputs import Renderer, Write, Written
 from mcpace.django.permissions import Maker, check, check_object
 from mcpace.django.pool import Bound, Seeds
 from mcpace.django.request import Call
+from mcpace.django.schemas import of_list, of_object, output_schema
 from mcpace.django.specs import merged, parameters_of
 from mcpace.django.transactions import around, entered
 from mcpace.server.errors import RegistrationError, ToolError
@@ -57,15 +58,15 @@ class Selector:
         self.names = self._shaped.names | self._pages.names
         self.output_schema = self._output_schema(spec, paginate)
 
-    def run(self, call: Call) -> Any:
-        """The payload: an object, a page, or ``{"items": […]}``."""
+    def run(self, call: Call, write: Write) -> Written:
+        """The result: of an object, a page, or ``{"items": […]}``."""
         permissions = check(self._permissions, call)
         with entered(self._around):
             if not self._is_list:
-                return self._retrieved(call, permissions)
+                return write(self._retrieved(call, permissions))
             rows = self._shaped.rows(call)
             self._meets(call, {"collection": rows})
-            return self._pages.page(rows, call, self._renderer)
+            return write(self._pages.page(rows, call, self._renderer))
 
     def _retrieved(self, call: Call, permissions: list[Any]) -> Any:
         instance = self._shaped.first(call)
@@ -83,22 +84,11 @@ class Selector:
             precondition(call, values)
 
     def _output_schema(self, spec: Any, paginate: bool) -> dict[str, Any] | None:
-        found = spec_to_json_schema(spec, phase="output")
+        found = output_schema(spec)
         if found is None:
             return None
         item = found.get("items", found) if found.get("type") == "array" else found
-        if not self._is_list:
-            schema = {key: value for key, value in item.items() if not (spec.allow_none and key == "required")}
-            return schema if schema.get("type") == "object" and schema.get("properties") else None
-        return page_schema(item, paginate)
-
-
-def page_schema(item: Mapping[str, Any], paginate: bool) -> dict[str, Any]:
-    """Of a list's result."""
-    properties: dict[str, Any] = {"items": {"type": "array", "items": item}}
-    if paginate:
-        properties |= {"page": {"type": "integer"}, "totalPages": {"type": "integer"}, "hasNext": {"type": "boolean"}}
-    return {"type": "object", "properties": properties, "required": list(properties)}
+        return of_list(item, paginate=paginate) if self._is_list else of_object(item, can_be_empty=spec.allow_none)
 
 
 class Shaped:

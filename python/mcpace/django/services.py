@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rest_framework_services import spec_to_json_schema
-
 from mcpace.django.failures import not_found
 from mcpace.django.inputs import Reader
-from mcpace.django.outputs import Renderer
+from mcpace.django.outputs import Renderer, Write, Written
 from mcpace.django.permissions import Maker, check, check_object
 from mcpace.django.pool import Bound, Seeds
 from mcpace.django.request import Call
+from mcpace.django.schemas import input_schema, of_object, output_schema
 from mcpace.django.selectors import Shaped
 from mcpace.django.specs import merged, parameters_of
 from mcpace.django.transactions import around, entered
@@ -61,7 +60,7 @@ class Service:
         self._renderer = Renderer(serializer)
         self.is_async = is_async(spec.service)
         self.input_schema = self._schema(spec)
-        self.output_schema = _object(spec_to_json_schema(spec, phase="output"), can_be_empty=spec.allow_none)
+        self.output_schema = of_object(output_schema(spec), can_be_empty=spec.allow_none)
         self.names = self._argument_names()
 
     @property
@@ -69,24 +68,27 @@ class Service:
         """Whether an asynchronous service must run in a thread all the same: a transaction is of one."""
         return self._around is not None
 
-    def run(self, call: Call) -> Any:
-        """The payload. Raises what the service raises; nothing of it is kept then, where it is atomic."""
+    def run(self, call: Call, write: Write) -> Written:
+        """The result. Raises what the service raises; nothing of it is kept then, where it is atomic: nor is what can't
+        be shown or is too long to be sent."""
         permissions = check(self._permissions, call)
         with entered(self._around):
             keywords = self._keywords(call, permissions)
             if self.is_async:
                 from asgiref.sync import async_to_sync
 
-                return self._renderer.one(async_to_sync(self._service._function)(**keywords), call)
-            return self._renderer.one(self._service._function(**keywords), call)
+                value = async_to_sync(self._service.function)(**keywords)
+            else:
+                value = self._service.function(**keywords)
+            return write(self._renderer.one(value, call))
 
-    async def run_async(self, call: Call) -> Any:
+    async def run_async(self, call: Call, write: Write) -> Written:
         """The same on an event loop, without a transaction. What may wait for a database does so in a thread."""
         from asgiref.sync import sync_to_async
 
         keywords = await sync_to_async(self._prepared)(call)
-        value = await self._service._function(**keywords)
-        return await sync_to_async(self._renderer.one)(value, call)
+        value = await self._service.function(**keywords)
+        return await sync_to_async(lambda: write(self._renderer.one(value, call)))()
 
     def _prepared(self, call: Call) -> dict[str, Any]:
         return self._keywords(call, check(self._permissions, call))
@@ -150,7 +152,7 @@ class Service:
         return frozenset(names)
 
     def _schema(self, spec: Any) -> dict[str, Any]:
-        own = self._own.schema if self._own is not None else spec_to_json_schema(spec, phase="input") or {}
+        own = self._own.schema if self._own is not None else input_schema(spec)
         return merged(self._target.schema if self._target is not None else {}, own)
 
 
@@ -169,10 +171,3 @@ class Target:
         if instance is None:
             raise not_found(self._name)
         return instance
-
-
-def _object(schema: dict[str, Any] | None, *, can_be_empty: bool) -> dict[str, Any] | None:
-    """A result's schema, where it is an object's; one that may be nothing is ``{}``, and needs no field."""
-    if schema is None or schema.get("type") != "object" or not schema.get("properties"):
-        return None
-    return {key: value for key, value in schema.items() if key != "required"} if can_be_empty else schema

@@ -15,7 +15,7 @@ from pydantic_core import from_json
 from mcpace.django import cycle
 from mcpace.django.failures import as_tool_error, failure, invalid
 from mcpace.django.limits import CacheRateLimit
-from mcpace.django.outputs import Writer, Written
+from mcpace.django.outputs import Write, Writer, Written
 from mcpace.django.request import Call
 from mcpace.django.words import UnknownArguments
 from mcpace.server.errors import RegistrationError
@@ -34,10 +34,11 @@ class Runs(Protocol):
     output_schema: dict[str, Any] | None
     names: Any
     is_async: bool
+    """Whether what it runs is a coroutine function."""
 
     @property
     def is_threaded(self) -> bool: ...
-    def run(self, call: Call) -> Any: ...
+    def run(self, call: Call, write: Write) -> Written: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +48,7 @@ class SpecTool:
     name: str
     title: str | None
     description: str
-    runs: Any
+    runs: Runs
     writer: Writer
     unknown: UnknownArguments
     limits: Sequence[CacheRateLimit] = ()
@@ -93,7 +94,7 @@ class SpecTool:
             kind="async" if is_async else "sync",
             validate=_kept_raw,
             context=_CALL,
-            wrap_context=None,
+            wrap_context=_itself,
             output="structured",
             finish=_content,
             finish_text=_text,
@@ -103,7 +104,7 @@ class SpecTool:
     def called(self, call: Call) -> Written:
         """The result of a call, in this thread and as it stands. Raises what is to be told by :mod:`.failures`."""
         self._admit(call)
-        return self.writer.write(self.runs.run(call))
+        return self.runs.run(call, self.writer.write)
 
     def result(self, call: Call) -> CallToolResult:
         """The same as a client of this process gets it. Raises ``ToolError`` where it fails."""
@@ -150,6 +151,8 @@ class SpecTool:
     def _on_the_loop(self) -> Callable[..., Any]:
         from asgiref.sync import ThreadSensitiveContext, sync_to_async
 
+        runs: Any = self.runs
+
         async def run(*, _raw: bytes, _call: Any) -> Written:
             call = Call(self.name, _arguments(_raw), _call)
             if call.principal is not None:
@@ -158,8 +161,8 @@ class SpecTool:
             async with ThreadSensitiveContext():
                 await sync_to_async(self._opened)(call)
                 try:
-                    payload = await self.runs.run_async(call)
-                    return await sync_to_async(self.writer.write)(payload)
+                    written: Written = await runs.run_async(call, self.writer.write)
+                    return written
                 finally:
                     await sync_to_async(cycle.end)()
 
@@ -206,6 +209,10 @@ def _arguments(raw: bytes) -> dict[str, Any]:
         # It is JSON, the runtime has looked. What is left are lone surrogates, which are no text.
         raise invalid(None, f"the arguments are no text: {error}") from error
     return arguments if isinstance(arguments, dict) else {}
+
+
+def _itself(call: Any) -> Any:
+    return call
 
 
 def _content(written: Written) -> bytes:
