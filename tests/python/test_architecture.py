@@ -43,6 +43,7 @@ PARTS = {
     "fastmcp": {"server", "types"},
     "django": {"server", "types"},
     "client": {"server", "types", "_core"},
+    "testing": {"client", "server", "_core"},
 }
 
 # lab hands words to the Run through report, and nothing but its models and words.

@@ -46,6 +46,8 @@ class Inside:
         self.extensions: list[Any] = []
         self.desk: Desk | None = None
         """Answers requests for lists, where middleware has a say in them."""
+        self.limiter: _core.Limiter | None = None
+        """Who counts uses, where it isn't the compiled part's own."""
         self.started: _core.Server | None = None
         """The compiled part's registry, once there is one."""
         # What doesn't fit is said when the server is made.
@@ -70,6 +72,12 @@ class Inside:
     def state_key(self) -> bytes | None:
         """What signs the state of rounds of questions; ``None`` for a random key."""
         return hints.state_key(self._security, self._named)
+
+    def count_by(self, limiter: _core.Limiter) -> None:
+        """Has another limiter count uses. Raises ``RuntimeError`` where the compiled part has begun with one."""
+        if self.started is not None:
+            raise RuntimeError("the server has been used: who counts its calls is said before the first")
+        self.limiter = limiter
 
     def guards_of(self, entry: Any) -> Guards:
         """All that guards an entry: its own guards, and the server's."""
