@@ -42,16 +42,19 @@ pub mod guard;
 pub mod http;
 mod limits;
 mod listeners;
+mod notify;
 mod server;
 mod service;
 pub mod session;
 pub mod stdio;
+pub mod store;
 mod tasks;
 
 pub use builder::{BuildError, Builder};
 pub use changes::Changes;
 pub use exchange::{Channel, Gone, Handled, Headers, Incoming, Outlet, Peer, Principal, Remedy, Reply, ReplyStatus, Timing};
 pub use limits::Limits;
+pub use notify::NotifyError;
 pub use server::Server;
 pub use service::{
     AskError, Completion, CompletionRequest, Context, Delegate, DelegateError, Delegated, Elicited, HandlerError,

@@ -20,8 +20,10 @@ use crate::exchange::{Handled, Incoming, Outlet, Principal, Reply};
 use crate::guard::{Kind, Limiter, MemoryLimiter, OnLimiterDown};
 use crate::limits::Limits;
 use crate::listeners::{Change, Listeners};
+use crate::notify::Stations;
 use crate::service::Delegate;
 use crate::session::Session;
+use crate::store::Told;
 use crate::tasks::Tasks;
 
 /// An MCP server without a transport: hand it messages, it hands back what became of them. Cheap to clone; all clones are
@@ -49,6 +51,8 @@ pub(crate) struct Inner {
     state: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     /// Sessions with a standalone outlet: those that can be told of changes.
     attached: Attached,
+    /// Transports with sessions.
+    pub(crate) stations: Stations,
     updating: Mutex<()>,
 }
 
@@ -164,24 +168,24 @@ impl Server {
         self.inner.delegate.set(Arc::new(delegate)).is_ok()
     }
 
-    /// Tells all clients that want to know that the list of tools has changed.
+    /// Tells all clients that want to know that the list of tools has changed: of all processes, where they share a store.
     pub fn tools_changed(&self) {
-        self.inner.tell(Change::Tools);
+        self.tell(&Told::Tools);
     }
 
     /// As [`Server::tools_changed`], for prompts.
     pub fn prompts_changed(&self) {
-        self.inner.tell(Change::Prompts);
+        self.tell(&Told::Prompts);
     }
 
     /// As [`Server::tools_changed`], for resources and their templates.
     pub fn resources_changed(&self) {
-        self.inner.tell(Change::Resources);
+        self.tell(&Told::Resources);
     }
 
     /// Tells all clients that watch `uri` that its contents have changed.
     pub fn resource_updated(&self, uri: &str) {
-        self.inner.tell(Change::Resource(uri));
+        self.tell(&Told::Resource(uri.to_owned()));
     }
 
     /// Begins the end: subscriptions are closed with their result, tasks are cancelled. Calls under way go on: whoever
@@ -226,6 +230,7 @@ impl Inner {
             delegate: OnceLock::new(),
             state,
             attached: Attached::default(),
+            stations: Stations::default(),
             updating: Mutex::default(),
         })
     }
@@ -244,6 +249,14 @@ impl Inner {
                 continue;
             }
             // Whoever is gone or too slow lists again when it is back.
+            let _ = session.send(message.clone());
+        }
+    }
+
+    /// Tells all sessions that read a stream something.
+    pub(crate) fn tell_sessions(&self, message: &bytes::Bytes) {
+        for session in self.attached.all() {
+            // Who reads nothing is told nothing.
             let _ = session.send(message.clone());
         }
     }

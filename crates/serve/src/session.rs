@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::exchange::{Gone, Outlet, Principal};
+use crate::store::{Change, Name, Record};
 
 /// A legacy session.
 pub struct Session {
@@ -46,6 +47,8 @@ struct Moving {
     /// Whether no answers can come any more.
     is_deaf: bool,
     subscriptions: BTreeSet<Box<str>>,
+    /// What the client set and no other process knows yet; only where others are to know.
+    changed: Option<Vec<Change>>,
 }
 
 /// A client's answer to a request of ours: the result's text, or its error.
@@ -77,6 +80,65 @@ impl Session {
             attachment: OnceLock::new(),
             moving: Mutex::default(),
         }
+    }
+
+    /// A session that another process began, for a client that this one knows as `principal`. `None` where it is of a revision
+    /// that nobody here speaks.
+    pub(crate) fn restored(record: Record, principal: Option<Principal>, limit: usize) -> Option<Self> {
+        let revision = record.revision.parse().ok()?;
+        let client = Client { info: record.info, capabilities: record.capabilities };
+        let session = Self::new(revision, principal, client);
+        record.changes.iter().for_each(|change| session.apply(change, limit));
+        Some(session)
+    }
+
+    /// The session as another process can take it up.
+    pub(crate) fn record(&self) -> Record {
+        Record {
+            revision: self.revision.as_str().to_owned(),
+            owner: self.principal.as_ref().map(|principal| Name::of(&principal.subject).to_string()),
+            info: self.client.info.clone(),
+            capabilities: self.client.capabilities.clone(),
+            changes: Vec::new(),
+        }
+    }
+
+    /// Other processes know the session too: what the client sets is noted for them, and questions are numbered from here on.
+    pub(crate) fn share(&self, first_question: u64) {
+        let mut moving = self.moving();
+        moving.last_asked = first_question;
+        moving.changed = Some(Vec::new());
+    }
+
+    /// What the client set since this was asked last.
+    pub(crate) fn take_changes(&self) -> Vec<Change> {
+        self.moving().changed.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Those could not be told: they are to be taken again.
+    pub(crate) fn put_changes_back(&self, mut changes: Vec<Change>) {
+        if let Some(changed) = &mut self.moving().changed {
+            changes.append(changed);
+            *changed = changes;
+        }
+    }
+
+    /// Takes over what the client set at another process.
+    pub(crate) fn apply(&self, change: &Change, limit: usize) {
+        match change {
+            Change::LogLevel(level) => self.log_level.store(rank(*level), Ordering::Relaxed),
+            Change::Watch(uri) => {
+                self.moving().watch(uri, limit);
+            }
+            Change::Unwatch(uri) => {
+                self.moving().subscriptions.remove(uri.as_str());
+            }
+        }
+    }
+
+    /// Whether a request of this id is under way here.
+    pub(crate) fn has_under_way(&self, id: &Id<'_>) -> bool {
+        self.moving().in_flight.contains_key(id)
     }
 
     /// The revision that `initialize` agreed on.
@@ -140,6 +202,7 @@ impl Session {
 
     pub(crate) fn set_log_level(&self, level: LoggingLevel) {
         self.log_level.store(rank(level), Ordering::Relaxed);
+        self.moving().note(|| Change::LogLevel(level));
     }
 
     pub(crate) fn begin(&self, id: &Id<'static>, token: &CancellationToken, limit: usize) -> Result<(), Busy> {
@@ -212,15 +275,17 @@ impl Session {
     /// False when the limit is reached.
     pub(crate) fn subscribe(&self, uri: &str, limit: usize) -> bool {
         let mut moving = self.moving();
-        if moving.subscriptions.len() >= limit && !moving.subscriptions.contains(uri) {
-            return false;
+        let is_watched = moving.watch(uri, limit);
+        if is_watched {
+            moving.note(|| Change::Watch(uri.to_owned()));
         }
-        moving.subscriptions.insert(uri.into());
-        true
+        is_watched
     }
 
     pub(crate) fn unsubscribe(&self, uri: &str) {
-        self.moving().subscriptions.remove(uri);
+        let mut moving = self.moving();
+        moving.subscriptions.remove(uri);
+        moving.note(|| Change::Unwatch(uri.to_owned()));
     }
 
     pub(crate) fn is_subscribed(&self, uri: &str) -> bool {
@@ -236,6 +301,23 @@ impl Session {
     fn moving(&self) -> MutexGuard<'_, Moving> {
         // Nothing under the lock can panic half way.
         self.moving.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Moving {
+    /// False when the limit is reached.
+    fn watch(&mut self, uri: &str, limit: usize) -> bool {
+        if self.subscriptions.len() >= limit && !self.subscriptions.contains(uri) {
+            return false;
+        }
+        self.subscriptions.insert(uri.into());
+        true
+    }
+
+    fn note(&mut self, change: impl FnOnce() -> Change) {
+        if let Some(changed) = &mut self.changed {
+            changed.push(change());
+        }
     }
 }
 

@@ -91,6 +91,11 @@ impl Answer {
         self
     }
 
+    /// The session that it begins.
+    pub(super) fn session(&self) -> Option<&str> {
+        self.extras.as_ref()?.session.as_ref()?.to_str().ok()
+    }
+
     pub(super) fn with_challenge(mut self, challenge: &str) -> Self {
         self.extras().challenge = HeaderValue::try_from(challenge).ok();
         self

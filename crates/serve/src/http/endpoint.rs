@@ -34,7 +34,7 @@ impl Endpoint {
     /// [`ServeError::Option`].
     pub fn new(server: Server, options: Options) -> Result<Self, ServeError> {
         let bound = options.address;
-        let site = Arc::new(Site::new(server, options, bound)?);
+        let site = Site::serving(server, options, bound)?;
         Ok(Self { site, swept: Arc::new(Mutex::new(Instant::now())) })
     }
 

@@ -5,7 +5,7 @@
 //! checks as if it had taken it in itself. Connections between processes are kept and used again.
 //!
 //! Deliberately absent: sessions that outlive their process. What was an owner's is unknown (404) to its successor, and the
-//! client begins anew, as the protocol has it.
+//! client begins anew, as the protocol has it. With a store (`sharing`) whoever takes the request in takes the session up.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use mcpace_wire::http::{Rejection, name};
+use mcpace_wire::http::name;
 use mcpace_wire::jsonrpc::code;
 use tokio::net::UnixStream;
 
@@ -80,27 +80,31 @@ impl Relay {
         self.owner(head.headers.get(SESSION_ID)?.to_str().ok())
     }
 
-    /// Has the owner answer.
-    pub(super) async fn pass_on(&self, owner: usize, mut head: Parts, body: Incoming) -> Response<ReplyBody> {
+    /// Has the owner answer. The request comes back where there is no owner any more.
+    pub(super) async fn pass_on(
+        &self,
+        owner: usize,
+        mut head: Parts,
+        body: Incoming,
+    ) -> Result<Response<ReplyBody>, Request<Incoming>> {
         make_http1(&mut head);
         let mut request = Request::from_parts(head, body);
         while let Some(mut kept) = self.kept(owner) {
             match kept.try_send_request(request).await {
-                Ok(response) => return self.answered(owner, kept, response),
+                Ok(response) => return Ok(self.answered(owner, kept, response)),
                 // It was closed meanwhile, and nothing went over it: the next will do.
                 Err(mut failed) => match failed.take_message() {
                     Some(unsent) => request = unsent,
-                    None => return broken(),
+                    None => return Ok(broken()),
                 },
             }
         }
         let Ok(mut fresh) = self.connect(owner).await else {
-            // Whoever had the session is gone, and the session with it.
-            return Answer::from(Rejection::SessionNotFound).into_response(http::HeaderMap::new());
+            return Err(request);
         };
         match fresh.send_request(request).await {
-            Ok(response) => self.answered(owner, fresh, response),
-            Err(_) => broken(),
+            Ok(response) => Ok(self.answered(owner, fresh, response)),
+            Err(_) => Ok(broken()),
         }
     }
 

@@ -14,7 +14,11 @@ use super::fields::Fields;
 use super::reply_body::ReplyBody;
 use super::sessions::Live;
 use super::site::Site;
+use super::log::position_after;
+use super::sharing::{Remote, Sharing, Unreadable};
 use super::streams::Standalone;
+use crate::exchange::Outlet;
+use crate::store::Cursor;
 
 impl Site {
     /// A stream for what belongs to no request; or, with `Last-Event-ID`, a lost one taken up again.
@@ -23,33 +27,79 @@ impl Site {
         if !fields.accept().event_stream() {
             return Err(Rejection::NotAcceptable.into());
         }
+        if let Some(sharing) = &self.sharing {
+            return self.get_shared(sharing, fields, live).await;
+        }
+        self.get_own(fields, live)
+    }
+
+    /// Of a stream that this process has.
+    fn get_own(&self, fields: &Fields<'_>, live: Arc<Live>) -> Result<Answer, Answer> {
         let reader = match fields.mcp.last_event_id {
             Field::Absent => {
-                let log = live.streams.open_standalone().map_err(|_| {
-                    let reason = "as many standalone streams as may be are open in this session";
-                    Answer::refused(StatusCode::CONFLICT, code::INVALID_REQUEST, reason)
-                })?;
+                let log = live.streams.open_standalone().map_err(|_| taken())?;
                 let (revision, _) = check_legacy(&fields.mcp, Some(live.session.revision()), self.server.revisions())?;
                 if live.streams.are_resumable() && revision.has_priming_events() {
                     log.prime(self.retry);
                 }
-                self.server.attach(&live.session, Arc::new(Standalone(Arc::downgrade(&live))));
+                self.server.attach(&live.session, self.standalone(&live));
                 log.reader(None)
             }
-            field => field.ascii().and_then(|id| live.streams.resume(id)).ok_or_else(|| {
-                let reason = "Last-Event-ID is of no stream that is held";
-                Answer::refused(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, reason)
-            })?,
+            field => field.ascii().and_then(|id| live.streams.resume(id)).ok_or_else(unheld)?,
         };
         live.streams.is_read();
         let stream = EventStream::new(reader, self.keep_alive).holding(live);
         Ok(Answer::events(ReplyBody::Events(Box::new(stream))))
     }
 
+    /// Of a stream that all processes know. The standalone one is the store's, a reply's may be this process's own.
+    async fn get_shared(&self, sharing: &Arc<Sharing>, fields: &Fields<'_>, live: Arc<Live>) -> Result<Answer, Answer> {
+        let (revision, _) = check_legacy(&fields.mcp, Some(live.session.revision()), self.server.revisions())?;
+        let (number, from) = match fields.mcp.last_event_id {
+            Field::Absent => (0, Cursor::Undelivered),
+            field => {
+                let id = field.ascii().ok_or_else(unheld)?;
+                if let Some(reader) = live.streams.resume(id) {
+                    let stream = EventStream::new(reader, self.keep_alive).holding(live);
+                    return Ok(Answer::events(ReplyBody::Events(Box::new(stream))));
+                }
+                let (number, next) = position_after(id).ok_or_else(unheld)?;
+                (number, Cursor::After(next - 1))
+            }
+        };
+        let primes = from == Cursor::Undelivered && live.streams.are_resumable() && revision.has_priming_events();
+        match sharing.read(&live, number, from, primes.then_some(self.retry)).await {
+            Ok((reader, reading)) => {
+                if number == 0 {
+                    self.server.attach(&live.session, self.standalone(&live));
+                }
+                let stream = EventStream::new(reader, self.keep_alive).holding(reading);
+                Ok(Answer::events(ReplyBody::Events(Box::new(stream))))
+            }
+            Err(Unreadable::Taken) => Err(taken()),
+            Err(Unreadable::Unknown) => Err(unheld()),
+            Err(Unreadable::Down) => {
+                sharing.while_away()?;
+                self.get_own(fields, live)
+            }
+        }
+    }
+
+    /// The way to a session's client for what belongs to no request.
+    pub(super) fn standalone(&self, live: &Arc<Live>) -> Arc<dyn Outlet> {
+        match &self.sharing {
+            Some(sharing) => Arc::new(Remote { live: Arc::downgrade(live), sharing: Arc::downgrade(sharing) }),
+            None => Arc::new(Standalone(Arc::downgrade(live))),
+        }
+    }
+
     /// The end of a session.
     pub(super) async fn delete(&self, fields: &Fields<'_>) -> Result<Answer, Answer> {
         let live = self.live_of_bodiless(fields).await?;
-        self.sessions.end(&live);
+        match &self.sharing {
+            Some(sharing) => sharing.end(&live).await?,
+            None => self.sessions.end(&live),
+        }
         Ok(Answer::empty(StatusCode::NO_CONTENT))
     }
 
@@ -61,7 +111,20 @@ impl Site {
         if self.stateless || is_modern || !has_sessions {
             return Err(self.method_not_allowed());
         }
+        if let Some(sharing) = &self.sharing {
+            sharing.find(fields.mcp.session_id.ascii(), principal.as_ref(), Instant::now()).await?;
+        }
         let live = self.live(fields, principal.as_ref(), Instant::now())?;
         Ok(live.ok_or(Rejection::SessionMissing)?)
     }
+}
+
+fn taken() -> Answer {
+    let reason = "as many standalone streams as may be are open in this session";
+    Answer::refused(StatusCode::CONFLICT, code::INVALID_REQUEST, reason)
+}
+
+fn unheld() -> Answer {
+    let reason = "Last-Event-ID is of no stream that is held";
+    Answer::refused(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, reason)
 }

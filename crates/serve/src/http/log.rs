@@ -12,6 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mcpace_wire::sse::{Event, encode_message};
 
+use super::sharing::Tee;
 use crate::exchange::{Gone, Outlet, Reply};
 
 /// How much a log holds that its client has not read yet; a resumable one, how much in all.
@@ -24,8 +25,10 @@ pub(super) struct LogBounds {
 /// See the module.
 pub(super) struct Log {
     /// Its number in its session, where it is resumable.
-    number: Option<u32>,
+    number: Option<u64>,
     bounds: LogBounds,
+    /// Where others read it too.
+    tee: Option<Box<Tee>>,
     state: Mutex<State>,
 }
 
@@ -49,11 +52,19 @@ struct State {
     reader: u32,
     has_reader: bool,
     waker: Option<Waker>,
+    /// Of whoever waits for room.
+    writer: Option<Waker>,
 }
 
 impl State {
     fn next(&self) -> u64 {
         self.first + self.events.len() as u64
+    }
+
+    fn wake_writer(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            writer.wake();
+        }
     }
 
     fn wake(&mut self) {
@@ -64,12 +75,24 @@ impl State {
 }
 
 impl Log {
-    pub(super) fn new(number: Option<u32>, bounds: LogBounds) -> Arc<Self> {
-        Arc::new(Self { number, bounds, state: Mutex::default() })
+    pub(super) fn new(number: Option<u64>, bounds: LogBounds) -> Arc<Self> {
+        Arc::new(Self { number, bounds, tee: None, state: Mutex::default() })
+    }
+
+    /// A resumable one, of which other processes learn.
+    pub(super) fn shared(number: u64, bounds: LogBounds, tee: Tee) -> Arc<Self> {
+        Arc::new(Self { number: Some(number), bounds, tee: Some(Box::new(tee)), state: Mutex::default() })
+    }
+
+    /// The stream begins, so that its client may come back: to another process, too.
+    pub(super) fn announce(&self) {
+        if let Some(tee) = &self.tee {
+            tee.begin();
+        }
     }
 
     /// The number that its event ids begin with.
-    pub(super) fn number(&self) -> Option<u32> {
+    pub(super) fn number(&self) -> Option<u64> {
         self.number
     }
 
@@ -98,6 +121,9 @@ impl Log {
     pub(super) fn push_reply(&self, message: &[u8]) {
         let mut state = self.state();
         if !state.abandoned {
+            if let Some(tee) = &self.tee {
+                tee.event(state.next(), Bytes::copy_from_slice(message));
+            }
             let encoded = self.encode(&state, message);
             self.add(&mut state, encoded);
         }
@@ -113,8 +139,12 @@ impl Log {
     /// No more events.
     pub(super) fn end(&self) {
         let mut state = self.state();
+        if let Some(tee) = self.tee.as_ref().filter(|_| !state.ended) {
+            tee.end();
+        }
         state.ended = true;
         state.wake();
+        state.wake_writer();
     }
 
     /// Ends the connection that reads, not the stream: the client comes back with the last id it got. Without an id to
@@ -145,6 +175,28 @@ impl Log {
     /// What it holds.
     pub(super) fn bytes(&self) -> usize {
         self.state().bytes
+    }
+
+    /// Adds a message that has an id already. False where nobody will read it.
+    pub(super) fn push_as(&self, id: &str, message: &[u8]) -> bool {
+        let mut state = self.state();
+        if state.ended || state.abandoned {
+            return false;
+        }
+        let mut bytes = Vec::with_capacity(message.len() + 64);
+        encode_message(message, Some(id), &mut bytes);
+        self.add(&mut state, bytes.into());
+        true
+    }
+
+    /// Ready once there is room for more, or nobody will read it; of a log that forgets what it sent.
+    pub(super) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.state();
+        if state.ended || state.abandoned || self.has_room(&mut state) {
+            return Poll::Ready(());
+        }
+        state.writer = Some(cx.waker().clone());
+        Poll::Pending
     }
 
     /// Ready once a handler has said something.
@@ -222,6 +274,7 @@ impl Log {
             whole.into()
         };
         state.read = state.next();
+        state.wake_writer();
         if self.number.is_none() {
             state.first = state.read;
             state.events.clear();
@@ -251,6 +304,9 @@ impl Outlet for Log {
         }
         state.spoken = true;
         let encoded = self.encode(&state, &message);
+        if let Some(tee) = &self.tee {
+            tee.event(state.next(), message);
+        }
         self.add(&mut state, encoded);
         Ok(())
     }
@@ -261,9 +317,9 @@ impl Outlet for Log {
 }
 
 /// Which event comes next, out of a `Last-Event-ID`: the stream's number and the position after the one seen.
-pub(super) fn position_after(event_id: &str) -> Option<(u32, u64)> {
+pub(super) fn position_after(event_id: &str) -> Option<(u64, u64)> {
     let (number, position) = event_id.split_once('-')?;
-    let number = u32::from_str_radix(number, 16).ok()?;
+    let number = u64::from_str_radix(number, 16).ok()?;
     let position = u64::from_str_radix(position, 16).ok()?;
     Some((number, position.checked_add(1)?))
 }
@@ -314,6 +370,7 @@ impl Drop for Reader {
             state.abandoned = true;
             state.events.clear();
         }
+        state.wake_writer();
     }
 }
 
@@ -454,7 +511,7 @@ mod tests {
     #[test]
     fn a_position_is_two_hexadecimal_numbers() {
         assert_eq!(position_after("1f-a"), Some((31, 11)));
-        for bad in ["", "1", "-", "1-", "-1", "g-1", "1-2-3", "1-ffffffffffffffff", "100000000-0"] {
+        for bad in ["", "1", "-", "1-", "-1", "g-1", "1-2-3", "1-ffffffffffffffff", "10000000000000000-0"] {
             assert_eq!(position_after(bad), None, "{bad}");
         }
     }

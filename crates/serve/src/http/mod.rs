@@ -37,6 +37,7 @@ mod reply_body;
 mod request_body;
 mod running;
 mod sessions;
+mod sharing;
 mod site;
 mod streams;
 mod tls;

@@ -10,6 +10,7 @@ use super::auth::Authorization;
 use super::fallback::Beside;
 use super::family::Family;
 use super::tls::Tls;
+use crate::store::Stores;
 
 /// What the HTTP transport does. [`Options::default`] is safe: loopback only, bounded everywhere.
 #[derive(Clone, Debug)]
@@ -20,6 +21,8 @@ pub struct Options {
     pub shared_port: bool,
     /// The processes that share the port, where sessions are to work over all of them.
     pub family: Option<Family>,
+    /// Where sessions and streams are kept that several processes share; each keeps its own in memory where there is none.
+    pub store: Option<Stores>,
     /// The endpoint's path.
     pub path: String,
     /// How requests are answered.
@@ -90,6 +93,7 @@ impl Default for Options {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, 8000)),
             shared_port: false,
             family: None,
+            store: None,
             path: "/mcp".to_owned(),
             response: ResponseMode::Auto,
             stateless: false,
@@ -156,6 +160,10 @@ pub struct Limits {
     pub replay_bytes: usize,
     /// A session that nobody used for this long is over.
     pub session_idle: Duration,
+    /// A session is over after this time, however much it is used.
+    pub session_life: Option<Duration>,
+    /// How long a stream that has ended is kept in a store, to be sent again by any process.
+    pub replay_time: Duration,
     /// A connection that carried nothing for this long is closed.
     pub connection_idle: Duration,
     /// A request's head must come within this time.
@@ -185,6 +193,8 @@ impl Default for Limits {
             session_replay_bytes: 64 << 10,
             replay_bytes: 64 << 20,
             session_idle: Duration::from_secs(30 * 60),
+            session_life: None,
+            replay_time: Duration::from_secs(5 * 60),
             connection_idle: Duration::from_secs(120),
             head_time: Duration::from_secs(15),
             body_time: Duration::from_secs(30),

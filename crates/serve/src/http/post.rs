@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use mcpace_wire::Revision;
 use mcpace_wire::http::{Era, Rejection, check_legacy, check_modern, check_params};
-use mcpace_wire::jsonrpc::{Message, Payload, is_deeper_than};
+use mcpace_wire::jsonrpc::{Id, Message, Payload, is_deeper_than};
 use mcpace_wire::mcp::{Method, ParamsOutline, key};
 use memchr::memmem::Finder;
 
@@ -21,7 +21,7 @@ use super::reply::Exchange;
 use super::request_body;
 use super::sessions::{Live, Place};
 use super::site::{Asked, Site};
-use super::streams::Standalone;
+use super::sharing::Elsewhere;
 use crate::exchange::{Channel, Gone, Handled, Headers, Incoming, Outlet, Peer, Principal, Reply};
 
 impl Site {
@@ -55,9 +55,25 @@ impl Site {
         principal: Option<Principal>,
         body: &Bytes,
     ) -> Result<Answer, Answer> {
-        match self.begin(fields, mode, principal, body)? {
-            Step::Done(answer) => Ok(answer),
-            Step::Wait(exchange, calls) => Ok(self.settle(*exchange, calls).await),
+        let mut elsewhere = Elsewhere::new();
+        let Some(sharing) = &self.sharing else {
+            return Ok(self.waited(self.begin(fields, mode, principal, body, &mut elsewhere)?).await);
+        };
+        let is_modern = Era::of(&fields.mcp, &ParamsOutline::default()) == Era::Modern;
+        let live = match fields.mcp.session_id.ascii().filter(|_| !is_modern) {
+            Some(id) => sharing.find(Some(id), principal.as_ref(), Instant::now()).await?,
+            None => None,
+        };
+        let step = self.begin(fields, mode, principal, body, &mut elsewhere)?;
+        // Before anybody waits for the answer: it may be the answer to what a call elsewhere asks.
+        sharing.told(live.as_ref(), elsewhere).await?;
+        Ok(sharing.begun(self.waited(step).await).await)
+    }
+
+    async fn waited(&self, step: Step) -> Answer {
+        match step {
+            Step::Done(answer) => answer,
+            Step::Wait(exchange, calls) => self.settle(*exchange, calls).await,
         }
     }
 
@@ -79,6 +95,7 @@ impl Site {
         mode: ResponseMode,
         principal: Option<Principal>,
         body: &Bytes,
+        elsewhere: &mut Elsewhere,
     ) -> Result<Step, Answer> {
         let received = Instant::now();
         let payload = self.parse(body)?;
@@ -88,7 +105,11 @@ impl Site {
                 self.admit_batch(fields, messages, principal.as_ref(), received).map(|admitted| (admitted, None))
             }
         };
-        let (admitted, outline) = admitted.map_err(|refusal| refusal.answer(&payload))?;
+        let (mut admitted, outline) = admitted.map_err(|refusal| refusal.answer(&payload))?;
+        if let Some((sharing, live)) = self.sharing.as_ref().zip(admitted.live.as_ref()) {
+            elsewhere.extend(payload.messages().iter().find_map(|message| sharing.elsewhere(live, message, body)));
+            admitted.asked = asked(&payload);
+        }
         let mode = if opens_stream(&payload, admitted.revision) {
             fields.accept().event_stream().then_some(ResponseMode::Sse).ok_or(Rejection::NotAcceptable)?
         } else {
@@ -170,13 +191,13 @@ impl Site {
                 check_params(&fields.mcp, &annotations, outline.arguments)?;
             }
         }
-        Ok(Admitted { revision, live: None, place: None })
+        Ok(Admitted { revision, ..Admitted::default() })
     }
 
     fn admit_initialize(&self) -> Result<Admitted, Refusal> {
         let place = if self.stateless { None } else { Some(self.sessions.reserve().ok_or(Refusal::Full)?) };
         // The revision is what the request asks for; dispatch reads it there.
-        Ok(Admitted { revision: Revision::ASSUMED, live: None, place })
+        Ok(Admitted { place, ..Admitted::default() })
     }
 
     fn admit_legacy(
@@ -188,7 +209,7 @@ impl Site {
         let live = self.live(fields, principal, received)?;
         let negotiated = live.as_ref().map(|live| live.session.revision());
         let (revision, _) = check_legacy(&fields.mcp, negotiated, self.server.revisions())?;
-        Ok(Admitted { revision, live, place: None })
+        Ok(Admitted { revision, live, ..Admitted::default() })
     }
 
     /// The session that a request names, which it must where there are sessions.
@@ -240,6 +261,14 @@ pub(super) struct Admitted {
     pub(super) live: Option<Arc<Live>>,
     /// For the session that an `initialize` may begin.
     pub(super) place: Option<Place>,
+    /// The ids of the requests, a JSON array; only where other processes are to know.
+    pub(super) asked: Option<Box<str>>,
+}
+
+impl Default for Admitted {
+    fn default() -> Self {
+        Self { revision: Revision::ASSUMED, live: None, place: None, asked: None }
+    }
 }
 
 enum Refusal {
@@ -306,6 +335,18 @@ fn unreadable(error: serde_json::Error) -> Rejection {
     Rejection::InvalidParams(error.to_string().into())
 }
 
+fn asked(payload: &Payload<'_>) -> Option<Box<str>> {
+    let ids: Vec<&Id<'_>> = payload
+        .messages()
+        .iter()
+        .filter_map(|message| match message {
+            Message::Request(request) => Some(&request.id),
+            _ => None,
+        })
+        .collect();
+    serde_json::to_string(&ids).ok().filter(|_| !ids.is_empty()).map(Into::into)
+}
+
 fn is_initialize(message: &Message<'_>) -> bool {
     matches!(message, Message::Request(request) if request.method == "initialize")
 }
@@ -339,7 +380,7 @@ impl Channel for Way<'_> {
     fn open(&self) -> Arc<dyn Outlet> {
         if self.mode == ResponseMode::Json {
             return match &self.admitted.live {
-                Some(live) => Arc::new(Standalone(Arc::downgrade(live))),
+                Some(live) => self.site.standalone(live),
                 None => Arc::new(Nowhere),
             };
         }

@@ -61,7 +61,10 @@ impl Site {
     pub(super) fn new_log(&self, admitted: &Admitted) -> Arc<Log> {
         match admitted.resumable() {
             Some(live) => {
-                let log = live.streams.new_log();
+                let log = match self.sharing.as_ref().zip(admitted.asked.as_deref()) {
+                    Some((sharing, asked)) => sharing.new_log(live, asked, self.stream_bounds.log),
+                    None => live.streams.new_log(),
+                };
                 if admitted.revision.has_priming_events() {
                     log.prime(self.retry);
                 }
@@ -107,6 +110,9 @@ impl Site {
         let Reply { message, status, session, timing, remedy, cancelled: _ } = reply;
         let begun = session.zip(exchange.admitted.place.take()).and_then(|(session, place)| {
             let streams = Streams::new(Arc::clone(&self.stream_bounds), self.resumable);
+            if let Some(sharing) = &self.sharing {
+                session.share(sharing.first_question());
+            }
             place.take(session, streams, exchange.received)
         });
         let as_events = exchange.mode == ResponseMode::Sse || exchange.has_spoken();
@@ -171,6 +177,7 @@ impl Site {
     /// A reply that goes on.
     fn stream(&self, exchange: Exchange, calls: Calls) -> Answer {
         let log = exchange.log.clone().unwrap_or_else(|| self.new_log(&exchange.admitted));
+        log.announce();
         let reader = log.reader(None);
         let stream = EventStream::new(reader, self.keep_alive);
         let stream = match exchange.resumable() {

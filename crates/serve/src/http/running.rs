@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +25,7 @@ pub fn serve(server: Server, options: Options) -> Result<Running, ServeError> {
     let (listeners, address) = listen::bind(options.address, options.shared_port, workers)?;
     let mut relayed = options.family.as_ref().map(|family| listen::bind_family(family.socket())).transpose()?;
     let around = options.around.clone();
-    let site = Arc::new(Site::new(server, options, address)?);
+    let site = Site::serving(server, options, address)?;
     let stop = CancellationToken::new();
     let open = Arc::new(AtomicUsize::new(0));
     let cut = Arc::new(AtomicUsize::new(0));
@@ -39,6 +40,9 @@ pub fn serve(server: Server, options: Options) -> Result<Running, ServeError> {
     tracing::info!(%address, workers, "serving");
     Ok(running)
 }
+
+/// How long the end waits for the store to take what handlers said last.
+const FLUSH: Duration = Duration::from_secs(1);
 
 /// A server that runs. Dropping it stops it without waiting. Stopping also closes the [`Server`] ([`Server::close`]).
 pub struct Running {
@@ -63,6 +67,12 @@ impl Running {
         self.site.sessions.len()
     }
 
+    /// How many messages to clients were dropped here because the store was away for too long ([`Options::store`]).
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.site.sharing.as_ref().map_or(0, |sharing| sharing.dropped())
+    }
+
     /// Takes nothing new, finishes what is in flight within [`super::Limits::stop`], and ends the rest. Blocks for as long.
     /// Returns how many connections were cut off.
     #[allow(clippy::must_use_candidate, reason = "it stops all the same")]
@@ -71,6 +81,9 @@ impl Running {
         for worker in self.workers.drain(..) {
             // A worker that panicked has said so already, and has nothing left to finish.
             let _ = worker.join();
+        }
+        if let Some(sharing) = &self.site.sharing {
+            sharing.flush(FLUSH);
         }
         self.cut.load(Relaxed)
     }
@@ -87,6 +100,9 @@ impl Running {
         // What only waits would hold up a stop for ever: subscriptions, standalone streams, streams of 2024-11-05.
         self.site.server.close();
         self.site.sessions.end_standalone_streams();
+        if let Some(sharing) = &self.site.sharing {
+            sharing.end_feeds();
+        }
         if let Some(legacy) = &self.site.legacy {
             legacy.end_all();
         }

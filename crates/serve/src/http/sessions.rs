@@ -11,6 +11,7 @@ use rand::TryRngCore;
 use rand::rngs::OsRng;
 
 use super::streams::Streams;
+use crate::store::Name;
 use crate::exchange::Principal;
 use crate::session::Session;
 
@@ -32,6 +33,11 @@ impl Key {
     /// With the number of the process that has the session in it: 120 bits are left to be guessed.
     fn of_member(self, member: u8) -> Self {
         Key(self.0 & !(0xff << MEMBER_SHIFT) | u128::from(member) << MEMBER_SHIFT)
+    }
+
+    /// What a store of sessions calls it.
+    pub(super) fn name(self) -> Name {
+        Name::of(&self.to_string())
     }
 
     /// The number of the process that has the session, where it is one of several.
@@ -59,6 +65,10 @@ pub(super) struct Live {
     pub(super) streams: Streams,
     /// When it was last used, in milliseconds since the table was made.
     seen: AtomicU64,
+    /// When it ends however much it is used, in the same milliseconds.
+    until: u64,
+    /// As of which state of a store it is known to live; 0 before it is in one.
+    pub(super) verified: AtomicU64,
 }
 
 /// See the module.
@@ -68,6 +78,7 @@ pub(super) struct Sessions {
     count: AtomicUsize,
     limit: usize,
     idle: Duration,
+    life: Option<Duration>,
     epoch: Instant,
     /// This process, where it is one of several.
     member: Option<u8>,
@@ -78,9 +89,14 @@ type Shard = HashMap<Key, Arc<Live>, BuildHasherDefault<AsItIs>>;
 const SHARDS: usize = 16;
 
 impl Sessions {
-    pub(super) fn new(limit: usize, idle: Duration, now: Instant, member: Option<u8>) -> Arc<Self> {
+    pub(super) fn new(
+        limit: usize,
+        (idle, life): (Duration, Option<Duration>),
+        now: Instant,
+        member: Option<u8>,
+    ) -> Arc<Self> {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Arc::new(Self { shards, count: AtomicUsize::new(0), limit, idle, epoch: now, member })
+        Arc::new(Self { shards, count: AtomicUsize::new(0), limit, idle, life, epoch: now, member })
     }
 
     /// A place for a new session, before it is known whether there will be one. `None` when all are taken.
@@ -96,11 +112,31 @@ impl Sessions {
     pub(super) fn find(&self, id: &SessionId, principal: Option<&Principal>, now: Instant) -> Option<Arc<Live>> {
         let key = Key::parse(id.as_str())?;
         let live = Arc::clone(self.shard(key).get(&key)?);
-        if !live.session.belongs_to(principal) {
+        let now = self.millis(now);
+        if !live.session.belongs_to(principal) || now >= live.until {
             return None;
         }
-        live.seen.store(self.millis(now), Relaxed);
+        live.seen.store(now, Relaxed);
         Some(live)
+    }
+
+    /// The session of this key, whoever asks.
+    pub(super) fn peek(&self, key: Key) -> Option<Arc<Live>> {
+        self.shard(key).get(&key).cloned()
+    }
+
+    /// Those that somebody has used within this time, or is using.
+    pub(super) fn used_within(&self, time: Duration, now: Instant) -> Vec<Key> {
+        let now = self.millis(now);
+        let time = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let mut used = Vec::new();
+        for shard in &self.shards {
+            let shard = lock(shard);
+            let is_used =
+                |live: &&Arc<Live>| Arc::strong_count(live) > 1 || now.saturating_sub(live.seen.load(Relaxed)) <= time;
+            used.extend(shard.values().filter(is_used).map(|live| live.key));
+        }
+        used
     }
 
     /// Ends a session.
@@ -113,7 +149,7 @@ impl Sessions {
         }
     }
 
-    /// Ends the sessions that nobody has used for the idle limit and nobody is using.
+    /// Ends the sessions that nobody has used for the idle limit and nobody is using, and those whose whole life is over.
     pub(super) fn sweep(&self, now: Instant) {
         let now = self.millis(now);
         let idle = u64::try_from(self.idle.as_millis()).unwrap_or(u64::MAX);
@@ -125,7 +161,8 @@ impl Sessions {
                 if is_used {
                     live.seen.store(now, Relaxed);
                 }
-                let lives = is_used || now.saturating_sub(live.seen.load(Relaxed)) < idle;
+                let is_fresh = is_used || now.saturating_sub(live.seen.load(Relaxed)) < idle;
+                let lives = is_fresh && now < live.until;
                 if !lives {
                     dead.push(Arc::clone(live));
                 }
@@ -158,6 +195,18 @@ impl Sessions {
 }
 
 impl Live {
+    fn new(
+        sessions: &Sessions,
+        key: Key,
+        session: Arc<Session>,
+        streams: Streams,
+        (now, left): (Instant, Option<Duration>),
+    ) -> Self {
+        let until = left.and_then(|left| now.checked_add(left)).map_or(u64::MAX, |end| sessions.millis(end));
+        let seen = AtomicU64::new(sessions.millis(now));
+        Self { key, session, streams, seen, until, verified: AtomicU64::new(0) }
+    }
+
     fn end(&self) {
         self.session.cancel_all();
         self.streams.end();
@@ -175,9 +224,27 @@ impl Place {
         let sessions = self.of.as_ref()?;
         let key = Key::random()?;
         let key = sessions.member.map_or(key, |member| key.of_member(member));
-        let seen = AtomicU64::new(sessions.millis(now));
-        let live = Arc::new(Live { key, session, streams, seen });
+        let live = Arc::new(Live::new(sessions, key, session, streams, (now, sessions.life)));
         sessions.shard(key).insert(key, Arc::clone(&live));
+        self.of = None;
+        Some(live)
+    }
+
+    /// Puts one there that another process began, and that has so much left of its life; or finds that somebody else has.
+    pub(super) fn take_up(
+        mut self,
+        key: Key,
+        session: Arc<Session>,
+        streams: Streams,
+        (now, left): (Instant, Option<Duration>),
+    ) -> Option<Arc<Live>> {
+        let sessions = self.of.clone()?;
+        let live = Arc::new(Live::new(&sessions, key, session, streams, (now, left)));
+        let mut shard = sessions.shard(key);
+        if let Some(known) = shard.get(&key) {
+            return Some(Arc::clone(known));
+        }
+        shard.insert(key, Arc::clone(&live));
         self.of = None;
         Some(live)
     }
@@ -260,7 +327,7 @@ mod tests {
     #[test]
     fn a_session_ends_once_it_has_been_idle_and_not_before() {
         let begun = Instant::now();
-        let sessions = Sessions::new(10, IDLE, begun, None);
+        let sessions = Sessions::new(10, (IDLE, None), begun, None);
         let first = id(&begin(&sessions, begun));
         let held = begin(&sessions, begun);
         sessions.sweep(begun + IDLE / 2);
@@ -277,6 +344,22 @@ mod tests {
         sessions.sweep(begun + IDLE * 2);
         assert!(sessions.find(&second, None, begun + IDLE * 2).is_some());
         sessions.sweep(begun + IDLE * 3);
+        assert_eq!(sessions.len(), 0);
+    }
+
+    #[test]
+    fn a_session_ends_with_its_whole_life_however_much_it_is_used() {
+        let begun = Instant::now();
+        let sessions = Sessions::new(10, (IDLE, Some(IDLE * 2)), begun, None);
+        let held = begin(&sessions, begun);
+        let id = id(&held);
+        for quarter in 1..8 {
+            let now = begun + IDLE * quarter / 4;
+            sessions.sweep(now);
+            assert!(sessions.find(&id, None, now).is_some());
+        }
+        assert!(sessions.find(&id, None, begun + IDLE * 2).is_none());
+        sessions.sweep(begun + IDLE * 2);
         assert_eq!(sessions.len(), 0);
     }
 
@@ -309,7 +392,7 @@ mod tests {
             streams.finish(&log);
             log.number().unwrap()
         };
-        let is_kept = |number: u32| streams.resume(&format!("{number:x}-0")).is_some();
+        let is_kept = |number: u64| streams.resume(&format!("{number:x}-0")).is_some();
         let (first, second) = (ended(10), ended(10));
         assert!(is_kept(first) && is_kept(second));
         let third = ended(20);

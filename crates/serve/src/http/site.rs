@@ -1,7 +1,7 @@
 //! What all connections share, and the way of a request to its endpoint: host, origin, path, method, token.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use http::request::Parts;
 use http::uri::Authority;
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use mcpace_wire::http::Rejection;
+use mcpace_wire::http::{Rejection, SessionId};
 use mcpace_wire::jsonrpc::code;
 use tokio_rustls::TlsAcceptor;
 
@@ -27,12 +27,15 @@ use super::options::{Limits, Options, ResponseMode};
 use super::pulse::Pulse;
 use super::reply_body::ReplyBody;
 use super::request_body::Bounds;
-use super::sessions::Sessions;
+use super::sessions::{Key, Sessions};
+use super::sharing::Sharing;
 use super::streams::StreamBounds;
 use super::tls::Tls;
 use super::{ServeError, legacy};
 use crate::Server;
-use crate::exchange::Principal;
+use crate::exchange::{Gone, Principal};
+use crate::notify::{NotifyError, Station, Telling};
+use crate::store::Told;
 
 /// See the module.
 pub(super) struct Site {
@@ -47,6 +50,8 @@ pub(super) struct Site {
     pub(super) keep_alive: Duration,
     pub(super) sessions: Arc<Sessions>,
     pub(super) stream_bounds: Arc<StreamBounds>,
+    /// With other processes, where there is a store.
+    pub(super) sharing: Option<Arc<Sharing>>,
     pub(super) legacy: Option<Arc<LegacyStreams>>,
     pub(super) path: String,
     metadata_path: String,
@@ -82,7 +87,7 @@ pub(super) enum Route {
 }
 
 impl Site {
-    pub(super) fn new(server: Server, options: Options, bound: SocketAddr) -> Result<Self, ServeError> {
+    fn new(server: Server, options: Options, bound: SocketAddr) -> Result<Self, ServeError> {
         if !options.path.starts_with('/') {
             return Err(ServeError::Option { option: "path", value: options.path, reason: "it begins with a slash" });
         }
@@ -101,10 +106,15 @@ impl Site {
         };
         let sessions = Sessions::new(
             limits.sessions,
-            limits.session_idle,
+            (limits.session_idle, limits.session_life),
             Instant::now(),
             options.family.as_ref().map(Family::own),
         );
+        let stream_bounds = Arc::new(stream_bounds);
+        let sharing = options.store.filter(|_| !options.stateless).map(|stores| {
+            let (sessions, streams) = (Arc::clone(&sessions), Arc::clone(&stream_bounds));
+            Sharing::begin(stores, server.clone(), sessions, streams, (&limits, options.resumable))
+        });
         Ok(Self {
             server,
             acceptor: options.tls.as_ref().map(Tls::acceptor),
@@ -116,7 +126,8 @@ impl Site {
             keep_alive: options.keep_alive,
             legacy: options.legacy_sse.then(|| Arc::new(LegacyStreams::new(Arc::clone(&sessions)))),
             sessions,
-            stream_bounds: Arc::new(stream_bounds),
+            stream_bounds,
+            sharing,
             metadata_path: format!("{WELL_KNOWN}{}", options.path.trim_end_matches('/')),
             path: options.path,
             admission: Admission::new(bound, &options.allowed_hosts, &options.allowed_origins),
@@ -126,6 +137,14 @@ impl Site {
             access_log: options.access_log,
             limits,
         })
+    }
+
+    /// The same, and whoever has something to say to its sessions finds it.
+    pub(super) fn serving(server: Server, options: Options, bound: SocketAddr) -> Result<Arc<Self>, ServeError> {
+        let site = Arc::new(Self::new(server, options, bound)?);
+        let station: Weak<dyn Station> = Arc::<Self>::downgrade(&site);
+        site.server.add_station(station);
+        Ok(site)
     }
 
     /// Answers a request.
@@ -150,11 +169,16 @@ impl Site {
         if let Some(beside) = self.beside(request.uri().path()) {
             return self.respond_beside(beside, request).await;
         }
-        let (head, body) = request.into_parts();
+        let (mut head, mut body) = request.into_parts();
         if let Some(relay) = &self.relay
             && let Some(owner) = relay.owner_of(&head)
         {
-            return relay.pass_on(owner, head, body).await;
+            match relay.pass_on(owner, head, body).await {
+                Ok(response) => return response,
+                // Whoever had the session is gone; where there is a store it is anybody's.
+                Err(unsent) if self.sharing.is_some() => (head, body) = unsent.into_parts(),
+                Err(_) => return Answer::from(Rejection::SessionNotFound).into_response(http::HeaderMap::new()),
+            }
         }
         let answer = {
             let headers = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
@@ -305,6 +329,34 @@ impl Site {
 
     pub(super) fn body_bounds(&self) -> Bounds {
         Bounds { bytes: self.limits.body, time: self.limits.body_time }
+    }
+}
+
+impl Station for Site {
+    fn notify<'a>(&'a self, session: &'a SessionId, message: Bytes) -> Telling<'a> {
+        Box::pin(async move {
+            if let Some(sharing) = &self.sharing {
+                return sharing.notify(session, message).await;
+            }
+            let live = Key::parse(session.as_str()).and_then(|key| self.sessions.peek(key));
+            let live = live.ok_or(NotifyError::Unknown)?;
+            live.streams.send_standalone(message).map_err(|Gone| NotifyError::Unread)
+        })
+    }
+
+    fn tell_others(&self, told: Told) -> Telling<'_> {
+        Box::pin(async move {
+            match &self.sharing {
+                Some(sharing) => sharing.tell_others(told).await,
+                None => Ok(()),
+            }
+        })
+    }
+
+    fn tell_others_soon(&self, told: Told) {
+        if let Some(sharing) = &self.sharing {
+            sharing.tell_others_soon(told);
+        }
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) struct StreamBounds {
 
 /// See the module. Allocates nothing until there is a stream.
 pub(super) struct Streams {
-    bounds: Arc<StreamBounds>,
+    pub(super) bounds: Arc<StreamBounds>,
     resumable: bool,
     known: Mutex<Option<Box<Known>>>,
 }
@@ -154,7 +154,7 @@ impl Streams {
     }
 
     /// A message that belongs to no request: on one standalone stream, never on two.
-    fn send_standalone(&self, message: Bytes) -> Result<(), Gone> {
+    pub(super) fn send_standalone(&self, message: Bytes) -> Result<(), Gone> {
         let log = {
             let known = self.known();
             let standalone = known.as_deref().map(|known| known.standalone.as_slice()).unwrap_or_default();
@@ -179,9 +179,9 @@ impl Streams {
 const MAX_ENDED: usize = 64;
 
 impl Known {
-    fn next_number(&mut self) -> u32 {
+    fn next_number(&mut self) -> u64 {
         self.last_number = self.last_number.wrapping_add(1);
-        self.last_number
+        u64::from(self.last_number)
     }
 }
 

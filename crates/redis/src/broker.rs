@@ -1,0 +1,57 @@
+//! What processes tell each other, and what every part needs of the connection.
+
+use std::future::{Future, pending};
+use std::pin::Pin;
+
+use mcpace_serve::store::{Broker, Down, Later, Post, Received, To};
+use redis::{Cmd, FromRedisValue};
+
+use crate::Inner;
+use crate::scripts::call;
+
+impl Broker for Inner {
+    fn number(&self) -> u32 {
+        self.link.number
+    }
+
+    fn is_up(&self) -> bool {
+        self.link.is_up()
+    }
+
+    fn post<'a>(&'a self, to: To, post: &'a Post) -> Later<'a, bool> {
+        Box::pin(async move {
+            let body = serde_json::to_string(post).map_err(|_| Down)?;
+            let to = match to {
+                To::Process(number) => number.to_string(),
+                To::Others => String::new(),
+            };
+            let mut posting = call(&self.link.scripts.post, self.prefix());
+            posting.arg(to).arg(self.link.number).arg(body);
+            self.query(posting).await.map(|taken: i64| taken == 1)
+        })
+    }
+
+    fn receive(&self) -> Pin<Box<dyn Future<Output = Received> + Send + '_>> {
+        Box::pin(async move {
+            match self.received.lock().await.recv().await {
+                Some(received) => received,
+                // The connection's thread has ended: nothing will come any more.
+                None => pending().await,
+            }
+        })
+    }
+
+    fn spawn(&self, task: Pin<Box<dyn Future<Output = ()> + Send>>) {
+        self.link.runtime.spawn(task);
+    }
+}
+
+impl Inner {
+    pub(crate) fn prefix(&self) -> &str {
+        &self.link.options.prefix
+    }
+
+    pub(crate) async fn query<T: FromRedisValue + Send + 'static>(&self, command: Cmd) -> Result<T, Down> {
+        self.link.run(|mut connection| async move { command.query_async(&mut connection).await }).await
+    }
+}

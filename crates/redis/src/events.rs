@@ -1,0 +1,132 @@
+//! Streams: a Redis stream each, with what is known of it in a hash.
+
+use bytes::Bytes;
+use mcpace_serve::store::{
+    Added, Bounds, Cursor, Down, Entry, EventStore, Later, LogId, Opened, Page, What, Writer,
+};
+use redis::{Cmd, RedisResult, Value};
+
+use crate::Inner;
+use crate::scripts::call;
+use crate::sessions::millis;
+
+/// Events of one page.
+const PAGE: usize = 64;
+
+impl EventStore for Inner {
+    fn add<'a>(&'a self, entries: &'a [Entry], bounds: &'a Bounds) -> Later<'a, Vec<Added>> {
+        Box::pin(async move {
+            let mut pipe = redis::Pipeline::with_capacity(entries.len());
+            pipe.ignore_errors();
+            for entry in entries {
+                pipe.add_command(self.adding(entry, bounds));
+            }
+            let adding = |mut connection| async move { pipe.query_async::<Vec<RedisResult<(i64, u64)>>>(&mut connection).await };
+            let results = self.link.run(adding).await?;
+            let mut added = Vec::with_capacity(results.len());
+            for result in results {
+                match result {
+                    Ok((is_read, dropped)) => added.push(Added { is_read: is_read == 1, dropped }),
+                    Err(error) if self.link.failed(&error) => return Err(Down),
+                    // Redis will never take it.
+                    Err(_) => added.push(Added { is_read: true, dropped: 1 }),
+                }
+            }
+            Ok(added)
+        })
+    }
+
+    fn open<'a>(&'a self, log: LogId, reader: &'a str, from: Cursor, bounds: &'a Bounds) -> Later<'a, Opened> {
+        Box::pin(async move {
+            let mut open = call(&self.link.scripts.log_open, self.prefix());
+            let after = match from {
+                Cursor::Undelivered => String::new(),
+                Cursor::After(position) => position.to_string(),
+            };
+            open.arg(log.to_string()).arg(self.link.number).arg(reader).arg(after).arg(millis(bounds.idle));
+            open.arg(i32::from(log.is_standalone()));
+            let opened: Vec<Value> = self.query(open).await?;
+            Ok(match opened.as_slice() {
+                [Value::Int(0), after] => Opened::After(number(after).unwrap_or_default()),
+                [Value::Int(1), ..] => Opened::Taken,
+                _ => Opened::Unknown,
+            })
+        })
+    }
+
+    fn is_read(&self, log: LogId) -> Later<'_, bool> {
+        Box::pin(async move {
+            let mut asked = call(&self.link.scripts.log_is_read, self.prefix());
+            asked.arg(log.to_string());
+            self.query(asked).await.map(|read: i64| read == 1)
+        })
+    }
+
+    fn read(&self, log: LogId, after: u64) -> Later<'_, Page> {
+        Box::pin(async move {
+            let mut read = call(&self.link.scripts.log_read, self.prefix());
+            // An entry's id is one more than its position: Redis has no id 0.
+            read.arg(log.to_string()).arg(format!("{}-0", after.saturating_add(1))).arg(PAGE);
+            let page: Vec<Value> = self.query(read).await?;
+            Ok(page_of(page))
+        })
+    }
+
+    fn close<'a>(&'a self, log: LogId, reader: &'a str) -> Later<'a, ()> {
+        Box::pin(async move {
+            let mut close = call(&self.link.scripts.log_close, self.prefix());
+            close.arg(log.to_string()).arg(reader);
+            self.query(close).await.map(|_: i64| ())
+        })
+    }
+}
+
+impl Inner {
+    fn adding(&self, entry: &Entry, bounds: &Bounds) -> Cmd {
+        let mut add = call(&self.link.scripts.log_add, self.prefix());
+        add.arg(entry.log.to_string()).arg(self.link.number).arg(entry.sequence);
+        match &entry.what {
+            What::Begin(asked) => add.arg("begin").arg("").arg(&**asked),
+            What::Event(position, message) => {
+                let position = position.map(|position| position.to_string()).unwrap_or_default();
+                add.arg("event").arg(position).arg(&message[..])
+            }
+            What::End => add.arg("end").arg("").arg(""),
+        };
+        add.arg(bounds.events).arg(bounds.bytes).arg(millis(bounds.idle)).arg(millis(bounds.after_end));
+        add.arg(bounds.ended).arg(bounds.ended_bytes);
+        add
+    }
+}
+
+fn page_of(page: Vec<Value>) -> Page {
+    let mut values = page.into_iter();
+    let mut flag = || values.next().and_then(|value| number(&value)).unwrap_or_default();
+    let writer = match flag() {
+        0 => Writer::Anybody,
+        1 => Writer::Alive,
+        2 => Writer::Gone,
+        _ => Writer::Unknown,
+    };
+    let (ended, has_more) = (flag() == 1, flag() == 1);
+    let asked = match values.next() {
+        Some(Value::BulkString(asked)) if !asked.is_empty() => String::from_utf8(asked).ok(),
+        _ => None,
+    };
+    let mut events = Vec::new();
+    while let (Some(Value::BulkString(id)), Some(Value::BulkString(message))) = (values.next(), values.next()) {
+        let id = std::str::from_utf8(&id).ok().and_then(|id| id.split_once('-')?.0.parse::<u64>().ok());
+        if let Some(position) = id.and_then(|id| id.checked_sub(1)) {
+            events.push((position, Bytes::from(message)));
+        }
+    }
+    Page { events, has_more, ended, writer, asked }
+}
+
+fn number(value: &Value) -> Option<u64> {
+    match value {
+        Value::Int(number) => u64::try_from(*number).ok(),
+        Value::BulkString(text) => std::str::from_utf8(text).ok()?.parse().ok(),
+        _ => None,
+    }
+}

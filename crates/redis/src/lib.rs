@@ -1,0 +1,203 @@
+//! Sessions, streams and rate limits that several processes share, kept in Redis: [`mcpace_serve::store`] and
+//! [`mcpace_serve::guard::Limiter`] over one connection a process.
+//!
+//! Design constraints: each step is one script, atomic and by Redis's own clock; every wait has a limit; every key has the
+//! prefix and an expiry, and none holds a secret (`mcpace_serve::store`). One Redis or one with replicas behind one address;
+//! deliberately absent: Redis Cluster, whose scripts must name their keys beforehand.
+//!
+//! ```no_run
+//! use mcpace_redis::{Options, Redis};
+//! use mcpace_serve::{Server, http};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let redis = Redis::open("redis://127.0.0.1:6379", Options::default())?;
+//! let server = Server::builder("example", "1.0").build()?;
+//! let options = http::Options { store: Some(redis.stores()), ..http::Options::default() };
+//! let running = http::serve(server, options)?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod broker;
+mod events;
+mod limiter;
+mod link;
+mod mailbox;
+mod scripts;
+mod sessions;
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use mcpace_serve::store::{OnDown, Received, Stores};
+use redis::{Client, ConnectionAddr, IntoConnectionInfo as _};
+use tokio::runtime;
+use tokio::sync::{Mutex, mpsc, watch};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+pub use limiter::RedisLimiter;
+use link::Link;
+
+/// How to use a Redis.
+#[derive(Clone)]
+pub struct Options {
+    /// What all keys begin with: servers that share sessions have the same.
+    pub prefix: String,
+    /// What to do while Redis is away.
+    pub on_down: OnDown,
+    /// How long anything may take.
+    pub limit: Duration,
+    /// After how long without a word a process counts as gone.
+    pub alive: Duration,
+    /// Is told when Redis goes and when it is back, once each, on the connection's thread.
+    pub tell: Arc<dyn Fn(&Event) + Send + Sync>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            prefix: "mcpace:".to_owned(),
+            on_down: OnDown::Refuse,
+            limit: Duration::from_secs(1),
+            alive: Duration::from_secs(10),
+            tell: Arc::new(|_| {}),
+        }
+    }
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options").field("prefix", &self.prefix).field("on_down", &self.on_down).finish_non_exhaustive()
+    }
+}
+
+/// What became of the connection. Addresses are without user and password.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// It can't be reached any more, or could not from the beginning.
+    Gone {
+        /// Which Redis.
+        address: String,
+        /// Why.
+        reason: String,
+    },
+    /// It can be reached again.
+    Back {
+        /// Which Redis.
+        address: String,
+    },
+    /// It is there, and refuses what it is asked for.
+    Refused {
+        /// Which Redis.
+        address: String,
+        /// In its words.
+        reason: String,
+    },
+}
+
+/// Why there is no connection to begin with.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The URL is none. It is not shown: it may have a password.
+    #[error("the store's URL can't be used: write it as redis://host:6379/0, rediss:// for TLS, unix:///path for a socket ({0})")]
+    Url(String),
+    /// It does not answer, and nothing is to go on without it.
+    #[error("Redis at {address} can't be reached: {reason}")]
+    Unreachable {
+        /// Which Redis.
+        address: String,
+        /// Why.
+        reason: String,
+    },
+    /// The system gives no thread.
+    #[error("no thread for the connection to Redis: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// A Redis, and the thread that talks to it; that ends with the last user.
+#[derive(Clone)]
+pub struct Redis {
+    inner: Arc<Inner>,
+}
+
+/// What the stores have in common.
+pub(crate) struct Inner {
+    pub(crate) link: Arc<Link>,
+    pub(crate) received: Mutex<mpsc::Receiver<Received>>,
+    _over: DropGuard,
+}
+
+impl Redis {
+    /// Connects. With [`OnDown::Memory`] a Redis that is away is waited for in the background; otherwise that is an error.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open(url: &str, options: Options) -> Result<Self, OpenError> {
+        let info = url.into_connection_info().map_err(|error| OpenError::Url(error.to_string()))?;
+        if matches!(info.addr(), ConnectionAddr::TcpTls { insecure: true, .. }) {
+            return Err(OpenError::Url("#insecure is not supported".to_owned()));
+        }
+        let client = Client::open(info).map_err(|error| OpenError::Url(error.to_string()))?;
+        let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+        let number = loop {
+            // Others would have to draw the same of two thousand million.
+            match rand::random::<u32>() >> 1 {
+                0 => {}
+                number => break number,
+            }
+        };
+        let (on_down, limit) = (options.on_down, options.limit);
+        let link = Link::new(client, options, number, runtime.handle().clone());
+        let (first, mut known) = watch::channel(None);
+        let (sender, received) = mpsc::channel(link::RECEIVED);
+        let over = CancellationToken::new();
+        let keeping = Arc::clone(&link).keep(first, sender, over.clone());
+        thread::Builder::new().name("mcpace-redis".to_owned()).spawn(move || runtime.block_on(keeping))?;
+        let inner = Inner { link, received: Mutex::new(received), _over: over.drop_guard() };
+        let begun = Instant::now();
+        let outcome = loop {
+            match known.borrow_and_update().clone() {
+                Some(outcome) => break outcome,
+                None if begun.elapsed() > limit * 4 => break Err("it does not answer in time".to_owned()),
+                None => thread::sleep(Duration::from_millis(1)),
+            }
+        };
+        match outcome {
+            Err(reason) if on_down == OnDown::Refuse => {
+                Err(OpenError::Unreachable { address: inner.link.address(), reason })
+            }
+            _ => Ok(Self { inner: Arc::new(inner) }),
+        }
+    }
+
+    /// For [`mcpace_serve::http::Options::store`] of one server.
+    #[must_use]
+    pub fn stores(&self) -> Stores {
+        let parts = Arc::clone(&self.inner);
+        Stores {
+            sessions: parts.clone(),
+            events: parts.clone(),
+            broker: parts,
+            on_down: self.inner.link.options.on_down,
+        }
+    }
+
+    /// For [`mcpace_serve::Builder::limiter`].
+    #[must_use]
+    pub fn limiter(&self) -> RedisLimiter {
+        RedisLimiter::new(Arc::clone(&self.inner))
+    }
+
+    /// How many messages of other processes were dropped before this one read them.
+    #[must_use]
+    pub fn missed(&self) -> u64 {
+        self.inner.link.missed.load(std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+impl std::fmt::Debug for Redis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Redis").field("address", &self.inner.link.address()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,255 @@
+//! Streams of the store, fed to the connections that read them here.
+
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use mcpace_wire::jsonrpc::{Id, Message, Payload, code, write_error};
+use mcpace_wire::sse::Event;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::super::log::{Log, Reader};
+use super::super::sessions::Live;
+use super::Sharing;
+use crate::exchange::Gone;
+use crate::store::{Cursor, Down, LogId, Opened, Page, What, Writer};
+
+/// How long a feed waits for a word before it looks by itself: whether the writer lives, whether a word was lost.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// What a request's client is told whose process was killed.
+const ENDED: &str = "the process that handled the request ended before it answered";
+/// What it is told where the store itself lost the stream.
+const FORGOTTEN: &str = "what became of the request is no longer known";
+
+/// One stream that a connection here reads.
+pub(super) struct Feed {
+    id: LogId,
+    /// What the store calls this reader.
+    pub(super) reader: String,
+    log: Arc<Log>,
+    woken: Notify,
+    /// The last position that went to the connection.
+    last: AtomicU64,
+    over: CancellationToken,
+}
+
+/// Why a stream can't be read here.
+pub(in super::super) enum Unreadable {
+    /// It is being read.
+    Taken,
+    /// There is no such stream.
+    Unknown,
+    /// The store is away.
+    Down,
+}
+
+/// Kept by the connection that reads.
+pub(in super::super) struct Reading {
+    feed: Arc<Feed>,
+    sharing: Weak<Sharing>,
+    _live: Arc<Live>,
+}
+
+impl Sharing {
+    /// Begins to read a stream. `retry`: the first event tells the client how to come back.
+    pub(in super::super) async fn read(
+        self: &Arc<Self>,
+        live: &Arc<Live>,
+        number: u64,
+        from: Cursor,
+        retry: Option<Duration>,
+    ) -> Result<(Reader, Arc<Reading>), Unreadable> {
+        let id = LogId { session: live.key.name(), number };
+        let known = self.feeds().get(&id).cloned();
+        if from == Cursor::Undelivered && known.is_some_and(|feed| feed.log.has_reader()) {
+            return Err(Unreadable::Taken);
+        }
+        let reader = format!("{}.{}", self.own, self.next());
+        let opened = self.stores.events.open(id, &reader, from, &self.bounds).await;
+        let after = match opened.map_err(|Down| Unreadable::Down)? {
+            Opened::After(after) => after,
+            Opened::Taken => return Err(Unreadable::Taken),
+            Opened::Unknown => return Err(Unreadable::Unknown),
+        };
+        let log = Log::new(None, self.streams.log);
+        if let Some(retry) = retry {
+            let retry = Some(u64::try_from(retry.as_millis()).unwrap_or(u64::MAX));
+            log.push_event(&Event { id: Some(event_id(number, after)), retry, ..Event::default() });
+        }
+        let (woken, last, over) = (Notify::new(), AtomicU64::new(after), live.streams.over().child_token());
+        let feed = Arc::new(Feed { id, reader, log, woken, last, over });
+        let reader = feed.log.reader(None);
+        let before = self.feeds().insert(id, Arc::clone(&feed));
+        if let Some(before) = before {
+            before.end();
+        }
+        self.stores.broker.spawn(Box::pin(feeding(Arc::downgrade(self), Arc::clone(&feed))));
+        Ok((reader, Arc::new(Reading { feed, sharing: Arc::downgrade(self), _live: Arc::clone(live) })))
+    }
+
+    /// Lets all readers go: they would hold up a stop for ever.
+    pub(in super::super) fn end_feeds(&self) {
+        let feeds: Vec<_> = self.feeds().drain().map(|(_, feed)| feed).collect();
+        feeds.iter().for_each(|feed| feed.end());
+    }
+}
+
+impl Feed {
+    pub(super) fn wake(&self) {
+        self.woken.notify_one();
+    }
+
+    /// The connection ends; the stream is read elsewhere, or not at all.
+    pub(super) fn end(&self) {
+        self.log.end();
+        self.over.cancel();
+    }
+
+    /// Says something while no store is there to say it by.
+    pub(super) fn say_here(&self, message: &Bytes) -> Result<(), Gone> {
+        let position = now_micros().max(self.last.load(Relaxed) + 1);
+        self.give(position, message).then_some(()).ok_or(Gone)
+    }
+
+    fn give(&self, position: u64, message: &[u8]) -> bool {
+        self.last.fetch_max(position, Relaxed);
+        self.log.push_as(&event_id(self.id.number, position), message)
+    }
+
+    /// Gives a page once there is room. False where nobody reads any more.
+    async fn give_page(&self, page: &Page) -> bool {
+        for (position, message) in &page.events {
+            poll_fn(|cx| self.log.poll_room(cx)).await;
+            if !self.give(*position, message) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The process that wrote the stream is gone, or the stream itself: each request without an answer gets one that says so.
+    async fn give_up(&self, sharing: &Sharing, mut open: Vec<Id<'static>>, reason: &str) {
+        // What the client had before it came here may have answered some of them.
+        let mut after = 0;
+        while let Ok(page) = sharing.stores.events.read(self.id, after).await {
+            page.events.iter().for_each(|(_, message)| answered(&mut open, message));
+            match page.events.last() {
+                Some((last, _)) if page.has_more => after = *last,
+                _ => break,
+            }
+        }
+        for id in &open {
+            let mut message = Vec::with_capacity(160);
+            // Without data there is nothing that could fail to be written.
+            let _ = write_error(&mut message, Some(id), code::INTERNAL_ERROR, reason, None::<&()>);
+            let position = self.last.load(Relaxed) + 1;
+            self.give(position, &message);
+            sharing.queue.push(self.id, What::Event(Some(position), message.into()));
+        }
+        sharing.queue.push(self.id, What::End);
+        self.end();
+    }
+}
+
+/// Feeds a connection until the stream ends or nobody reads.
+async fn feeding(sharing: Weak<Sharing>, feed: Arc<Feed>) {
+    let fed = async {
+        let mut generation = sharing.upgrade().map(|sharing| sharing.generation.load(Relaxed));
+        // The requests that are to be answered, until their answer has passed.
+        let mut asked: Option<Vec<Id<'static>>> = None;
+        loop {
+            let Some(sharing) = sharing.upgrade() else { return };
+            let current = Some(sharing.generation.load(Relaxed));
+            if current != generation && feed.register(&sharing).await.is_ok() {
+                generation = current;
+            }
+            match sharing.stores.events.read(feed.id, feed.last.load(Relaxed)).await {
+                Err(Down) => tokio::time::sleep(LOOK / 8).await,
+                Ok(page) => {
+                    if asked.is_none() {
+                        asked = page.asked.as_deref().map(ids);
+                    }
+                    let open = asked.get_or_insert_default();
+                    page.events.iter().for_each(|(_, message)| answered(open, message));
+                    if !feed.give_page(&page).await {
+                        return;
+                    }
+                    match page.writer {
+                        _ if page.has_more => continue,
+                        _ if page.ended => return feed.end(),
+                        Writer::Gone => return feed.give_up(&sharing, std::mem::take(open), ENDED).await,
+                        Writer::Unknown if !feed.id.is_standalone() => {
+                            return feed.give_up(&sharing, std::mem::take(open), FORGOTTEN).await;
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            // Not held while nothing comes.
+            drop(sharing);
+            let _ = tokio::time::timeout(LOOK, feed.woken.notified()).await;
+        }
+    };
+    tokio::select! {
+        () = feed.over.cancelled() => feed.log.end(),
+        () = fed => {}
+    }
+}
+
+impl Feed {
+    /// The store may be another one than before: it has to know who reads.
+    async fn register(&self, sharing: &Sharing) -> Result<(), Down> {
+        let after = Cursor::After(self.last.load(Relaxed));
+        sharing.stores.events.open(self.id, &self.reader, after, &sharing.bounds).await.map(|_| ())
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.feed.over.cancel();
+        let Some(sharing) = self.sharing.upgrade() else { return };
+        {
+            let mut feeds = sharing.feeds();
+            if feeds.get(&self.feed.id).is_some_and(|feed| Arc::ptr_eq(feed, &self.feed)) {
+                feeds.remove(&self.feed.id);
+            }
+        }
+        let (stores, feed) = (sharing.stores.clone(), Arc::clone(&self.feed));
+        let closed = async move {
+            // Where the store is away it learns it from the next reader, or by this process's end.
+            let _ = stores.events.close(feed.id, &feed.reader).await;
+        };
+        sharing.stores.broker.spawn(Box::pin(closed));
+    }
+}
+
+fn event_id(number: u64, position: u64) -> String {
+    format!("{number:x}-{position:x}")
+}
+
+fn ids(asked: &str) -> Vec<Id<'static>> {
+    serde_json::from_str::<Vec<Id<'static>>>(asked).unwrap_or_default()
+}
+
+/// Takes the request out that a message answers.
+fn answered(open: &mut Vec<Id<'static>>, message: &Bytes) {
+    if open.is_empty() {
+        return;
+    }
+    if let Ok(payload) = Payload::parse_with_limit(message, 1) {
+        for message in payload.messages() {
+            if let Message::Response(response) = message {
+                open.retain(|id| response.id.as_ref() != Some(id));
+            }
+        }
+    }
+}
+
+fn now_micros() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,184 @@
+//! Sessions and streams that several processes share, over the traits of [`crate::store`].
+//!
+//! A process takes a session of another's up as it learns of it: it makes one of its own out of the record, and asks the store
+//! again only after that was away. So a call in a session costs the store nothing. The standalone stream is the store's: who
+//! has something to say appends, the process that holds the client's connection reads. A reply's stream stays in the process
+//! that writes it, and the store has a copy (`Tee`) for the client that comes back elsewhere.
+//!
+//! Constraints: handlers never wait for the store, so what they say goes through a bounded queue (`queue`); what was
+//! acknowledged to anybody is in the store before. What a process took along when it died is said to the clients that ask
+//! (`feeding`), never waited for.
+
+mod feeding;
+mod finding;
+mod queue;
+mod receiving;
+mod speaking;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+use super::options::Limits;
+use super::sessions::{Live, Sessions};
+use super::streams::StreamBounds;
+use crate::Server;
+use crate::store::{Bounds, Life, LogId, Name, OnDown, Stores};
+use feeding::Feed;
+pub(super) use feeding::Unreadable;
+pub(super) use finding::Elsewhere;
+pub(super) use queue::Tee;
+use queue::Queue;
+pub(super) use speaking::Remote;
+
+/// See the module.
+pub(super) struct Sharing {
+    stores: Stores,
+    /// This process, among those that share.
+    own: u32,
+    server: Server,
+    sessions: Arc<Sessions>,
+    streams: Arc<StreamBounds>,
+    resumable: bool,
+    life: Life,
+    bounds: Bounds,
+    /// Counts up when what is known of sessions may no longer hold.
+    generation: AtomicU64,
+    /// Sessions by what the store calls them.
+    known: Mutex<HashMap<Name, Weak<Live>>>,
+    /// Streams of the store that connections here read.
+    feeds: Mutex<HashMap<LogId, Arc<Feed>>>,
+    queue: Arc<Queue>,
+    last: AtomicU32,
+    over: CancellationToken,
+}
+
+/// Ended streams of one session that are kept.
+const ENDED: usize = 64;
+
+/// Questions of one process in one session: their numbers begin with the process's.
+const QUESTION_BITS: u32 = 20;
+
+impl Sharing {
+    /// Begins to share. Its tasks run with the store.
+    pub(super) fn begin(
+        stores: Stores,
+        server: Server,
+        sessions: Arc<Sessions>,
+        streams: Arc<StreamBounds>,
+        (limits, resumable): (&Limits, bool),
+    ) -> Arc<Self> {
+        let sharing = Arc::new(Self {
+            own: stores.broker.number(),
+            stores,
+            server,
+            sessions,
+            streams,
+            resumable,
+            life: Life { idle: limits.session_idle, whole: limits.session_life },
+            bounds: Bounds {
+                events: limits.stream_events,
+                bytes: limits.stream_bytes,
+                ended_bytes: limits.session_replay_bytes,
+                ended: ENDED,
+                idle: limits.session_idle,
+                after_end: limits.replay_time,
+            },
+            generation: AtomicU64::new(1),
+            known: Mutex::default(),
+            feeds: Mutex::default(),
+            queue: Arc::default(),
+            last: AtomicU32::new(0),
+            over: CancellationToken::new(),
+        });
+        let spawn = |task| sharing.stores.broker.spawn(task);
+        let over = || sharing.over.clone().cancelled_owned();
+        let pump = queue::pump(Arc::downgrade(&sharing), Arc::clone(&sharing.queue), sharing.stores.clone());
+        let receive = receiving::receive(Arc::downgrade(&sharing), Arc::clone(&sharing.stores.broker));
+        spawn(Box::pin(until(over(), pump)));
+        spawn(Box::pin(until(over(), receive)));
+        spawn(Box::pin(until(over(), upkeep(Arc::downgrade(&sharing), limits.session_idle))));
+        sharing
+    }
+
+    /// What the first question of this process to a session's client is numbered after.
+    pub(super) fn first_question(&self) -> u64 {
+        u64::from(self.own) << QUESTION_BITS
+    }
+
+    /// How many messages were dropped here, since the store was away for too long.
+    pub(super) fn dropped(&self) -> u64 {
+        self.queue.dropped()
+    }
+
+    /// Waits until all that was said is in the store, for so long only. Blocks.
+    pub(super) fn flush(&self, limit: Duration) {
+        let end = Instant::now() + limit;
+        while !self.queue.is_empty() && self.stores.broker.is_up() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Whether what is said goes to this process's own streams only.
+    fn is_alone(&self) -> bool {
+        self.stores.on_down == OnDown::Memory && !self.stores.broker.is_up()
+    }
+
+    fn live(&self, name: Name) -> Option<Arc<Live>> {
+        self.known().get(&name)?.upgrade()
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<Name, Weak<Live>>> {
+        lock(&self.known)
+    }
+
+    fn feeds(&self) -> MutexGuard<'_, HashMap<LogId, Arc<Feed>>> {
+        lock(&self.feeds)
+    }
+
+    fn next(&self) -> u32 {
+        self.last.fetch_add(1, Relaxed).wrapping_add(1)
+    }
+}
+
+impl Drop for Sharing {
+    fn drop(&mut self) {
+        self.over.cancel();
+    }
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing under these locks can panic half way.
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn until(over: impl Future<Output = ()>, task: impl Future<Output = ()>) {
+    tokio::select! {
+        () = over => {}
+        () = task => {}
+    }
+}
+
+/// Tells the store of sessions in use, every now and then: requests don't.
+async fn upkeep(sharing: Weak<Sharing>, idle: Duration) {
+    let interval = (idle / 8).clamp(Duration::from_millis(10), Duration::from_secs(30));
+    loop {
+        tokio::time::sleep(interval).await;
+        let Some(sharing) = sharing.upgrade() else { return };
+        sharing.known().retain(|_, live| live.strong_count() > 0);
+        let used = sharing.sessions.used_within(interval, Instant::now());
+        let names: Vec<Name> = used.into_iter().map(|key| key.name()).collect();
+        for some in names.chunks(TOUCHED) {
+            // When it is back, all sessions are looked up again.
+            if sharing.stores.sessions.touch(some, sharing.life).await.is_err() {
+                break;
+            }
+        }
+    }
+}
+
+/// Sessions told of at a time.
+const TOUCHED: usize = 256;

@@ -1,0 +1,229 @@
+//! What handlers say, on its way to the store: they never wait for it.
+//!
+//! Bounded. While the store is away it is kept, and sent when that is back; what no longer fits pushes out the oldest, which
+//! is counted and said.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcpace_wire::jsonrpc::{Id, Payload};
+use tokio::sync::Notify;
+
+use super::Sharing;
+use crate::store::{Down, Entry, LogId, Stores, What};
+
+/// Entries that wait.
+const ENTRIES: usize = 8_192;
+/// Their bytes.
+const BYTES: usize = 16 << 20;
+/// Entries that go to the store at a time.
+const BATCH: usize = 128;
+/// Before the store is asked again after it failed.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Between two looks whether a stream is read.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Queue {
+    waiting: Mutex<Waiting>,
+    added: Notify,
+    dropped: AtomicU64,
+}
+
+#[derive(Default)]
+struct Waiting {
+    entries: VecDeque<Entry>,
+    bytes: usize,
+    sequence: u64,
+    /// Taken out, and not known to have arrived.
+    under_way: usize,
+}
+
+impl Queue {
+    pub(super) fn push(&self, log: LogId, what: What) {
+        let mut waiting = self.waiting();
+        waiting.sequence += 1;
+        let entry = Entry { log, sequence: waiting.sequence, what };
+        waiting.bytes += size(&entry);
+        waiting.entries.push_back(entry);
+        while waiting.entries.len() > ENTRIES || waiting.bytes > BYTES {
+            let Some(oldest) = waiting.entries.pop_front() else { break };
+            waiting.bytes -= size(&oldest);
+            self.dropped.fetch_add(1, Relaxed);
+        }
+        drop(waiting);
+        self.added.notify_one();
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        let waiting = self.waiting();
+        waiting.entries.is_empty() && waiting.under_way == 0
+    }
+
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped.load(Relaxed)
+    }
+
+    async fn take(&self) -> Vec<Entry> {
+        loop {
+            let added = self.added.notified();
+            {
+                let mut waiting = self.waiting();
+                if !waiting.entries.is_empty() {
+                    let count = waiting.entries.len().min(BATCH);
+                    let batch: Vec<_> = waiting.entries.drain(..count).collect();
+                    waiting.bytes -= batch.iter().map(size).sum::<usize>();
+                    waiting.under_way = count;
+                    return batch;
+                }
+            }
+            added.await;
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        // Nothing under the lock can panic half way.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn size(entry: &Entry) -> usize {
+    match &entry.what {
+        What::Event(_, message) => message.len(),
+        What::Begin(asked) => asked.len(),
+        What::End => 0,
+    }
+}
+
+/// Takes all to the store, in its order. Never ends.
+pub(super) async fn pump(sharing: Weak<Sharing>, queue: Arc<Queue>, stores: Stores) {
+    let mut said = 0;
+    loop {
+        let batch = queue.take().await;
+        let Some(bounds) = sharing.upgrade().map(|sharing| sharing.bounds) else { return };
+        let added = loop {
+            match stores.events.add(&batch, &bounds).await {
+                Ok(added) => break added,
+                Err(Down) => tokio::time::sleep(PAUSE).await,
+            }
+        };
+        queue.waiting().under_way = 0;
+        let dropped = queue.dropped();
+        if dropped > said {
+            tracing::warn!(dropped = dropped - said, "messages were dropped: the store of sessions was away for too long");
+            said = dropped;
+        }
+        for (entry, added) in batch.iter().zip(added) {
+            if added.dropped > 0 {
+                tracing::debug!(dropped = added.dropped, "a client does not read: its oldest messages were dropped");
+            }
+            if let What::Event(None, message) = &entry.what
+                && !added.is_read
+                && let Some(id) = question(message)
+            {
+                stores.broker.spawn(Box::pin(unheard(sharing.clone(), stores.clone(), entry.log, id)));
+            }
+        }
+    }
+}
+
+/// The id of a question to the client, if it is one.
+fn question(message: &Bytes) -> Option<u64> {
+    use mcpace_wire::jsonrpc::Message;
+    match Payload::parse_with_limit(message, 1).ok()?.messages() {
+        [Message::Request(request)] => match request.id {
+            Id::Integer(id) => u64::try_from(id).ok(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A question that no stream takes to the client is given up, and whoever asked learns so.
+async fn unheard(sharing: Weak<Sharing>, stores: Stores, log: LogId, question: u64) {
+    let Some(limit) = sharing.upgrade().map(|sharing| sharing.server.limits().stream_time) else { return };
+    let heard = async {
+        while !stores.events.is_read(log).await.unwrap_or(false) {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    if tokio::time::timeout(limit, heard).await.is_err()
+        && let Some(live) = sharing.upgrade().and_then(|sharing| sharing.live(log.session))
+    {
+        live.session.forget(question);
+    }
+}
+
+/// The way of a reply's stream to the store.
+pub(in super::super) struct Tee {
+    queue: Arc<Queue>,
+    log: LogId,
+    asked: Mutex<Option<Box<str>>>,
+}
+
+impl Tee {
+    pub(super) fn new(queue: Arc<Queue>, log: LogId, asked: Box<str>) -> Self {
+        Self { queue, log, asked: Mutex::new(Some(asked)) }
+    }
+
+    /// Tells which requests it answers, once.
+    pub(in super::super) fn begin(&self) {
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(asked) = asked {
+            self.queue.push(self.log, What::Begin(asked));
+        }
+    }
+
+    pub(in super::super) fn event(&self, position: u64, message: Bytes) {
+        self.begin();
+        self.queue.push(self.log, What::Event(Some(position), message));
+    }
+
+    pub(in super::super) fn end(&self) {
+        self.begin();
+        self.queue.push(self.log, What::End);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Name;
+
+    fn log() -> LogId {
+        LogId::standalone(Name::of("a session"))
+    }
+
+    #[tokio::test]
+    async fn the_oldest_goes_first_and_is_counted() {
+        let queue = Queue::default();
+        for number in 0..ENTRIES + 3 {
+            queue.push(log(), What::Event(None, Bytes::from(number.to_string())));
+        }
+        assert_eq!(queue.dropped(), 3);
+        let first = queue.take().await;
+        assert!(matches!(&first[0].what, What::Event(None, message) if message == "3"), "{:?}", first[0]);
+        assert_eq!((first[0].sequence, first.len()), (4, BATCH));
+    }
+
+    #[tokio::test]
+    async fn bytes_are_bounded_too() {
+        let queue = Queue::default();
+        for _ in 0..20 {
+            queue.push(log(), What::Event(None, Bytes::from(vec![b'x'; 1 << 20])));
+        }
+        assert_eq!(queue.dropped(), 4);
+    }
+
+    #[test]
+    fn a_question_is_told_from_a_notification() {
+        let question = |text: &'static str| question(&Bytes::from_static(text.as_bytes()));
+        assert_eq!(question(r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#), Some(7));
+        assert_eq!(question(r#"{"jsonrpc":"2.0","method":"notifications/message"}"#), None);
+        assert_eq!(question("rubbish"), None);
+    }
+}

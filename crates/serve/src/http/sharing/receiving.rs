@@ -1,0 +1,114 @@
+//! What other processes tell this one.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use bytes::Bytes;
+use mcpace_wire::jsonrpc::{Message, Payload};
+
+use super::Sharing;
+use crate::exchange::{Channel, Gone, Incoming, Outlet, Peer};
+use crate::store::{Broker, LogId, Name, Post};
+
+/// Takes what comes, for as long as anybody is there to tell. Never ends by itself.
+pub(super) async fn receive(sharing: Weak<Sharing>, broker: Arc<dyn Broker>) {
+    loop {
+        let received = broker.receive().await;
+        let Some(sharing) = sharing.upgrade() else { return };
+        received.posts.into_iter().for_each(|post| sharing.take(post));
+        if received.renewed {
+            sharing.renew();
+        }
+    }
+}
+
+impl Sharing {
+    fn take(&self, post: Post) {
+        match post {
+            Post::Wake(log) => {
+                if let Some(feed) = log.parse().ok().and_then(|log: LogId| self.feeds().get(&log).cloned()) {
+                    feed.wake();
+                }
+            }
+            Post::LetGo(log, reader) => {
+                if let Ok(log) = log.parse() {
+                    self.let_go(log, &reader);
+                }
+            }
+            Post::Ended(name) => {
+                if let Some(live) = self.named(&name) {
+                    self.sessions.end(&live);
+                }
+            }
+            Post::Changed(name, change) => {
+                if let Some(live) = self.named(&name) {
+                    live.session.apply(&change, self.server.limits().watched_resources);
+                }
+            }
+            Post::Inbound(name, body) => self.take_inbound(&name, body.into()),
+            Post::Told(told) => self.server.hear(told),
+        }
+    }
+
+    /// What is known of sessions may no longer hold, and streams may have something new.
+    fn renew(&self) {
+        self.generation.fetch_add(1, Relaxed);
+        // Opened while this process was alone: their clients come back, and are known to all then.
+        self.sessions.end_standalone_streams();
+        let feeds: Vec<_> = self.feeds().values().cloned().collect();
+        feeds.iter().for_each(|feed| feed.wake());
+    }
+
+    /// The client reads that stream elsewhere.
+    fn let_go(&self, log: LogId, reader: &str) {
+        let feed = self.feeds().get(&log).cloned();
+        match feed {
+            Some(feed) if feed.reader == reader => feed.end(),
+            Some(_) => return,
+            None => {}
+        }
+        if log.is_standalone()
+            && let Some(live) = self.live(log.session)
+        {
+            live.session.detach();
+        }
+    }
+
+    /// An answer or a cancellation that a client sent to another process.
+    fn take_inbound(&self, name: &str, body: Bytes) {
+        let Some(live) = self.named(name) else { return };
+        let limit = mcpace_wire::jsonrpc::DEFAULT_BATCH_LIMIT;
+        let Ok(payload) = Payload::parse_with_limit(&body, limit) else { return };
+        let session = Arc::clone(&live.session);
+        let peer = Peer { revision: session.revision(), session: Some(session), principal: None };
+        for message in payload.messages() {
+            // Requests were answered where they came in.
+            if !matches!(message, Message::Request(_)) {
+                let (received, channel) = (Instant::now(), &Silent);
+                let incoming =
+                    Incoming { message, outline: None, body: &body, peer: &peer, channel, received, timed: false };
+                let _ = self.server.handle(incoming);
+            }
+        }
+    }
+
+    fn named(&self, name: &str) -> Option<Arc<super::Live>> {
+        self.live(name.parse::<Name>().ok()?)
+    }
+}
+
+/// Nothing is said in reply to what isn't asked.
+struct Silent;
+
+impl Channel for Silent {
+    fn open(&self) -> Arc<dyn Outlet> {
+        Arc::new(Silent)
+    }
+}
+
+impl Outlet for Silent {
+    fn send(&self, _message: Bytes) -> Result<(), Gone> {
+        Err(Gone)
+    }
+}

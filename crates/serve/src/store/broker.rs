@@ -1,0 +1,79 @@
+//! What processes tell each other.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Change, Later};
+
+/// Carries messages between the processes that share a store. Mailboxes are bounded: the oldest messages go first, and whoever
+/// may have missed any learns so by [`Received::renewed`].
+pub trait Broker: Send + Sync {
+    /// This process's number, below 2³¹ and above 0: no other that lives has it.
+    fn number(&self) -> u32;
+
+    /// Whether the store can be reached, as far as is known. Costs nothing.
+    fn is_up(&self) -> bool;
+
+    /// Hands a message over. False where no process took it.
+    fn post<'a>(&'a self, to: To, post: &'a Post) -> Later<'a, bool>;
+
+    /// Waits for messages to this process. Dropping the future loses none.
+    fn receive(&self) -> Pin<Box<dyn Future<Output = Received> + Send + '_>>;
+
+    /// Runs a task for as long as the store.
+    fn spawn(&self, task: Pin<Box<dyn Future<Output = ()> + Send>>);
+}
+
+/// To whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum To {
+    /// The process of this number.
+    Process(u32),
+    /// All others.
+    Others,
+}
+
+/// A message. Sessions and streams are told by their names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Post {
+    /// A stream that the process reads has something new.
+    Wake(String),
+    /// A client took its stream up elsewhere, as this reader.
+    LetGo(String, String),
+    /// A session has ended.
+    Ended(String),
+    /// What a client sent in a session, for whom it concerns: an answer, a cancellation.
+    Inbound(String, String),
+    /// A client changed its session.
+    Changed(String, Change),
+    /// A list or a resource changed, or there is a message to all: what clients are to be told.
+    Told(Told),
+}
+
+/// See [`Post::Told`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Told {
+    /// The list of tools changed.
+    Tools,
+    /// The list of prompts changed.
+    Prompts,
+    /// The list of resources changed.
+    Resources,
+    /// This resource changed.
+    Resource(String),
+    /// A notification, whole, for all sessions.
+    Message(String),
+}
+
+/// What came.
+#[derive(Clone, Debug, Default)]
+pub struct Received {
+    /// In the order in which it was sent.
+    pub posts: Vec<Post>,
+    /// Something may have been missed, or the store is another one than before.
+    pub renewed: bool,
+}

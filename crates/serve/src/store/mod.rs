@@ -1,0 +1,60 @@
+//! What several processes share of sessions and streams, where they share anything: sessions, the events of streams, and
+//! messages between processes.
+//!
+//! Design constraints: these traits are all that the transport knows of a store, so that a store knows nothing of HTTP. None
+//! may wait for longer than its own limit: who can't be reached is [`Down`] at once. Without a store a transport keeps all of
+//! it in its own memory ([`crate::http::Limits`]), which costs nothing of what is here.
+//!
+//! Nothing that goes into a store lets its reader act for a client: a session is called by a hash of its id, its owner is a
+//! hash of the subject, and tokens never get here.
+
+mod broker;
+mod event;
+mod name;
+mod session;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+pub use broker::{Broker, Post, Received, To, Told};
+pub use event::{Added, Bounds, Cursor, Entry, EventStore, Opened, Page, What, Writer};
+pub use name::{LogId, Name};
+pub use session::{Change, Found, Life, Put, Record, SessionStore};
+
+/// What a store answers, within its own time limit.
+pub type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T, Down>> + Send + 'a>>;
+
+/// The store can't be reached, or took longer than it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the store of sessions can't be reached")]
+pub struct Down;
+
+/// What to do while the store is away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnDown {
+    /// Requests of sessions are refused (503, try again soon): nobody is told anything that another process contradicts.
+    #[default]
+    Refuse,
+    /// Each process goes on with the sessions that it knows, and puts them into the store when that is back.
+    Memory,
+}
+
+/// The three parts of a store. Cheap to clone.
+#[derive(Clone)]
+pub struct Stores {
+    /// Who has a session.
+    pub sessions: Arc<dyn SessionStore>,
+    /// What was said on their streams.
+    pub events: Arc<dyn EventStore>,
+    /// What processes tell each other.
+    pub broker: Arc<dyn Broker>,
+    /// What to do while it is away.
+    pub on_down: OnDown,
+}
+
+impl std::fmt::Debug for Stores {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stores").field("on_down", &self.on_down).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,84 @@
+//! Sessions that any of several processes finds.
+
+use std::time::Duration;
+
+use mcpace_wire::mcp::{ClientCapabilities, Implementation, LoggingLevel};
+use serde::{Deserialize, Serialize};
+
+use super::{Later, Name};
+
+/// Keeps sessions for as long as they live. Implementations bound each by [`Life`] on their own clock.
+pub trait SessionStore: Send + Sync {
+    /// Puts a session there. One that is there already stays as it is; one that has ended does not come back.
+    fn put<'a>(&'a self, name: Name, record: &'a Record, life: Life) -> Later<'a, Put>;
+
+    /// Looks one up.
+    fn find(&self, name: Name) -> Later<'_, Found>;
+
+    /// These were used: their idle time begins anew.
+    fn touch<'a>(&'a self, names: &'a [Name], life: Life) -> Later<'a, ()>;
+
+    /// Something of a session changed. Changes of several processes add up.
+    fn change<'a>(&'a self, name: Name, changes: &'a [Change]) -> Later<'a, ()>;
+
+    /// Ends one for all; it is remembered as ended for as long as anybody might ask.
+    fn end(&self, name: Name, life: Life) -> Later<'_, ()>;
+}
+
+/// How long sessions live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Life {
+    /// While nobody uses them.
+    pub idle: Duration,
+    /// At most.
+    pub whole: Option<Duration>,
+}
+
+/// How a session was put there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Put {
+    /// It is there.
+    Kept,
+    /// It had ended before.
+    Ended,
+}
+
+/// What is known of a session.
+#[derive(Clone, Debug)]
+pub enum Found {
+    /// It lives, and has so much left of its whole life where that has an end.
+    Session(Box<Record>, Option<Duration>),
+    /// It was ended.
+    Ended,
+    /// Nobody put it there, it was idle for too long, or the store has lost it.
+    Unknown,
+}
+
+/// A session as any process can take it up: what `initialize` told, and what the client set since.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The revision that `initialize` agreed on.
+    pub revision: String,
+    /// A hash of the subject that opened it; nobody else may use it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// Who the client says it is.
+    pub info: Implementation,
+    /// What the client says it can do.
+    pub capabilities: ClientCapabilities,
+    /// What the client set since, in its order. Kept apart by stores, so that processes can add to it.
+    #[serde(skip)]
+    pub changes: Vec<Change>,
+}
+
+/// What a client sets in its session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// The least level of log messages that it wants.
+    LogLevel(LoggingLevel),
+    /// It watches a resource.
+    Watch(String),
+    /// It no longer does.
+    Unwatch(String),
+}
