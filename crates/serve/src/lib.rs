@@ -49,6 +49,7 @@ pub mod session;
 pub mod stdio;
 pub mod store;
 mod tasks;
+pub mod telemetry;
 
 pub use builder::{BuildError, Builder};
 pub use changes::Changes;

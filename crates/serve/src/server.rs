@@ -25,6 +25,7 @@ use crate::service::Delegate;
 use crate::session::Session;
 use crate::store::Told;
 use crate::tasks::Tasks;
+use crate::telemetry::Observer;
 
 /// An MCP server without a transport: hand it messages, it hands back what became of them. Cheap to clone; all clones are
 /// the same server.
@@ -48,6 +49,7 @@ pub(crate) struct Inner {
     pub(crate) listeners: Listeners,
     pub(crate) tasks: Tasks,
     pub(crate) delegate: OnceLock<Arc<dyn Delegate>>,
+    pub(crate) observer: OnceLock<Arc<dyn Observer>>,
     state: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     /// Sessions with a standalone outlet: those that can be told of changes.
     attached: Attached,
@@ -168,6 +170,11 @@ impl Server {
         self.inner.delegate.set(Arc::new(delegate)).is_ok()
     }
 
+    /// Has somebody told of every request. Only the first time counts; returns whether it was that.
+    pub fn observe(&self, observer: impl Observer) -> bool {
+        self.inner.observer.set(Arc::new(observer)).is_ok()
+    }
+
     /// Tells all clients that want to know that the list of tools has changed: of all processes, where they share a store.
     pub fn tools_changed(&self) {
         self.tell(&Told::Tools);
@@ -228,6 +235,7 @@ impl Inner {
             listeners: Listeners::default(),
             tasks: Tasks::default(),
             delegate: OnceLock::new(),
+            observer: OnceLock::new(),
             state,
             attached: Attached::default(),
             stations: Stations::default(),

@@ -20,9 +20,9 @@ pub(crate) struct Clocks {
 }
 
 impl Clocks {
-    pub(crate) fn start(incoming: &Incoming<'_>, meta: Option<&MetaOutline<'_>>) -> Option<Self> {
+    pub(crate) fn start(incoming: &Incoming<'_>, meta: Option<&MetaOutline<'_>>, observed: bool) -> Option<Self> {
         let in_meta = meta.is_some_and(MetaOutline::wants_timing);
-        if !in_meta && !incoming.timed {
+        if !in_meta && !incoming.timed && !observed {
             return None;
         }
         let entered = Instant::now();

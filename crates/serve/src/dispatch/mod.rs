@@ -14,6 +14,7 @@ mod handlers;
 mod inbound;
 mod lifecycle;
 mod lists;
+mod observing;
 mod picking;
 mod raw;
 mod reply;
@@ -43,9 +44,11 @@ pub(crate) fn handle(server: &Arc<Inner>, incoming: Incoming<'_>) -> Handled {
     match incoming.message {
         Message::Request(request) => match Call::read(server, &incoming, request) {
             Ok(call) => {
-                let span = call.span();
                 let answered = || call.route().unwrap_or_else(|refusal| refusal.handled(&request.id, call.revision));
-                if span.is_disabled() { answered() } else { tracing::within(span.clone(), span.in_scope(answered)) }
+                match server.observer.get() {
+                    None => tracing::traced(&call, answered),
+                    Some(observer) => observing::observed(&call, &**observer, || tracing::traced(&call, answered)),
+                }
             }
             Err(refusal) => refusal.handled(&request.id, incoming.peer.revision),
         },
@@ -89,7 +92,7 @@ impl<'a> Call<'a> {
         if revision.is_modern() {
             check_meta(&outline, &server.tell.revisions)?;
         }
-        let clocks = Clocks::start(incoming, outline.meta.as_ref());
+        let clocks = Clocks::start(incoming, outline.meta.as_ref(), server.observer.get().is_some());
         let method = Method::parse(&request.method).filter(|method| {
             method.exists_in(revision) && method.sender() != Sender::Server && !method.is_notification()
         });

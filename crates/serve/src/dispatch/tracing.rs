@@ -1,27 +1,83 @@
-//! One span a request, named as OpenTelemetry's conventions for MCP say (status: development).
+//! One span a request for `tracing`'s subscribers, named as OpenTelemetry's conventions for MCP say (status: development).
 //!
-//! Constraint: costs a branch where nobody subscribes; fields are worked out only for a subscriber.
+//! Constraint: costs a branch where nobody subscribes; fields are worked out only for a subscriber. A subscriber stamps spans
+//! when they are made, so the layers within a request are an observer's business ([`crate::telemetry`]).
+
+use std::fmt;
 
 use ::tracing::{Instrument as _, Span, field};
+use mcpace_wire::jsonrpc::Id;
+use mcpace_wire::mcp::Method;
 
-use super::Call;
-use crate::exchange::Handled;
+use super::{Call, observing};
+use crate::exchange::{Handled, Reply};
+use crate::telemetry::Failure;
+
+/// Answers a request, within its span where anybody subscribes.
+pub(super) fn traced(call: &Call<'_>, answered: impl FnOnce() -> Handled) -> Handled {
+    let span = call.span();
+    if span.is_disabled() {
+        return answered();
+    }
+    match span.in_scope(answered) {
+        Handled::Now(reply) => {
+            note(&span, &reply, &call.request.id);
+            Handled::Now(reply)
+        }
+        Handled::Later(later) => {
+            let id = call.request.id.clone().into_owned();
+            Handled::Later(Box::pin(async move {
+                let reply = later.instrument(span.clone()).await;
+                note(&span, &reply, &id);
+                reply
+            }))
+        }
+        Handled::Nothing => Handled::Nothing,
+    }
+}
+
+/// Notes in the current span that the tool failed.
+pub(super) fn tool_failed() {
+    observing::tool_failed();
+    failed(&Span::current(), "tool_error", None);
+}
+
+/// Notes what a request failed of.
+fn note(span: &Span, reply: &Reply, id: &Id<'_>) {
+    if let Some(Failure::Error { code, message }) = observing::error(&reply.message, id) {
+        let code = code.to_string();
+        span.record("rpc.response.status_code", code.as_str());
+        failed(span, &code, Some(&message));
+    }
+}
+
+fn failed(span: &Span, kind: &str, message: Option<&str>) {
+    span.record("error.type", kind);
+    span.record("otel.status_code", "ERROR");
+    if let Some(message) = message {
+        span.record("otel.status_description", message);
+    }
+}
 
 impl Call<'_> {
-    pub(super) fn span(&self) -> Span {
+    fn span(&self) -> Span {
         let target = self.outline.name.as_deref();
         ::tracing::info_span!(
             "mcp.server",
             otel.name = %Name { method: self.method.as_str(), target },
             otel.kind = "server",
+            otel.status_code = field::Empty,
+            otel.status_description = field::Empty,
             mcp.method.name = self.method.as_str(),
             mcp.protocol.version = self.revision.as_str(),
             mcp.resource.uri = self.outline.uri.as_deref(),
-            gen_ai.tool.name = target.filter(|_| self.method == mcpace_wire::mcp::Method::ToolsCall),
-            gen_ai.prompt.name = target.filter(|_| self.method == mcpace_wire::mcp::Method::PromptsGet),
-            jsonrpc.request.id = %self.request.id,
+            gen_ai.operation.name = (self.method == Method::ToolsCall).then_some("execute_tool"),
+            gen_ai.tool.name = target.filter(|_| self.method == Method::ToolsCall),
+            gen_ai.prompt.name = target.filter(|_| self.method == Method::PromptsGet),
+            jsonrpc.request.id = %IdText(&self.request.id),
             // The client's span: whoever exports makes it this one's parent.
             traceparent = self.meta().and_then(|meta| meta.traceparent.as_deref()),
+            rpc.response.status_code = field::Empty,
             error.type = field::Empty,
         )
     }
@@ -33,8 +89,8 @@ struct Name<'a> {
     target: Option<&'a str>,
 }
 
-impl std::fmt::Display for Name<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.method)?;
         match self.target {
             Some(target) => write!(f, " {target}"),
@@ -43,15 +99,14 @@ impl std::fmt::Display for Name<'_> {
     }
 }
 
-/// Lets what comes later happen within the span, too.
-pub(super) fn within(span: Span, handled: Handled) -> Handled {
-    match handled {
-        Handled::Later(later) => Handled::Later(Box::pin(later.instrument(span))),
-        other => other,
-    }
-}
+/// An id's own text: no quotes around a string's.
+struct IdText<'a>(&'a Id<'a>);
 
-/// Notes in the current span that the tool failed.
-pub(super) fn tool_failed() {
-    Span::current().record("error.type", "tool_error");
+impl fmt::Display for IdText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Id::Integer(value) => write!(f, "{value}"),
+            Id::Number(text) | Id::String(text) => f.write_str(text),
+        }
+    }
 }

@@ -156,7 +156,8 @@ async fn requests_are_traced_by_the_conventions() {
         "mcp.method.name=\"tools/call\";",
         "mcp.protocol.version=\"2026-07-28\";",
         "gen_ai.tool.name=\"sleep\";",
-        "jsonrpc.request.id=\"x\";",
+        "jsonrpc.request.id=x;",
+        "gen_ai.operation.name=\"execute_tool\";",
         "traceparent=\"00-a-b-01\";",
     ] {
         assert!(told.contains(part), "{part}: {told}");

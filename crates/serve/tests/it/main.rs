@@ -13,6 +13,7 @@ mod core_resources;
 mod core_rounds;
 mod core_server;
 mod core_tasks;
+mod core_telemetry;
 mod core_tools;
 mod core_watching;
 mod corpus;
