@@ -11,7 +11,7 @@ from pathlib import Path
 from mcpace.report.run import Run
 
 DOCS = Path(__file__).parents[1] / "docs"
-COMMANDS = ("demo", "clients", "bisect", "measure", "load", "servers", "record", "target", "report", "serve")
+COMMANDS = ("demo", "clients", "bisect", "measure", "load", "servers", "layers", "record", "target", "report", "serve")
 
 
 def main() -> int:

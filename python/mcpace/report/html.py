@@ -14,7 +14,7 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from mcpace.report import page, page_load, page_servers
+from mcpace.report import page, page_layers, page_load, page_servers
 from mcpace.report.groups import subjects
 from mcpace.report.labels import PARTS, PHASES
 from mcpace.report.quantities import clean, size
@@ -44,7 +44,8 @@ def render(run: Run) -> str:
             loads=page_load.loads(run),
             load_columns=page_load.COLUMNS,
             compared=page_servers.compared(run),
-            trials=page.trials(run) if run.kind not in ("load", "servers") else [],
+            layered=page_layers.layered(run),
+            trials=page.trials(run) if run.kind not in ("load", "servers", "layers") else [],
             ledgers=page.ledgers(run),
             parts=[(name.replace(".", "-"), name, meaning) for name, meaning in PARTS.items()],
             phases=PHASES,

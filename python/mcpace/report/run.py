@@ -18,12 +18,13 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, field_validator
 
 from mcpace.report.model import Model
+from mcpace.report.run_layers import LayerFacts, LayersFacts
 from mcpace.report.run_load import LoadCase
 from mcpace.report.run_servers import ServerComparison, ServerFacts
 
 SCHEMA: Literal["mcpace.run/1"] = "mcpace.run/1"
 
-Kind = Literal["clients", "measure", "bisect", "demo", "load", "servers"]
+Kind = Literal["clients", "measure", "bisect", "demo", "load", "servers", "layers"]
 Operation = Literal["provider", "connect", "list", "call", "disconnect"]
 
 
@@ -243,6 +244,11 @@ class Case(LoadCase):
     """The slowest warm trial."""
     server: ServerFacts | None = None
     """Of a comparison of servers: how this one ran; absent from the others' JSON."""
+    median_s: float | None = None
+    """Of a layer: over its batches; absent from the others' JSON, as the two that follow."""
+    over_direct_s: float | None = None
+    """Of a layer: its median less the direct call's."""
+    layer: LayerFacts | None = None
     failures: list[str] = []
     """What failed trials said, in order."""
     unsupported: str | None = None
@@ -300,6 +306,8 @@ class Run(Model):
     bisection: Bisection | None = None
     servers: ServerComparison | None = None
     """Of a comparison of servers: what all of them had in common."""
+    layers: LayersFacts | None = None
+    """Of one server's layers: what all of them had in common."""
     first_bad: str | None = None
     """Of a bisection: earliest release that behaves like ``bad``."""
     first_good: str | None = None

@@ -160,4 +160,7 @@ class LoadCase(Model):
                 members.pop(name, None)
         if members.get("server") is None:
             members.pop("server", None)
+        if members.get("layer") is None:
+            for name in ("layer", "median_s", "over_direct_s"):
+                members.pop(name, None)
         return members

@@ -15,6 +15,7 @@ from rich.text import Text
 from mcpace.report import (
     terminal_bisection,
     terminal_findings,
+    terminal_layers,
     terminal_ledger,
     terminal_load,
     terminal_servers,
@@ -29,7 +30,7 @@ from mcpace.report.verdict import verdict
 
 NARROWEST, WIDEST = 60, 120
 ASCII = str.maketrans(
-    {"×": "x", "·": "-", "│": "|", "–": "-", "…": "~", "µ": "u", "─": "-", "▆": "#", "→": ">", "•": "-"}
+    {"×": "x", "·": "-", "│": "|", "–": "-", "…": "~", "µ": "u", "−": "-", "─": "-", "▆": "#", "→": ">", "•": "-"}
     | dict(zip("▁▂▃▄▅▇█", "_.-=+@#", strict=True))
 )
 
@@ -55,6 +56,8 @@ def lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
         yield from terminal_load.lines(run, width)
     elif run.kind == "servers":
         yield from terminal_servers.lines(run, width)
+    elif run.kind == "layers":
+        yield from terminal_layers.lines(run, width)
     else:
         for target in targets(run):
             yield from terminal_trials.lines(run, target, width)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mcpace.report import words, words_load, words_servers
+from mcpace.report import words, words_layers, words_load, words_servers
 from mcpace.report.comparison import Standing, standing
 from mcpace.report.groups import Group, grouped, in_order, targets
 from mcpace.report.labels import part_words
@@ -28,6 +28,8 @@ def verdict(run: Run) -> str:
         return " ".join(words_load.sentences(run))
     if run.kind == "servers":
         return " ".join(words_servers.sentences(run))
+    if run.kind == "layers":
+        return " ".join(words_layers.sentences(run))
     sentences = _of_bisection(run, run.bisection) if run.bisection else _of_cases(run)
     return " ".join([*sentences, *_shortfall(run)])
 

@@ -1,0 +1,67 @@
+"""``mcpace layers``: where a call's time goes inside one Python server."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mcpace.cli import options
+from mcpace.cli.deliver import deliver
+from mcpace.cli.progress import shown
+from mcpace.cli.times import seconds
+from mcpace.lab import layers as lab
+from mcpace.lab.errors import UsageProblem
+from mcpace.lab.layers import LayersPlan
+from mcpace.lab.targets import Tool
+
+ROUNDS = 15
+BATCH: Any = "50ms"
+WARM_UP: Any = "500ms"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("layers")(layers)
+
+
+def layers(
+    server: Annotated[str, typer.Argument(metavar="MODULE:SERVER", help="The server object, or FILE.py:SERVER.")],
+    tool: options.ToolName = None,
+    args: options.ToolArguments = None,
+    python: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="The interpreter whose environment has the server; this one unless said."),
+    ] = None,
+    rounds: Annotated[int, typer.Option(help="Batches of each layer, in turns.", min=2, max=1000)] = ROUNDS,
+    batch: Annotated[float, typer.Option(parser=options.limit, metavar="TIME", help="Length of a batch.")] = BATCH,
+    warm_up: Annotated[
+        float, typer.Option(parser=seconds, metavar="TIME", help="Calls of each layer before, left out.")
+    ] = WARM_UP,
+    as_json: options.Json = False,
+    out: options.Out = None,
+    html: options.Html = None,
+) -> None:
+    """Measure the layers of a Python MCP server, of any SDK: the tool's function called directly, its handler, a client
+    in the same process, a client over a real socket.
+
+    The tool is called thousands of times, with the arguments given. DJANGO_SETTINGS_MODULE says which Django project.
+    """
+    chosen = options.tool(tool, args) or Tool("")
+    plan = LayersPlan(server, chosen, _interpreter(python), rounds, batch, warm_up)
+    with shown() as progress:
+        run = lab.run(plan, progress)
+    deliver(run, as_json=as_json, out=out, page=html)
+
+
+def _interpreter(path: Path | None) -> str:
+    """Not resolved: an environment's interpreter is a link, and knows its environment by where the link is."""
+    if path is None:
+        return sys.executable
+    found = shutil.which(str(path))
+    if found is None:
+        raise UsageProblem(f"--python: there is no program {path}")
+    return str(Path.cwd() / found)

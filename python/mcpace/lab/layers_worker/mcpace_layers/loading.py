@@ -1,0 +1,99 @@
+"""``MODULE:SERVER`` or ``FILE.py:SERVER`` to an object, as ``mcpace serve`` reads it."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from mcpace_layers.problem import SETUP, USAGE, Problem, named
+
+SETTINGS = "DJANGO_SETTINGS_MODULE"
+
+
+def load(text: str) -> Any:
+    """The object. Raises :class:`Problem`."""
+    place, _, name = text.rpartition(":")
+    if not place or not all(part.isidentifier() for part in name.split(".")):
+        raise Problem(USAGE, f"{text!r} names no server object: write MODULE:SERVER, as in mypackage.server:mcp")
+    # As `python -m` has it: this folder's own place is ours alone.
+    sys.path.insert(0, str(Path.cwd()))
+    _set_up_django()
+    found: Any = _module(place)
+    for part in name.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            known = [one for one in vars(found) if not one.startswith("_")] if isinstance(found, ModuleType) else []
+            raise Problem(USAGE, f"{place} has no {name!r}", known) from None
+    return _made(found, text)
+
+
+def _set_up_django() -> None:
+    """Before anything of the project is imported: models can't be, until then."""
+    settings = os.environ.get(SETTINGS)
+    if not settings:
+        return
+    try:
+        django = importlib.import_module("django")
+    except ModuleNotFoundError:
+        return  # the variable is another project's
+    try:
+        django.setup()
+    except Exception as error:
+        raise Problem(SETUP, f"Django could not be set up with {SETTINGS}={settings}: {named(error)}") from error
+
+
+def _module(place: str) -> ModuleType:
+    try:
+        return _file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    except Problem:
+        raise
+    except ModuleNotFoundError as error:
+        if error.name is not None and (place == error.name or place.startswith(f"{error.name}.")):
+            there = f"; did you mean {place}.py?" if Path(f"{place}.py").is_file() else ""
+            sentence = f"there is no module {error.name!r} in this folder or on the path of {sys.executable}{there}"
+            raise Problem(USAGE, sentence) from error
+        raise Problem(SETUP, f"{place} could not be imported by {sys.executable}: {named(error)}") from error
+    except (Exception, SystemExit) as error:
+        unset = type(error).__name__ == "ImproperlyConfigured" and not os.environ.get(SETTINGS)
+        hint = f"; {SETTINGS} is not set" if unset else ""
+        raise Problem(SETUP, f"importing {place} raised {named(error)}{hint}") from error
+
+
+def _file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise Problem(USAGE, f"there is no file {path}")
+    sys.path.insert(0, str(path.resolve().parent))
+    name = path.stem if path.stem.isidentifier() and path.stem not in sys.modules else "_measured"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None, "a .py file has a loader"
+    assert spec.loader is not None, "a .py file has a loader"
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _made(found: Any, text: str) -> Any:
+    """What a function without parameters makes, where it is one."""
+    if not inspect.isfunction(found):
+        return found
+    parameters = inspect.signature(found).parameters.values()
+    if any(one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in parameters):
+        raise Problem(USAGE, f"{text} is a function that wants arguments: one that makes the server takes none")
+    try:
+        made = found()
+        return asyncio.run(_awaited(made)) if inspect.isawaitable(made) else made
+    except (Exception, SystemExit) as error:
+        raise Problem(SETUP, f"calling {text} raised {named(error)}") from error
+
+
+async def _awaited(made: Any) -> Any:
+    return await made

@@ -1,0 +1,187 @@
+"""djangorestframework-mcp-server's ``MCPServer``.
+
+Called of it: ``server.tools.get`` and ``.all``, ``binding.spec`` (``service`` or ``selector``, ``input_serializer``),
+``handlers.handle_tools_call.handle_tools_call``, ``server._call_context`` (without it ``MCPCallContext`` and
+``TokenInfo``), ``server.urls``, ``server.async_urls``. Of Django: the test client, and its own server where there is no
+uvicorn.
+
+The caller is nobody (``AnonymousUser``). The server's URLs are mounted at ``/mcp/`` in the place of the project's own;
+``ALLOWED_HOSTS`` is widened to loopback and the test client's. All other settings, middleware too, are the project's.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from collections.abc import Mapping
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+from mcpace_layers import asgi
+from mcpace_layers.layer import Layer, Plain
+from mcpace_layers.probe import HANDLER, IN_PROCESS, Probe, Served
+from mcpace_layers.problem import SETUP, Problem, Unmeasured, failed, wrong_arguments
+
+PATH = "/mcp/"
+ROOT = "mcpace_layers_urls"
+REVISION = "2025-06-18"
+HOSTS = ("testserver", "127.0.0.1", "localhost")
+
+
+class DrfMcp(Probe):
+    """See the module."""
+
+    sdk = "djangorestframework-mcp-server"
+    package = "djangorestframework-mcp-server"
+
+    def tools(self) -> list[str]:
+        return [binding.name for binding in self.asked.server.tools.all()]
+
+    def direct(self) -> Layer:
+        spec = self.asked.server.tools.get(self.asked.tool).spec
+        function = getattr(spec, "service", None) or getattr(spec, "selector", None)
+        if function is None:
+            raise Unmeasured("the tool has no single function that could be called")
+        return self.call_directly(function, self._keywords(function, self._validated(spec)))
+
+    def handler(self) -> Layer:
+        from rest_framework_mcp.handlers.handle_tools_call import handle_tools_call
+
+        params = {"name": self.asked.tool, "arguments": self.asked.arguments}
+        includes = (
+            "handle_tools_call: name lookup, permissions, rate limits, the input serializer, the call (in a "
+            "transaction where the spec is atomic), the output serializer, the result's shaping"
+        )
+        return Plain(HANDLER, includes, self._check, partial(handle_tools_call, params, self._context()))
+
+    def in_process(self) -> Layer:
+        from django.test import Client
+
+        self._mount("urls")
+        client = Client()
+        headers = {"HTTP_ACCEPT": "application/json, text/event-stream"}
+        post = partial(client.post, PATH, content_type="application/json")
+        hello = {"protocolVersion": REVISION, "capabilities": {}, "clientInfo": {"name": "mcpace", "version": "1"}}
+        reply = post(_body(1, "initialize", hello), **headers)
+        agreed = _result(reply, "initialize").get("protocolVersion", REVISION)
+        headers["HTTP_MCP_PROTOCOL_VERSION"] = agreed
+        session = reply.headers.get("Mcp-Session-Id")
+        if session:
+            headers["HTTP_MCP_SESSION_ID"] = session
+        body = _body(2, "tools/call", {"name": self.asked.tool, "arguments": self.asked.arguments})
+        includes = "Django's test client: the project's middleware, the view, JSON-RPC both ways, no socket"
+        return Plain(IN_PROCESS, includes, self._check_reply, partial(post, body, **headers))
+
+    def serve(self) -> Served:
+        try:
+            import uvicorn  # noqa: F401
+        except ModuleNotFoundError:
+            return self._serve_wsgi()
+        from django.core.asgi import get_asgi_application
+
+        self._mount("async_urls")
+        return asgi.serve(get_asgi_application(), PATH, lifespan="off")
+
+    def _serve_wsgi(self) -> Served:
+        """Django's own threaded server, which says of itself that it isn't for production."""
+        from django import get_version
+        from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler
+        from django.core.wsgi import get_wsgi_application
+
+        class Quiet(WSGIRequestHandler):
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        self._mount("urls")
+        server = ThreadedWSGIServer(("127.0.0.1", 0), Quiet, ipv6=False, allow_reuse_address=True)
+        server.set_app(get_wsgi_application())
+        by = f"Django {get_version()}'s own threaded server (there is no uvicorn in this environment)"
+        return Served(f"http://127.0.0.1:{server.server_port}{PATH}", by, server.serve_forever)
+
+    def _validated(self, spec: Any) -> Any:
+        """What the input serializer makes of the arguments; the arguments themselves where there is none."""
+        kind = getattr(spec, "input_serializer", None)
+        if kind is None:
+            return dict(self.asked.arguments)
+        if not hasattr(kind, "is_valid"):
+            raise Unmeasured(f"the tool's input serializer is a {getattr(kind, '__name__', kind)}, and none of DRF's")
+        serializer = kind(data=self.asked.arguments)
+        if not serializer.is_valid():
+            raise wrong_arguments(self.asked.tool, json.dumps(serializer.errors, default=str))
+        return serializer.validated_data
+
+    def _keywords(self, function: Any, data: Any) -> dict[str, Any]:
+        """What the function takes of the pool that dispatch would give it."""
+        from django.contrib.auth.models import AnonymousUser
+        from django.http import HttpRequest
+
+        pool: dict[str, Any] = {**(data if isinstance(data, Mapping) else {}), "data": data}
+        pool.update(request=HttpRequest(), user=AnonymousUser())
+        parameters = inspect.signature(function).parameters.values()
+        named = [one for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+        wanted = [one.name for one in named if one.default is one.empty and one.name not in pool]
+        if wanted:
+            raise Unmeasured(f"the tool's function takes what only its dispatch has ({', '.join(wanted)})")
+        return {one.name: pool[one.name] for one in named if one.name in pool}
+
+    def _context(self) -> Any:
+        from django.contrib.auth.models import AnonymousUser
+
+        server, user = self.asked.server, AnonymousUser()
+        if hasattr(server, "_call_context"):
+            return server._call_context(user=user)
+        from django.http import HttpRequest
+        from rest_framework_mcp.auth.types.token_info import TokenInfo
+        from rest_framework_mcp.handlers.types.context import MCPCallContext
+
+        request = HttpRequest()
+        request.user, request.method = user, "POST"
+        return MCPCallContext(
+            http_request=request,
+            token=TokenInfo(user=user),
+            tools=server.tools,
+            resources=server.resources,
+            prompts=server.prompts,
+            protocol_version=REVISION,
+        )
+
+    def _mount(self, attribute: str) -> None:
+        """The server's URLs as the project's only ones."""
+        from django.conf import settings
+        from django.urls import clear_url_caches, include, path
+
+        urls = getattr(self.asked.server, attribute)
+        root: Any = ModuleType(ROOT)
+        # Newer releases give the triple that path() takes, older ones a list.
+        root.urlpatterns = [path(PATH[1:], urls if isinstance(urls, tuple) else include(urls))]
+        sys.modules[ROOT] = root
+        settings.ROOT_URLCONF = ROOT
+        settings.ALLOWED_HOSTS = [*settings.ALLOWED_HOSTS, *HOSTS]
+        clear_url_caches()
+
+    def _check(self, result: Any) -> None:
+        if not isinstance(result, Mapping):
+            raise failed(self.asked.tool, HANDLER, getattr(result, "message", result))
+        if result.get("isError"):
+            raise failed(self.asked.tool, HANDLER, json.dumps(result.get("content"), default=str))
+
+    def _check_reply(self, reply: Any) -> None:
+        self._check(_result(reply, self.asked.tool))
+
+
+def _body(number: int, method: str, params: dict[str, Any]) -> str:
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+
+
+def _result(reply: Any, what: str) -> dict[str, Any]:
+    """Of a reply of the test client."""
+    if reply.status_code != 200:
+        told = reply.content[:300].decode("utf-8", "replace")
+        raise Problem(SETUP, f"{what} was answered HTTP {reply.status_code} in process: {told}")
+    message = json.loads(reply.content)
+    result = message.get("result")
+    if not isinstance(result, dict):
+        raise Problem(SETUP, f"{what} was answered with an error in process: {json.dumps(message.get('error'))[:300]}")
+    return result

@@ -1,0 +1,61 @@
+"""``MCPServer`` of the official SDK 2.x.
+
+Called of it: ``_tool_manager.get_tool`` and ``.list_tools``, ``Tool.fn``, ``Tool.context_kwarg``,
+``Tool.resolved_params``, ``Tool.fn_metadata.validate_arguments``, ``MCPServer.call_tool``, ``mcp.Client(server)``,
+``streamable_http_app``.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from mcpace_layers import asgi
+from mcpace_layers.layer import Awaited, Layer
+from mcpace_layers.probe import HANDLER, IN_PROCESS, Probe, Served, official_failure
+from mcpace_layers.problem import Unmeasured, failed, wrong_arguments
+
+PATH = "/mcp"
+
+
+class Official2(Probe):
+    """See the module."""
+
+    sdk = "python"
+    package = "mcp"
+
+    def tools(self) -> list[str]:
+        return [tool.name for tool in self.asked.server._tool_manager.list_tools()]
+
+    def direct(self) -> Layer:
+        tool = self.asked.server._tool_manager.get_tool(self.asked.tool)
+        try:
+            keywords = tool.fn_metadata.validate_arguments(self.asked.arguments)
+        except ValueError as error:
+            raise wrong_arguments(self.asked.tool, error) from error
+        if tool.context_kwarg is not None or getattr(tool, "resolved_params", None):
+            raise Unmeasured("the tool takes what only a request has (a context, a dependency)")
+        return self.call_directly(tool.fn, keywords)
+
+    def handler(self) -> Layer:
+        call = partial(self.asked.server.call_tool, self.asked.tool, self.asked.arguments)
+        includes = (
+            "MCPServer.call_tool: name lookup, validation, the call (plain functions in a thread of their own), "
+            "its result as content blocks"
+        )
+        return Awaited(HANDLER, includes, self._check, self.asked.loop, call)
+
+    def in_process(self) -> Layer:
+        from mcp.client.client import Client
+
+        client = self.asked.loop.enter(Client(self.asked.server))
+        call = partial(client.call_tool, self.asked.tool, self.asked.arguments)
+        includes = "mcp.Client connected to the server object, as the SDK connects them: no socket"
+        return Awaited(IN_PROCESS, includes, self._check, self.asked.loop, call)
+
+    def serve(self) -> Served:
+        return asgi.serve(self.asked.server.streamable_http_app(), PATH, lifespan="on")
+
+    def _check(self, result: Any) -> None:
+        if (why := official_failure(result)) is not None:
+            raise failed(self.asked.tool, IN_PROCESS, why)

@@ -1,0 +1,157 @@
+"""The worker's life: arguments in, then commands and answers as JSON lines.
+
+``measure MODULE:SERVER TOOL ARGUMENTS``: says ``{"ready": true, "sdk", "version", "python", "layers": [{"name",
+"includes"} or {"name", "unsupported"}]}``, then takes ``{"cmd": "connect", "url"}`` (the socket's layer),
+``{"cmd": "batch", "layer", "calls"}`` → ``{"ns": …}`` until its stdin ends.
+``serve MODULE:SERVER TOOL ARGUMENTS``: says ``{"ready": true, "url", "by"}`` and serves until its stdin ends.
+
+What goes wrong is an answer, too: ``{"problem": "usage" or "setup", "message", "known"}``.
+
+Design constraint: stdout is the protocol's. Whatever the user's module prints goes to stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import threading
+from typing import IO, Any
+
+from mcpace_layers import probe
+from mcpace_layers.layer import Layer, Loop, Plain
+from mcpace_layers.loading import load
+from mcpace_layers.probe import Asked, Probe
+from mcpace_layers.problem import SETUP, USAGE, Problem, Unmeasured, named, unknown_tool
+from mcpace_layers.wire import Wire
+
+CLIENT = "a client on one kept-alive connection over loopback, the server in a process of its own"
+
+
+def main(arguments: list[str]) -> int:
+    """Runs it; the exit code."""
+    commands, answers = _own_streams()
+    mode, place, tool, given = arguments
+    loop = Loop()
+    try:
+        found = _probe(place, tool, json.loads(given), loop)
+        if mode == "serve":
+            _serve(found, commands, answers)
+        else:
+            _Worker(found, answers).run(commands)
+    except Problem as problem:
+        _say(answers, _told(problem))
+    except KeyboardInterrupt:
+        pass
+    except Exception as error:
+        _say(answers, _told(Problem(SETUP, named(error))))
+    sys.stderr.flush()
+    # Threads of the user's, and a loop of ours, may go on for ever.
+    os._exit(0)
+
+
+def _own_streams() -> tuple[IO[bytes], IO[bytes]]:
+    """The protocol's ends. What is left in their place: nothing to read, and stderr to write to."""
+    commands, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return commands, answers
+
+
+def _probe(place: str, tool: str, arguments: dict[str, Any], loop: Loop) -> Probe:
+    server = load(place)
+    kind = probe.find(server)
+    found = kind(Asked(server, tool, arguments, loop))
+    with found.reached():
+        names = found.tools()
+    if tool not in names:
+        raise unknown_tool(tool, names)
+    return found
+
+
+def _serve(found: Probe, commands: IO[bytes], answers: IO[bytes]) -> None:
+    with found.reached():
+        served = found.serve()
+    _say(answers, {"ready": True, "url": served.url, "by": served.by})
+    threading.Thread(target=_end_with, args=(commands,), daemon=True).start()
+    served.wait()
+
+
+def _end_with(commands: IO[bytes]) -> None:
+    commands.read()
+    os._exit(0)
+
+
+class _Worker:
+    """The layers, as far as they can be had."""
+
+    def __init__(self, found: Probe, answers: IO[bytes]) -> None:
+        self._probe = found
+        self._answers = answers
+        self._layers: dict[str, Layer] = {}
+        self._failures: list[Problem] = []
+
+    def run(self, commands: IO[bytes]) -> None:
+        makers = {
+            probe.DIRECT: self._probe.direct,
+            probe.HANDLER: self._probe.handler,
+            probe.IN_PROCESS: self._probe.in_process,
+        }
+        told = [self._made(name, make) for name, make in makers.items()]
+        self._refuse_failures()
+        facts = {"sdk": self._probe.sdk, "version": self._probe.version(), "python": platform.python_version()}
+        _say(self._answers, {"ready": True, **facts, "layers": told})
+        for line in commands:
+            try:
+                answer = self._answer(json.loads(line))
+            except Problem as problem:
+                answer = _told(problem)
+            except Exception as error:
+                answer = _told(Problem(SETUP, named(error)))
+            _say(self._answers, answer)
+        self._probe.asked.loop.close()
+
+    def _made(self, name: str, make: Any) -> dict[str, Any]:
+        """A layer, called once; why there is none, where there is none."""
+        try:
+            with self._probe.reached():
+                layer: Layer = make()
+            layer.batch(1)
+        except Problem as problem:
+            if problem.kind == USAGE:
+                raise
+            if not isinstance(problem, Unmeasured):
+                self._failures.append(problem)
+            return {"name": name, "unsupported": str(problem)}
+        except Exception as error:
+            self._failures.append(Problem(SETUP, f"the layer {name} failed: {named(error)}"))
+            return {"name": name, "unsupported": str(self._failures[-1])}
+        self._layers[name] = layer
+        return {"name": name, "includes": layer.includes}
+
+    def _refuse_failures(self) -> None:
+        """A tool that fails where a client calls it is not measured. One that only wants what a request has (a context)
+        fails outside of one."""
+        if probe.IN_PROCESS not in self._layers and self._failures:
+            raise self._failures[0]
+
+    def _answer(self, command: dict[str, Any]) -> dict[str, Any]:
+        if command["cmd"] == "connect":
+            wire = Wire(command["url"], self._probe.asked.tool, self._probe.asked.arguments)
+            layer: Layer = Plain(probe.SOCKET, CLIENT, wire.check, wire.call, wire.renew)
+            layer.batch(1)
+            self._layers[probe.SOCKET] = layer
+            return {"name": probe.SOCKET, "includes": layer.includes}
+        return {"ns": self._layers[command["layer"]].batch(int(command["calls"]))}
+
+
+def _told(problem: Problem) -> dict[str, Any]:
+    return {"problem": problem.kind, "message": str(problem), "known": problem.known}
+
+
+def _say(answers: IO[bytes], value: dict[str, Any]) -> None:
+    answers.write(json.dumps(value).encode() + b"\n")
+    answers.flush()

@@ -1,0 +1,41 @@
+"""The parts of a Run that layers add: what each layer of one server cost, and what was in it.
+
+Design constraint: data only, as in :mod:`mcpace.report.run`. ``handler`` contains ``direct``; ``in-process`` and
+``socket`` both contain ``handler``, each with a transport and a client of its own.
+"""
+
+from __future__ import annotations
+
+from mcpace.report.model import Model
+
+
+class LayerFacts(Model):
+    """One layer. Its case's ``trials_s`` are the batches' means, seconds a call, in order."""
+
+    name: str
+    """``direct``, ``handler``, ``in-process`` or ``socket``."""
+    includes: str = ""
+    """What is in its time, in words."""
+    batches: int = 0
+    calls_per_batch: int = 0
+    low_s: float | None = None
+    high_s: float | None = None
+    """Quartiles of the batches."""
+    ratio: float | None = None
+    """Its median over the direct call's."""
+    adds_s: float | None = None
+    """Its median less that of the next layer inside it that was measured."""
+    share: float | None = None
+    """``adds_s`` of the outermost layer's median, for those inside it, which add up to all of it. The socket's is the
+    outermost; where there is none, the one in process."""
+
+
+class LayersFacts(Model):
+    """What all layers had in common."""
+
+    sdk: str
+    version: str = ""
+    python: str = ""
+    """Version of the interpreter that ran the server."""
+    served_by: str = ""
+    """What served the socket."""
