@@ -52,6 +52,10 @@ impl Words {
 impl Claims {
     /// Of a JSON object.
     pub(crate) fn read(json: &str) -> Result<Self, Refusal> {
+        // A list would be read as one, too: its items as the claims in their order here.
+        if !json.trim_ascii_start().starts_with('{') {
+            return Err(Refusal::Claim("set"));
+        }
         serde_json::from_str(json).map_err(|error| Refusal::Claim(culprit(json, &error)))
     }
 
@@ -200,6 +204,7 @@ mod tests {
             ("scope", with(r#","scope":{}"#)),
             ("set", with(r#","exp":5000"#)),
             ("set", "[]".to_owned()),
+            ("set", r#"["https://id",null,"https://mcp/mcp",1000]"#.to_owned()),
             ("set", "no JSON".to_owned()),
             ("exp", with("").replace(r#","exp":1000"#, "")),
         ] {

@@ -272,7 +272,11 @@ fn active(json: &str) -> Result<Result<Claims, Refusal>, &'static str> {
     struct Answer {
         active: bool,
     }
-    let answer: Answer = serde_json::from_str(json).map_err(|_| "a JSON object with `active`, true or false")?;
+    const WANTED: &str = "a JSON object with `active`, true or false";
+    if !json.trim_ascii_start().starts_with('{') {
+        return Err(WANTED);
+    }
+    let answer: Answer = serde_json::from_str(json).map_err(|_| WANTED)?;
     Ok(if answer.active { Claims::read(json) } else { Err(Refusal::Inactive) })
 }
 
@@ -347,8 +351,17 @@ mod tests {
         assert!(active(r#"{"active":true,"sub":"a"}"#).unwrap().is_ok());
         assert_eq!(active(r#"{"active":false}"#).unwrap().unwrap_err(), Refusal::Inactive);
         assert_eq!(active(r#"{"active":true,"exp":"x"}"#).unwrap().unwrap_err(), Refusal::Claim("exp"));
-        for text in ["", "{}", "[]", "true", r#"{"active":"true"}"#, r#"{"active":1}"#, r#"{"active":null}"#, "<html>"]
-        {
+        for text in [
+            "",
+            "{}",
+            "[]",
+            "true",
+            "[true]",
+            r#"{"active":"true"}"#,
+            r#"{"active":1}"#,
+            r#"{"active":null}"#,
+            "<html>",
+        ] {
             assert!(active(text).is_err(), "{text}");
         }
     }

@@ -32,8 +32,12 @@ impl KeySet {
             #[serde(borrow)]
             keys: Vec<&'a RawValue>,
         }
-        let published: Published<'_> =
-            serde_json::from_slice(json).map_err(|_| "a JSON object with an array `keys`")?;
+        const WANTED: &str = "a JSON object with an array `keys`";
+        // A list would be read as one, too.
+        if !json.trim_ascii_start().starts_with(b"{") {
+            return Err(WANTED);
+        }
+        let published: Published<'_> = serde_json::from_slice(json).map_err(|_| WANTED)?;
         let keys = published.keys.into_iter().take(MOST_KEYS);
         let usable = keys.filter_map(|key| Key::from_jwk(&serde_json::from_str::<Jwk>(key.get()).ok()?));
         Ok(Self { keys: usable.collect() })
@@ -124,7 +128,7 @@ mod tests {
 
     #[test]
     fn what_is_no_key_set_is_no_empty_one() {
-        for text in ["", "[]", "{}", r#"{"keys":{}}"#, r#"{"keys":null}"#, "<html>"] {
+        for text in ["", "[]", "[[]]", "{}", r#"{"keys":{}}"#, r#"{"keys":null}"#, "<html>"] {
             assert!(KeySet::read(text.as_bytes()).is_err(), "{text}");
         }
         assert!(KeySet::read(br#"{"keys":[]}"#).unwrap().keys.is_empty());
