@@ -68,6 +68,8 @@ pub(crate) struct Worker {
     /// Streams that went on after the result, and how many of these did so for long.
     drained: u64,
     held_open: u64,
+    /// Sockets that have more to read than one turn allows, by the numbers of their events.
+    unread: Vec<u64>,
     /// Programs that were asked to end.
     children: Vec<Child>,
     body: Vec<u8>,
@@ -151,6 +153,7 @@ impl Worker {
             starting: 0,
             drained: 0,
             held_open: 0,
+            unread: Vec::new(),
             children: Vec::new(),
             body: Vec::new(),
             out: Vec::new(),
@@ -240,8 +243,12 @@ impl Worker {
                 return Ok(());
             }
             self.wait(&mut events, now, ending)?;
+            let unread = std::mem::take(&mut self.unread);
             for event in &events {
                 self.event(event.data.u64(), event.flags, &mut scratch);
+            }
+            for number in unread {
+                self.event(number, epoll::EventFlags::IN | epoll::EventFlags::RDHUP, &mut scratch);
             }
         }
     }
@@ -256,6 +263,9 @@ impl Worker {
         let before = self.clock.now();
         let mut length = next.saturating_sub(before);
         if self.has_core && arrival.min(self.pauses.earliest()) == next && length < AWAKE_NS {
+            length = 0;
+        }
+        if !self.unread.is_empty() {
             length = 0;
         }
         let length =

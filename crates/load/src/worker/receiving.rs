@@ -9,11 +9,15 @@ use crate::outcome::ErrorKind;
 use crate::program::{Program, What};
 use crate::user::{State, User};
 
+/// What one socket may take of a turn, in reads of 64 KiB: a peer that sends without end must not keep its thread from the
+/// clock and from all others.
+const READS_A_TURN: usize = 16;
+
 impl Worker {
-    /// Reads what has come.
+    /// Reads what has come; what is too much for a turn, in the next.
     pub(super) fn readable(&mut self, index: u32, is_closed: bool, scratch: &mut [u8]) {
         let generation = self.users[index as usize].generation;
-        loop {
+        for _ in 0..READS_A_TURN {
             let user = &mut self.users[index as usize];
             if user.generation != generation {
                 return;
@@ -36,6 +40,7 @@ impl Worker {
                 Err(error) => return self.reset(index, &error),
             }
         }
+        self.unread.push(User::event_number(index, generation));
     }
 
     fn bytes(&mut self, index: u32, data: &[u8]) {

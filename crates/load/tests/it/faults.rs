@@ -105,6 +105,17 @@ fn every_kind_of_error_is_counted_as_what_it_is() {
 }
 
 #[test]
+fn a_program_that_talks_without_end_does_not_keep_its_thread_from_the_clock() {
+    let said = r#"{"jsonrpc":"2.0","method":"notifications/progress"}"#;
+    let changes = json!({"target": {"kind": "stdio", "command": ["yes", said]}, "model": {"kind": "closed", "vus": 1},
+        "duration_s": 2, "timeout_s": 0.1});
+    let outcome = run(plan("", &changes));
+    let begun = operation(&outcome, "echo");
+    all_failed(begun, ErrorKind::Timeout);
+    assert!(begun.count > 4, "{begun:?}");
+}
+
+#[test]
 fn a_reply_before_its_request_was_sent_leaves_no_half_request_to_the_next() {
     // More than all buffers on the way take, to a target that answers the head alone and reads no further.
     let arguments = json!({"text": "x".repeat(32 << 20)});
