@@ -5,7 +5,7 @@ Ctrl-C. Times ending in ``_ns`` are ``CLOCK_MONOTONIC`` (``time.monotonic_ns``).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any, Literal
 
 PROFILES: list[str]
@@ -309,6 +309,60 @@ class Handler:
         returns is given under the keyword ``context``, if there is one.
         """
 
+class Asked:
+    """Who asks for what. Made for permissions and for functions that say whose uses count together."""
+
+    kind: Literal["tool", "resource", "template", "prompt"]
+    name: str
+    uri: str | None
+    """The resource that is read by a template, which ``name`` is."""
+    principal: Any
+    """What the token verifier returned."""
+    session_id: str | None
+    headers: dict[str, str] | None
+    listing: bool
+    """Whether it is only to be listed."""
+
+class RateLimit:
+    """How often something may be used. Limits of one name and the same figures count together."""
+
+    def __new__(
+        cls,
+        name: str,
+        calls: int,
+        per_s: float,
+        *,
+        by: Literal["principal", "session", "everyone"] | Callable[[Asked], str | Awaitable[str]] | str | None = None,
+        algorithm: Literal["fixed-window", "sliding-window", "token-bucket"] | str = "sliding-window",
+        burst: int | None = None,
+    ) -> RateLimit: ...
+
+class Guard:
+    """All that guards one tool, resource or prompt."""
+
+    def __new__(
+        cls,
+        *,
+        scopes: Sequence[str] = (),
+        permissions: Sequence[Callable[[Asked], object]] = (),
+        limits: Sequence[RateLimit] = (),
+        max_result_bytes: int | None = None,
+        timeout_s: float | None = None,
+        permission_timeout_s: float = 10.0,
+    ) -> Guard:
+        """
+        A permission lets pass by ``None`` or ``True``, refuses by ``False`` or ``mcpace.server.guards.Denied``; whatever
+        else it returns or raises refuses too, and is logged. Coroutine functions run on the loop, others as tools do.
+        """
+
+class Limiter:
+    """Who counts uses for rate limits."""
+
+    @staticmethod
+    def memory(*, keys: int = 100_000, frozen: bool = False) -> Limiter:
+        """One of this process, bounded in keys. ``frozen``: its clock stands still until ``advance``, for tests."""
+    def advance(self, seconds: float) -> None: ...
+
 class Server:
     """A registry of Python functions, served by the runtime as often as wanted. Thread-safe."""
 
@@ -332,25 +386,36 @@ class Server:
         keep_headers: bool = True,
         threads: int = 40,
         open: bool = False,
+        limiter: Limiter | None = None,
+        on_limiter_down: Literal["refuse", "allow"] | str = "refuse",
     ) -> Server:
         """
         ``icons`` and ``extensions`` (settings by name) are JSON. ``key`` (32 bytes) protects ``requestState``: servers
         behind one address need the same. ``keep_headers``: a call that takes a context has the request's headers.
         ``threads``: how many functions that are not quick may run at a time. ``open``: tools, resources and prompts
-        are declared where there are none, since some may come later.
+        are declared where there are none, since some may come later. ``limiter`` counts uses for rate limits; without
+        one each server counts in its own memory. ``on_limiter_down``: whether they pass where it can't.
         """
-    def add_tool(self, listed: bytes | str, handler: Handler, *, timeout_s: float | None = None) -> None:
+    def add_tool(
+        self, listed: bytes | str, handler: Handler, *, timeout_s: float | None = None, guard: Guard | None = None
+    ) -> None:
         """``listed`` is the tool's JSON as ``tools/list`` tells it. Raises :class:`RegistrationProblem`."""
     def remove_tool(self, name: str) -> bool:
         """Whether there was one. Calls under way go on."""
-    def add_resource(self, listed: bytes | str, handler: Handler, *, timeout_s: float | None = None) -> None:
+    def add_resource(
+        self, listed: bytes | str, handler: Handler, *, timeout_s: float | None = None, guard: Guard | None = None
+    ) -> None:
         """The handler gets no arguments and gives a ``ReadResourceResult`` as JSON (output ``finished`` or ``custom``);
         contents without ``uri`` or ``mimeType`` get the resource's."""
     def remove_resource(self, uri: str) -> bool: ...
-    def add_resource_template(self, listed: bytes | str, handler: Handler, *, timeout_s: float | None = None) -> None:
+    def add_resource_template(
+        self, listed: bytes | str, handler: Handler, *, timeout_s: float | None = None, guard: Guard | None = None
+    ) -> None:
         """As ``add_resource``; the arguments are the template's variables, all strings."""
     def remove_resource_template(self, template: str) -> bool: ...
-    def add_prompt(self, listed: bytes | str, handler: Handler, *, timeout_s: float | None = None) -> None:
+    def add_prompt(
+        self, listed: bytes | str, handler: Handler, *, timeout_s: float | None = None, guard: Guard | None = None
+    ) -> None:
         """The handler gives a ``GetPromptResult`` as JSON."""
     def remove_prompt(self, name: str) -> bool: ...
     def set_completer(self, handler: Handler) -> None:

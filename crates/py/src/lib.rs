@@ -44,7 +44,9 @@ mod _core {
     #[pymodule_export]
     use super::recording::Recording;
     #[pymodule_export]
-    use super::server::{Context, Endpoint, Exchange, Handler, HttpOptions, Observations, Reply, Running, Server, set_process_key};
+    use super::server::{
+        Asked, Context, Endpoint, Exchange, Guard, Handler, HttpOptions, Limiter, Observations, RateLimit, Reply, Running, Server, set_process_key,
+    };
     #[pymodule_export]
     use super::shop::{Null, Shop};
     #[pymodule_export]

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::future::Future;
 
-use mcpace_serve::{AskError, HandlerError};
+use mcpace_serve::{AskError, HandlerError, Headers};
 use mcpace_wire::jsonrpc::Id;
 use mcpace_wire::mcp::{CreateMessageParams, ElicitParams, Json, LoggingLevel, key};
 use pyo3::exceptions::PyValueError;
@@ -137,19 +137,10 @@ impl Context {
     /// The HTTP headers by lower-case name; of several values of a name, all, joined by commas.
     #[getter]
     fn headers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        let Some(headers) = self.inner.headers() else { return Ok(dict) };
-        for (name, value) in headers.iter() {
-            let name = name.to_ascii_lowercase();
-            // As HTTP's own bytes: Latin-1 (RFC 9110 §5.5), the reading of ASGI servers.
-            let value: String = value.iter().map(|&byte| char::from(byte)).collect();
-            let value = match dict.get_item(&name)? {
-                Some(before) => format!("{}, {value}", before.extract::<String>()?),
-                None => value,
-            };
-            dict.set_item(name, value)?;
+        match self.inner.headers() {
+            Some(headers) => headers_by_name(py, headers),
+            None => Ok(PyDict::new(py)),
         }
-        Ok(dict)
     }
 
     /// The request's `_meta` as JSON.
@@ -232,6 +223,22 @@ impl Context {
     fn begin_task<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.asking(py, (), |context, ()| async move { context.begin_task().await })
     }
+}
+
+/// Headers by lower-case name; of several values of a name, all, joined by commas.
+pub(super) fn headers_by_name<'py>(py: Python<'py>, headers: &Headers) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, value) in headers.iter() {
+        let name = name.to_ascii_lowercase();
+        // As HTTP's own bytes: Latin-1 (RFC 9110 §5.5), the reading of ASGI servers.
+        let value: String = value.iter().map(|&byte| char::from(byte)).collect();
+        let value = match dict.get_item(&name)? {
+            Some(before) => format!("{}, {value}", before.extract::<String>()?),
+            None => value,
+        };
+        dict.set_item(name, value)?;
+    }
+    Ok(dict)
 }
 
 fn parse<T: DeserializeOwned>(json: &str) -> PyResult<T> {

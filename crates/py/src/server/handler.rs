@@ -8,6 +8,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
+use super::asked::Asked;
 use super::failing;
 use super::output::Output;
 
@@ -26,7 +27,7 @@ pub(crate) struct Handler {
 
 /// What a [`Handler`] holds, for threads that have no interpreter.
 pub(super) struct Callable {
-    function: Py<PyAny>,
+    function: Arc<Py<PyAny>>,
     pub(super) kind: Kind,
     validate: Validate,
     context: Option<Context>,
@@ -41,6 +42,8 @@ enum Validate {
     Function(Py<PyAny>),
     /// The arguments are a token.
     Token,
+    /// The one argument is what is asked.
+    Asked(Box<Asked>),
 }
 
 /// Who takes the context: a keyword, or only the function that would wrap it.
@@ -75,6 +78,7 @@ impl Handler {
         let is_wanted = context.is_some() || wrap_context.is_some();
         let context = is_wanted.then_some(Context { keyword: context, wrap: wrap_context });
         let validate = validate.map_or(Validate::Nowhere, Validate::Function);
+        let function = Arc::new(function);
         Ok(Self { inner: Arc::new(Callable { function, kind, validate, context, output, fail }) })
     }
 }
@@ -83,7 +87,14 @@ impl Callable {
     /// A coroutine function that is asked whose token it is.
     pub(super) fn verifier(function: Py<PyAny>) -> Self {
         let output = Output::nothing();
+        let function = Arc::new(function);
         Self { function, kind: Kind::Async, validate: Validate::Token, context: None, output, fail: None }
+    }
+
+    /// A function that is asked this one thing, and gives text.
+    pub(super) fn asking(function: Arc<Py<PyAny>>, kind: Kind, asked: Asked) -> Self {
+        let validate = Validate::Asked(Box::new(asked));
+        Self { function, kind, validate, context: None, output: Output::nothing(), fail: None }
     }
 
     /// Whether the function wants a context.
@@ -102,6 +113,11 @@ impl Callable {
             Validate::Token => {
                 let keywords = PyDict::new(py);
                 keywords.set_item(intern!(py, "token"), String::from_utf8_lossy(arguments))?;
+                Ok(keywords)
+            }
+            Validate::Asked(asked) => {
+                let keywords = PyDict::new(py);
+                keywords.set_item(intern!(py, "asked"), Bound::new(py, Asked::clone(asked))?)?;
                 Ok(keywords)
             }
         }

@@ -5,9 +5,10 @@
 //! while a thread waits for the interpreter. What Python raises ends one call, never a thread.
 //!
 //! The way of a call: `tool` (inline where `pace` lets it; else `waiting` hands a `job` to the `pool` or to the loop, where
-//! `step` runs it) → `handler` (arguments, context) → `output` or `failing` → the reply.
+//! `step` runs it) → `handler` (arguments, context) → `output` or `failing` → the reply. `guarding` is asked before it.
 
 mod access_lines;
+mod asked;
 mod beside;
 mod bridge;
 mod context;
@@ -15,6 +16,7 @@ mod delegate;
 mod ending;
 mod endpoint;
 mod failing;
+mod guarding;
 mod handler;
 mod held;
 mod job;
@@ -35,9 +37,11 @@ mod tool;
 mod verify;
 mod waiting;
 
+pub(crate) use asked::Asked;
 pub(crate) use context::Context;
 pub(crate) use delegate::Exchange;
 pub(crate) use endpoint::{Endpoint, Reply};
+pub(crate) use guarding::{Guard, Limiter, RateLimit};
 pub(crate) use handler::Handler;
 pub(crate) use options::HttpOptions;
 pub(crate) use process_key::set_process_key;

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::delegate::PythonDelegate;
 use super::endpoint::Endpoint;
+use super::guarding::{self, Guard, Limiter};
 use super::handler::{Handler, Kind};
 use super::options::HttpOptions;
 use super::output::text_of;
@@ -57,7 +58,8 @@ impl Server {
     #[new]
     #[pyo3(signature = (name, version, *, title=None, description=None, instructions=None, website_url=None, icons=None,
                         page_size=1000, ttl_ms=0, cache_scope="private", tell_failures=false, key=None, revisions=None,
-                        extensions=None, keep_headers=true, threads=40, open=false))]
+                        extensions=None, keep_headers=true, threads=40, open=false, limiter=None,
+                        on_limiter_down="refuse"))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         name: String,
@@ -77,6 +79,8 @@ impl Server {
         keep_headers: bool,
         threads: usize,
         open: bool,
+        limiter: Option<&Limiter>,
+        on_limiter_down: &str,
     ) -> PyResult<Self> {
         let scope = match cache_scope {
             "private" => CacheScope::Private,
@@ -88,7 +92,11 @@ impl Server {
             .open(open)
             .page_size(page_size)
             .cache(ttl_ms, scope)
-            .tell_failures(tell_failures);
+            .tell_failures(tell_failures)
+            .on_limiter_down(guarding::on_limiter_down(on_limiter_down)?);
+        if let Some(limiter) = limiter {
+            builder = builder.limiter(limiter.inner());
+        }
         if let Some(title) = title {
             builder = builder.title(title);
         }
@@ -123,18 +131,23 @@ impl Server {
     }
 
     /// Registers a tool; `listed` is its JSON as `tools/list` tells it.
-    #[pyo3(signature = (listed, handler, *, timeout_s=None))]
+    #[pyo3(signature = (listed, handler, *, timeout_s=None, guard=None))]
     fn add_tool(
         &self,
         py: Python<'_>,
         listed: &Bound<'_, PyAny>,
         handler: &Handler,
         timeout_s: Option<f64>,
+        guard: Option<&Guard>,
     ) -> PyResult<()> {
         let listed: mcp::Tool = read("tool", listed)?;
         let name = listed.name.clone();
         let target = self.target(py, handler, timeout_s)?;
         let tool = Tool::raw(listed, PythonTool { target });
+        let tool = match guard {
+            Some(guard) => tool.guard(guard.resolve(py, &self.shared)?),
+            None => tool,
+        };
         self.add(py, Sort::Tool, name, |changes| changes.tool(tool))
     }
 
@@ -144,18 +157,23 @@ impl Server {
     }
 
     /// Registers a resource; its handler gives a `ReadResourceResult` as JSON.
-    #[pyo3(signature = (listed, handler, *, timeout_s=None))]
+    #[pyo3(signature = (listed, handler, *, timeout_s=None, guard=None))]
     fn add_resource(
         &self,
         py: Python<'_>,
         listed: &Bound<'_, PyAny>,
         handler: &Handler,
         timeout_s: Option<f64>,
+        guard: Option<&Guard>,
     ) -> PyResult<()> {
         let listed: mcp::Resource = read("resource", listed)?;
         let (uri, mime_type) = (listed.uri.clone(), listed.mime_type.clone());
         let target = self.target(py, handler, timeout_s)?;
         let resource = Resource::listed(listed).handler_async(reading::resource(target, mime_type));
+        let resource = match guard {
+            Some(guard) => resource.guard(guard.resolve(py, &self.shared)?),
+            None => resource,
+        };
         self.add(py, Sort::Resource, uri, |changes| changes.resource(resource))
     }
 
@@ -165,18 +183,23 @@ impl Server {
     }
 
     /// Registers a family of resources; its handler's arguments are the template's variables.
-    #[pyo3(signature = (listed, handler, *, timeout_s=None))]
+    #[pyo3(signature = (listed, handler, *, timeout_s=None, guard=None))]
     fn add_resource_template(
         &self,
         py: Python<'_>,
         listed: &Bound<'_, PyAny>,
         handler: &Handler,
         timeout_s: Option<f64>,
+        guard: Option<&Guard>,
     ) -> PyResult<()> {
         let listed: mcp::ResourceTemplate = read("resource template", listed)?;
         let (template, mime_type) = (listed.uri_template.clone(), listed.mime_type.clone());
         let target = self.target(py, handler, timeout_s)?;
         let family = ResourceTemplate::listed(listed).handler_async(reading::resource(target, mime_type));
+        let family = match guard {
+            Some(guard) => family.guard(guard.resolve(py, &self.shared)?),
+            None => family,
+        };
         self.add(py, Sort::Template, template, |changes| changes.resource_template(family))
     }
 
@@ -186,18 +209,23 @@ impl Server {
     }
 
     /// Registers a prompt; its handler gives a `GetPromptResult` as JSON.
-    #[pyo3(signature = (listed, handler, *, timeout_s=None))]
+    #[pyo3(signature = (listed, handler, *, timeout_s=None, guard=None))]
     fn add_prompt(
         &self,
         py: Python<'_>,
         listed: &Bound<'_, PyAny>,
         handler: &Handler,
         timeout_s: Option<f64>,
+        guard: Option<&Guard>,
     ) -> PyResult<()> {
         let listed: mcp::Prompt = read("prompt", listed)?;
         let name = listed.name.clone();
         let target = self.target(py, handler, timeout_s)?;
         let prompt = Prompt::raw(listed, reading::prompt(target));
+        let prompt = match guard {
+            Some(guard) => prompt.guard(guard.resolve(py, &self.shared)?),
+            None => prompt,
+        };
         self.add(py, Sort::Prompt, name, |changes| changes.prompt(prompt))
     }
 

@@ -1,0 +1,79 @@
+//! `Asked`: who asks for what, as a permission of Python's sees it.
+
+use mcpace_serve::{Headers, Principal, guard};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::context;
+
+/// See the module. Made for each question; what is in it is made for Python when it is looked at.
+#[pyclass(module = "mcpace._core", frozen)]
+#[derive(Clone)]
+pub(crate) struct Asked {
+    kind: &'static str,
+    name: String,
+    uri: Option<String>,
+    principal: Option<Principal>,
+    session: Option<String>,
+    headers: Option<Headers>,
+    listing: bool,
+}
+
+impl Asked {
+    pub(super) fn of(asked: &guard::Asked<'_>) -> Self {
+        Self {
+            kind: asked.kind.as_str(),
+            name: asked.name.to_owned(),
+            uri: asked.uri.map(str::to_owned),
+            principal: asked.principal.cloned(),
+            session: asked.session.map(str::to_owned),
+            headers: asked.headers(),
+            listing: asked.listing,
+        }
+    }
+}
+
+#[pymethods]
+impl Asked {
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The resource that is read by a template.
+    #[getter]
+    fn uri(&self) -> Option<&str> {
+        self.uri.as_deref()
+    }
+
+    /// What the token verifier returned.
+    #[getter]
+    fn principal(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        context::principal_of(py, self.principal.as_ref()?)
+    }
+
+    #[getter]
+    fn session_id(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+
+    /// As `Context.headers`; `None` where there are none.
+    #[getter]
+    fn headers<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.headers.as_ref().map(|headers| context::headers_by_name(py, headers)).transpose()
+    }
+
+    #[getter]
+    fn listing(&self) -> bool {
+        self.listing
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Asked({} {:?}{})", self.kind, self.name, if self.listing { ", listing" } else { "" })
+    }
+}
