@@ -138,7 +138,12 @@ impl Awaited<'_> {
             let words = format!("HTTP {}: the target is at {location}; redirects are not followed", fed.status);
             return (ErrorKind::Redirect, quoted(&words).into());
         }
-        let words = String::from_utf8_lossy(&fed.body[..fed.body.len().min(2000)]);
-        (ErrorKind::HttpStatus, quoted(&format!("HTTP {}: {words}", fed.status)).into())
+        let said = String::from_utf8_lossy(&fed.body[..fed.body.len().min(2000)]);
+        let status = match fed.status {
+            401 => "HTTP 401 (the load has one token, from before it began)".to_owned(),
+            status => format!("HTTP {status}"),
+        };
+        let words = if said.trim().is_empty() { status } else { format!("{status}: {said}") };
+        (ErrorKind::HttpStatus, quoted(&words).into())
     }
 }

@@ -141,6 +141,11 @@ impl Tally {
     /// is late, but a thread without a free moment leaves replies unread.
     pub(crate) fn saturation(&self, is_open: bool) -> Option<Saturation> {
         const LATE_NS: u64 = 1_000_000;
+        /// In less time a thread is busy or not by chance.
+        const LEAST_NS: u64 = 100_000_000;
+        if self.measured_ns < LEAST_NS {
+            return None;
+        }
         let most_busy = if is_open { 0.90 } else { 0.95 };
         if is_open && self.lateness.quantile(0.99) > LATE_NS {
             Some(Saturation::LateStarts)
@@ -286,9 +291,11 @@ mod tests {
     #[test]
     fn the_engine_says_when_it_was_the_limit() {
         let mut tally = Tally::new(0);
-        (tally.measured_ns, tally.idle_ns) = (1000, 80);
+        (tally.measured_ns, tally.idle_ns) = (10_000_000, 0);
+        assert_eq!((tally.saturation(true), tally.saturation(false)), (None, None), "too short to tell");
+        (tally.measured_ns, tally.idle_ns) = (1_000_000_000, 80_000_000);
         assert_eq!((tally.saturation(true), tally.saturation(false)), (Some(Saturation::ThreadsBusy), None));
-        tally.idle_ns = 500;
+        tally.idle_ns = 500_000_000;
         assert_eq!(tally.saturation(true), None);
         tally.lateness.record(2_000_000);
         assert_eq!((tally.saturation(true), tally.saturation(false)), (Some(Saturation::LateStarts), None));

@@ -21,6 +21,7 @@ fn misbehave(request: &Request) -> Action {
         "closed" => Action::Close(Vec::new()),
         "silent" => Action::Nothing,
         "drip" => Action::Drip(b"HTTP/1.1 200 OK\r\nx: yyyyyyyyyyyyyy".to_vec()),
+        "unauthorized" => Action::Send(http("401 Unauthorized", "", "text/plain", "")),
         "busy" => Action::Send(http("503 Busy", "", "text/plain", "try\nlater")),
         "moved" => Action::Send(http("307 Temporary Redirect", "location: http://else/mcp\r\n", "text/plain", "")),
         "rubbish" => Action::Send(b"SSH-2.0-OpenSSH\r\n\r\n".to_vec()),
@@ -68,6 +69,7 @@ fn every_kind_of_error_is_counted_as_what_it_is() {
         ("closed", Reset),
         ("silent", Timeout),
         ("drip", Timeout),
+        ("unauthorized", HttpStatus),
         ("busy", HttpStatus),
         ("moved", Redirect),
         ("rubbish", NotMcp),
@@ -100,6 +102,8 @@ fn every_kind_of_error_is_counted_as_what_it_is() {
     assert!(fine.ok > 0 && fine.ok == fine.count, "{fine:?}");
     assert_eq!(outcome.operations.iter().map(|operation| operation.count).sum::<u64>(), 600);
     assert_eq!(operation(&outcome, "busy").first_error.as_deref(), Some("HTTP 503: try later"));
+    let unauthorized = operation(&outcome, "unauthorized").first_error.as_deref();
+    assert_eq!(unauthorized, Some("HTTP 401 (the load has one token, from before it began)"));
     let moved = operation(&outcome, "moved").first_error.as_deref();
     assert!(moved.is_some_and(|words| words.contains("the target is at http://else/mcp")), "{moved:?}");
 }
