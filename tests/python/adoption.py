@@ -66,7 +66,12 @@ class Pair:
 
 def interpreter(sdk: Sdk) -> Path:
     """The Python of an environment with the SDK."""
-    folder, lock = INSTALLED / sdk.name, SOURCES / "environments" / f"{sdk.name}.txt"
+    return installed(sdk.name, SOURCES / "environments" / f"{sdk.name}.txt")
+
+
+def installed(name: str, lock: Path) -> Path:
+    """The Python of an environment with all that a lock names."""
+    folder = INSTALLED / name
     python, stamp = folder / "bin" / "python", folder / "installed"
     digest = hashlib.sha256(lock.read_bytes()).hexdigest()
     if not stamp.exists() or stamp.read_text() != digest:
