@@ -65,6 +65,9 @@ class DrfMcp(Probe):
         post = partial(client.post, PATH, content_type="application/json")
         hello = {"protocolVersion": REVISION, "capabilities": {}, "clientInfo": {"name": "mcpace", "version": "1"}}
         reply = post(_body(1, "initialize", hello), **headers)
+        if reply.status_code != 200:
+            # A backend that wants a token, a proxy's header: nobody gets in here, whatever the tool.
+            raise Unmeasured(f"initialize was answered HTTP {reply.status_code} in process: {_shown(reply)}")
         agreed = _result(reply, "initialize").get("protocolVersion", REVISION)
         headers["HTTP_MCP_PROTOCOL_VERSION"] = agreed
         session = reply.headers.get("Mcp-Session-Id")
@@ -178,10 +181,13 @@ def _body(number: int, method: str, params: dict[str, Any]) -> str:
 def _result(reply: Any, what: str) -> dict[str, Any]:
     """Of a reply of the test client."""
     if reply.status_code != 200:
-        told = reply.content[:300].decode("utf-8", "replace")
-        raise Problem(SETUP, f"{what} was answered HTTP {reply.status_code} in process: {told}")
+        raise Problem(SETUP, f"{what} was answered HTTP {reply.status_code} in process: {_shown(reply)}")
     message = json.loads(reply.content)
     result = message.get("result")
     if not isinstance(result, dict):
         raise Problem(SETUP, f"{what} was answered with an error in process: {json.dumps(message.get('error'))[:300]}")
     return result
+
+
+def _shown(reply: Any) -> str:
+    return " ".join(reply.content[:300].decode("utf-8", "replace").split())
