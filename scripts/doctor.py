@@ -12,9 +12,10 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 # Programs that the tests run, and the packages that have them.
-PACKAGES = {"redis-server": "redis-server"}
+PACKAGES = {"redis-server": "redis-server", "initdb": "postgresql"}
 INSTALL_LIMIT_S = 600
 
 RUST = (1, 88)
@@ -61,7 +62,8 @@ def test_problems() -> list[str]:
 
 def has(program: str) -> bool:
     """Whether a program is there; servers are in folders that a user's PATH may not have."""
-    return shutil.which(program, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/usr/local/sbin") is not None
+    folders = ["/usr/sbin", "/usr/local/sbin", *map(str, Path("/usr/lib/postgresql").glob("*/bin"))]
+    return shutil.which(program, path=os.pathsep.join([os.environ.get("PATH", os.defpath), *folders])) is not None
 
 
 def install_packages() -> None:
