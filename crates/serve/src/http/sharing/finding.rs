@@ -31,7 +31,17 @@ impl Sharing {
         now: Instant,
     ) -> Result<Option<Arc<Live>>, Answer> {
         let Some(key) = id.and_then(Key::parse) else { return Ok(None) };
-        let here = self.sessions.peek(key);
+        self.look_up(key, self.sessions.peek(key), principal, now).await
+    }
+
+    /// The same, of one that may be known here.
+    pub(super) async fn look_up(
+        &self,
+        key: Key,
+        here: Option<Arc<Live>>,
+        principal: Option<&Principal>,
+        now: Instant,
+    ) -> Result<Option<Arc<Live>>, Answer> {
         if !self.stores.broker.is_up() {
             return self.while_away().map(|()| here);
         }

@@ -52,12 +52,19 @@ impl Sharing {
     }
 
     /// What is known of sessions may no longer hold, and streams may have something new.
-    fn renew(&self) {
+    fn renew(self: &Arc<Self>) {
         self.generation.fetch_add(1, Relaxed);
         // Opened while this process was alone: their clients come back, and are known to all then.
         self.sessions.end_standalone_streams();
         let feeds: Vec<_> = self.feeds().values().cloned().collect();
         feeds.iter().for_each(|feed| feed.wake());
+        let (sharing, known): (_, Vec<_>) = (Arc::clone(self), self.known().values().cloned().collect());
+        self.stores.broker.spawn(Box::pin(async move {
+            for live in known.iter().filter_map(Weak::upgrade) {
+                // One that the store has lost is put there again; whoever can't be looked up now is when it is used.
+                let _ = sharing.look_up(live.key, Some(Arc::clone(&live)), None, Instant::now()).await;
+            }
+        }));
     }
 
     /// The client reads that stream elsewhere.
