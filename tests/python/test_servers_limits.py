@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,11 @@ from mcpace.lab.errors import UsageProblem
 from mcpace.lab.limits import Confinement, memory, settle
 
 COUNT = (sys.executable, "-c", "import os; print(len(os.sched_getaffinity(0)))")
+
+
+def group_can_be_made() -> bool:
+    root = limits._mounted()
+    return root is not None and os.access(root / "cgroup.procs", os.W_OK) and limits._can_make(root)
 
 
 @pytest.fixture
@@ -51,6 +57,24 @@ def test_a_program_moves_into_its_group_before_it_begins(hierarchy: Path) -> Non
         assert confinement.killed_for_memory()
         (group / "memory.events").write_text("low 0\noom 1\noom_kill 0\n")
         assert not confinement.killed_for_memory()
+
+
+@pytest.mark.skipif(not group_can_be_made(), reason="no cgroup v2 in which we may make a group")
+def test_a_real_group_takes_a_program_in_and_ends_it_whole() -> None:
+    """What every group has, whatever controllers are handed down to it: here that may be none."""
+    root = limits._mounted()
+    confinement = Confinement(limits.Cap(1, None, "cgroup", (0,), (), root), "real")
+    group = Path(confinement.prefix()[-1])
+    group.mkdir()
+    # It starts another in a session of its own, which no process group would reach.
+    program = "setsid sleep 100 & echo ready; wait"
+    with subprocess.Popen((*confinement.prefix(), "sh", "-c", program), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        assert str(process.pid) in (group / "cgroup.procs").read_text().split()
+        confinement.__exit__(None, None, None)
+        assert process.wait(60) == -signal.SIGKILL
+    assert not group.exists()
 
 
 @pytest.mark.parametrize("file", ["cgroup.subtree_control", "cgroup.procs"])
