@@ -5,6 +5,7 @@ Ctrl-C. Times ending in ``_ns`` are ``CLOCK_MONOTONIC`` (``time.monotonic_ns``).
 """
 
 import asyncio
+import contextvars
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any, Literal
 
@@ -427,6 +428,8 @@ class Server:
         """Tells clients that want to know. What is added and removed here is told by itself."""
     def resource_updated(self, uri: str) -> None:
         """Tells the clients that watch it."""
+    def observe(self, observations: Observations) -> bool:
+        """Has all requests told from now on; whether nobody is told already."""
     def event_loop(self) -> asyncio.AbstractEventLoop:
         """The loop that asynchronous functions run on, on a thread of its own; started where it wasn't."""
     def delegate(self, submit: Callable[[Exchange], object], methods: list[str]) -> None:
@@ -440,6 +443,27 @@ class Server:
         """The HTTP endpoint without a socket; of the options, those that say where and how to listen mean nothing."""
     def serve_stdio(self, *, server_timing: bool = False) -> None:
         """Serves stdin and stdout until the client leaves; a signal's handler may raise."""
+
+class Observations:
+    """
+    Requests as they end, for one thread that tells of them. Bounded: where nobody takes them, later ones are counted only.
+
+    A request is ``(facts, live, entered_ns, service, ended_ns, failure)``: ``facts`` is ``(method, target, uri, id,
+    revision, meta, headers, received_ns)``, where ``meta`` and ``headers`` (``None`` over stdio) are ``(traceparent,
+    tracestate, baggage)``; ``live`` is what ``begin`` returned, ``service`` ``(called_ns, returned_ns)``, both ``None``
+    where no function of Python's was called; ``failure`` is ``(kind, code, words)``, the kind ``tool``, ``error`` or
+    ``cancelled``. Times are nanoseconds since 1970.
+    """
+
+    def __new__(cls, begin: Callable[[tuple[Any, ...], int, contextvars.Context, Any], Any]) -> Observations:
+        """``begin(facts, now_ns, variables, live)`` is called before a function of Python's is, which then runs in
+        ``variables``; ``live`` is what it returned for the same request before."""
+    def take(self) -> tuple[list[Any], int] | None:
+        """Some of those that ended, and how many were lost; waits for the first. ``None`` once it is closed."""
+    def take_now(self) -> tuple[list[Any], int]:
+        """All of them, without waiting."""
+    def close(self) -> None:
+        """No more are kept."""
 
 class Context:
     """What a function may know and ask of its request."""

@@ -194,7 +194,9 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
     def __mcpace__(self) -> Prepared:
         """All that is registered, ready to be served."""
         from mcpace.server.running.prepared import Prepared
+        from mcpace.server.telemetry import observe
 
+        observe(self._inside.core)
         registry = self.registry
         return Prepared(
             core=self._inside.core,

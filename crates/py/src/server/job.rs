@@ -15,6 +15,7 @@ use super::context;
 use super::handler::Callable;
 use super::pace::Pace;
 use super::shared::Shared;
+use super::telemetry::{self, Observed};
 use super::verify;
 
 /// See the module.
@@ -29,7 +30,14 @@ pub(super) struct Job {
 }
 
 /// Where a result goes. Dropped without one, whoever waits is told that something went wrong.
-pub(super) enum End {
+pub(super) struct End {
+    way: Way,
+    /// The request that it is of, where that is observed.
+    observed: Option<Arc<Observed>>,
+}
+
+/// Who waits, and for what.
+enum Way {
     /// A tool's.
     Tool(RawReply, oneshot::Sender<RawDone>),
     /// A verifier's.
@@ -51,9 +59,14 @@ pub(super) fn call<'py>(
     shared: &Shared,
     arguments: &[u8],
     context: Option<(Context, Handle)>,
+    observed: Option<&Observed>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let Prepared { keywords, variables } = prepare(py, callable, shared, arguments, context)?;
-    variables.call_method(intern!(py, "run"), (callable.function(),), Some(&keywords))
+    let Prepared { keywords, variables } = prepare(py, callable, shared, arguments, context, observed)?;
+    let returned = variables.call_method(intern!(py, "run"), (callable.function(),), Some(&keywords));
+    if let Some(observed) = observed {
+        observed.served();
+    }
+    returned
 }
 
 /// All but the call itself.
@@ -63,9 +76,13 @@ pub(super) fn prepare<'py>(
     shared: &Shared,
     arguments: &[u8],
     context: Option<(Context, Handle)>,
+    observed: Option<&Observed>,
 ) -> PyResult<Prepared<'py>> {
     let keywords = callable.keywords(py, arguments)?;
     let variables = shared.variables(py)?;
+    if let Some(observed) = observed {
+        observed.call(py, &variables);
+    }
     if let Some((context, runtime)) = context {
         let made = context::Context::new(context, runtime);
         callable.put_context(&keywords, &variables, Bound::new(py, made)?.into_any())?;
@@ -74,29 +91,51 @@ pub(super) fn prepare<'py>(
 }
 
 impl End {
+    pub(super) fn tool(reply: RawReply, sender: oneshot::Sender<RawDone>) -> Self {
+        Self { way: Way::Tool(reply, sender), observed: telemetry::current() }
+    }
+
+    /// No request's own: one token may be asked about for many.
+    pub(super) fn token(sender: oneshot::Sender<Result<Principal, TokenError>>) -> Self {
+        Self { way: Way::Token(sender), observed: None }
+    }
+
+    /// `answers`: whether it is the request's answer, and not what somebody has to say about the request.
+    pub(super) fn text(sender: oneshot::Sender<Result<String, HandlerError>>, answers: bool) -> Self {
+        Self { way: Way::Text(sender), observed: telemetry::current().filter(|_| answers) }
+    }
+
+    /// The request that it is of, where that is observed.
+    pub(super) fn observed(&self) -> Option<&Observed> {
+        self.observed.as_deref()
+    }
+
     /// Whether nobody waits any more.
     pub(super) fn is_given_up(&self) -> bool {
-        match self {
-            End::Tool(_, sender) => sender.is_closed(),
-            End::Token(sender) => sender.is_closed(),
-            End::Text(sender) => sender.is_closed(),
+        match &self.way {
+            Way::Tool(_, sender) => sender.is_closed(),
+            Way::Token(sender) => sender.is_closed(),
+            Way::Text(sender) => sender.is_closed(),
         }
     }
 
     /// Hands the outcome over. Whoever waited may be gone by now, which is fine.
     pub(super) fn give(self, py: Python<'_>, callable: &Callable, returned: PyResult<Bound<'_, PyAny>>) {
-        match self {
-            End::Tool(mut reply, sender) => {
+        if let Some(observed) = &self.observed {
+            observed.served();
+        }
+        match self.way {
+            Way::Tool(mut reply, sender) => {
                 let outcome = match returned {
                     Ok(value) => callable.write(&value, &mut reply),
                     Err(error) => Err(callable.failed(py, error)),
                 };
                 let _ = sender.send(reply.done(outcome));
             }
-            End::Token(sender) => {
+            Way::Token(sender) => {
                 let _ = sender.send(verify::verdict(py, returned));
             }
-            End::Text(sender) => {
+            Way::Text(sender) => {
                 let outcome = returned.and_then(|value| callable.text(&value));
                 let _ = sender.send(outcome.map_err(|error| callable.failed(py, error)));
             }
@@ -105,14 +144,14 @@ impl End {
 
     /// Fails without a word from Python.
     pub(super) fn refuse(self, error: HandlerError) {
-        match self {
-            End::Tool(reply, sender) => {
+        match self.way {
+            Way::Tool(reply, sender) => {
                 let _ = sender.send(reply.done(Err(error)));
             }
-            End::Token(sender) => {
+            Way::Token(sender) => {
                 let _ = sender.send(Err(TokenError::Unavailable));
             }
-            End::Text(sender) => {
+            Way::Text(sender) => {
                 let _ = sender.send(Err(error));
             }
         }

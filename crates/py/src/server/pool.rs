@@ -259,10 +259,11 @@ impl Take {
             }
             let Job { callable, shared, arguments, context, pace, end } = job;
             let watch = Watch::start();
-            let prepared = job::prepare(py, &callable, &shared, &arguments, context).and_then(|prepared| {
-                let Prepared { keywords, variables } = prepared;
-                Ok((variables.getattr(pyo3::intern!(py, "run"))?, keywords))
-            });
+            let prepared =
+                job::prepare(py, &callable, &shared, &arguments, context, end.observed()).and_then(|prepared| {
+                    let Prepared { keywords, variables } = prepared;
+                    Ok((variables.getattr(pyo3::intern!(py, "run"))?, keywords))
+                });
             match prepared {
                 Ok((run, keywords)) => {
                     let function = callable.function().clone_ref(py);

@@ -20,6 +20,7 @@ use super::process_key::process_key;
 use super::reading;
 use super::running::{self, Running};
 use super::shared::Shared;
+use super::telemetry::Observations;
 use super::tool::PythonTool;
 use super::waiting::Target;
 use crate::problem::{OrRaise, RegistrationProblem, UsageProblem};
@@ -263,6 +264,11 @@ impl Server {
             return Err(RegistrationProblem::new_err("there is a delegate already"));
         }
         Ok(())
+    }
+
+    /// Has requests told; whether nobody is told already.
+    fn observe(&self, observations: &Observations) -> bool {
+        self.inner.observe(observations.observer())
     }
 
     /// The event loop that asynchronous functions run on, on a thread of its own; started where it wasn't.

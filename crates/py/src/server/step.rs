@@ -51,7 +51,8 @@ pub(super) fn begin(event_loop: &Bound<'_, PyAny>, job: Job, flight: &Arc<Flight
     let py = event_loop.py();
     let Job { callable, shared, arguments, context, end, .. } = job;
     let begun = || -> PyResult<(Bound<'_, PyIterator>, Bound<'_, PyAny>)> {
-        let Prepared { keywords, variables } = job::prepare(py, &callable, &shared, &arguments, context)?;
+        let Prepared { keywords, variables } =
+            job::prepare(py, &callable, &shared, &arguments, context, end.observed())?;
         // A coroutine function runs nothing yet; any other function has its variables all the same.
         let awaitable = variables.call_method(intern!(py, "run"), (callable.function(),), Some(&keywords))?;
         Ok((awaitable.call_method0(intern!(py, "__await__"))?.try_iter()?, variables))

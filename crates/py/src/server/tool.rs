@@ -11,6 +11,7 @@ use super::handler::Kind;
 use super::held::Watch;
 use super::job::{self, End};
 use super::pace::now_ms;
+use super::telemetry;
 use super::waiting::Target;
 
 /// See the module.
@@ -40,11 +41,12 @@ impl PythonTool {
         };
         let arguments = call.arguments();
         let mut reply = call.reply();
+        let observed = telemetry::current();
         // From when it has the interpreter: what others make it wait before isn't its doing.
         let (outcome, took, held) = Python::attach(|py| {
             let watch = pace.as_ref().filter(|pace| pace.is_watched()).map(|_| Watch::start());
             let started = Instant::now();
-            let outcome = match job::call(py, callable, shared, arguments.as_bytes(), context) {
+            let outcome = match job::call(py, callable, shared, arguments.as_bytes(), context, observed.as_deref()) {
                 Ok(value) => callable.write(&value, &mut reply),
                 Err(error) => Err(callable.failed(py, error)),
             };
@@ -64,7 +66,7 @@ impl PythonTool {
         };
         let arguments = call.keep_arguments();
         let (sender, receiver) = oneshot::channel();
-        let guard = self.target.hand_over(arguments, context, End::Tool(call.reply(), sender));
+        let guard = self.target.hand_over(arguments, context, End::tool(call.reply(), sender));
         let target = self.target.clone();
         Ok(RawAnswer::Later(Box::pin(
             async move { target.wait(receiver, guard).await.unwrap_or_else(RawDone::failed) },

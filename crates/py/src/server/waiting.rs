@@ -88,8 +88,10 @@ impl Target {
     /// Calls the function for what its `finish` makes of its value.
     pub(super) async fn ask(&self, arguments: Bytes, context: Option<Context>) -> Result<String, HandlerError> {
         let (sender, receiver) = oneshot::channel();
+        // Permissions are asked about a request, and have no context of it.
+        let answers = context.is_some();
         let context = context.filter(|_| self.callable.wants_context());
-        let guard = self.hand_over(arguments, context, End::Text(sender));
+        let guard = self.hand_over(arguments, context, End::text(sender, answers));
         self.wait(receiver, guard).await?
     }
 }

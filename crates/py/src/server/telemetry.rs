@@ -1,0 +1,277 @@
+//! Requests as Python's OpenTelemetry is told of them.
+//!
+//! Constraint: an I/O thread writes down what it knows and never waits for the interpreter. What a function's own spans are to
+//! be part of begins on the thread that calls it (`begin`); all the rest is told afterwards, many requests at a time, to a
+//! thread of Python's that takes them ([`Observations::take`]). Nobody takes them: the oldest stay, the others are counted.
+
+use std::any::Any;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use mcpace_serve::Headers;
+use mcpace_serve::telemetry::{self, Begun, Ended, Failure, Observer, Operation};
+use mcpace_wire::jsonrpc::Id;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::failing;
+
+/// Requests that wait to be told.
+const MOST: usize = 65_536;
+/// So many are told at once, at most; that many wait, and nobody waits for more.
+const AT_ONCE: usize = 512;
+/// How long the first of them waits for more.
+const GATHERING: Duration = Duration::from_millis(50);
+
+/// See the module.
+#[pyclass(module = "mcpace._core", frozen)]
+pub(crate) struct Observations {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    /// `begin(facts, started_ns, variables, live)`: see [`Observations::new`].
+    begin: Py<PyAny>,
+    ended: Mutex<Queue>,
+    ready: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    ended: Vec<Told>,
+    lost: u64,
+    over: bool,
+}
+
+/// A request that has ended.
+struct Told {
+    observed: Arc<Observed>,
+    at: Instant,
+    failure: Option<(&'static str, i64, String)>,
+}
+
+#[pymethods]
+impl Observations {
+    /// `begin` is called where a function of Python's is about to be, with the facts, the time in nanoseconds since 1970, the
+    /// `contextvars.Context` that the function will run in, and what `begin` returned for the same request before (or `None`).
+    /// What it returns comes back with the request's end.
+    #[new]
+    fn new(begin: Py<PyAny>) -> Self {
+        Self { inner: Arc::new(Inner { begin, ended: Mutex::default(), ready: Condvar::new() }) }
+    }
+
+    /// Some of the requests that have ended, and how many were lost since; `None` after the end. Waits for the first.
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<Option<(Vec<Bound<'py, PyTuple>>, u64)>> {
+        let Some((ended, lost)) = py.detach(|| self.inner.wait()) else { return Ok(None) };
+        Ok(Some((tuples(py, ended)?, lost)))
+    }
+
+    /// As `take`, without waiting, and all of them.
+    fn take_now<'py>(&self, py: Python<'py>) -> PyResult<(Vec<Bound<'py, PyTuple>>, u64)> {
+        let (ended, lost) = {
+            let mut queue = self.inner.queue();
+            (std::mem::take(&mut queue.ended), std::mem::take(&mut queue.lost))
+        };
+        Ok((tuples(py, ended)?, lost))
+    }
+
+    /// Whoever waits is told that there is no more.
+    fn close(&self) {
+        self.inner.queue().over = true;
+        self.inner.ready.notify_all();
+    }
+}
+
+impl Observations {
+    pub(super) fn observer(&self) -> impl Observer + use<> {
+        Watcher(Arc::clone(&self.inner))
+    }
+}
+
+fn tuples(py: Python<'_>, ended: Vec<Told>) -> PyResult<Vec<Bound<'_, PyTuple>>> {
+    ended.into_iter().map(|told| told.tuple(py)).collect()
+}
+
+impl Inner {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        // Nothing under the lock can panic half way.
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait(&self) -> Option<(Vec<Told>, u64)> {
+        let none = |queue: &mut Queue| queue.ended.is_empty() && !queue.over;
+        let queue = self.ready.wait_while(self.queue(), none).unwrap_or_else(PoisonError::into_inner);
+        let few = |queue: &mut Queue| queue.ended.len() < AT_ONCE && !queue.over;
+        let waited = self.ready.wait_timeout_while(queue, GATHERING, few);
+        let mut queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+        if queue.over {
+            return None;
+        }
+        let some = queue.ended.len().min(AT_ONCE);
+        Some((queue.ended.drain(..some).collect(), std::mem::take(&mut queue.lost)))
+    }
+
+    fn push(&self, told: Told) {
+        let mut queue = self.queue();
+        if queue.over || queue.ended.len() >= MOST {
+            queue.lost += 1;
+            return;
+        }
+        queue.ended.push(told);
+        let wakes = matches!(queue.ended.len(), 1 | AT_ONCE);
+        drop(queue);
+        if wakes {
+            self.ready.notify_one();
+        }
+    }
+}
+
+struct Watcher(Arc<Inner>);
+
+impl Observer for Watcher {
+    fn begin(&self, begun: &Begun<'_>) -> Option<Arc<dyn Operation>> {
+        let age = begun.received.elapsed();
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Some(Arc::new(Observed {
+            inner: Arc::clone(&self.0),
+            facts: Facts::of(begun),
+            received: begun.received,
+            received_ns: nanos(since_1970.saturating_sub(age)),
+            entered: begun.entered,
+            live: OnceLock::new(),
+            served_ns: AtomicU64::new(0),
+        }))
+    }
+}
+
+/// A request that is observed.
+pub(super) struct Observed {
+    inner: Arc<Inner>,
+    facts: Facts,
+    received: Instant,
+    received_ns: u64,
+    entered: Instant,
+    /// When its function was called, and what `begin` returned then.
+    live: OnceLock<(Instant, Py<PyAny>)>,
+    /// When its function returned, in nanoseconds since 1970; 0 before.
+    served_ns: AtomicU64,
+}
+
+impl Operation for Observed {
+    fn end(self: Arc<Self>, ended: &Ended<'_>) {
+        let failure = ended.failure.as_ref().map(|failure| match failure {
+            Failure::Tool => ("tool", 0, String::new()),
+            Failure::Error { code, message } => ("error", *code, short(message)),
+            Failure::Cancelled => ("cancelled", 0, String::new()),
+        });
+        let inner = Arc::clone(&self.inner);
+        inner.push(Told { observed: self, at: ended.at, failure });
+    }
+}
+
+/// The current request, where it is observed for Python.
+pub(super) fn current() -> Option<Arc<Observed>> {
+    let operation: Arc<dyn Any + Send + Sync> = telemetry::current()?;
+    operation.downcast().ok()
+}
+
+impl Observed {
+    /// A function of the request's is about to be called with these context variables.
+    pub(super) fn call(&self, py: Python<'_>, variables: &Bound<'_, PyAny>) {
+        let now = Instant::now();
+        // There may be several, one after the other: all are part of what began with the first.
+        let before = self.live.get().map(|(_, live)| live.bind(py));
+        let begun = self
+            .facts
+            .tuple(py, self.received_ns)
+            .and_then(|facts| self.inner.begin.bind(py).call1((facts, self.at(now), variables, before)));
+        match begun {
+            Ok(live) => drop(self.live.set((now, live.unbind()))),
+            Err(error) => failing::log(py, "beginning a span", &error),
+        }
+    }
+
+    /// The function has returned.
+    pub(super) fn served(&self) {
+        self.served_ns.store(self.at(Instant::now()), Ordering::Relaxed);
+    }
+
+    /// Nanoseconds since 1970, by the clock that never jumps.
+    fn at(&self, instant: Instant) -> u64 {
+        self.received_ns + nanos(instant.saturating_duration_since(self.received))
+    }
+}
+
+impl Told {
+    /// `(facts, live, entered_ns, service, ended_ns, failure)`
+    fn tuple(self, py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
+        let Told { observed, at, failure } = self;
+        let facts = observed.facts.tuple(py, observed.received_ns)?;
+        let live = observed.live.get();
+        let service = live.map(|(called, _)| {
+            let end = observed.at(at);
+            let returned = match observed.served_ns.load(Ordering::Relaxed) {
+                0 => end,
+                returned => returned.min(end),
+            };
+            (observed.at(*called), returned)
+        });
+        let live = live.map(|(_, live)| live.clone_ref(py));
+        (facts, live, observed.at(observed.entered), service, observed.at(at), failure).into_pyobject(py)
+    }
+}
+
+/// What is told of a request.
+struct Facts {
+    method: &'static str,
+    target: Option<String>,
+    uri: Option<String>,
+    id: String,
+    revision: &'static str,
+    /// `traceparent`, `tracestate`, `baggage`: out of `_meta`, and out of the HTTP headers.
+    meta: Carrier,
+    headers: Option<Carrier>,
+}
+
+type Carrier = (Option<String>, Option<String>, Option<String>);
+
+impl Facts {
+    fn of(begun: &Begun<'_>) -> Self {
+        let owned = |text: &Option<std::borrow::Cow<'_, str>>| text.as_ref().map(|text| text.clone().into_owned());
+        Self {
+            method: begun.method.as_str(),
+            target: begun.target.map(short),
+            uri: begun.uri.map(short),
+            id: match begun.id {
+                Id::Integer(value) => value.to_string(),
+                Id::Number(text) | Id::String(text) => short(text),
+            },
+            revision: begun.revision.as_str(),
+            meta: (owned(&begun.trace.parent), owned(&begun.trace.state), owned(&begun.trace.baggage)),
+            headers: begun.headers.as_ref().map(carried),
+        }
+    }
+
+    /// `(method, target, uri, id, revision, meta, headers, received_ns)`
+    fn tuple<'py>(&self, py: Python<'py>, received_ns: u64) -> PyResult<Bound<'py, PyTuple>> {
+        let Self { method, target, uri, id, revision, meta, headers } = self;
+        (*method, target, uri, id, *revision, meta.clone(), headers.clone(), received_ns).into_pyobject(py)
+    }
+}
+
+fn carried(headers: &Headers) -> Carrier {
+    let text = |name| headers.get(name).and_then(|value| std::str::from_utf8(value).ok()).map(str::to_owned);
+    (text("traceparent"), text("tracestate"), text("baggage"))
+}
+
+/// A peer's text, as much of it as anybody would read.
+fn short(text: &str) -> String {
+    const LONGEST: usize = 1_024;
+    text.chars().take(LONGEST).collect()
+}
+
+fn nanos(duration: Duration) -> u64 {
+    // Good until the year 2554.
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
