@@ -356,7 +356,7 @@ def test_what_there_is_not_is_refused_by_name() -> None:
     with pytest.raises(TypeError, match="nonsense"):
         FastMCP(nonsense=1)
     mcp = FastMCP()
-    for option in ({"version": "2"}, {"task": True}, {"auth": object()}):
+    for option in ({"version": "2"}, {"task": True}):
         with pytest.raises(UnsupportedOption, match=next(iter(option))):
             mcp.tool(**option)
     with pytest.raises(UnsupportedOption, match="middleware"):

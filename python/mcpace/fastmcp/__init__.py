@@ -9,6 +9,13 @@ raises an error that says so, never silence.
 from __future__ import annotations
 
 from mcpace.fastmcp.app import FastMCP
+from mcpace.fastmcp.authorization import (
+    AuthContext,
+    AuthorizationError,
+    require_roles,
+    require_scopes,
+    restrict_tag,
+)
 from mcpace.fastmcp.context import Context, get_context
 from mcpace.fastmcp.dependencies import (
     CurrentAccessToken,
@@ -31,6 +38,8 @@ from mcpace.server.prompts import Message
 
 __all__ = [
     "Audio",
+    "AuthContext",
+    "AuthorizationError",
     "Context",
     "CurrentAccessToken",
     "CurrentContext",
@@ -53,4 +62,7 @@ __all__ = [
     "get_context",
     "get_http_headers",
     "get_http_request",
+    "require_roles",
+    "require_scopes",
+    "restrict_tag",
 ]

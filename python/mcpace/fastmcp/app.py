@@ -10,14 +10,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 from mcpace import __version__
+from mcpace.fastmcp.authorization import Component, guarded
 from mcpace.fastmcp.context import Context, States, current
 from mcpace.fastmcp.dependencies import injected
 from mcpace.fastmcp.middleware import Adapted, outermost
 from mcpace.fastmcp.tools import UNSET, FunctionTool, ToolResult, Unset
 from mcpace.server.app import MCPServer
 from mcpace.server.errors import RegistrationError, UnsupportedOption, logger
+from mcpace.server.principal import TRUSTED
 from mcpace.server.prompts import Prompt
 from mcpace.server.resources import ResourceTemplate, check_uri
+from mcpace.server.signature import name_of
 from mcpace.server.tools import Tool
 from mcpace.server.uri_template import UriTemplate
 from mcpace.types import InputRequiredResult
@@ -121,7 +124,7 @@ class FastMCP(MCPServer[Any]):
         run_in_thread: bool = True,
     ) -> Any:
         """Registers a function as a tool, with or without parentheses; with a function as argument, at once."""
-        _refuse(version=version, task=task, auth=auth)
+        _refuse(version=version, task=task)
 
         def register(function: FunctionT) -> FunctionT:
             tool = FunctionTool.of(
@@ -135,6 +138,7 @@ class FastMCP(MCPServer[Any]):
                 annotations=annotations,
                 meta=meta,
                 timeout=timeout,
+                auth=auth,
                 run_in_thread=run_in_thread,
             )
             self.add_tool(tool)
@@ -152,13 +156,20 @@ class FastMCP(MCPServer[Any]):
         return made
 
     async def call_tool(
-        self, name: str, arguments: Mapping[str, Any] | None = None, context: Any = None, **_: Any
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        context: Any = None,
+        *,
+        principal: Any = TRUSTED,
+        **_: Any,
     ) -> Any:
-        """Calls a tool in this process, as a client would. Raises ``ToolError`` where it fails.
+        """Calls a tool in this process. Raises ``ToolError`` where it fails.
 
-        Gives a ``ToolResult``, or what the tool asks the client (``InputRequiredResult``).
+        With ``principal``, as that caller's client would; without, no guard looks at it. Gives a ``ToolResult``, or
+        what the tool asks the client (``InputRequiredResult``).
         """
-        result = await super().call_tool(name, arguments, context or Context(server=self))
+        result = await super().call_tool(name, arguments, context or Context(server=self), principal=principal)
         if isinstance(result, InputRequiredResult):
             return result
         return ToolResult.model_validate(result.model_dump()) if type(result) is not ToolResult else result
@@ -184,7 +195,7 @@ class FastMCP(MCPServer[Any]):
         """Registers a function as a resource, or as a family of them where the URI has variables."""
         if callable(uri):
             raise TypeError("The @resource decorator needs a URI: @resource('resource://…')")
-        _refuse(version=version, task=task, auth=auth)
+        _refuse(version=version, task=task)
         template = _template(uri)
         details: dict[str, Any] = {
             "name": name,
@@ -194,6 +205,7 @@ class FastMCP(MCPServer[Any]):
             "icons": icons,
             "annotations": annotations,
             "meta": _tagged(meta, tags),
+            "guards": guarded(auth, Component(name or uri, frozenset(tags or ()), meta)),
         }
 
         def register(function: FunctionT) -> FunctionT:
@@ -238,11 +250,12 @@ class FastMCP(MCPServer[Any]):
         auth: Any = None,
     ) -> Any:
         """Registers a function as a prompt, with or without parentheses."""
-        _refuse(version=version, task=task, auth=auth)
+        _refuse(version=version, task=task)
 
         def register(function: FunctionT) -> FunctionT:
             called = name or (name_or_fn if isinstance(name_or_fn, str) else None)
-            self.add_prompt(Prompt.from_function(injected(function), called, title, description, icons))
+            guards = guarded(auth, Component(called or name_of(function), frozenset(tags or ()), meta))
+            self.add_prompt(Prompt.from_function(injected(function), called, title, description, icons, guards=guards))
             return function
 
         return register(name_or_fn) if callable(name_or_fn) else register
@@ -345,7 +358,6 @@ def _refuse(**options: Any) -> None:
     instead = {
         "version": "give a new version another name",
         "task": "tasks are not offered from Python yet",
-        "auth": "look at the token in the function: get_access_token()",
     }
     for option, value in options.items():
         if value is not None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
+from mcpace.fastmcp.authorization import guarded
 from mcpace.fastmcp.context import Context, current
 from mcpace.fastmcp.dependencies import injected
 from mcpace.server.content import content_of, failure_json, media_block
@@ -22,7 +23,6 @@ from mcpace.server.errors import (
     is_tool_error,
     logger,
 )
-from mcpace.server.guards import Guards
 from mcpace.server.handlers import Answer, Plan, protocol_answer
 from mcpace.server.lookout import looks_around
 from mcpace.server.output import output_of, result_json
@@ -88,6 +88,7 @@ class FunctionTool(Tool):
         annotations: Any = None,
         meta: dict[str, Any] | None = None,
         timeout: float | None = None,
+        auth: Any = None,
         run_in_thread: bool = True,
     ) -> FunctionTool:
         """A tool of a function. Raises ``InvalidSignature`` or ``RegistrationError`` where it can't be one."""
@@ -104,7 +105,7 @@ class FunctionTool(Tool):
             schema = _schema(output.schema, plain.fn)
         elif schema is not None and schema.get("type") != "object" and "properties" not in schema:
             raise UnsupportedOption(f"output_schema of tool {plain.name!r}: it must be an object's")
-        return cls(
+        tool = cls(
             fn=plain.fn,
             name=plain.name,
             title=title,
@@ -120,11 +121,11 @@ class FunctionTool(Tool):
             meta=meta,
             tags=frozenset(tags or ()),
             timeout=timeout,
-            guards=Guards(timeout=timeout),
             run_in_thread=run_in_thread,
             schema=schema,
             bare=function,
         )
+        return tool if auth is None and timeout is None else replace(tool, guards=guarded(auth, tool, timeout))
 
     @property
     def is_wrapped(self) -> bool:

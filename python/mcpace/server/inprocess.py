@@ -25,6 +25,7 @@ from mcpace.server.principal import remember
 from mcpace.types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, MODERN, wire
 
 if TYPE_CHECKING:
+    from mcpace import _core
     from mcpace.server.app import MCPServer
     from mcpace.server.guards import Guards, Kind
     from mcpace.server.tools import Tool
@@ -134,7 +135,7 @@ async def admitted(
     if needs_admission(guards):
         from mcpace import _core
 
-        _check(await _core.admit(server._inside.core, kind, name, principal, uri=uri))
+        _check(await _core.admit(_believing(server), kind, name, principal, uri=uri))
 
 
 def admitted_here(server: MCPServer[Any], kind: Kind, name: str, principal: Any, guards: Guards) -> None:
@@ -142,7 +143,7 @@ def admitted_here(server: MCPServer[Any], kind: Kind, name: str, principal: Any,
     if needs_admission(guards):
         from mcpace import _core
 
-        _check(_core.admit(server._inside.core, kind, name, principal).wait())
+        _check(_core.admit(_believing(server), kind, name, principal).wait())
 
 
 async def may_see(server: MCPServer[Any], kind: Kind, name: str, principal: Any, guards: Guards) -> bool:
@@ -151,7 +152,7 @@ async def may_see(server: MCPServer[Any], kind: Kind, name: str, principal: Any,
         return True
     from mcpace import _core
 
-    seen: bool = await _core.may_see(server._inside.core, kind, name, principal)
+    seen: bool = await _core.may_see(_believing(server), kind, name, principal)
     return seen
 
 
@@ -168,6 +169,12 @@ async def bounded(guards: Guards, work: Awaitable[ValueT], length: Callable[[Val
     if words is not None:
         raise MCPError(INTERNAL_ERROR, words)
     return value
+
+
+def _believing(server: MCPServer[Any]) -> _core.Server:
+    """The compiled part of a server whose callers within the process are believed."""
+    server._inside.believes = True
+    return server._inside.core
 
 
 def _check(refusal: str | None) -> None:

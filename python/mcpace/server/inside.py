@@ -48,6 +48,10 @@ class Inside:
         """Answers requests for lists, where middleware has a say in them."""
         self.limiter: _core.Limiter | None = None
         """Who counts uses, where it isn't the compiled part's own."""
+        self._shared_limiter: tuple[str, str] | None = None
+        self.believes = False
+        """Whether there are callers within the process who are believed to be who they say they are. To be set before
+        the compiled part has begun."""
         self.started: _core.Server | None = None
         """The compiled part's registry, once there is one."""
         # What doesn't fit is said when the server is made.
@@ -78,6 +82,21 @@ class Inside:
         if self.started is not None:
             raise RuntimeError("the server has been used: who counts its calls is said before the first")
         self.limiter = limiter
+
+    def count_over_all(self, url: str | None, on_store_down: str) -> None:
+        """Has uses counted over all processes which share a Redis; nothing is connected yet."""
+        if on_store_down not in ("refuse", "memory"):
+            raise ValueError(f"on_store_down takes 'refuse' or 'memory', not {on_store_down!r}")
+        self._shared_limiter = None if url is None else (url, on_store_down)
+
+    def limiter_of_core(self) -> _core.Limiter | None:
+        """Who counts uses; ``None`` for the compiled part's own. Connects where that takes a connection."""
+        if self.limiter is not None or self._shared_limiter is None:
+            return self.limiter
+        from mcpace import _core
+
+        url, on_store_down = self._shared_limiter
+        return _core.redis_limiter(url, on_store_down=on_store_down)
 
     def guards_of(self, entry: Any) -> Guards:
         """All that guards an entry: its own guards, and the server's."""
@@ -111,8 +130,8 @@ class Inside:
 
     @property
     def remembers_principals(self) -> bool:
-        """Whether calls need a token, so that functions may ask for it."""
-        return self._server.settings.auth is not None
+        """Whether calls have a token, so that functions may ask for it."""
+        return self.believes or self._server.settings.auth is not None
 
     @property
     def declared(self) -> dict[str, Any]:

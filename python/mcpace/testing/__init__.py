@@ -5,18 +5,16 @@ Everything here reaches the server by the same road as a client over HTTP: dispa
 the network and the verifying of tokens are left out. With pytest, the fixtures ``mcp_client`` and
 ``frozen_rate_limits`` are there by themselves (:mod:`mcpace.testing.plugin`).
 
-Design constraint: nothing here is needed to serve, and nothing of pytest's is imported.
+Design constraint: nothing here is needed to serve. Light to import, for pytest imports it with the plugin; nothing of
+pytest's is imported.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mcpace import _core
-from mcpace.client import Client, SyncClient
-from mcpace.client.options import OnBehalf
-
 if TYPE_CHECKING:
+    from mcpace.client import Client, SyncClient
     from mcpace.server.app import MCPServer
     from mcpace.server.auth import AccessToken
 
@@ -29,11 +27,17 @@ def connect(server: Any, *, principal: Any = None, **options: Any) -> Client:
     ``principal``: on whose behalf it speaks, as the verifier would have returned it; ``None`` for a caller without a
     token. ``options`` are the client's.
     """
+    from mcpace.client import Client
+    from mcpace.client.options import OnBehalf
+
     return Client(OnBehalf(server, principal), **options)
 
 
 def connect_sync(server: Any, *, principal: Any = None, **options: Any) -> SyncClient:
     """The same for tests without an event loop: ``with connect_sync(server) as client: …``."""
+    from mcpace.client import SyncClient
+    from mcpace.client.options import OnBehalf
+
     return SyncClient(OnBehalf(server, principal), **options)
 
 
@@ -67,6 +71,8 @@ def freeze_rate_limits(server: MCPServer[Any]) -> RateLimitClock:
 
     All counts begin at nothing. Before the server's first guarded call; raises ``RuntimeError`` later.
     """
+    from mcpace import _core
+
     limiter = _core.Limiter.memory(frozen=True)
     server._inside.count_by(limiter)
     return RateLimitClock(limiter)
