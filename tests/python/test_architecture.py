@@ -24,10 +24,11 @@ CRATES = {
     "client": {"wire", "oauth"},
     "serve": {"wire"},
     "auth": {"serve", "oauth"},
+    "redis": {"serve", "wire"},
     "target": {"wire"},
     "stats": set(),
     "load": {"wire", "stats"},
-    "py": {"wire", "record", "explain", "net", "client", "serve", "auth", "target", "stats", "load"},
+    "py": {"wire", "record", "explain", "net", "client", "serve", "auth", "redis", "target", "stats", "load"},
 }
 
 PURE = {"wire", "record", "explain", "stats"}
