@@ -1,0 +1,168 @@
+"""FastMCP's ``auth=``: checks become permissions, and hold wherever somebody is known or comes over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from mcpace import MCPError, RegistrationError
+from mcpace.fastmcp import (
+    AuthContext,
+    AuthorizationError,
+    FastMCP,
+    ToolError,
+    get_access_token,
+    require_roles,
+    require_scopes,
+    restrict_tag,
+)
+from mcpace.testing import connect, token
+from serving import Client, served
+
+ADA = token("ada", scopes=["write"], roles=["admin"])
+BOB = token("bob", scopes=["read"], roles="reader")
+
+
+async def named_ada(context: AuthContext) -> bool:
+    await asyncio.sleep(0)
+    return context.token is not None and context.token.subject == "ada"
+
+
+def in_own_words(context: AuthContext) -> bool:
+    if context.token is None or context.token.subject != "ada":
+        raise AuthorizationError(f"{context.tool.name} is not for you")
+    return True
+
+
+CHECKS: list[tuple[Any, str, list[str] | None]] = [
+    (require_scopes("write"), "needs the scopes write", ["write"]),
+    (restrict_tag("secret", scopes=["write"]), "needs the scopes write", ["write"]),
+    (require_roles("admin", extract=lambda claims: claims["roles"]), "not permitted", None),
+    (named_ada, "not permitted", None),
+    (in_own_words, "guarded is not for you", None),
+    ([require_scopes("write"), named_ada], "needs the scopes write", ["write"]),
+]
+
+
+def guarded(auth: Any) -> FastMCP:
+    mcp = FastMCP("t")
+
+    @mcp.tool(auth=auth, tags={"secret"})
+    def guarded() -> str:
+        caller = get_access_token()
+        return caller.subject if caller else "nobody"
+
+    @mcp.tool(auth=restrict_tag("secret", scopes=["write"]))
+    def open() -> str:
+        return "open"
+
+    return mcp
+
+
+@pytest.mark.parametrize(("auth", "said", "scopes"), CHECKS)
+def test_who_may_not_is_refused_and_isn_t_shown_it(auth: Any, said: str, scopes: list[str] | None) -> None:
+    async def ask() -> None:
+        mcp = guarded(auth)
+        async with connect(mcp, principal=ADA) as client:
+            assert [tool.name for tool in (await client.list_tools()).tools] == ["guarded", "open"]
+            assert (await client.call_tool("guarded")).content[0].text == "ada"  # type: ignore[union-attr]
+        async with connect(mcp, principal=BOB) as client:
+            assert [tool.name for tool in (await client.list_tools()).tools] == ["open"]
+            with pytest.raises(MCPError, match=said) as refused:
+                await client.call_tool("guarded")
+            assert (refused.value.data or {}).get("requiredScopes") == scopes
+        with pytest.raises(MCPError, match=said):
+            await mcp.call_tool("guarded", principal=BOB)
+        assert (await mcp.call_tool("guarded", principal=ADA)).content[0].text == "ada"
+
+    asyncio.run(ask())
+
+
+def test_over_http_a_caller_without_a_token_is_refused_and_over_stdio_nobody_is_asked() -> None:
+    mcp = guarded(require_scopes("write"))
+    with served(mcp) as port:
+        client = Client(port)
+        assert (
+            "needs the scopes write"
+            in client.request("tools/call", {"name": "guarded", "arguments": {}})["error"]["message"]
+        )
+        assert client.status == 403
+
+    async def ask() -> str:
+        # In lines over memory, as over stdio.
+        async with connect(mcp) as client:
+            return (await client.call_tool("guarded")).content[0].text  # type: ignore[union-attr]
+
+    assert asyncio.run(ask()) == "nobody"
+
+
+def test_resources_and_prompts_have_checks_and_mounted_ones_keep_them() -> None:
+    inner, outer = FastMCP("inner"), FastMCP("outer")
+    secret = restrict_tag("secret", scopes=["write"])
+    inner.resource("a://b", auth=secret, tags={"secret"})(resource)
+    inner.resource("a://{x}/c", auth=secret, tags={"secret"})(template)
+    inner.prompt(auth=require_scopes("write"))(prompt)
+    inner.tool(auth=require_scopes("write"))(prompt)
+    outer.mount(inner, "in")
+
+    async def use(principal: Any) -> list[bool]:
+        async with connect(outer, principal=principal) as client:
+            may = []
+            for asked in (
+                client.read_resource("a://in/b"),
+                client.read_resource("a://in/7/c"),
+                client.get_prompt("in_prompt"),
+                client.call_tool("in_prompt"),
+            ):
+                try:
+                    await asked
+                    may.append(True)
+                except MCPError as error:
+                    assert "needs the scopes write" in error.message
+                    may.append(False)
+            return may
+
+    assert asyncio.run(use(ADA)) == [True] * 4
+    assert asyncio.run(use(BOB)) == [False] * 4
+
+
+def resource() -> str:
+    return "resource"
+
+
+def template(x: str) -> str:
+    return x
+
+
+def prompt() -> str:
+    return "prompt"
+
+
+def test_checks_that_are_none_are_refused() -> None:
+    with pytest.raises(RegistrationError, match="auth of 'prompt': 5 is no function of an AuthContext"):
+        FastMCP("t").tool(auth=5)(prompt)
+    with pytest.raises(ValueError, match="at least one role"):
+        require_roles(extract=lambda claims: [])
+
+
+def test_a_role_is_one_word_or_a_list_and_a_token_without_claims_has_none() -> None:
+    check = require_roles("reader", extract=lambda claims: claims["roles"])
+    component: Any = None
+    assert check(AuthContext(BOB, component))
+    assert not check(AuthContext(ADA, component))
+    assert not check(AuthContext(None, component))
+    assert not check(AuthContext(token("joan"), component))
+
+
+def test_a_tool_s_failure_is_raised_as_ever_on_somebody_s_behalf() -> None:
+    mcp = FastMCP("t")
+
+    @mcp.tool(timeout=0.05)
+    async def hangs() -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+    with pytest.raises(ToolError, match=r"timed out after 0\.05 seconds"):
+        asyncio.run(mcp.call_tool("hangs", principal=None))
