@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import os
 import re
 import subprocess
@@ -47,15 +48,14 @@ def test_a_module_runs(heading: str, code: str) -> None:
 @pytest.mark.filterwarnings("ignore:mcpace")
 def test_calls_in_this_process_are_as_they_say() -> None:
     selectors = next(code for heading, code in examples("module") if heading == "Selectors")
-    [(_, code)] = examples("shell")
     names: dict[str, Any] = {"server": made(selectors).server, "user": USER}
-    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-    run = eval(compile(code, "shell", "exec", flags), names)
-    if run is not None:
-        import asyncio
-
-        asyncio.run(run)
-    assert names["result"].structured_content["items"][0] == {"id": USER.pk, "username": "root"}
+    for sort in ("shell", "async"):
+        [(_, code)] = examples(sort)
+        run = eval(compile(code, sort, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
+        if run is not None:
+            asyncio.run(run)
+        shown = names.pop("result").structured_content["items"]
+        assert {"id": USER.pk, "username": "root"} in shown
 
 
 def test_the_quickstart_runs_in_a_fresh_project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -140,8 +140,8 @@ def test_an_asgi_view_answers_and_streams() -> None:
         streamed = await client.post(
             "/api/mcp", json.dumps(told), content_type="application/json", headers=headers(tool="slow")
         )
-        parts = [part async for part in streamed.streaming_content]
-        return plain, b"".join(parts), streamed
+        whole = b"".join([part async for part in streamed]) if streamed.streaming else streamed.content
+        return plain, whole, streamed
 
     with mounted(made, is_async=True):
         plain, whole, streamed = asyncio.run(run())
@@ -216,10 +216,10 @@ def test_the_signals_of_a_request_are_sent_around_a_call_where_somebody_listens(
     heard: list[str] = []
 
     def started(sender: Any, **_: Any) -> None:
-        heard.append(f"started {sender.__name__}")
+        heard.append(f"started {getattr(sender, '__name__', None)}")
 
     def finished(sender: Any, **_: Any) -> None:
-        heard.append(f"finished {sender.__name__}")
+        heard.append(f"finished {getattr(sender, '__name__', None)}")
 
     request_started.connect(started)
     request_finished.connect(finished)

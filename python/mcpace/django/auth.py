@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
+from urllib.parse import urlsplit
 
 from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
@@ -121,9 +122,8 @@ class DjangoOAuthToolkit:
         """The same, in this thread."""
         from oauth2_provider.oauth2_backends import get_oauthlib_core
 
-        request = HttpRequest()
-        request.method = "POST"
-        request.META = {"HTTP_AUTHORIZATION": f"Bearer {token}", "SERVER_NAME": "mcp", "SERVER_PORT": "80"}
+        # The toolkit holds a token's resources against the URL that is asked for.
+        request = _AskedFor(str(self.resource_url), token)
         is_good, found = get_oauthlib_core().verify_request(request, scopes=[])
         access = getattr(found, "access_token", None)
         if not is_good or access is None:
@@ -148,10 +148,8 @@ class DjangoOAuthToolkit:
 
     def _resource(self, access: Any) -> str | None:
         """This server's URL, where the token was issued for it."""
-        issued_for = getattr(access, "resource", None) or ()
-        named = issued_for.split() if isinstance(issued_for, str) else list(issued_for)
-        wanted = str(self.resource_url).rstrip("/")
-        return self.resource_url if any(str(one).rstrip("/") == wanted for one in named) else None
+        issued_for = getattr(access, "resource", None)
+        return self.resource_url if issued_for and access.allows_audience(self.resource_url) else None
 
     def _check_audience(self) -> None:
         from oauth2_provider.models import get_access_token_model
@@ -160,6 +158,27 @@ class DjangoOAuthToolkit:
             raise ImproperlyConfigured(
                 "ENFORCE_AUDIENCE: tokens don't say what they were issued for; django-oauth-toolkit does from 3.4 on"
             )
+
+
+class _AskedFor(HttpRequest):
+    """A request for the resource, as its clients see it, with a token."""
+
+    def __init__(self, url: str, token: str) -> None:
+        super().__init__()
+        parts = urlsplit(url)
+        self._scheme, self._host = parts.scheme, parts.netloc
+        self.method = "POST"
+        self.path = self.path_info = parts.path or "/"
+        self.META = {"HTTP_AUTHORIZATION": f"Bearer {token}"}
+
+    def get_host(self) -> str:
+        """The resource's own, which need be none of ``ALLOWED_HOSTS``."""
+        return self._host
+
+    @property
+    def scheme(self) -> str:
+        """The resource's."""
+        return self._scheme
 
 
 def backend(given: Any) -> Any:
