@@ -109,6 +109,26 @@ def test_what_ran_is_said_exactly() -> None:
     assert "1.1 GB of memory, by a control group" in cap_words(group).replace("\xa0", " ")
 
 
+def test_what_was_only_suspected_is_not_said_as_a_fact() -> None:
+    finding = {
+        "code": "delayed-ack", "severity": "high", "confidence": "medium", "confidence_reason": "experiment-not-made",
+        "cost_s": 0.04, "calls": 9, "of_calls": 9, "context": {}, "disproof": "acknowledge-at-once", "advice": "",
+    }  # fmt: skip
+    told = verdict(run_of(case("sse", 10.0, findings=[finding])))
+    assert "look as if they waited for delayed TCP acknowledgements" in told
+    told = verdict(run_of(case("sse", 10.0, findings=[{**finding, "confidence": "confirmed"}])))
+    assert "wait for delayed TCP acknowledgements: it is the sockets' setting" in told
+
+
+def test_an_interrupted_comparison_blames_no_server_for_its_missing_turn() -> None:
+    run = run_of(case("json", 10.0), case("sse", None), case("auto", None, error="died"))
+    assert "2 servers could not be measured" in verdict(run)
+    run.partial = True
+    told = verdict(run)
+    assert "1 server could not be measured: go@1.8.0:auto." in told
+    assert "1 server had no turn before the end." in told
+
+
 def test_the_page_has_every_server_tool_and_condition() -> None:
     page = html.render(RUN)
     for words in ("go@1.8.0:json", "4,000", "unsupported: no such mode", "double answers &#39;63&#39;", "greet",

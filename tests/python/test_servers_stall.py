@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
+
 from mcpace.lab import stall
 from mcpace.lab.progress import Silent
 from mcpace.lab.runs import new_run
@@ -22,6 +24,11 @@ def test_two_writes_stall_and_one_does_not() -> None:
     )  # fmt: skip
     run.cases = [timed, split, whole]
     assert targets(run) == ["profile:simple"], "cases of load are no trials"
+    for width in (50, 80, 120):
+        told = [line.plain for line in terminal.lines(run, width, coloured=False)]
+        below = told[next(number for number, line in enumerate(told) if line.startswith("Under load")) :]
+        assert all(cell_len(line) <= width for line in below), width
+        assert any("delayed-ack" in line for line in below)
     lines = "\n".join(line.plain for line in terminal.lines(run, 80, coloured=False))
     assert "Under load" in lines
     assert "delayed-ack" in lines

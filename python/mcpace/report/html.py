@@ -19,7 +19,7 @@ from mcpace.report.groups import subjects
 from mcpace.report.labels import PARTS, PHASES
 from mcpace.report.quantities import clean, size
 from mcpace.report.run import Run
-from mcpace.report.verdict import verdict
+from mcpace.report.verdict import sentences
 
 TEMPLATES = "templates"
 
@@ -35,7 +35,7 @@ def render(run: Run) -> str:
             style=Markup(style),
             script=Markup(script),
             run=run,
-            verdict=verdict(run),
+            verdict=sentences(run),
             subjects=[clean(label, 60) for label in subjects(run)],
             overview=page.overview(run),
             probes=page.probes(run.bisection) if run.bisection else None,
@@ -49,10 +49,17 @@ def render(run: Run) -> str:
             ledgers=page.ledgers(run),
             parts=[(name.replace(".", "-"), name, meaning) for name, meaning in PARTS.items()],
             phases=PHASES,
-            options=[(clean(name, 60), clean(value, 200)) for name, value in run.options.items()],
+            options=[(clean(name, 60), clean(_option(value), 200)) for name, value in run.options.items()],
             memory=size(run.machine.memory_bytes),
         )
     )
+
+
+def _option(value: object) -> str:
+    """An option as its user would say it."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {_option(part)}" for name, part in value.items())
+    return ", ".join(_option(part) for part in value) if isinstance(value, list) else str(value)
 
 
 @cache

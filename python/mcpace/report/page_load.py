@@ -68,7 +68,7 @@ class LoadShown:
     facts: list[tuple[str, str]]
 
 
-COLUMNS = ("calls/s", "good", "failed", "mean", "p50", "p90", "p99", "p99.9", "max", "p99 from the send")
+COLUMNS = ("calls/s", "good", "failed", "mean", "p50", "p90", "p99", "p99.9", "max", "p99, sent")
 
 
 def loads(run: Run) -> list[LoadShown]:

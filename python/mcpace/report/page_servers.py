@@ -10,7 +10,7 @@ from mcpace.report.run import Case, Run
 from mcpace.report.run_load import Latencies
 from mcpace.report.words_servers import conditions, name, ratio_words
 
-COLUMNS = ("calls/s", "against the first", "p50", "p90", "p99", "p99.9", "failed", "CPU a call", "memory")
+COLUMNS = ("calls/s", "against the first", "p50", "p90", "p99", "p99.9", "failed", "CPU/call", "memory")
 TOOL_COLUMNS = ("calls/s", "p50", "p90", "p99", "p99.9", "failed")
 
 
@@ -20,6 +20,7 @@ class Row:
 
     name: str
     figures: list[str]
+    """A figure a column; none where it could not be measured."""
     remark: str = ""
     """Why there are no figures, or no more of them."""
 
@@ -66,7 +67,7 @@ def _tables(run: Run) -> Iterator[Table]:
 def _row(case: Case) -> Row:
     if case.throughput_rps is None:
         reason = f"unsupported: {clean(case.unsupported)}" if case.unsupported else clean(case.error or "not measured")
-        return Row(name(case), [""] * len(COLUMNS), reason)
+        return Row(name(case), [], reason)
     server = case.server
     per_call = server.cpu_s_per_call if server else None
     figures = [
@@ -77,7 +78,8 @@ def _row(case: Case) -> Row:
         "" if per_call is None else duration(per_call),
         size(case.rss_bytes) if case.rss_bytes else "",
     ]
-    remarks = ["the load generator was the limit"] if case.saturated else []
+    remarks = [finding.code for finding in case.findings]
+    remarks += ["the load generator was the limit"] if case.saturated else []
     remarks += [f"ended early: {clean(case.error)}"] if case.error else []
     return Row(name(case), figures, "; ".join(remarks))
 
@@ -85,7 +87,7 @@ def _row(case: Case) -> Row:
 def _tool_row(case: Case, tool: str) -> Row:
     one = (case.by_tool or {}).get(tool)
     if one is None:
-        return Row(name(case), [""] * len(TOOL_COLUMNS))
+        return Row(name(case), [], "not called")
     figures = [f"{one.throughput_rps:,.0f}", *_percentiles(one.latency_s), f"{one.count - one.ok:,}"]
     return Row(name(case), figures, f"the first that failed: {clean(one.first_error)}" if one.first_error else "")
 

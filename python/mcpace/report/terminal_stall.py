@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from mcpace.report.lines import blank, fitted, heading, right_aligned
 from mcpace.report.quantities import clean, common_unit
 from mcpace.report.run import Run
 
-NAME = 44
+LONGEST_NAME = 40
 FIGURE = 9
+WIDE = 70
+"""Columns from which on the heading has room for more than its title."""
 
 
 def lines(run: Run, width: int) -> Iterator[Text]:
@@ -22,15 +25,21 @@ def lines(run: Run, width: int) -> Iterator[Text]:
         return
     unit = common_unit(told.p50 for told in timed)
     yield blank()
-    yield heading("Under load", width, "the same event stream, written in two ways")
+    yield heading("Under load", width, "the same event stream, written in two ways" if width >= WIDE else "")
     yield blank()
     columns = ("calls/s", f"p50 {unit.name}", f"p99 {unit.name}")
-    yield Text(" " * NAME + "".join(right_aligned(column, FIGURE) for column in columns), style="dim")
-    for case in cases:
-        line = Text(fitted(f"  {clean(case.target, NAME - 4)}", NAME))
+    names = [clean(case.target, LONGEST_NAME) for case in cases]
+    room = min(max(map(cell_len, names)) + 4, max(width - FIGURE * len(columns), 0))
+    yield Text(" " * room + "".join(right_aligned(column, FIGURE) for column in columns), style="dim")
+    for name, case in zip(names, cases, strict=True):
+        line = Text(fitted(f"  {name}", room))
         line.append(right_aligned(f"{case.throughput_rps or 0:,.0f}", FIGURE), style="bold")
         if case.latency_s:
             figures = (unit.figure(case.latency_s.p50), unit.figure(case.latency_s.p99))
             line.append("".join(right_aligned(figure, FIGURE) for figure in figures))
-        line.append("".join(f"  {finding.code}" for finding in case.findings), style="bold red")
-        yield line
+        codes = Text("".join(f"  {finding.code}" for finding in case.findings), style="bold red")
+        if cell_len(line.plain) + cell_len(codes.plain) <= width:
+            yield line + codes
+        else:
+            yield line
+            yield Text("  ") + codes

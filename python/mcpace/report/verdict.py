@@ -23,15 +23,20 @@ LONGEST_NAME = 80
 
 
 def verdict(run: Run) -> str:
-    """What this run found, in one to three sentences of plain text (peers' text cleaned, nothing escaped)."""
+    """What this run found, in a few sentences of plain text (peers' text cleaned, nothing escaped)."""
+    return " ".join(sentences(run))
+
+
+def sentences(run: Run) -> list[str]:
+    """The verdict's sentences: the first is what matters most."""
     if run.kind == "load":
-        return " ".join(words_load.sentences(run))
+        return words_load.sentences(run)
     if run.kind == "servers":
-        return " ".join(words_servers.sentences(run))
+        return words_servers.sentences(run)
     if run.kind == "layers":
-        return " ".join(words_layers.sentences(run))
-    sentences = _of_bisection(run, run.bisection) if run.bisection else _of_cases(run)
-    return " ".join([*sentences, *_shortfall(run)])
+        return words_layers.sentences(run)
+    told = _of_bisection(run, run.bisection) if run.bisection else _of_cases(run)
+    return [*told, *_shortfall(run)]
 
 
 def subject_words(subject: Subject) -> str:

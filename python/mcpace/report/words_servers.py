@@ -27,10 +27,10 @@ def sentences(run: Run) -> list[str]:
     if limited:
         told.append(f"The load generator was the limit at {listed([name(case) for case in limited])}.")
     missing = [case for case in run.cases if not case.throughput_rps and not case.unsupported]
-    if missing:
-        told.append(
-            f"{count(len(missing), 'server')} could not be measured: {listed([name(case) for case in missing])}."
-        )
+    if failed := [case for case in missing if case.error or not run.partial]:
+        told.append(f"{count(len(failed), 'server')} could not be measured: {listed([name(case) for case in failed])}.")
+    if waiting := len(missing) - len(failed):
+        told.append(f"{count(waiting, 'server')} had no turn before the end.")
     return told
 
 
@@ -127,9 +127,14 @@ def _alone(case: Case) -> str:
 
 
 def _causes(measured: list[Case]) -> Iterator[str]:
-    slowed = [case for case in measured if any(finding.code == "delayed-ack" for finding in case.findings)]
-    if slowed:
+    slowed = [(case, finding) for case in measured for finding in case.findings if finding.code == "delayed-ack"]
+    if proven := [name(case) for case, finding in slowed if finding.confidence == "confirmed"]:
         yield (
-            f"Calls at {listed([name(case) for case in slowed])} wait for delayed TCP acknowledgements: "
+            f"Calls at {listed(proven)} wait for delayed TCP acknowledgements: "
             "it is the sockets' setting, not the server's work."
+        )
+    if suspected := [name(case) for case, finding in slowed if finding.confidence != "confirmed"]:
+        yield (
+            f"Calls at {listed(suspected)} look as if they waited for delayed TCP acknowledgements; "
+            "the experiment that would show it was not made."
         )
