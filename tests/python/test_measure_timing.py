@@ -6,15 +6,17 @@ import http.client
 import json
 import os
 import shutil
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import isclose
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from commands import run
+from commands import mcp_answer, read_request, reply, run, tcp_server
 from mcpace import _core
 from mcpace.report.run import Run, ServerSplit
 
@@ -69,7 +71,9 @@ def check(split: ServerSplit, call_s: float) -> None:
     assert split.service >= WORKS_S
     assert split.transport > 0
     assert split.dispatch > 0
-    assert split.transport + split.dispatch + split.service <= call_s
+    assert split.rest is not None
+    assert split.transport + split.dispatch + split.service + split.rest <= call_s
+    assert (split.told, split.of_calls, split.doubted) == (2, 2, 0)
 
 
 @pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])
@@ -127,3 +131,56 @@ def test_the_header_splits_the_ledger_of_a_client_that_does_not_ask(everything: 
         ledgers = client.recording().ledgers()
     (call,) = [ledger for ledger in ledgers if ledger["operation"] == "call"]
     assert call["told"]["service_ns"] >= WORKS_S * 1e9
+
+
+HOSTILE = {
+    "negative": ({"service_ns": -5}, "malformed"),
+    "a-number-of-no-time": ({"service_ns": "soon", "transport_ns": 5}, "malformed"),
+    "longer-than-the-call": (
+        {"transport_ns": 10, "dispatch_ns": 10, "service_ns": 3_600_000_000_000},
+        "longer-than-exchange",
+    ),
+    "thousands-of-members": ({**{f"x{n}_ns": n for n in range(5000)}, "service_ns": 10**18}, "malformed"),
+}
+
+
+@pytest.mark.parametrize("told, doubt", HOSTILE.values(), ids=HOSTILE)
+def test_an_account_that_cannot_be_true_is_marked_and_splits_nothing(
+    told: dict[str, object], doubt: str, tmp_path: Path
+) -> None:
+    def answer(connection: socket.socket) -> None:
+        sent = mcp_answer(read_request(connection))
+        body = json.loads(sent.partition(b"\r\n\r\n")[2] or b"{}")
+        if "content" in body.get("result", {}):
+            body["result"]["_meta"] = {"dev.mcpace/timing": told}
+            sent = reply(json.dumps(body).encode())
+        connection.sendall(sent)
+
+    with tcp_server(answer, read=False) as url:
+        ended = run("measure", url, "--trials", 3, "--out", "run.json", folder=tmp_path)
+    assert ended.code == 0, ended.stderr
+    (call,) = [case for case in Run.load(tmp_path / "run.json").cases if case.operation == "call"]
+    assert call.ledger_s is not None and call.ledger_s.server_split is not None
+    split = call.ledger_s.server_split
+    assert (split.doubt, split.doubted, split.service) == (doubt, 2, 0.0)
+    assert split.rest is not None and isclose(split.rest, call.ledger_s.server)
+    assert "is not believed" in " ".join(ended.stdout.split())
+
+
+def test_a_server_that_is_not_asked_tells_nothing(everything: Path, tmp_path: Path) -> None:
+    with serving(everything) as url:
+        out = tmp_path / "run.json"
+        ended = run(
+            "measure",
+            url,
+            "--tool",
+            "slow_compute",
+            "--args",
+            '{"seconds": 0}',
+            "--no-server-timing",
+            "--out",
+            out,
+            folder=tmp_path,
+        )
+    assert ended.code == 0, ended.stderr
+    assert all(case.ledger_s and case.ledger_s.server_split is None for case in Run.load(out).cases)

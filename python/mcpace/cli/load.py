@@ -116,6 +116,9 @@ def load(
     auth: options.Authentication = None,
     config: options.Config = None,
     cacert: Annotated[Path | None, typer.Option(help="PEM certificate to trust beside the system's.")] = None,
+    server_timing: Annotated[
+        bool, typer.Option("--server-timing", help="Ask the server for its layers: one user more, ten calls a second.")
+    ] = False,
     hold: options.Hold = options.HOLD,
     fault: options.Fault = [],  # noqa: B006
     prometheus: Annotated[
@@ -165,6 +168,7 @@ def load(
     place = _target(asked, config)
     notes: list[str] = []
     settings = load_words.resolve(asked, hold_s=hold, faults=options.faults(fault, [place]), notes=notes)
+    settings = replace(settings, server_timing=server_timing)
     exporter = export(prometheus, otlp)
     with held():
         with shown() as watcher:

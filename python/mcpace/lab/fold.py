@@ -102,7 +102,11 @@ def _error(facts: Facts, seconds: list[float], failures: list[str], unsupported:
 
 def _ledger(ledgers: list[dict[str, Any]], warm: list[Trial]) -> Ledger | None:
     calls = {trial.call for trial in warm}
-    chosen = [ledger for ledger in ledgers if ledger["call"] in calls]
+    return mean_ledger([ledger for ledger in ledgers if ledger["call"] in calls])
+
+
+def mean_ledger(chosen: list[dict[str, Any]]) -> Ledger | None:
+    """The mean of calls' ledgers; ``None`` of none."""
     if not chosen:
         return None
     parts = {name: _mean(ledger["parts"][name] for ledger in chosen) for name in chosen[0]["parts"]}

@@ -7,7 +7,9 @@ between that request and the load.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mcpace import _core
@@ -19,6 +21,7 @@ from mcpace.lab.load_settings import LoadSettings, settled_session
 from mcpace.lab.targets import Target
 
 if TYPE_CHECKING:
+    from mcpace.lab.load_layers import Beside
     from mcpace.report.run import Run
     from mcpace.report.run_load import LoadSecond
 
@@ -57,24 +60,43 @@ def run(target: Target, settings: LoadSettings, watcher: Watcher) -> Run:
             for note in checked.notes:
                 watcher.note(note)
             load_thresholds.check(settings.thresholds, [operation.name for operation in checked.operations])
-        return _loaded(target, settings, plan_of(place.endpoint(token), settings, checked), watcher)
+        asking = partial(place.asking, settings, token) if settings.server_timing else None
+        return _loaded(target, settings, plan_of(place.endpoint(token), settings, checked), watcher, asking)
 
 
-def _loaded(target: Target, settings: LoadSettings, plan: Plan, watcher: Watcher) -> Run:
+def _loaded(
+    target: Target,
+    settings: LoadSettings,
+    plan: Plan,
+    watcher: Watcher,
+    asking: Callable[[], _core.Client] | None,
+) -> Run:
     from mcpace.lab import load_fold, load_gate
     from mcpace.lab.load_drive import drive
     from mcpace.lab.runs import new_run
     from mcpace.report.run import Subject
 
     result = new_run("load", {"target": target.name, **settings.as_options(), **_settled(plan)})
-    outcome = drive(plan, watcher)
+    with ExitStack() as stack:
+        beside = stack.enter_context(_beside(asking, plan)) if asking is not None else None
+        outcome = drive(plan, watcher)
     result.partial = outcome.ended == "stopped"
     if not result.partial or outcome.seconds or any(one.count for one in outcome.operations):
         case = load_fold.case(Subject(sdk="mcpace-load", mode=plan.revision), target.name, plan, outcome)
         assert case.load is not None, "a case of load"
         case.load.thresholds = [load_gate.hold(threshold, case) for threshold in settings.thresholds]
+        if beside is not None:
+            case.ledger_s = beside.ledger()
+            case.load.beside = beside.counted
         result.cases = [case]
     return result
+
+
+def _beside(asking: Callable[[], _core.Client], plan: Plan) -> Beside:
+    from mcpace.lab.load_layers import Beside
+
+    planned_s = plan.warm_up_s + (plan.duration_s or sum(stage.duration_s for stage in plan.stages))
+    return Beside(asking, plan.operations, plan.data, planned_s)
 
 
 def plan_of(endpoint: HttpTarget | StdioTarget, settings: LoadSettings, checked: Checked) -> Plan:
@@ -138,18 +160,23 @@ class _Place:
             headers.append(("authorization", f"Bearer {token}"))
         return HttpTarget(url=self._url, headers=headers, ca=self._certificate)
 
-    def _client(self, settings: LoadSettings) -> _core.Client:
-        return _core.Client(
-            list(self._target.command) or self._url or "",
-            environment=list(self._target.environment),
-            revision=settings.revision,
-            auth=self._target.auth,
-            token=self._target.token,
-            consent="follow" if self._target.profile else "browser",
-            limit_s=max(settings.timeout_s, CHECK_LIMIT_S),
-            extra_root=self._certificate,
-            headers=self._headers,
-        )
+    def asking(self, settings: LoadSettings, token: str | None) -> _core.Client:
+        """A client that asks the server for its layers, with the token that the load has."""
+        auth = "bearer" if token is not None else "none"
+        return self._client(settings, auth=auth, token=token, limit_s=settings.timeout_s, server_timing=True)
+
+    def _client(self, settings: LoadSettings, **others: Any) -> _core.Client:
+        given: dict[str, Any] = {
+            "environment": list(self._target.environment),
+            "revision": settings.revision,
+            "auth": self._target.auth,
+            "token": self._target.token,
+            "consent": "follow" if self._target.profile else "browser",
+            "limit_s": max(settings.timeout_s, CHECK_LIMIT_S),
+            "extra_root": self._certificate,
+            "headers": self._headers,
+        }
+        return _core.Client(list(self._target.command) or self._url or "", **given | others)
 
 
 def _conversation(place: _Place, settings: LoadSettings) -> tuple[Checked, str | None]:

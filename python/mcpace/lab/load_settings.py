@@ -81,6 +81,8 @@ class LoadSettings:
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     extra_root: Path | None = None
     thresholds: tuple[Threshold, ...] = ()
+    server_timing: bool = False
+    """Whether one user more asks the server for its layers."""
     hold_s: float = 0.0
     faults: tuple[str, ...] = ()
 
@@ -103,6 +105,7 @@ class LoadSettings:
             "cores": list(self.cores),
             "seed": self.seed,
             "headers": [name for name, _ in self.headers],
+            "server_timing": self.server_timing or None,
             "faults": list(self.faults),
         }
         return {name: value for name, value in said.items() if value not in (None, [])}

@@ -126,6 +126,8 @@ class LoadFacts(Model):
     """Calls that had no end when the run was over."""
     others: dict[str, LoadOperation] = {}
     """What is no call: ``initialize``, listings, pings; counted apart."""
+    beside: int | None = None
+    """Calls of one user more, who asked the server for its layers: in the case's ledger and in no other figure."""
     connections: LoadConnections = LoadConnections()
     engine: LoadEngine
     thresholds: list[LoadThreshold] = []

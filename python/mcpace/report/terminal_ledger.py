@@ -14,7 +14,7 @@ from rich.text import Text
 from mcpace.report.groups import cases_at, operations, targets
 from mcpace.report.labels import split_words
 from mcpace.report.lines import blank, fitted, heading, indented, right_aligned
-from mcpace.report.quantities import NO_BREAK, clean, duration, share
+from mcpace.report.quantities import NO_BREAK, clean, count, duration, share
 from mcpace.report.run import Case, Ledger, Run
 
 # Colours of the 256 palette that stay apart on dark and light grounds, and characters that stay apart without any.
@@ -38,7 +38,9 @@ def lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
     if not any(case.ledger_s for case in run.cases):
         return
     yield blank()
-    yield heading("Where the time went", width, "share of the warm mean")
+    beside = sum(case.load.beside or 0 for case in run.cases if case.load)
+    mean = f"{count(beside, 'call')} beside the load" if run.kind == "load" else "share of the warm mean"
+    yield heading("Where the time went", width, mean)
     yield from indented(_legend(coloured), width, 0, 0)
     labels = [cell_len(clean(case.subject.label())) for case in run.cases if case.ledger_s]
     subject = min(max(labels), LONGEST_SUBJECT)
