@@ -45,7 +45,8 @@ mod _core {
     use super::recording::Recording;
     #[pymodule_export]
     use super::server::{
-        Asked, Context, Endpoint, Exchange, Guard, Handler, HttpOptions, Limiter, Observations, RateLimit, Reply, Running, Server, set_process_key,
+        Asked, Context, Endpoint, Exchange, Guard, Handler, HttpOptions, Limiter, Observations, RateLimit, Reply,
+        Running, Server, redis_limiter, set_process_key,
     };
     #[pymodule_export]
     use super::shop::{Null, Shop};

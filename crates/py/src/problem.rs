@@ -2,10 +2,10 @@
 
 use mcpace_net::NetError;
 use mcpace_record::RecordError;
-use mcpace_serve::BuildError;
 use mcpace_serve::http::ServeError;
+use mcpace_serve::{BuildError, NotifyError};
 use mcpace_target::{Blame, TargetError};
-use pyo3::exceptions::{PyBaseException, PyException};
+use pyo3::exceptions::{PyBaseException, PyConnectionError, PyException, PyLookupError, PyValueError};
 use pyo3::prelude::*;
 
 pyo3::create_exception!(_core, Problem, PyException, "Base of what can go wrong in the instruments.");
@@ -82,6 +82,17 @@ impl IntoPython for ServeError {
             ServeError::Listen { .. } | ServeError::Family { .. } | ServeError::Worker(_) => {
                 EnvironmentProblem::new_err(self.to_string())
             }
+        }
+    }
+}
+
+impl IntoPython for NotifyError {
+    fn into_python(self) -> PyErr {
+        let text = self.to_string();
+        match self {
+            NotifyError::Unknown => PyLookupError::new_err(text),
+            NotifyError::Unread | NotifyError::StoreDown => PyConnectionError::new_err(text),
+            NotifyError::Unwritable(_) => PyValueError::new_err(text),
         }
     }
 }

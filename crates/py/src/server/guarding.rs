@@ -375,7 +375,6 @@ impl Limiter {
 
 impl Limiter {
     /// Any limiter.
-    #[expect(dead_code, reason = "for limiters that several processes share")]
     pub(crate) fn of(inner: Arc<dyn guard::Limiter>) -> Self {
         Self { inner, frozen: None }
     }

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 
 use super::beside::Application;
 use super::shared::Shared;
+use super::store::Store;
 use super::verify::PythonVerifier;
 use crate::problem::{OrRaise, UsageProblem};
 
@@ -21,6 +22,7 @@ pub(crate) struct HttpOptions {
     inner: http::Options,
     verification: Option<Verification>,
     asgi: Option<Arc<Py<PyAny>>>,
+    store: Option<Store>,
 }
 
 /// Who looks at tokens, and what clients are told about getting one.
@@ -40,6 +42,7 @@ impl HttpOptions {
         tls=None, allowed_hosts=vec![], allowed_origins=vec![], server_timing=false, access_log=false, legacy_sse=false, grace_s=10.0,
         resumable=true, retry_s=1.0, keep_alive_s=15.0, limits=None, token_verifier=None, resource=None,
         authorization_servers=vec![], required_scopes=vec![], token_timeout_s=10.0, asgi=None,
+        store=None, on_store_down="refuse", store_prefix="mcpace:".to_owned(),
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
@@ -68,6 +71,9 @@ impl HttpOptions {
         required_scopes: Vec<String>,
         token_timeout_s: f64,
         asgi: Option<Py<PyAny>>,
+        store: Option<String>,
+        on_store_down: &str,
+        store_prefix: String,
     ) -> PyResult<Self> {
         let host = if host == "localhost" { "127.0.0.1" } else { host };
         let host: IpAddr =
@@ -127,7 +133,8 @@ impl HttpOptions {
             around: Some(http::Around::new(super::running::within_python)),
             ..http::Options::default()
         };
-        Ok(Self { inner, verification, asgi: asgi.map(Arc::new) })
+        let store = store.map(|url| Store::new(url, on_store_down, store_prefix)).transpose()?;
+        Ok(Self { inner, verification, asgi: asgi.map(Arc::new), store })
     }
 }
 
@@ -148,6 +155,14 @@ impl HttpOptions {
             let looping = shared.start_loop(py)?;
             let is_tls = options.tls.is_some();
             options.beside = Some(http::Beside::new(Application { app: Arc::clone(app), looping, is_tls }));
+        }
+        if let Some(store) = &self.store {
+            let redis = store.open(
+                py,
+                "requests of sessions are refused until it is back",
+                "sessions are this process's own until it is back",
+            )?;
+            options.store = Some(redis.stores());
         }
         Ok(options)
     }
@@ -178,6 +193,8 @@ fn set_limit(limits: &mut Limits, name: &str, value: f64) -> PyResult<()> {
         "session_replay_bytes" => limits.session_replay_bytes = count()?,
         "replay_bytes" => limits.replay_bytes = count()?,
         "session_idle_s" => limits.session_idle = seconds(name, value)?,
+        "session_life_s" => limits.session_life = Some(seconds(name, value)?),
+        "replay_time_s" => limits.replay_time = seconds(name, value)?,
         "connection_idle_s" => limits.connection_idle = seconds(name, value)?,
         "head_time_s" => limits.head_time = seconds(name, value)?,
         "body_time_s" => limits.body_time = seconds(name, value)?,

@@ -4,11 +4,15 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use mcpace_serve::{Changes, Prompt, Resource, ResourceTemplate, Tool, http, stdio};
+use mcpace_serve::store::Told;
+use mcpace_serve::{Changes, NotifyError, Prompt, Resource, ResourceTemplate, Tool, http, stdio};
 use mcpace_wire::mcp::{self, CacheScope, Extra, Icon};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
+use super::bridge::{self, Given};
 use super::delegate::PythonDelegate;
 use super::endpoint::Endpoint;
 use super::guarding::{self, Guard, Limiter};
@@ -242,20 +246,49 @@ impl Server {
         py.detach(|| self.inner.update(|changes| changes.completer(reading::completer(target)))).or_raise()
     }
 
-    /// Tells all clients that want to know that a list has changed.
-    fn list_changed(&self, py: Python<'_>, list: &str) -> PyResult<()> {
-        match list {
-            "tools" => py.detach(|| self.inner.tools_changed()),
-            "prompts" => py.detach(|| self.inner.prompts_changed()),
-            "resources" => py.detach(|| self.inner.resources_changed()),
+    /// Tells all clients that want to know that a list has changed: `everywhere`, of all processes that share a store.
+    #[pyo3(signature = (list, *, everywhere=true))]
+    fn list_changed(&self, py: Python<'_>, list: &str, everywhere: bool) -> PyResult<()> {
+        let changed = match list {
+            "tools" => Told::Tools,
+            "prompts" => Told::Prompts,
+            "resources" => Told::Resources,
             other => return Err(UsageProblem::new_err(format!("there is no list of {other:?}"))),
-        }
+        };
+        py.detach(|| self.tell(changed, everywhere));
         Ok(())
     }
 
     /// Tells all clients that watch a resource that it has changed.
-    fn resource_updated(&self, py: Python<'_>, uri: &str) {
-        py.detach(|| self.inner.resource_updated(uri));
+    #[pyo3(signature = (uri, *, everywhere=true))]
+    fn resource_updated(&self, py: Python<'_>, uri: String, everywhere: bool) {
+        py.detach(|| self.tell(Told::Resource(uri), everywhere));
+    }
+
+    /// Tells the client of one session something, `params` being JSON; an awaitable.
+    #[pyo3(signature = (session_id, method, params=None))]
+    fn notify<'py>(
+        &self,
+        py: Python<'py>,
+        session_id: String,
+        method: String,
+        params: Option<String>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (server, params) = (self.inner.clone(), params_of(params)?);
+        bridge::awaitable(py, runtime()?.handle(), async move {
+            told(server.notify(&session_id, &method, params.as_deref()).await)
+        })
+    }
+
+    /// Tells the clients of all sessions that read a stream something; an awaitable.
+    #[pyo3(signature = (method, params=None))]
+    fn notify_all<'py>(&self, py: Python<'py>, method: String, params: Option<String>) -> PyResult<Bound<'py, PyAny>> {
+        let (server, params) = (self.inner.clone(), params_of(params)?);
+        bridge::awaitable(
+            py,
+            runtime()?.handle(),
+            async move { told(server.notify_all(&method, params.as_deref()).await) },
+        )
     }
 
     /// Puts a server with handlers of its own behind the registry; see `delegate`.
@@ -309,6 +342,17 @@ impl Server {
         Ok(self.inner.clone())
     }
 
+    fn tell(&self, told: Told, everywhere: bool) {
+        match told {
+            told if !everywhere => self.inner.hear(told),
+            Told::Tools => self.inner.tools_changed(),
+            Told::Prompts => self.inner.prompts_changed(),
+            Told::Resources => self.inner.resources_changed(),
+            Told::Resource(uri) => self.inner.resource_updated(&uri),
+            told @ Told::Message(_) => self.inner.hear(told),
+        }
+    }
+
     fn known(&self) -> MutexGuard<'_, HashSet<(Sort, String)>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -349,6 +393,16 @@ impl Server {
             Ok(removed)
         })
     }
+}
+
+fn params_of(params: Option<String>) -> PyResult<Option<Box<RawValue>>> {
+    let read = |text| RawValue::from_string(text).map_err(|error| PyValueError::new_err(format!("params: {error}")));
+    params.map(read).transpose()
+}
+
+/// How telling went, for whoever awaits it.
+fn told(outcome: Result<(), NotifyError>) -> Given {
+    Box::new(move |py: Python<'_>| outcome.or_raise().map(|()| py.None()))
 }
 
 /// Reads the JSON of a description.

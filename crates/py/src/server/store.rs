@@ -1,0 +1,79 @@
+//! Where sessions and limits are kept that several processes share: a URL of Python's to a store.
+//!
+//! Constraint: that a store goes and comes back is said by Python's logger `mcpace.server`, once each, from the connection's own
+//! thread.
+
+use std::sync::Arc;
+
+use mcpace_redis::{Event, OpenError, Options, Redis};
+use mcpace_serve::store::OnDown;
+use pyo3::prelude::*;
+
+use super::guarding::Limiter;
+use crate::problem::{EnvironmentProblem, UsageProblem};
+
+/// Which store, and how to use it.
+#[derive(Clone)]
+pub(super) struct Store {
+    url: String,
+    prefix: String,
+    on_down: OnDown,
+}
+
+impl Store {
+    pub(super) fn new(url: String, on_down: &str, prefix: String) -> PyResult<Self> {
+        let on_down = match on_down {
+            "refuse" => OnDown::Refuse,
+            "memory" => OnDown::Memory,
+            other => return Err(UsageProblem::new_err(format!("on_store_down takes refuse or memory, not {other:?}"))),
+        };
+        Ok(Self { url, prefix, on_down })
+    }
+
+    /// Connects. `refused` and `alone`: what that it is away means, in words.
+    pub(super) fn open(&self, py: Python<'_>, refused: &'static str, alone: &'static str) -> PyResult<Redis> {
+        let means = match self.on_down {
+            OnDown::Refuse => refused,
+            OnDown::Memory => alone,
+        };
+        let options = Options {
+            prefix: self.prefix.clone(),
+            on_down: self.on_down,
+            tell: Arc::new(move |event| tell(event, means)),
+            ..Options::default()
+        };
+        // The connection's thread may want the interpreter to say what went wrong.
+        py.detach(|| Redis::open(&self.url, options)).map_err(|error| match error {
+            OpenError::Url(_) => UsageProblem::new_err(error.to_string()),
+            OpenError::Unreachable { .. } | OpenError::Thread(_) => EnvironmentProblem::new_err(error.to_string()),
+        })
+    }
+}
+
+/// A limiter that counts over all processes which share a Redis.
+#[pyfunction]
+#[pyo3(signature = (url, *, on_store_down="refuse", prefix="mcpace:".to_owned()))]
+pub(crate) fn redis_limiter(py: Python<'_>, url: String, on_store_down: &str, prefix: String) -> PyResult<Limiter> {
+    let store = Store::new(url, on_store_down, prefix)?;
+    let redis = store.open(
+        py,
+        "what has a rate limit is refused until it is back",
+        "each process counts by itself until it is back",
+    )?;
+    Ok(Limiter::of(Arc::new(redis.limiter())))
+}
+
+fn tell(event: &Event, means: &str) {
+    let (level, text) = match event {
+        Event::Gone { address, reason } => {
+            ("warning", format!("Redis at {address} can't be reached ({reason}): {means}"))
+        }
+        Event::Back { address } => ("warning", format!("Redis at {address} is back")),
+        Event::Refused { address, reason } => ("error", format!("Redis at {address} answers with an error: {reason}")),
+    };
+    // Where the interpreter is ending nobody reads it.
+    let _ = Python::try_attach(|py| {
+        let logger = py.import("logging")?.call_method1("getLogger", ("mcpace.server",))?;
+        logger.call_method1(level, ("%s", text)).map(drop)
+    });
+}
