@@ -1,9 +1,7 @@
 //! Streams: a Redis stream each, with what is known of it in a hash.
 
 use bytes::Bytes;
-use mcpace_serve::store::{
-    Added, Bounds, Cursor, Down, Entry, EventStore, Later, LogId, Opened, Page, What, Writer,
-};
+use mcpace_serve::store::{Added, Bounds, Cursor, Down, Entry, EventStore, Later, LogId, Opened, Page, What, Writer};
 use redis::{Cmd, RedisResult, Value};
 
 use crate::Inner;
@@ -21,7 +19,8 @@ impl EventStore for Inner {
             for entry in entries {
                 pipe.add_command(self.adding(entry, bounds));
             }
-            let adding = |mut connection| async move { pipe.query_async::<Vec<RedisResult<(i64, u64)>>>(&mut connection).await };
+            let adding =
+                |mut connection| async move { pipe.query_async::<Vec<RedisResult<(i64, u64)>>>(&mut connection).await };
             let results = self.link.run(adding).await?;
             let mut added = Vec::with_capacity(results.len());
             for result in results {

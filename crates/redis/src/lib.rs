@@ -100,7 +100,9 @@ pub enum Event {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The URL is none. It is not shown: it may have a password.
-    #[error("the store's URL can't be used: write it as redis://host:6379/0, rediss:// for TLS, unix:///path for a socket ({0})")]
+    #[error(
+        "the store's URL can't be used: write it as redis://host:6379/0, rediss:// for TLS, unix:///path for a socket ({0})"
+    )]
     Url(String),
     /// It does not answer, and nothing is to go on without it.
     #[error("Redis at {address} can't be reached: {reason}")]

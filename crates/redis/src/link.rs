@@ -147,7 +147,9 @@ impl Link {
                         reason
                     }
                     Err(reason) => {
-                        first.send_if_modified(|first| first.is_none().then(|| *first = Some(Err(reason.clone()))).is_some());
+                        first.send_if_modified(|first| {
+                            first.is_none().then(|| *first = Some(Err(reason.clone()))).is_some()
+                        });
                         reason
                     }
                 };

@@ -72,7 +72,8 @@ impl Mailbox {
             let mut read = redis::cmd("XREAD");
             read.arg("COUNT").arg(MOST).arg("BLOCK").arg(u64::try_from(HOLD.as_millis()).unwrap_or(1));
             read.arg("STREAMS").arg(&self.own.key).arg(&self.all.key).arg(&self.own.last).arg(&self.all.last);
-            let answer = tokio::time::timeout(HOLD + self.link.options.limit, read.query_async::<Value>(&mut connection));
+            let answer =
+                tokio::time::timeout(HOLD + self.link.options.limit, read.query_async::<Value>(&mut connection));
             let streams = match answer.await {
                 Ok(Ok(Value::Nil)) => continue,
                 Ok(Ok(value)) => match Streams::from_redis_value(value) {

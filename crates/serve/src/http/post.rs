@@ -20,8 +20,8 @@ use super::options::ResponseMode;
 use super::reply::Exchange;
 use super::request_body;
 use super::sessions::{Live, Place};
-use super::site::{Asked, Site};
 use super::sharing::Elsewhere;
+use super::site::{Asked, Site};
 use crate::exchange::{Channel, Gone, Handled, Headers, Incoming, Outlet, Peer, Principal, Reply};
 
 impl Site {

@@ -11,9 +11,9 @@ use rand::TryRngCore;
 use rand::rngs::OsRng;
 
 use super::streams::Streams;
-use crate::store::Name;
 use crate::exchange::Principal;
 use crate::session::Session;
+use crate::store::Name;
 
 /// What a session id stands for: 128 bits that nobody can guess. On the wire: 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

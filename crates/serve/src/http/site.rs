@@ -1,8 +1,8 @@
 //! What all connections share, and the way of a request to its endpoint: host, origin, path, method, token.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Weak};
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;

@@ -30,8 +30,8 @@ use crate::store::{Bounds, Life, LogId, Name, OnDown, Stores};
 use feeding::Feed;
 pub(super) use feeding::Unreadable;
 pub(super) use finding::Elsewhere;
-pub(super) use queue::Tee;
 use queue::Queue;
+pub(super) use queue::Tee;
 pub(super) use speaking::Remote;
 
 /// See the module.

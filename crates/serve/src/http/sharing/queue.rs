@@ -114,7 +114,10 @@ pub(super) async fn pump(sharing: Weak<Sharing>, queue: Arc<Queue>, stores: Stor
         queue.waiting().under_way = 0;
         let dropped = queue.dropped();
         if dropped > said {
-            tracing::warn!(dropped = dropped - said, "messages were dropped: the store of sessions was away for too long");
+            tracing::warn!(
+                dropped = dropped - said,
+                "messages were dropped: the store of sessions was away for too long"
+            );
             said = dropped;
         }
         for (entry, added) in batch.iter().zip(added) {
