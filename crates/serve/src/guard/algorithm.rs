@@ -151,3 +151,208 @@ fn part(rule: &RateLimit) -> u64 {
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{State, nanos, part};
+    use crate::guard::{Algorithm, RateLimit};
+    use std::time::Duration;
+
+    fn rules() -> impl Strategy<Value = RateLimit> {
+        let algorithm = prop_oneof![
+            Just(Algorithm::FixedWindow),
+            Just(Algorithm::SlidingWindow),
+            (1_u32..8).prop_map(|burst| Algorithm::TokenBucket { burst }),
+        ];
+        (algorithm, 1_u32..12, 1_u64..2_000).prop_map(|(algorithm, calls, per)| {
+            RateLimit::new("rule", calls, Duration::from_nanos(per)).algorithm(algorithm)
+        })
+    }
+
+    /// Moments of use, in their order: often at the same time, sometimes after long.
+    fn moments() -> impl Strategy<Value = Vec<u64>> {
+        let step = prop_oneof![4 => Just(0_u64), 4 => 1_u64..40, 2 => 40_u64..600, 1 => 600_u64..9_000];
+        (0_u64..10_000, prop::collection::vec(step, 1..150)).prop_map(|(start, steps)| {
+            steps
+                .into_iter()
+                .scan(start, |now, step| {
+                    *now += step;
+                    Some(*now)
+                })
+                .collect()
+        })
+    }
+
+    fn allowed(rule: &RateLimit, moments: &[u64]) -> Vec<u64> {
+        let mut state = State::new(rule, moments[0]);
+        moments.iter().copied().filter(|&now| state.take(rule, now).is_ok()).collect()
+    }
+
+    /// What no algorithm may ever let pass, said without it.
+    fn check(rule: &RateLimit, allowed: &[u64]) -> Result<(), TestCaseError> {
+        let (calls, per) = (rule.calls as usize, nanos(rule.per));
+        match rule.algorithm {
+            Algorithm::SlidingWindow => {
+                for (first, last) in allowed.iter().zip(allowed.iter().skip(calls)) {
+                    prop_assert!(last - first >= per, "{} uses from {first} to {last}", calls + 1);
+                }
+            }
+            Algorithm::FixedWindow => {
+                let mut rest = allowed;
+                while let Some(begun) = rest.first() {
+                    let within = rest.iter().take_while(|now| **now < begun + per).count();
+                    prop_assert!(within <= calls, "{within} uses from {begun} on");
+                    rest = &rest[within..];
+                }
+            }
+            Algorithm::TokenBucket { burst } => {
+                for (first, from) in allowed.iter().enumerate() {
+                    for (last, to) in allowed.iter().enumerate().skip(first) {
+                        let most = u128::from(burst) * u128::from(per) + u128::from(to - from) * calls as u128;
+                        let used = (last - first + 1) as u128 * u128::from(per);
+                        prop_assert!(used <= most, "{} uses from {from} to {to}", last - first + 1);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn never_more_than_allowed(rule in rules(), moments in moments()) {
+            check(&rule, &allowed(&rule, &moments))?;
+        }
+
+        #[test]
+        fn whoever_waits_as_told_gets_through_and_nobody_before(rule in rules(), moments in moments()) {
+            let mut state = State::new(&rule, moments[0]);
+            for now in moments {
+                let Err(wait) = state.take(&rule, now) else { continue };
+                let then = now + nanos(wait);
+                prop_assert!(then > now);
+                prop_assert!(state.clone().take(&rule, then - 1).is_err(), "too early at {}", then - 1);
+                prop_assert!(state.clone().take(&rule, then).is_ok(), "still refused at {then}");
+            }
+        }
+
+        #[test]
+        fn nobody_is_refused_without_cause(rule in rules(), moments in moments()) {
+            let mut state = State::new(&rule, moments[0]);
+            let mut allowed = Vec::new();
+            let per = nanos(rule.per);
+            for now in moments {
+                if state.take(&rule, now).is_ok() {
+                    allowed.push(now);
+                    continue;
+                }
+                let within = |time: u64| allowed.iter().filter(|&&then| then + time > now).count();
+                match rule.algorithm {
+                    Algorithm::FixedWindow => prop_assert!(within(per) >= rule.calls as usize),
+                    // At most a part late, and one for the part that is under way.
+                    Algorithm::SlidingWindow => prop_assert!(within(per + 2 * part(&rule) + 16) >= rule.calls as usize),
+                    // In the time that a bucket takes to fill, it was emptied.
+                    Algorithm::TokenBucket { burst } => {
+                        let filling = (u64::from(burst) * per).div_ceil(u64::from(rule.calls));
+                        prop_assert!(within(filling) >= 1);
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn an_idle_state_is_as_good_as_a_new_one(rule in rules(), moments in moments(), later in moments_after()) {
+            let mut state = State::new(&rule, moments[0]);
+            moments.iter().for_each(|&now| drop(state.take(&rule, now)));
+            let idle = state.idle_at(&rule);
+            let begun = idle.max(*moments.last().unwrap_or(&0));
+            let mut fresh = State::new(&rule, begun + later[0]);
+            for step in later {
+                let now = begun + step;
+                prop_assert_eq!(state.take(&rule, now).is_ok(), fresh.take(&rule, now).is_ok(), "at {}", now);
+            }
+        }
+
+        #[test]
+        fn a_clock_that_goes_back_gives_nothing_away(rule in rules(), moments in moments(), back in 1_u64..5_000) {
+            let mut state = State::new(&rule, moments[0]);
+            let mut passed = allowed(&rule, &moments);
+            moments.iter().for_each(|&now| drop(state.take(&rule, now)));
+            // All of them count as if they were now.
+            let now = *moments.last().unwrap_or(&0);
+            for _ in 0..30 {
+                if state.take(&rule, now.saturating_sub(back)).is_ok() {
+                    passed.push(now);
+                }
+            }
+            check(&rule, &passed)?;
+        }
+    }
+
+    fn moments_after() -> impl Strategy<Value = Vec<u64>> {
+        prop::collection::vec(0_u64..50, 1..40).prop_map(|mut steps| {
+            steps.sort_unstable();
+            steps
+        })
+    }
+
+    fn rule(algorithm: Algorithm, calls: u32) -> RateLimit {
+        RateLimit::new("rule", calls, Duration::from_secs(60)).algorithm(algorithm)
+    }
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn a_bucket_takes_its_burst_at_once_and_refills_steadily() {
+        let rule = rule(Algorithm::TokenBucket { burst: 5 }, 60);
+        let mut state = State::new(&rule, 0);
+        assert!((0..5).all(|_| state.take(&rule, 0).is_ok()));
+        assert_eq!(state.take(&rule, 0), Err(Duration::from_secs(1)));
+        for second in 1..=20 {
+            assert!(state.take(&rule, second * SECOND).is_ok());
+            assert!(state.take(&rule, second * SECOND).is_err());
+        }
+        // After long it is full again, and no fuller.
+        let later = 1_000 * SECOND;
+        assert_eq!((0..50).filter(|_| state.take(&rule, later).is_ok()).count(), 5);
+    }
+
+    #[test]
+    fn a_fixed_window_begins_with_a_use() {
+        let rule = rule(Algorithm::FixedWindow, 2);
+        let mut state = State::new(&rule, 7 * SECOND);
+        assert!(state.take(&rule, 7 * SECOND).is_ok());
+        assert!(state.take(&rule, 66 * SECOND).is_ok());
+        assert_eq!(state.take(&rule, 66 * SECOND), Err(Duration::from_secs(1)));
+        assert!(state.take(&rule, 67 * SECOND).is_ok());
+    }
+
+    #[test]
+    fn a_sliding_window_has_no_border() {
+        let rule = rule(Algorithm::SlidingWindow, 10);
+        let mut state = State::new(&rule, 0);
+        assert!((0..10).all(|_| state.take(&rule, 59 * SECOND).is_ok()));
+        assert!(state.take(&rule, 61 * SECOND).is_err());
+        assert!(state.take(&rule, 118 * SECOND).is_err());
+        assert!(state.take(&rule, 124 * SECOND).is_ok());
+    }
+
+    #[test]
+    fn figures_beyond_all_measure_do_no_harm() {
+        let algorithms = [Algorithm::FixedWindow, Algorithm::SlidingWindow, Algorithm::TokenBucket { burst: u32::MAX }];
+        for algorithm in algorithms {
+            for (calls, per) in [(u32::MAX, Duration::MAX), (1, Duration::MAX), (u32::MAX, Duration::from_nanos(1))] {
+                let rule = RateLimit::new("rule", calls, per).algorithm(algorithm);
+                let mut state = State::new(&rule, 0);
+                for now in [0, 1, u64::MAX / 2, u64::MAX] {
+                    let _ = state.take(&rule, now);
+                    let _ = state.idle_at(&rule);
+                }
+            }
+            let never = RateLimit::new("rule", 0, Duration::from_secs(1)).algorithm(algorithm);
+            assert!(State::new(&never, 0).take(&never, 0).is_err());
+        }
+    }
+}

@@ -159,3 +159,75 @@ impl Hasher for AsItIs {
         self.0 = hash;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    use std::time::Duration;
+
+    use super::{MemoryLimiter, SHARDS};
+    use crate::guard::{Algorithm, RateLimit};
+
+    fn limiter(keys: usize) -> (MemoryLimiter, Arc<AtomicU64>) {
+        let seconds = Arc::new(AtomicU64::new(0));
+        let its = Arc::clone(&seconds);
+        (MemoryLimiter::with_clock(keys, move || Duration::from_secs(its.load(Relaxed))), seconds)
+    }
+
+    fn rule(calls: u32) -> RateLimit {
+        RateLimit::new("rule", calls, Duration::from_secs(60)).algorithm(Algorithm::FixedWindow)
+    }
+
+    #[test]
+    fn uses_at_the_same_time_are_counted_exactly() {
+        for algorithm in [Algorithm::FixedWindow, Algorithm::SlidingWindow, Algorithm::TokenBucket { burst: 500 }] {
+            let (limiter, _) = limiter(1_000);
+            let rule = rule(500).algorithm(algorithm);
+            let uses = || (0..300).filter(|_| limiter.count(&rule, "one").is_ok()).count();
+            let all: usize = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..8).map(|_| scope.spawn(uses)).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap_or_default()).sum()
+            });
+            assert_eq!(all, 500, "{algorithm:?}");
+        }
+    }
+
+    #[test]
+    fn what_has_a_name_and_figures_in_common_is_counted_together() {
+        let (limiter, _) = limiter(1_000);
+        let pass = |rule: &RateLimit, key: &str| limiter.count(rule, key).is_ok();
+        assert!(pass(&rule(1), "a"));
+        assert!(!pass(&rule(1), "a"));
+        assert!(pass(&rule(1), "b"), "another key");
+        assert!(pass(&RateLimit::new("other", 1, Duration::from_secs(60)), "a"), "another name");
+        assert!(pass(&rule(2), "a"), "other figures");
+    }
+
+    #[test]
+    fn keys_are_bounded_and_the_rest_shares_what_there_is() {
+        let (limiter, seconds) = limiter(320);
+        let rule = rule(1);
+        let pass = |key: usize| limiter.count(&rule, &format!("key {key}")).is_ok();
+        let passed = (0..20_000).filter(|&key| pass(key)).count();
+        // One for all who found no room, in each shard.
+        assert!(limiter.keys() <= 320 + SHARDS, "{}", limiter.keys());
+        assert_eq!(passed, limiter.keys());
+        // Who was there keeps its own count; nobody gains by the crowd.
+        assert!(!pass(0));
+        seconds.store(61, Relaxed);
+        let passed = (20_000..20_200).filter(|&key| pass(key)).count();
+        assert!(passed >= 190, "idle keys made no room: {passed}");
+    }
+
+    #[test]
+    fn idle_keys_go_without_need_for_room() {
+        let (limiter, seconds) = limiter(1_000_000);
+        let rule = rule(1);
+        for minute in 0..50 {
+            seconds.store(minute * 120, Relaxed);
+            (0..2_000).for_each(|key| drop(limiter.count(&rule, &format!("{minute} {key}"))));
+        }
+        assert!(limiter.keys() < 6_000, "{}", limiter.keys());
+    }
+}

@@ -77,6 +77,7 @@ pub(crate) struct Answer {
     pub(crate) session: Option<Arc<Session>>,
     pub(crate) cancelled: bool,
     pub(crate) timing: Option<mcpace_serve::Timing>,
+    pub(crate) remedy: Option<mcpace_serve::Remedy>,
 }
 
 impl Answer {
@@ -105,8 +106,8 @@ impl From<Reply> for Answer {
         let text = String::from_utf8(reply.message.to_vec()).unwrap();
         let body: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
         assert_eq!(body["jsonrpc"], "2.0");
-        let Reply { status, session, cancelled, timing, .. } = reply;
-        Answer { body, text, status, session, cancelled, timing }
+        let Reply { status, session, cancelled, timing, remedy, .. } = reply;
+        Answer { body, text, status, session, cancelled, timing, remedy }
     }
 }
 
@@ -157,8 +158,14 @@ impl Client {
         client
     }
 
-    pub(crate) fn of(mut self, subject: &str) -> Self {
-        self.peer.principal = Some(Principal::new(subject, Vec::new()));
+    pub(crate) fn of(self, subject: &str) -> Self {
+        self.granted(subject, &[])
+    }
+
+    /// Of somebody whose token grants scopes.
+    pub(crate) fn granted(mut self, subject: &str, scopes: &[&str]) -> Self {
+        let scopes: Vec<String> = scopes.iter().map(|&scope| scope.to_owned()).collect();
+        self.peer.principal = Some(Principal::new(subject, scopes));
         self
     }
 

@@ -2,8 +2,13 @@
 //! time.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use mcpace_serve::{Context, Elicited, HandlerError, NoArguments, Prompt, Resource, Server, Tool, ToolError, http};
+use mcpace_serve::guard::{Algorithm, Asked, By, Denial, Guard, MemoryLimiter, RateLimit, Verdict};
+use mcpace_serve::http::{Authorization, TokenError, TokenVerifier};
+use mcpace_serve::{
+    Context, Elicited, HandlerError, NoArguments, Principal, Prompt, Resource, Server, Tool, ToolError, http,
+};
 use mcpace_wire::Revision;
 use mcpace_wire::mcp::LoggingLevel;
 use schemars::JsonSchema;
@@ -73,14 +78,18 @@ struct Who {
     who: String,
 }
 
-/// `words`: `legacy` or `modern` for a server that speaks only those revisions.
+/// `words`: `legacy` or `modern` for a server that speaks only those revisions, `guarded` for one whose tools not everybody may
+/// use.
 pub(crate) fn server(words: &str) -> Server {
+    if words == "guarded" {
+        return guarded();
+    }
     let stage = Arc::new(Stage::default());
     let mut builder = Server::builder("fixture", "1");
     let wanted = |revision: &Revision| match words {
         "legacy" => revision.is_legacy(),
         "modern" => revision.is_modern(),
-        "" => true,
+        "" | "guarded" => true,
         _ => panic!("no such server: {words}"),
     };
     let revisions: Vec<_> = Revision::ALL.into_iter().filter(wanted).collect();
@@ -95,6 +104,64 @@ pub(crate) fn server(words: &str) -> Server {
         .unwrap();
     assert!(stage.server.set(server.clone()).is_ok());
     server
+}
+
+/// Two entries on a page; the limiter's clock stands still.
+fn guarded() -> Server {
+    let stocktaking = || Denial::new("closed for stocktaking");
+    let closed = move |_: &Asked<'_>| Verdict::Denied(stocktaking());
+    let closed_later = move |_: &Asked<'_>| {
+        Verdict::Later(Box::pin(async move {
+            tokio::task::yield_now().await;
+            Err(stocktaking())
+        }))
+    };
+    let hour = Duration::from_secs(3_600);
+    let rare = RateLimit::new("rare", 1, hour).algorithm(Algorithm::FixedWindow).by(By::Session);
+    let tool = |name: &'static str, guard: Guard| {
+        Tool::new(name).guard(guard).handler(move |_: NoArguments| Ok::<_, ToolError>(name))
+    };
+    let closed_prompt = Prompt::new("closed").guard(Guard::new().permission(closed));
+    Server::builder("fixture", "1")
+        .page_size(2)
+        .limiter(Arc::new(MemoryLimiter::with_clock(100, || Duration::ZERO)))
+        .tool(Tool::new("echo").handler(|echo: Echo| Ok::<_, ToolError>(echo.text)))
+        .tool(tool("secret", Guard::new().scope("secrets:read")))
+        .tool(tool("closed", Guard::new().permission(closed)))
+        .tool(tool("rare", Guard::new().limit(rare)))
+        .tool(tool("closed-later", Guard::new().permission(closed_later)))
+        .tool(tool("last", Guard::new()))
+        .resource(Resource::new("test://closed", "closed").guard(Guard::new().permission(closed)).text("closed"))
+        .prompt(closed_prompt.handler(|_: NoArguments| Ok::<_, HandlerError>("closed")))
+        .build()
+        .unwrap()
+}
+
+/// Knows two tokens: `plain`, and `all`, which grants more.
+struct Tokens;
+
+impl TokenVerifier for Tokens {
+    fn verify<'a>(&'a self, token: &'a str) -> Verifying<'a> {
+        let granted: &[&str] = match token {
+            "plain" => &["mcp"],
+            "all" => &["mcp", "secrets:read"],
+            _ => &[],
+        };
+        let scopes: Vec<String> = granted.iter().map(|&scope| scope.to_owned()).collect();
+        let known = if scopes.is_empty() { Err(TokenError::Invalid) } else { Ok(Principal::new("somebody", scopes)) };
+        Box::pin(std::future::ready(known))
+    }
+}
+
+type Verifying<'a> = std::pin::Pin<Box<dyn Future<Output = Result<Principal, TokenError>> + Send + 'a>>;
+
+fn authorization() -> Authorization {
+    Authorization {
+        verifier: Arc::new(Tokens),
+        resource: "https://mcp.example/mcp".to_owned(),
+        authorization_servers: vec!["https://auth.example".to_owned()],
+        scopes: vec!["mcp".to_owned()],
+    }
 }
 
 fn plain_tools() -> Vec<Tool> {
@@ -198,6 +265,7 @@ pub(crate) fn http<'a>(
             ("response", "auto") => options.response = http::ResponseMode::Auto,
             ("sessions", "none") => options.stateless = true,
             ("legacy sse", "yes") => options.legacy_sse = true,
+            ("tokens", "yes") => options.authorization = Some(authorization()),
             _ => return Err(format!("no such setting: {name}: {value}")),
         }
     }
