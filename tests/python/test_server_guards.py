@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from mcpace import (
     AccessToken,
@@ -27,6 +28,7 @@ from mcpace import (
 )
 from mcpace.server.guards import Guards, guards, guards_of
 from mcpace.testing import connect, freeze_rate_limits, token
+from mcpace.types import InputRequiredResult
 from serving import Client, served
 
 SETTINGS = AuthSettings(
@@ -358,8 +360,8 @@ def test_a_tool_s_own_time_limit_goes_before_the_server_s() -> None:
 # Within the process --------------------------------------------------------------------------------------------------
 
 
-class Point:
-    pass
+class Sure(BaseModel):
+    sure: bool
 
 
 def inside() -> MCPServer[Any]:
@@ -530,6 +532,36 @@ def test_calls_within_the_process_go_through_middleware() -> None:
     server.tool(name="x")(lambda: "x")
     assert text_of(server.call_tool_sync("x")) == "x"
     assert seen == ["x"]
+
+
+def test_questions_come_back_as_what_they_are_and_nobody_is_there_to_be_asked() -> None:
+    server = MCPServer("t")
+
+    @server.tool()
+    def rounds() -> str | InputRequiredResult:
+        return InputRequiredResult(request_state="s")
+
+    @server.tool()
+    async def asks(ctx: Context) -> str:
+        await ctx.report_progress(1)
+        await ctx.info("nobody hears of it")
+        await ctx.elicit("sure?", Sure)
+        return "never"
+
+    assert server.call_tool_sync("rounds") == InputRequiredResult(request_state="s")
+    assert asyncio.run(server.call_tool("rounds", principal=None)) == InputRequiredResult(request_state="s")
+    with pytest.raises(MCPError, match="a call within the process has no client that could be asked"):
+        server.call_tool_sync("asks")
+
+
+def test_a_tool_in_the_place_of_another_is_the_one_that_is_called() -> None:
+    server = MCPServer("t")
+    for value in ("one", "two"):
+        server.tool(name="x")(lambda value=value: value)
+        assert text_of(server.call_tool_sync("x")) == value
+        server.remove_tool("x")
+    with pytest.raises(MCPError, match="Unknown tool: x"):
+        server.call_tool_sync("x")
 
 
 def test_an_expired_principal_is_refused() -> None:

@@ -189,6 +189,6 @@ class Answering(Parts[LifespanT]):
 
 
 def _result(raw: bytes) -> CallToolResult | InputRequiredResult:
-    members = from_json(raw)
-    kind = InputRequiredResult if members.get("resultType") == "input_required" else CallToolResult
-    return kind.model_validate(members)
+    if b'"input_required"' in raw and from_json(raw).get("resultType") == "input_required":
+        return InputRequiredResult.model_validate_json(raw)
+    return CallToolResult.model_validate_json(raw)

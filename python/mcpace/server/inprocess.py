@@ -20,7 +20,7 @@ from pydantic_core import to_json
 from mcpace.server.calling import call_function
 from mcpace.server.content import failure_json, text_json
 from mcpace.server.errors import MCPError
-from mcpace.server.handlers import Answer, Plan, tool_plan
+from mcpace.server.handlers import Answer, Plan
 from mcpace.server.principal import remember
 from mcpace.types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, MODERN, wire
 
@@ -46,7 +46,7 @@ class ToolCall:
         self._principal = principal
         self._guards = server._inside.guards_of(tool)
         self._limit = self._guards.timeout or server.tool_timeout
-        self._plan = tool_plan(server, tool)
+        self._plan = server.registry.plan_of(tool)
 
     async def awaited(self) -> bytes:
         """The result, as JSON. Raises ``MCPError`` where a client would get a protocol error."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcpace.server.errors import RegistrationError, ToolError
 from mcpace.server.guards import compiled
-from mcpace.server.handlers import completion_plan, prompt_plan, resource_plan, tool_plan
+from mcpace.server.handlers import Plan, completion_plan, prompt_plan, resource_plan, tool_plan
 from mcpace.server.shelf import Shelf, named
 from mcpace.server.tools import Tool
 
@@ -57,6 +57,15 @@ class Registry:
         self.templates: dict[str, ResourceTemplate] = self._templates.entries
         self.prompts: dict[str, Prompt] = self._prompts.entries
         self.completion: Callable[..., Any] | None = None
+        self._plans: dict[str, tuple[Tool, bool, Plan]] = {}
+
+    def plan_of(self, tool: Tool) -> Plan:
+        """How a tool is called, worked out once for calls within the process."""
+        is_wrapped = self._server._inside.is_wrapped("tools/call")
+        known = self._plans.get(tool.name)
+        if known is None or known[0] is not tool or known[1] != is_wrapped:
+            known = self._plans[tool.name] = (tool, is_wrapped, tool_plan(self._server, tool))
+        return known[2]
 
     def add_tool(self, tool: Tool) -> Tool:
         """Adds a tool; returns the one that was there, where there was one of its name."""
@@ -66,6 +75,7 @@ class Registry:
         """Takes a tool away. Raises ``ToolError`` where there is none."""
         if not self._tools.remove(name):
             raise ToolError(f"Unknown tool: {name}")
+        self._plans.pop(name, None)
 
     def add_resource(self, resource: Any) -> Any:
         """Adds a resource: ours, or any object with ``uri``, ``name``, ``mime_type`` and ``read()``."""
