@@ -424,10 +424,14 @@ class Server:
         Has one function propose for all arguments of prompts and resource templates. Its arguments: ``ref``,
         ``argument`` (``name``, ``value``), ``context`` (``arguments``). It gives a ``Completion`` as JSON.
         """
-    def list_changed(self, list: Literal["tools", "prompts", "resources"] | str) -> None:
+    def list_changed(self, list: Literal["tools", "prompts", "resources"] | str, *, everywhere: bool = True) -> None:
         """Tells clients that want to know. What is added and removed here is told by itself."""
-    def resource_updated(self, uri: str) -> None:
+    def resource_updated(self, uri: str, *, everywhere: bool = True) -> None:
         """Tells the clients that watch it."""
+    def notify(self, session_id: str, method: str, params: str | None = None) -> Awaitable[None]:
+        """Tells the client of one session something; ``params`` is JSON."""
+    def notify_all(self, method: str, params: str | None = None) -> Awaitable[None]:
+        """Tells the clients of all sessions that read a stream something."""
     def observe(self, observations: Observations) -> bool:
         """Has all requests told from now on; whether nobody is told already."""
     def event_loop(self) -> asyncio.AbstractEventLoop:
@@ -521,6 +525,11 @@ def may_see(
 def set_process_key(key: bytes) -> None:
     """The key (32 bytes) of servers made from now on that are given none; once in a process."""
 
+def redis_limiter(
+    url: str, *, on_store_down: Literal["refuse", "memory"] | str = "refuse", prefix: str = "mcpace:"
+) -> Limiter:
+    """A limiter that counts over all processes which share a Redis."""
+
 class HttpOptions:
     """How to serve over HTTP. The defaults are safe: loopback, bounded everywhere."""
 
@@ -552,15 +561,20 @@ class HttpOptions:
         required_scopes: list[str] = ...,
         token_timeout_s: float = 10.0,
         asgi: Callable[..., Awaitable[None]] | None = None,
+        store: str | None = None,
+        on_store_down: Literal["refuse", "memory"] | str = "refuse",
+        store_prefix: str = "mcpace:",
     ) -> HttpOptions:
         """``shared_port``: with other processes of this user (``SO_REUSEPORT``). ``family``: which of
         several such processes this is, from 0, and the Unix socket of each; a request of another's session is passed on
-        to it. ``tls``: certificate chain and key, as
+        to it. ``store``: the URL of a Redis that keeps sessions and streams for all processes of the same ``store_prefix``;
+        ``on_store_down``: ``refuse`` them while it is away, or go on in this process's ``memory``. ``tls``: certificate chain and key, as
         PEM. ``grace_s``: how long :meth:`Running.stop` waits for what is in flight.
 
         ``limits``: any of ``body``, ``head``, ``nesting``, ``batch``, ``connections``, ``http2_streams``, ``sessions``,
         ``standalone_streams``, ``session_streams``, ``stream_events``, ``stream_bytes``, ``session_replay_bytes``,
-        ``replay_bytes``, ``session_idle_s``, ``connection_idle_s``, ``head_time_s``, ``body_time_s``,
+        ``replay_bytes``, ``session_idle_s``, ``session_life_s``, ``replay_time_s``, ``connection_idle_s``,
+        ``head_time_s``, ``body_time_s``,
         ``write_stall_s``.
 
         ``access_log``: a line on stderr for each request.

@@ -11,6 +11,7 @@ from mcpace.cli.times import seconds
 from mcpace.server.running.settings import GRACE_S, MOST_WORKERS, Settings, log_level, transport
 
 TransportName = StrEnum("TransportName", ["http", "streamable-http", "sse", "stdio"])
+OnStoreDownName = StrEnum("OnStoreDownName", ["refuse", "memory"])
 LogLevelName = StrEnum("LogLevelName", ["critical", "error", "warning", "info", "debug"])
 
 
@@ -76,6 +77,22 @@ def serve(
             parser=seconds, metavar="TIME", help="What calls in flight get to finish when the server is stopped."
         ),
     ] = f"{GRACE_S:g}s",  # type: ignore[assignment] # typer parses defaults too
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            envvar="MCPACE_STORE",
+            help="redis://HOST:6379/0: keep sessions and streams there, for all processes that serve the same; with a "
+            "password, better in the environment.",
+        ),
+    ] = None,
+    on_store_down: Annotated[
+        OnStoreDownName,
+        typer.Option(help="While the store is away: refuse requests of sessions, or go on in each process's memory."),
+    ] = OnStoreDownName["refuse"],
+    store_prefix: Annotated[
+        str, typer.Option(metavar="TEXT", help="What the store's keys begin with; the same for who shares sessions.")
+    ] = "mcpace:",
     reload: Annotated[
         bool, typer.Option("--reload", help="For development: start again when a Python file changes (mcpace[reload]).")
     ] = False,
@@ -116,6 +133,9 @@ def serve(
         allowed_hosts=tuple(allowed_host or ()),
         allowed_origins=tuple(allowed_origin or ()),
         graceful_timeout_s=graceful_timeout,
+        store=store,
+        on_store_down="memory" if on_store_down == "memory" else "refuse",
+        store_prefix=store_prefix,
         reload=reload,
         reload_dirs=tuple(reload_dir or ()),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from mcpace.server import hints, logs
 from mcpace.server.answering import Answering
@@ -82,12 +82,15 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
         rate_limits: Sequence[RateLimit | str] | RateLimit | str = (),
         max_result_bytes: int | None = None,
         providers: Mapping[str, Callable[..., Any]] | None = None,
+        limiter: str | None = None,
+        on_store_down: Literal["refuse", "memory"] = "refuse",
     ) -> None:
         """A server. Options of the official SDK that mcpace doesn't have raise ``UnsupportedOption``.
 
         ``tool_timeout``: how many seconds a tool may take, where it doesn't say so itself; without limit if not given.
         ``permissions`` and ``rate_limits`` guard all tools, resources and prompts; such a limit counts all of them
         together. ``max_result_bytes``: of what says nothing itself. ``providers`` fill in parameters by name.
+        ``limiter``: the URL of a Redis by which rate limits hold over all processes, and what to do while that is away.
         """
         self._name = name or "mcp-server"
         self._title = title
@@ -118,6 +121,7 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
             of_server(permissions, rate_limits, max_result_bytes),
             Providers(providers),
         )
+        self._inside.count_over_all(limiter, on_store_down)
         self._bus = _bus(subscriptions)
         self._middleware = list(middleware or ())
         self._routes: list[Any] = []

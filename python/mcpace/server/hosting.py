@@ -95,6 +95,26 @@ class Hosting(Parts[LifespanT]):
 
         return self._publish(ResourceUpdated(uri))
 
+    async def notify(self, session_id: str, method: str, params: Any = None) -> None:
+        """Tells the client of one session something that belongs to no request.
+
+        With a store (``run(store="redis://…")``) any process can, whichever has the client's stream; the message is in
+        the store when this returns, and waits there for a client that reads nothing at the moment. Without one, the
+        session has to be of this process and its stream open. Raises ``LookupError`` where there is no such session,
+        ``ConnectionError`` where its client can't be reached.
+        """
+        core = self._inside.started
+        if core is None:
+            raise LookupError("there is no such session: the server isn't running")
+        await core.notify(session_id, method, _params(params))
+
+    async def broadcast(self, method: str, params: Any = None) -> None:
+        """Tells the clients of all sessions that read a stream something; with a store, those of every process. Raises
+        ``ConnectionError`` where the other processes can't be reached."""
+        core = self._inside.started
+        if core is not None:
+            await core.notify_all(method, _params(params))
+
     def _publish(self, event: Any) -> Awaitable[None]:
         """Happens at once; what is returned need only be awaited where there is a bus."""
         if self._bus is None:
@@ -108,11 +128,27 @@ class Hosting(Parts[LifespanT]):
             return
         from mcpace.server.subscriptions import list_of, uri_of
 
+        # A bus brings the event to each process by itself; where there is none, a shared store does.
+        everywhere = self._bus is None
         uri, kind = uri_of(event), list_of(event)
         if uri is not None:
-            core.resource_updated(uri)
+            core.resource_updated(uri, everywhere=everywhere)
         elif kind is not None:
-            core.list_changed(kind)
+            core.list_changed(kind, everywhere=everywhere)
+
+
+def _params(params: Any) -> str | None:
+    """Parameters as JSON: an object, or a model of one."""
+    if params is None:
+        return None
+    from pydantic_core import to_json
+
+    from mcpace.types import wire
+
+    text = to_json(wire(params) if hasattr(params, "model_dump") else params)
+    if not text.startswith(b"{"):
+        raise TypeError(f"params are an object, by names, not {type(params).__name__}")
+    return text.decode()
 
 
 class _Done:

@@ -31,7 +31,7 @@ def core_of(server: MCPServer[Any]) -> _core.Server:
         "key": inside.state_key(),
         "extensions": to_json(inside.declared) if inside.declared else None,
         "open": True,
-        "limiter": inside.limiter,
+        "limiter": inside.limiter_of_core(),
     }
     given = {name: value for name, value in options.items() if value is not None}
     return _core.Server(server.name, server.version or __version__, **given)

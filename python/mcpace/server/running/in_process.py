@@ -143,7 +143,12 @@ def http_options(prepared: Prepared, settings: Settings, address: Address, famil
     Raises :class:`SetupProblem` where the certificate can't be read, :class:`UsageProblem` where an option can't be.
     """
     given: dict[str, Any] = dict(prepared.options)
-    limits = {"body": settings.max_body, "sessions": settings.max_sessions, "session_idle_s": settings.session_idle_s}
+    limits = {
+        "body": settings.max_body,
+        "sessions": settings.max_sessions,
+        "session_idle_s": settings.session_idle_s,
+        "session_life_s": settings.session_life_s,
+    }
     if settings.retry_s is not None:
         given["retry_s"] = settings.retry_s
     for names in ("allowed_hosts", "allowed_origins"):
@@ -163,6 +168,9 @@ def http_options(prepared: Prepared, settings: Settings, address: Address, famil
                 "server_timing": settings.server_timing,
                 "access_log": settings.access_log,
                 "legacy_sse": settings.transport == "sse",
+                "store": settings.store,
+                "on_store_down": settings.on_store_down,
+                "store_prefix": settings.store_prefix,
                 "grace_s": settings.graceful_timeout_s,
                 "limits": {name: limit for name, limit in limits.items() if limit is not None},
             }

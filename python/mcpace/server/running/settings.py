@@ -18,10 +18,13 @@ LogLevel = Literal["critical", "error", "warning", "info", "debug"]
 LOG_LEVELS: tuple[LogLevel, ...] = ("critical", "error", "warning", "info", "debug")
 MOST_WORKERS = 256
 GRACE_S = 10.0
+MOST_PREFIX = 64
 
 _PATH = re.compile(r"/[A-Za-z0-9\-._~!$&'()*+,;=:@%/]*")
 _HOST = re.compile(r"(?:[^\s/?#@:*\[\]]+|\[[0-9A-Fa-f:.]+\])(?::(?:\d{1,5}|\*))?")
 _ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://[^\s/?#@]+/?")
+
+_STORES = ("redis://", "rediss://", "redis+unix:///", "unix:///", "valkey://", "valkeys://")
 
 _TRANSPORTS: dict[str, Transport] = {
     "http": "http",
@@ -59,6 +62,12 @@ class Settings:
     session_idle_s: float | None = None
     retry_s: float | None = None
     """After how long a client is to come back for a stream that it lost."""
+    store: str | None = None
+    """Where sessions and streams are kept that several processes share; each has its own where this is ``None``."""
+    on_store_down: Literal["refuse", "memory"] = "refuse"
+    store_prefix: str = "mcpace:"
+    session_life_s: float | None = None
+    """However much a session is used."""
     reload: bool = False
     reload_dirs: tuple[str, ...] = ()
 
@@ -83,6 +92,7 @@ class Settings:
         if (self.ssl_certfile is None) != (self.ssl_keyfile is None):
             missing = "key: add --ssl-keyfile" if self.ssl_keyfile is None else "certificate: add --ssl-certfile"
             raise UsageProblem(f"TLS needs a certificate and a key; there is no {missing}")
+        self._check_store()
         if self.response not in ("auto", "sse"):
             raise UsageProblem(f"there is no response {self.response!r}: 'auto' or 'sse'; for JSON, json_response=True")
         if self.json_response and self.response == "sse":
@@ -95,6 +105,22 @@ class Settings:
             raise UsageProblem("--reload would lose the client's session over stdio: use it with HTTP")
         if self.transport == "sse" and self.workers > 1:
             raise UsageProblem("the transport sse keeps a client's state in one process: leave --workers out")
+
+    def _check_store(self) -> None:
+        if self.on_store_down not in ("refuse", "memory"):
+            raise UsageProblem(f"there is no on_store_down {self.on_store_down!r}: 'refuse' or 'memory'")
+        if self.store is None:
+            return
+        if not self.store.startswith(_STORES):
+            raise UsageProblem("the store is no Redis: write it as redis://host:6379/0, rediss://… for TLS")
+        if not 0 < len(self.store_prefix) <= MOST_PREFIX:
+            raise UsageProblem(f"the store's prefix has 1 to {MOST_PREFIX} characters")
+        if self.transport == "stdio":
+            raise UsageProblem("stdio has one client and one process: leave the store out")
+        if self.transport == "sse":
+            raise UsageProblem("the transport sse keeps a client's state in one process: leave the store out")
+        if self.stateless:
+            raise UsageProblem("a stateless server has no sessions to keep: leave the store out")
 
     @property
     def is_http(self) -> bool:
