@@ -567,15 +567,14 @@ class HttpOptions:
     ) -> HttpOptions:
         """``shared_port``: with other processes of this user (``SO_REUSEPORT``). ``family``: which of
         several such processes this is, from 0, and the Unix socket of each; a request of another's session is passed on
-        to it. ``store``: the URL of a Redis that keeps sessions and streams for all processes of the same ``store_prefix``;
-        ``on_store_down``: ``refuse`` them while it is away, or go on in this process's ``memory``. ``tls``: certificate chain and key, as
-        PEM. ``grace_s``: how long :meth:`Running.stop` waits for what is in flight.
+        to it. ``store``: the URL of a Redis that keeps sessions and streams for all processes of the same
+        ``store_prefix``; ``on_store_down``: ``refuse`` them while it is away, or go on in this process's ``memory``.
+        ``tls``: certificate chain and key, as PEM. ``grace_s``: how long :meth:`Running.stop` waits for what is in flight.
 
         ``limits``: any of ``body``, ``head``, ``nesting``, ``batch``, ``connections``, ``http2_streams``, ``sessions``,
         ``standalone_streams``, ``session_streams``, ``stream_events``, ``stream_bytes``, ``session_replay_bytes``,
         ``replay_bytes``, ``session_idle_s``, ``session_life_s``, ``replay_time_s``, ``connection_idle_s``,
-        ``head_time_s``, ``body_time_s``,
-        ``write_stall_s``.
+        ``head_time_s``, ``body_time_s``, ``write_stall_s``.
 
         ``access_log``: a line on stderr for each request.
 
