@@ -276,13 +276,13 @@ def test_a_token_of_a_client_alone_has_no_user(token: Any) -> None:
 
 def test_the_audience_is_checked_where_that_is_wanted(token: Any, application: Any) -> None:
     with mounted(guarded(enforce_audience=True)):
-        assert post(token("for anybody"), n=1).status_code == 401
-        for text, resource in (("for others", "https://other.example/mcp"), ("for us", RESOURCE)):
+        assert post(token("for-anybody"), n=1).status_code == 401
+        for text, resource in (("for-others", "https://other.example/mcp"), ("for-us", RESOURCE)):
             row = get_access_token_model().objects.get(token=token(text))
             row.resource = resource if isinstance(row.resource, str) else [resource]
             row.save()
-        assert post("for others", n=1).status_code == 401
-        assert post("for us", n=1).status_code == 200
+        assert post("for-others", n=1).status_code == 401
+        assert post("for-us", n=1).status_code == 200
 
 
 def test_a_tools_own_scope_is_needed_and_named(token: Any) -> None:
