@@ -124,8 +124,13 @@ def test_scopes_that_are_none_are_refused(scopes: Any) -> None:
         ({"rate_limits": [5]}, "rate_limits of tool 'x': 5 is none"),
         ({"timeout": 0}, "timeout of tool 'x': must be more than 0 seconds"),
         ({"timeout": float("nan")}, "timeout of tool 'x': must be more than 0 seconds"),
-        ({"max_result_bytes": 0}, "max_result_bytes of tool 'x': must be more than 0"),
-        ({"max_result_bytes": True}, "max_result_bytes of tool 'x': must be more than 0"),
+        ({"permissions": 5}, "permissions of tool 'x': 5 is no list of them"),
+        ({"permissions": [requires]}, "is no function of what is asked"),
+        ({"rate_limits": {"a": 1}}, "rate_limits of tool 'x': .* is no list of them"),
+        ({"timeout": "3"}, "timeout of tool 'x': must be more than 0 seconds"),
+        ({"max_result_bytes": 0}, "max_result_bytes of tool 'x': must be a number of bytes from 1 on"),
+        ({"max_result_bytes": True}, "max_result_bytes of tool 'x': must be a number of bytes from 1 on"),
+        ({"max_result_bytes": "9"}, "max_result_bytes of tool 'x': must be a number of bytes from 1 on"),
     ],
 )
 def test_guards_that_make_no_sense_are_refused_where_the_tool_is_registered(options: Any, said: str) -> None:
@@ -568,6 +573,28 @@ def test_an_expired_principal_is_refused() -> None:
     expired = AccessToken(token="t", client_id="c", scopes=["ada"], expires_at=1)
     with pytest.raises(Exception, match="the principal's token has expired"):
         inside().call_tool_sync("plain", {"size": 1}, principal=expired)
+
+
+@pytest.mark.parametrize("way", ["call_tool_sync", "acall_tool", "connect"])
+def test_a_principal_is_a_token_or_nobody(way: str) -> None:
+    server = inside()
+    with pytest.raises(TypeError, match="principal is an AccessToken, or None for a caller without, not 'ada'"):
+        if way == "connect":
+            connect(server, principal="ada")
+        elif way == "acall_tool":
+            asyncio.run(server.acall_tool("plain", {"size": 1}, principal="ada"))
+        else:
+            server.call_tool_sync("plain", {"size": 1}, principal="ada")
+
+
+def test_arguments_are_what_a_client_could_send() -> None:
+    server = MCPServer("t")
+    server.tool(name="x")(lambda sure: str(sure))
+    assert "'sure': True" in text_of(server.call_tool_sync("x", {"sure": Sure(sure=True)}))
+    with pytest.raises(TypeError, match=r"arguments have to be what JSON can carry: .*object is not"):
+        server.call_tool_sync("x", {"sure": object()})
+    with pytest.raises(TypeError, match="arguments are an object, by names, not list"):
+        server.call_tool_sync("x", [1])  # type: ignore[arg-type]
 
 
 def test_ready_made_tools_bring_their_guards() -> None:

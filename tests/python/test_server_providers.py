@@ -339,6 +339,7 @@ def wants(nobody: int) -> int:
     [
         ({"one": one, "two": two}, "in a circle: one → two → one"),
         ({"x": wants}, "provider 'x' has the parameter 'nobody', which nobody fills in"),
+        ([ada], "providers are functions by name"),
         ({"x": 5}, "provider 'x': 5 is no function"),
         ({"not a name": ada}, "provider 'not a name': its name is a parameter's"),
         ({"_x": ada}, "provider '_x': its name is a parameter's"),

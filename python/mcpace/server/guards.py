@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -230,10 +230,10 @@ def guards(
     what: str,
 ) -> Guards:
     """The guards that keywords describe. Raises ``RegistrationError`` that names ``what`` where they make no sense."""
-    asked = (permissions,) if callable(permissions) else tuple(permissions)
-    limits = (rate_limits,) if isinstance(rate_limits, RateLimit | str) else tuple(rate_limits)
+    asked = _several(permissions, callable, f"permissions of {what}")
+    limits = _several(rate_limits, lambda one: isinstance(one, RateLimit | str), f"rate_limits of {what}")
     for permission in asked:
-        if not callable(permission) or isinstance(permission, type):
+        if not callable(permission) or isinstance(permission, type) or permission is requires:
             raise RegistrationError(
                 f"permissions of {what}: {permission!r} is no function of what is asked; scopes are requires('…')"
             )
@@ -241,13 +241,30 @@ def guards(
     for limit in limits:
         if not isinstance(limit, RateLimit):
             raise RegistrationError(f"rate_limits of {what}: {limit!r} is none; write RateLimit('100/minute')")
-    if timeout is not None and not timeout > 0:
+    if timeout is not None and not (_is_number(timeout, int | float) and timeout > 0):
         raise RegistrationError(f"timeout of {what}: must be more than 0 seconds, got {timeout!r}")
-    if max_result_bytes is not None and (isinstance(max_result_bytes, bool) or not max_result_bytes > 0):
-        raise RegistrationError(f"max_result_bytes of {what}: must be more than 0, got {max_result_bytes!r}")
+    if max_result_bytes is not None and not (_is_number(max_result_bytes, int) and max_result_bytes > 0):
+        raise RegistrationError(
+            f"max_result_bytes of {what}: must be a number of bytes from 1 on, got {max_result_bytes!r}"
+        )
     if not (asked or limits) and timeout is None and max_result_bytes is None:
         return UNGUARDED
     return Guards(asked, limits, timeout, max_result_bytes)
+
+
+def _several(given: Any, is_one: Callable[[Any], bool], what: str) -> tuple[Any, ...]:
+    """One, or some."""
+    if given is None:
+        return ()
+    if is_one(given):
+        return (given,)
+    if isinstance(given, Mapping) or not isinstance(given, Iterable):
+        raise RegistrationError(f"{what}: {given!r} is no list of them")
+    return tuple(given)
+
+
+def _is_number(value: Any, kind: Any) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 def of_server(permissions: Any, rate_limits: Any, max_result_bytes: int | None) -> Guards:

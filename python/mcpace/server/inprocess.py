@@ -15,13 +15,13 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 
 from mcpace.server.calling import call_function
 from mcpace.server.content import failure_json, text_json
 from mcpace.server.errors import MCPError
 from mcpace.server.handlers import Answer, Plan
-from mcpace.server.principal import remember
+from mcpace.server.principal import checked, remember
 from mcpace.types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, MODERN, wire
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ class ToolCall:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {name}")
         self._server = server
         self._name = name
-        self._arguments = to_json(arguments or {}, fallback=wire)
-        self._principal = principal
+        self._arguments = _arguments(arguments)
+        self._principal = checked(principal)
         self._guards = server._inside.guards_of(tool)
         self._limit = self._guards.timeout or server.tool_timeout
         self._plan = server.registry.plan_of(tool)
@@ -135,7 +135,7 @@ async def admitted(
     if needs_admission(guards):
         from mcpace import _core
 
-        _check(await _core.admit(_believing(server), kind, name, principal, uri=uri))
+        _check(await _core.admit(_believing(server), kind, name, checked(principal), uri=uri))
 
 
 def admitted_here(server: MCPServer[Any], kind: Kind, name: str, principal: Any, guards: Guards) -> None:
@@ -143,7 +143,7 @@ def admitted_here(server: MCPServer[Any], kind: Kind, name: str, principal: Any,
     if needs_admission(guards):
         from mcpace import _core
 
-        _check(_core.admit(_believing(server), kind, name, principal).wait())
+        _check(_core.admit(_believing(server), kind, name, checked(principal)).wait())
 
 
 async def may_see(server: MCPServer[Any], kind: Kind, name: str, principal: Any, guards: Guards) -> bool:
@@ -152,7 +152,7 @@ async def may_see(server: MCPServer[Any], kind: Kind, name: str, principal: Any,
         return True
     from mcpace import _core
 
-    seen: bool = await _core.may_see(_believing(server), kind, name, principal)
+    seen: bool = await _core.may_see(_believing(server), kind, name, checked(principal))
     return seen
 
 
@@ -182,6 +182,23 @@ def _check(refusal: str | None) -> None:
     if refusal is not None:
         error = json.loads(refusal)["error"]
         raise MCPError(error["code"], error["message"], error.get("data"))
+
+
+def _arguments(arguments: Any) -> bytes:
+    """As a client would send them."""
+    if arguments is not None and not isinstance(arguments, Mapping):
+        raise TypeError(f"arguments are an object, by names, not {type(arguments).__name__}")
+    try:
+        return to_json(arguments or {}, fallback=_model)
+    except PydanticSerializationError as error:
+        raise TypeError(f"arguments have to be what JSON can carry: {error}") from None
+
+
+def _model(value: Any) -> Any:
+    plain = wire(value)
+    if plain is value:
+        raise TypeError(f"{type(value).__name__} is not")
+    return plain
 
 
 def _written(plan: Plan, value: Any) -> bytes:

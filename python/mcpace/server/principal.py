@@ -28,3 +28,13 @@ class Trusted:
 
 
 TRUSTED = Trusted()
+
+
+def checked(principal: Any) -> Any:
+    """On whose behalf a call within the process is made. Raises ``TypeError`` for what is no token."""
+    if principal is None or (hasattr(principal, "client_id") and not isinstance(principal, type)):
+        return principal
+    raise TypeError(
+        f"principal is an AccessToken, or None for a caller without, not {principal!r}; "
+        "for tests, mcpace.testing.token('ada') makes one"
+    )

@@ -52,6 +52,8 @@ class Providers:
     """All providers of a server."""
 
     def __init__(self, functions: Mapping[str, Callable[..., Any]] | None) -> None:
+        if functions is not None and not isinstance(functions, Mapping):
+            raise RegistrationError(f"providers are functions by name, {{'user': …}}, not {functions!r}")
         self._all = {name: _provider(name, function) for name, function in (functions or {}).items()}
         for name, one in self._all.items():
             unknown = [need for need in one.needs if need not in self._all]
