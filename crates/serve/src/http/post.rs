@@ -107,7 +107,10 @@ impl Site {
         };
         let (mut admitted, outline) = admitted.map_err(|refusal| refusal.answer(&payload))?;
         if let Some((sharing, live)) = self.sharing.as_ref().zip(admitted.live.as_ref()) {
-            elsewhere.extend(payload.messages().iter().find_map(|message| sharing.elsewhere(live, message, body)));
+            for message in payload.messages() {
+                // The whole body goes to each, who takes of it what concerns him.
+                elsewhere.extend(sharing.elsewhere(live, message, body).filter(|post| !elsewhere.contains(post)));
+            }
             admitted.asked = asked(&payload);
         }
         let mode = if opens_stream(&payload, admitted.revision) {

@@ -70,15 +70,17 @@ impl Sharing {
     /// The client reads that stream elsewhere.
     fn let_go(&self, log: LogId, reader: &str) {
         let feed = self.feeds().get(&log).cloned();
-        match feed {
-            Some(feed) if feed.reader == reader => feed.end(),
-            Some(_) => return,
-            None => {}
+        if feed.as_ref().is_some_and(|feed| feed.reader != reader) {
+            return;
         }
+        // First of all: once its connection has ended, nobody may be told anything by this process.
         if log.is_standalone()
             && let Some(live) = self.live(log.session)
         {
             live.session.detach();
+        }
+        if let Some(feed) = feed {
+            feed.end();
         }
     }
 
