@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import http.server
 import io
+import re
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +32,7 @@ from mcpace.report.run_load import LoadSecond
 from mcpace.report.terminal import print_run
 from mcpace.report.verdict import verdict
 from mcpace.report.words_load import turns
+from otlp_collector import LIMIT_S, collecting
 
 RUN = Path(__file__).parents[1] / "fixtures" / "runs" / "load.json"
 EVIL = "<script>alert(1)</script>[bold red]x[/] \x1b]0;own\x07\u202egnp"
@@ -233,7 +236,7 @@ def test_fine_buckets_are_put_together_without_loss() -> None:
 
 @contextmanager
 def stand_in_collector(status: int = 200) -> Iterator[tuple[str, list[ExportMetricsServiceRequest]]]:
-    """No collector, but a handler that reads OTLP's own messages as one does."""
+    """No collector, but a handler that reads OTLP's own messages as one does: for answers that a real one won't give."""
     taken: list[ExportMetricsServiceRequest] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -255,21 +258,27 @@ def stand_in_collector(status: int = 200) -> Iterator[tuple[str, list[ExportMetr
             server.shutdown()
 
 
-def test_a_collector_gets_finished_histograms() -> None:
-    with stand_in_collector() as (url, taken):
-        assert metrics_otlp.send(load(), url)
-    [request] = taken
-    [resource] = request.resource_metrics
-    assert {a.key: a.value.string_value for a in resource.resource.attributes}["service.name"] == "mcpace-load"
-    told = {metric.name: metric for metric in resource.scope_metrics[0].metrics}
-    points = {
-        point.attributes[1].value.string_value: point
-        for point in told["mcpace_load_latency_seconds"].histogram.data_points
-    }
-    assert (points["echo"].count, sum(points["echo"].bucket_counts)) == (50_000, 50_000)
-    assert len(points["echo"].bucket_counts) == len(points["echo"].explicit_bounds) + 1
-    assert told["mcpace_load_requests"].sum.is_monotonic
-    assert told["mcpace_load_throughput"].gauge.data_points[0].as_double == 5_000
+def test_a_real_collector_takes_finished_histograms(tmp_path: Path) -> None:
+    with collecting(tmp_path) as collector:
+        assert metrics_otlp.send(load(), f"http://127.0.0.1:{collector.port}/v1/metrics")
+        until = time.monotonic() + LIMIT_S
+        while not (points := collector.points("mcpace_load_latency_seconds")):
+            assert time.monotonic() < until, collector.log.read_text()
+            time.sleep(0.05)
+        text = collector.log.read_text()
+    told = {point.attributes["operation"]: point.facts for point in points}
+    assert {name: facts["Count"] for name, facts in told.items()} == {
+        "echo": "50000", "search_products": "14000", "initialize": "50",
+    }  # fmt: skip
+    assert "service.name: Str(mcpace-load)" in text
+    echo = text[text.index("Str(echo)", text.index("Name: mcpace_load_latency_seconds")) :].split(
+        "HistogramDataPoints"
+    )[0]
+    counts = [int(count) for count in re.findall(r"^Buckets #\d+, Count: (\d+)$", echo, re.MULTILINE)]
+    assert sum(counts) == 50_000
+    assert len(counts) == len(re.findall(r"^ExplicitBounds #\d+: ", echo, re.MULTILINE)) + 1
+    assert re.search(r"Name: mcpace_load_requests\n.*\n.*\n.*DataType: Sum\n +-> IsMonotonic: true", text)
+    assert re.search(r"Name: mcpace_load_throughput\n(.*\n)+?Value: 5000\.0", text)
 
 
 def test_a_collector_that_refuses_is_told_of() -> None:
