@@ -54,6 +54,13 @@ if TYPE_CHECKING:
     )
     from mcpace.server.security import DEFAULT_RESOURCE_SECURITY, ResourceSecurity, safe_join
     from mcpace.server.subscriptions import InMemorySubscriptionBus, SubscriptionBus
+    from mcpace.server.tokens import (
+        AllowAny,
+        IntrospectionTokenVerifier,
+        JWTVerifier,
+        StaticTokenVerifier,
+        TokensUnavailable,
+    )
     from mcpace.server.tools import Tool
     from mcpace.types import Icon
 
@@ -100,6 +107,13 @@ _WHERE = {
     ),
     "security": ("DEFAULT_RESOURCE_SECURITY", "ResourceSecurity", "safe_join"),
     "subscriptions": ("InMemorySubscriptionBus", "SubscriptionBus"),
+    "tokens": (
+        "AllowAny",
+        "IntrospectionTokenVerifier",
+        "JWTVerifier",
+        "StaticTokenVerifier",
+        "TokensUnavailable",
+    ),
     "tools": ("Tool",),
 }
 _MODULES = {name: f"mcpace.server.{module}" for module, names in _WHERE.items() for name in names} | {
@@ -114,6 +128,7 @@ __all__ = [
     "AcceptedElicitation",
     "AcceptedUrlElicitation",
     "AccessToken",
+    "AllowAny",
     "Asked",
     "AssistantMessage",
     "Audio",
@@ -135,7 +150,9 @@ __all__ = [
     "Icon",
     "Image",
     "InMemorySubscriptionBus",
+    "IntrospectionTokenVerifier",
     "InvalidSignature",
+    "JWTVerifier",
     "ListRoots",
     "MCPError",
     "MCPServer",
@@ -153,11 +170,13 @@ __all__ = [
     "ResourceSecurity",
     "Sample",
     "ServerError",
+    "StaticTokenVerifier",
     "StdioServerParameters",
     "SubscriptionBus",
     "SyncClient",
     "TextResource",
     "TokenVerifier",
+    "TokensUnavailable",
     "Tool",
     "ToolBinding",
     "ToolError",

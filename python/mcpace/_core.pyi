@@ -530,6 +530,66 @@ def redis_limiter(
 ) -> Limiter:
     """A limiter that counts over all processes which share a Redis."""
 
+def set_access_token(make: Callable[..., Any]) -> None:
+    """What makes :attr:`Context.principal` of a :class:`NativeVerifier`'s token, of the keywords ``token``,
+    ``client_id``, ``scopes``, ``expires_at``, ``resource``, ``subject`` and ``claims`` (JSON); once in a process."""
+
+class NativeVerifier:
+    """A verifier of tokens that needs no Python. Raises :class:`UsageProblem` where it can't be made."""
+
+    def verify(self, token: str) -> Awaitable[Any]:
+        """What :func:`set_access_token` makes of a good token; ``None``. Raises :class:`EnvironmentProblem` where nobody
+        can tell."""
+
+class JwtVerifier(NativeVerifier):
+    def __new__(
+        cls,
+        *,
+        jwks_uri: str | None = None,
+        public_key: str | None = None,
+        jwks: str | None = None,
+        secret: str | None = None,
+        algorithms: list[str] = ...,
+        issuers: list[str] = ...,
+        audiences: list[str] = ...,
+        leeway_s: float = 10.0,
+        needs_expiry: bool = True,
+        key_lifetime_s: float = 3600.0,
+        keys_kept_s: float = 86400.0,
+        key_interval_s: float = 30.0,
+        timeout_s: float = 10.0,
+        extra_root: str | None = None,
+        without_tls: bool = False,
+    ) -> JwtVerifier: ...
+
+class IntrospectionVerifier(NativeVerifier):
+    def __new__(
+        cls,
+        *,
+        url: str,
+        client_id: str,
+        client_secret: str,
+        client_auth: Literal["client_secret_basic", "client_secret_post"] | str = "client_secret_basic",
+        audiences: list[str] = ...,
+        issuers: list[str] = ...,
+        kept_s: float = 60.0,
+        refusals_kept_s: float = 5.0,
+        most_kept: int = 10_000,
+        timeout_s: float = 10.0,
+        extra_root: str | None = None,
+        without_tls: bool = False,
+    ) -> IntrospectionVerifier: ...
+
+class StaticVerifier(NativeVerifier):
+    def __new__(
+        cls,
+        tokens: list[tuple[str, str, str | None, list[str], float | None, list[str], str]] | None = None,
+        *,
+        anyone: tuple[str, list[str]] | None = None,
+        beyond_loopback: bool = False,
+    ) -> StaticVerifier:
+        """``tokens``: token, client, subject, scopes, end, audiences, claims as JSON. ``anyone``: client and scopes."""
+
 class HttpOptions:
     """How to serve over HTTP. The defaults are safe: loopback, bounded everywhere."""
 
@@ -555,11 +615,12 @@ class HttpOptions:
         retry_s: float = 1.0,
         keep_alive_s: float = 15.0,
         limits: dict[str, float] | None = None,
-        token_verifier: Callable[..., Awaitable[Any]] | None = None,
+        token_verifier: Callable[..., Awaitable[Any]] | NativeVerifier | None = None,
         resource: str | None = None,
         authorization_servers: list[str] = ...,
         required_scopes: list[str] = ...,
         token_timeout_s: float = 10.0,
+        check_resource: bool = False,
         asgi: Callable[..., Awaitable[None]] | None = None,
         store: str | None = None,
         on_store_down: Literal["refuse", "memory"] | str = "refuse",
@@ -580,7 +641,9 @@ class HttpOptions:
 
         ``token_verifier``: a coroutine function with the keyword ``token``, awaited on :meth:`Server.event_loop`; gives
         ``None``, or an object with ``client_id`` and as far as known ``subject``, ``scopes``, ``expires_at`` (seconds
-        since 1970), which :attr:`Context.principal` is. ``resource``: the endpoint's URL as clients see it.
+        since 1970), which :attr:`Context.principal` is. Or a :class:`NativeVerifier`, for which no Python runs;
+        ``check_resource``: its tokens must name ``resource`` as their audience. ``resource``: the endpoint's URL as
+        clients see it.
 
         ``asgi``: an ASGI 3 application for all other paths, run on :meth:`Server.event_loop`."""
 

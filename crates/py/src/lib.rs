@@ -52,6 +52,8 @@ mod _core {
     use super::shop::{Null, Shop};
     #[pymodule_export]
     use super::target::{Target, check_faults};
+    #[pymodule_export]
+    use super::server::{IntrospectionVerifier, JwtVerifier, NativeVerifier, StaticVerifier, set_access_token};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -56,7 +56,8 @@ class AuthSettings(BaseModel):
     """This server as clients see it, such as ``https://mcp.example/mcp``."""
     required_scopes: list[str] | None = None
     validate_token_resource: bool | None = None
-    """Takes only tokens whose ``resource`` is ``resource_server_url``."""
+    """Takes only tokens whose ``resource`` is ``resource_server_url``; of ``JWTVerifier`` and its kind, those that
+    name it as their audience. If not given: no, but for a ``JWTVerifier`` without an ``audience``."""
     service_documentation_url: AnyHttpUrl | None = None
     client_registration_options: Any = None
     revocation_options: Any = None
@@ -82,11 +83,19 @@ def http_options(settings: AuthSettings, verifier: Any) -> dict[str, Any]:
             "auth without resource_server_url: clients learn from it where to get a token; set it to this server's "
             "URL as they see it, such as https://mcp.example/mcp"
         )
-    return {
-        "token_verifier": verifying(settings, verifier),
+    options = {
         "resource": str(settings.resource_server_url),
         "authorization_servers": [str(settings.issuer_url)],
-        "required_scopes": list(settings.required_scopes or ()),
+    }
+    native = getattr(verifier, "__mcpace_verifier__", lambda: None)()
+    if native is None:
+        required = list(settings.required_scopes or ())
+        return options | {"token_verifier": verifying(settings, verifier), "required_scopes": required}
+    checks = settings.validate_token_resource
+    return options | {
+        "token_verifier": native,
+        "required_scopes": list(dict.fromkeys([*(settings.required_scopes or ()), *verifier.required_scopes])),
+        "check_resource": verifier.wants_resource if checks is None else checks,
     }
 
 

@@ -71,11 +71,12 @@ impl Issuer {
                 let (shared, tls) = (shared.clone(), tls.clone());
                 tokio::spawn(async move {
                     match tls {
-                        // A client that doesn't trust us goes away.
-                        Some(tls) => match tls.accept(stream).await {
-                            Ok(stream) => connection(stream, shared).await,
-                            Err(_) => {}
-                        },
+                        Some(tls) => {
+                            // A client that doesn't trust us goes away.
+                            if let Ok(stream) = tls.accept(stream).await {
+                                connection(stream, shared).await;
+                            }
+                        }
                         None => connection(stream, shared).await,
                     }
                 });

@@ -16,6 +16,7 @@ use tokio::runtime::Handle;
 
 use super::bridge::{self, Given};
 use super::output::text_of;
+use super::tokens;
 use crate::problem::{AskProblem, InputRequired};
 
 /// See the module.
@@ -32,7 +33,10 @@ pub(super) struct Verified(pub(super) Py<PyAny>);
 /// What the token verifier knows of a caller, as functions see it.
 pub(super) fn principal_of(py: Python<'_>, principal: &mcpace_serve::Principal) -> Option<Py<PyAny>> {
     let details = principal.details.as_ref()?;
-    details.downcast_ref::<Verified>().map(|verified| verified.0.clone_ref(py))
+    match details.downcast_ref::<Verified>() {
+        Some(verified) => Some(verified.0.clone_ref(py)),
+        None => tokens::shown(py, details.downcast_ref()?),
+    }
 }
 
 impl Context {

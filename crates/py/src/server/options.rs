@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use super::beside::Application;
 use super::shared::Shared;
 use super::store::Store;
+use super::tokens::NativeVerifier;
 use super::verify::PythonVerifier;
 use crate::problem::{OrRaise, UsageProblem};
 
@@ -27,11 +28,17 @@ pub(crate) struct HttpOptions {
 
 /// Who looks at tokens, and what clients are told about getting one.
 struct Verification {
-    verify: Py<PyAny>,
+    verify: Verify,
     resource: String,
     authorization_servers: Vec<String>,
     scopes: Vec<String>,
     limit: Duration,
+}
+
+/// Python's own verifier, or one that needs no Python.
+enum Verify {
+    Python(Py<PyAny>),
+    Native(Arc<dyn http::TokenVerifier>),
 }
 
 #[pymethods]
@@ -41,7 +48,7 @@ impl HttpOptions {
         *, host="127.0.0.1", port=8000, path="/mcp", response="auto", stateless=false, threads=1, shared_port=false, family=None,
         tls=None, allowed_hosts=vec![], allowed_origins=vec![], server_timing=false, access_log=false, legacy_sse=false, grace_s=10.0,
         resumable=true, retry_s=1.0, keep_alive_s=15.0, limits=None, token_verifier=None, resource=None,
-        authorization_servers=vec![], required_scopes=vec![], token_timeout_s=10.0, asgi=None,
+        authorization_servers=vec![], required_scopes=vec![], token_timeout_s=10.0, check_resource=false, asgi=None,
         store=None, on_store_down="refuse", store_prefix="mcpace:".to_owned(),
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
@@ -65,11 +72,12 @@ impl HttpOptions {
         retry_s: f64,
         keep_alive_s: f64,
         limits: Option<HashMap<String, f64>>,
-        token_verifier: Option<Py<PyAny>>,
+        token_verifier: Option<Bound<'_, PyAny>>,
         resource: Option<String>,
         authorization_servers: Vec<String>,
         required_scopes: Vec<String>,
         token_timeout_s: f64,
+        check_resource: bool,
         asgi: Option<Py<PyAny>>,
         store: Option<String>,
         on_store_down: &str,
@@ -108,6 +116,15 @@ impl HttpOptions {
                     None => format!("{scheme}://{address}{path}"),
                 };
                 let limit = seconds("token_timeout_s", token_timeout_s)?;
+                let verify = match verify.cast::<NativeVerifier>() {
+                    Ok(native) if check_resource => {
+                        let NativeVerifier { inner, report } = native.get();
+                        let report = Some(Arc::clone(report));
+                        Verify::Native(Arc::new(mcpace_auth::Bound::new(Arc::clone(inner), &resource, report)))
+                    }
+                    Ok(native) => Verify::Native(Arc::clone(&native.get().inner)),
+                    Err(_) => Verify::Python(verify.unbind()),
+                };
                 Some(Verification { verify, resource, authorization_servers, scopes: required_scopes, limit })
             }
             None => None,
@@ -143,9 +160,15 @@ impl HttpOptions {
     pub(super) fn resolve(&self, py: Python<'_>, shared: &Arc<Shared>) -> PyResult<http::Options> {
         let mut options = self.inner.clone();
         if let Some(Verification { verify, resource, authorization_servers, scopes, limit }) = &self.verification {
-            shared.want_loop(py)?;
+            let verifier: Arc<dyn http::TokenVerifier> = match verify {
+                Verify::Python(verify) => {
+                    shared.want_loop(py)?;
+                    Arc::new(PythonVerifier::new(verify.clone_ref(py), Arc::clone(shared), *limit))
+                }
+                Verify::Native(native) => Arc::clone(native),
+            };
             options.authorization = Some(http::Authorization {
-                verifier: Arc::new(PythonVerifier::new(verify.clone_ref(py), Arc::clone(shared), *limit)),
+                verifier,
                 resource: resource.clone(),
                 authorization_servers: authorization_servers.clone(),
                 scopes: scopes.clone(),
