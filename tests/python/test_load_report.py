@@ -236,7 +236,7 @@ def test_fine_buckets_are_put_together_without_loss() -> None:
 
 @contextmanager
 def stand_in_collector(status: int = 200) -> Iterator[tuple[str, list[ExportMetricsServiceRequest]]]:
-    """No collector, but a handler that reads OTLP's own messages as one does: for answers that a real one won't give."""
+    """No collector, but a handler that reads OTLP's messages as one does: for answers that a real one won't give."""
     taken: list[ExportMetricsServiceRequest] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):

@@ -105,17 +105,26 @@ def load(
         Path | None, typer.Option(metavar="FILE.toml", help="These options from a file; the command line goes over it.")
     ] = None,
     replay: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Send a recording's requests, in order, in sessions of its own.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Send a recording's requests (up to 1,000) in order, each user in a session."
+        ),
     ] = None,
     header: Annotated[
         list[str], typer.Option("--header", metavar="NAME: VALUE", help="$VARIABLE in it is the environment's.")
     ] = [],  # noqa: B006
     bearer: Annotated[
-        str | None, typer.Option(metavar="VARIABLE", help="The environment variable that has the bearer token.")
+        str | None,
+        typer.Option(metavar="VARIABLE", help="The environment variable of the bearer token; read once, at the start."),
     ] = None,
     auth: options.Authentication = None,
     config: options.Config = None,
-    cacert: Annotated[Path | None, typer.Option(help="PEM certificate to trust beside the system's.")] = None,
+    cacert: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="PEM certificates to trust beside the system's: of the CA, or the server's own."
+        ),
+    ] = None,
     server_timing: Annotated[
         bool, typer.Option("--server-timing", help="Ask the server for its layers: one user more, ten calls a second.")
     ] = False,
