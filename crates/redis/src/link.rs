@@ -129,13 +129,14 @@ impl Link {
             loop {
                 let reason = match self.connect(&mut mailbox).await {
                     Ok(waiting) => {
+                        // Before it is said: who hears it may ask.
+                        self.up.store(true, Relaxed);
                         if std::mem::take(&mut is_said) {
                             tracing::warn!(address = self.address(), "Redis is back");
                             (self.options.tell)(&Event::Back { address: self.address() });
                         }
                         pause = PAUSE;
                         *lock(&self.complained) = None;
-                        self.up.store(true, Relaxed);
                         first.send_replace(Some(Ok(())));
                         let reason = tokio::select! {
                             error = mailbox.read(waiting) => error.to_string(),

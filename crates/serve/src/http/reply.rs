@@ -95,7 +95,14 @@ impl Site {
             timer.as_mut().poll(cx).map(|()| Turn::Speaks)
         });
         match turn.await {
-            Turn::Speaks => self.stream(exchange, calls),
+            Turn::Speaks => {
+                let answer = self.stream(exchange, calls);
+                if let Some(sharing) = &self.sharing {
+                    // The client may come back with what it gets here to any process.
+                    sharing.caught_up().await;
+                }
+                answer
+            }
             Turn::Finished if exchange.is_batch => self.finish_batch(exchange, calls),
             Turn::Finished => match calls.take_done().next() {
                 Some(reply) => self.finish(exchange, reply),
@@ -125,6 +132,7 @@ impl Site {
         let answer = match remedy {
             None => answer,
             Some(Remedy::Wait(time)) => answer.with_retry_after(time),
+            Some(Remedy::Scopes(_)) if status == ReplyStatus::Ok => answer,
             Some(Remedy::Scopes(scopes)) => answer.with_challenge(&self.scope_challenge(&scopes)),
         };
         match begun {

@@ -56,6 +56,9 @@ pub(super) struct Sharing {
     over: CancellationToken,
 }
 
+/// How long a stream's beginning waits for the store.
+const CAUGHT_UP: Duration = Duration::from_secs(1);
+
 /// Ended streams of one session that are kept.
 const ENDED: usize = 64;
 
@@ -112,6 +115,13 @@ impl Sharing {
     /// How many messages were dropped here, since the store was away for too long.
     pub(super) fn dropped(&self) -> u64 {
         self.queue.dropped()
+    }
+
+    /// Waits until all that was said so far is in the store, for so long only, and not for a store that is away.
+    pub(super) async fn caught_up(&self) {
+        if self.stores.broker.is_up() {
+            let _ = tokio::time::timeout(CAUGHT_UP, self.queue.caught_up()).await;
+        }
     }
 
     /// Waits until all that was said is in the store, for so long only. Blocks.

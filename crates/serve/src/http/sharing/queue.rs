@@ -31,6 +31,9 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(super) struct Queue {
     waiting: Mutex<Waiting>,
     added: Notify,
+    /// The sequence of what was stored last.
+    stored: AtomicU64,
+    progress: Notify,
     dropped: AtomicU64,
 }
 
@@ -66,6 +69,26 @@ impl Queue {
 
     pub(super) fn dropped(&self) -> u64 {
         self.dropped.load(Relaxed)
+    }
+
+    /// Once all that is waiting now is stored.
+    pub(super) async fn caught_up(&self) {
+        let last = self.waiting().sequence;
+        loop {
+            let progress = self.progress.notified();
+            if self.stored.load(Relaxed) >= last {
+                return;
+            }
+            progress.await;
+        }
+    }
+
+    fn store(&self, batch: &[Entry]) {
+        self.waiting().under_way = 0;
+        if let Some(last) = batch.last() {
+            self.stored.store(last.sequence, Relaxed);
+        }
+        self.progress.notify_waiters();
     }
 
     async fn take(&self) -> Vec<Entry> {
@@ -111,7 +134,7 @@ pub(super) async fn pump(sharing: Weak<Sharing>, queue: Arc<Queue>, stores: Stor
                 Err(Down) => tokio::time::sleep(PAUSE).await,
             }
         };
-        queue.waiting().under_way = 0;
+        queue.store(&batch);
         let dropped = queue.dropped();
         if dropped > said {
             tracing::warn!(
@@ -211,6 +234,19 @@ mod tests {
         let first = queue.take().await;
         assert!(matches!(&first[0].what, What::Event(None, message) if message == "3"), "{:?}", first[0]);
         assert_eq!((first[0].sequence, first.len()), (4, BATCH));
+    }
+
+    #[tokio::test]
+    async fn who_waits_goes_on_once_all_before_is_stored() {
+        let queue = Queue::default();
+        queue.caught_up().await;
+        queue.push(log(), What::End);
+        let mut waiting = std::pin::pin!(queue.caught_up());
+        assert!(std::future::poll_fn(|cx| std::task::Poll::Ready(waiting.as_mut().poll(cx))).await.is_pending());
+        let batch = queue.take().await;
+        queue.push(log(), What::End);
+        queue.store(&batch);
+        waiting.await;
     }
 
     #[tokio::test]
