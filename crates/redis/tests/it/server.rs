@@ -1,0 +1,156 @@
+//! A private redis-server, and servers of ours over it.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use mcpace_redis::{Event, Options, Redis};
+use mcpace_serve::Server;
+use mcpace_serve::http::{self, Running};
+use mcpace_serve::store::OnDown;
+use redis::{FromRedisValue, Value};
+use tempfile::TempDir;
+use tokio::sync::watch;
+
+use crate::fixture;
+
+/// The limit of every wait.
+pub(crate) const LIMIT: Duration = Duration::from_secs(20);
+
+/// A Redis of this test's own. What it acknowledged is on disk, so that it is there after a restart.
+pub(crate) struct RedisServer {
+    folder: TempDir,
+    port: u16,
+    child: Option<Child>,
+}
+
+impl RedisServer {
+    pub(crate) fn start() -> Self {
+        // Another may take the port between our finding it free and Redis's taking it.
+        for _ in 0..5 {
+            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let mut server = Self { folder: tempfile::tempdir().unwrap(), port, child: None };
+            if server.run() {
+                return server;
+            }
+        }
+        panic!("redis-server doesn't start");
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Ends it as a crash would.
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    pub(crate) fn restart(&mut self) {
+        assert!(self.run(), "redis-server doesn't start again");
+    }
+
+    /// Starts again with nothing in it.
+    pub(crate) fn restart_empty(&mut self) {
+        self.folder = tempfile::tempdir().unwrap();
+        self.restart();
+    }
+
+    pub(crate) fn ask<T: FromRedisValue>(&self, words: &[&str]) -> T {
+        let mut command = redis::cmd(words[0]);
+        words[1..].iter().for_each(|word| {
+            command.arg(*word);
+        });
+        let client = redis::Client::open(self.url()).unwrap();
+        command.query(&mut client.get_connection_with_timeout(LIMIT).unwrap()).unwrap()
+    }
+
+    fn run(&mut self) -> bool {
+        let mut command = Command::new(program());
+        command.current_dir(self.folder.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let port = self.port.to_string();
+        command.args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "yes"]);
+        command.args(["--appendfsync", "always", "--daemonize", "no"]);
+        let mut child = command.spawn().unwrap();
+        let end = Instant::now() + LIMIT;
+        while Instant::now() < end && child.try_wait().unwrap().is_none() {
+            let client = redis::Client::open(self.url()).unwrap();
+            let answer = client.get_connection_with_timeout(LIMIT).and_then(|mut connection| {
+                // An error for as long as it reads its file.
+                redis::cmd("PING").query::<Value>(&mut connection)?;
+                redis::cmd("INFO").arg("server").query::<String>(&mut connection)
+            });
+            // Who answers must be ours.
+            if answer.is_ok_and(|info| info.contains(&format!("process_id:{}\r\n", child.id()))) {
+                self.child = Some(child);
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+        false
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn program() -> PathBuf {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let folders = path.split(':').chain(["/usr/sbin", "/usr/local/sbin", "/usr/local/bin"]).map(PathBuf::from);
+    let mut found = folders.map(|folder| folder.join("redis-server"));
+    found.find(|program| program.is_file()).expect("redis-server is not installed: apt-get install redis-server")
+}
+
+/// A server of ours, as in a process of its own: nothing is shared but Redis.
+pub(crate) struct Member {
+    pub(crate) running: Running,
+    pub(crate) server: Server,
+    /// What was said of the connection.
+    pub(crate) events: watch::Receiver<Vec<Event>>,
+}
+
+impl Member {
+    pub(crate) fn address(&self) -> std::net::SocketAddr {
+        self.running.address()
+    }
+
+    /// Waits for what is said of the connection.
+    pub(crate) async fn told(&mut self, wanted: impl FnMut(&Vec<Event>) -> bool) {
+        crate::peer::limited("word of the connection", self.events.wait_for(wanted)).await.unwrap().unwrap();
+    }
+}
+
+pub(crate) fn options(on_down: OnDown) -> (Options, watch::Receiver<Vec<Event>>) {
+    let (sender, events) = watch::channel(Vec::new());
+    let sender = Mutex::new(sender);
+    let tell = Arc::new(move |event: &Event| sender.lock().unwrap().send_modify(|events| events.push(event.clone())));
+    // Longer than by default: machines that test are busy.
+    let limit = Duration::from_secs(5);
+    (Options { prefix: "test:".to_owned(), on_down, limit, tell, ..Options::default() }, events)
+}
+
+pub(crate) fn member(redis: &RedisServer, on_down: OnDown, change: impl FnOnce(&mut http::Options)) -> Member {
+    let (options, events) = options(on_down);
+    let redis = Redis::open(&redis.url(), options).unwrap();
+    let mut options = http::Options { address: ([127, 0, 0, 1], 0).into(), ..http::Options::default() };
+    options.store = Some(redis.stores());
+    change(&mut options);
+    let server = fixture::server("");
+    let running = http::serve(server.clone(), options).unwrap();
+    Member { running, server, events }
+}
+
+/// Two of them.
+pub(crate) fn pair(redis: &RedisServer, change: fn(&mut http::Options)) -> [Member; 2] {
+    [(); 2].map(|()| member(redis, OnDown::Refuse, change))
+}
