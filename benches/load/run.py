@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import re
@@ -77,7 +78,9 @@ def measure(chosen: list[Generator], options: argparse.Namespace) -> dict[str, A
     if subprocess.run([sys.executable, "-c", "from mcpace import _core; raise SystemExit(_core.DEBUG)"]).returncode:
         raise Missing("mcpace's compiled part is a debug build: rm .venv/.built; make build")
     command = ("cargo", "build", "--release", "--locked", "--quiet", "--target-dir", str(SERVERS))
-    subprocess.run([*command, "-p", "mcpace-serve", "--example", "floor", "--example", "echo"], cwd=ROOT, check=True)
+    for crate, examples in (("mcpace-serve", ("floor", "echo")), ("mcpace-load", ("scripted",))):
+        named = [part for example in examples for part in ("--example", example)]
+        subprocess.run([*command, "-p", crate, *named], cwd=ROOT, check=True)
     load_before = os.getloadavg()[0]
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -96,6 +99,7 @@ def measure(chosen: list[Generator], options: argparse.Namespace) -> dict[str, A
         if MCPACE in chosen:
             more = {
                 "open": open_loop(floor, options.seconds, folder),
+                "known": known_answer(options.seconds, folder),
                 "users_peak_rss_bytes": users(stack, folder),
                 "first_request_s": first_request(),
             }
@@ -116,12 +120,17 @@ def measure(chosen: list[Generator], options: argparse.Namespace) -> dict[str, A
     }
 
 
+def free_address() -> str:
+    """One that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
 @contextmanager
 def target(example: str, *arguments: str) -> Iterator[str]:
     """A server on its core, as its URL."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    address = free_address()
     program = str(SERVERS / "release" / "examples" / example)
     command = ["taskset", "--cpu-list", str(TARGET_CORE), program, address, *arguments]
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
@@ -175,6 +184,35 @@ def open_loop(url: str, seconds: float, folder: Path) -> dict[str, Any]:
         "service_p50_s": call["service"]["p50_s"],
         "latency_p99_s": call["latency"]["p99_s"],
     }
+
+
+def known_answer(seconds: float, folder: Path) -> dict[str, Any]:
+    """Latencies that are known from outside: from when each call was due, by the plan and the run's start, until the
+    target handed its reply to the kernel."""
+    address, program = free_address(), str(SERVERS / "release" / "examples" / "scripted")
+    command = ["taskset", "--cpu-list", str(TARGET_CORE), program, address]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        wait_until_it_listens(child, address)
+        call = {"name": "scripted", "kind": "call", "tool": "echo", "arguments": {"n": "{{counter}}"}}
+        model = {"kind": "open", "rate": OPEN_RPS, "arrivals": "constant", "max_in_flight": 5000}
+        # Calls are numbered when they are sent: in the warm-up they may overtake each other while they connect.
+        changes = {"model": model, "cores": [GENERATOR_CORE], "operations": [call], "fixed_id": None, "warm_up_s": 1.0}
+        outcome, _ = engine(generators.plan(f"http://{address}/mcp", seconds, **changes), folder)
+        written, _ = child.communicate(timeout=LISTEN_LIMIT_S)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+    [told] = [one for one in outcome["operations"] if one["kind"] == "call"]
+    answered = [(number, at) for number, at in json.loads(written) if number >= OPEN_RPS]
+    true_s = sorted((at - outcome["started_ns"]) / 1e9 - number / OPEN_RPS for number, at in answered)
+    if told["ok"] != len(true_s) or told["ok"] != outcome["intended"]:
+        raise RuntimeError(f"{outcome['intended']} intended, {told['ok']} counted, {len(true_s)} answered")
+    found = {"rate": OPEN_RPS, "calls": len(true_s)}
+    for name, share in (("p50_s", 0.5), ("p90_s", 0.9), ("p99_s", 0.99), ("p999_s", 0.999)):
+        found[name] = {"true": true_s[math.ceil(share * len(true_s)) - 1], "told": told["latency"][name]}
+    return found
 
 
 def users(stack: ExitStack, folder: Path) -> int:
