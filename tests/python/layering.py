@@ -44,8 +44,10 @@ MCP_1 = _of("mcp-1", "python", "on_mcp_1")
 MCP_2 = _of("mcp-2", "python", "on_mcp_2")
 FASTMCP = _of("fastmcp-4", "fastmcp", "on_fastmcp")
 DRF, DRF_OLD = _drf("0.54.0"), _drf("0.4.0")
+MCPACE_DJANGO = Served("mcpace.django", "mcpace-django", "on_mcpace_django:server", environment=DJANGO)
 SERVED = (
     MCPACE,
+    MCPACE_DJANGO,
     Served("mcpace.fastmcp", "mcpace", f"{SERVERS / 'on_mcpace_fastmcp.py'}:mcp"),
     MCP_1,
     MCP_2,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from commands import Ended, end, run, started
-from layering import DRF, FASTMCP, MCP_1, MCP_2, MCPACE, SERVED, Served
+from layering import DRF, FASTMCP, MCP_1, MCP_2, MCPACE, MCPACE_DJANGO, SERVED, Served
 from mcpace.report.run import Case, Run
 
 LAYERS = ["direct", "handler", "in-process", "socket"]
@@ -66,7 +66,7 @@ def test_a_tool_that_wants_a_context_has_no_direct_call(served: Served, tmp_path
     assert cases["socket"].over_direct_s is None
 
 
-@pytest.mark.parametrize("served", [MCPACE, MCP_1, MCP_2, FASTMCP, DRF], ids=lambda served: served.name)
+@pytest.mark.parametrize("served", [MCPACE, MCPACE_DJANGO, MCP_1, MCP_2, FASTMCP, DRF], ids=lambda served: served.name)
 def test_what_cannot_be_measured_is_one_sentence(served: Served, tmp_path: Path) -> None:
     ended = layers(served, tmp_path, "fails")
     assert ended.code == UNREACHABLE

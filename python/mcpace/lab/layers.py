@@ -107,7 +107,7 @@ class _Measured:
         self.facts = LayersFacts(sdk=ready["sdk"], version=ready["version"], python=ready["python"])
         self._layers = {told["name"]: _layer(told) for told in ready["layers"]}
         progress.preparing(f"{plan.place}: serving")
-        self._layers[SOCKET] = self._served(stack, where)
+        self._layers |= self._served(stack, where)
         for layer in self._layers.values():
             if layer.unsupported:
                 progress.note(f"{layer.name} is left out: {layer.unsupported}")
@@ -144,17 +144,18 @@ class _Measured:
         medians = {layer.name: statistics.median(layer.batches_s) for layer in self._in_order() if layer.batches_s}
         return [_case(layer, subject, self._plan, medians) for layer in self._in_order()]
 
-    def _served(self, stack: ExitStack, where: tuple[str, str, dict[str, Any]]) -> _Layer:
-        """The socket's layer. That a server can be measured but not served is no failure of the rest."""
+    def _served(self, stack: ExitStack, where: tuple[str, str, dict[str, Any]]) -> dict[str, _Layer]:
+        """The socket's layer, and the handler's where the server tells it. That a server can be measured but not served
+        is no failure of the rest."""
         by = ""
         try:
             server = stack.enter_context(Worker.start(self._plan.python, "serve", *where))
             by = str(server.ready["by"])
             told = self._worker.ask({"cmd": "connect", "url": server.ready["url"]}, SLACK_S)
         except LabError as error:
-            return _Layer(SOCKET, unsupported=f"{error}{f' (served by {by})' if by else ''}")
+            return {SOCKET: _Layer(SOCKET, unsupported=f"{error}{f' (served by {by})' if by else ''}")}
         self.facts.served_by = by
-        return _layer(told)
+        return {layer["name"]: _layer(layer) for layer in told["layers"]}
 
     def _batch(self, layer: _Layer) -> float:
         """One batch; how long it took from here, the worker's own figures apart."""

@@ -88,20 +88,14 @@ class Awaited(Layer):
 class Told(Layer):
     """What each call tells of itself, in nanoseconds; the rest of the call is not counted."""
 
-    def __init__(self, name: str, includes: str, check: Check, loop: Loop, call: Callable[[], Awaitable[int]]) -> None:
-        super().__init__(name, includes, check)
-        self._loop = loop
+    def __init__(self, name: str, includes: str, call: Callable[[], int], before: Callable[[], object]) -> None:
+        super().__init__(name, includes, _nothing)
         self._call = call
+        self._before = before
 
     def batch(self, calls: int) -> int:
-        took: int = self._loop.run(self._batch(calls))
-        return took
-
-    async def _batch(self, calls: int) -> int:
-        whole = 0
-        for _ in range(calls):
-            whole += await self._call()
-        return whole
+        self._before()
+        return sum(self._call() for _ in range(calls))
 
 
 class Loop:
@@ -144,6 +138,10 @@ async def _hold(manager: Any, ready: asyncio.Future[Any], release: asyncio.Event
     async with manager as value:
         ready.set_result(value)
         await release.wait()
+
+
+def _nothing(_: Any) -> None:
+    """Each call was looked at."""
 
 
 async def _settled(over: asyncio.Future[None]) -> None:

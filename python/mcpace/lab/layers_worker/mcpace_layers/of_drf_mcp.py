@@ -11,7 +11,6 @@ The caller is nobody (``AnonymousUser``). The server's URLs are mounted at ``/mc
 
 from __future__ import annotations
 
-import inspect
 import json
 import sys
 from collections.abc import Mapping
@@ -20,9 +19,10 @@ from types import ModuleType
 from typing import Any
 
 from mcpace_layers import asgi
+from mcpace_layers.django_calls import keywords, validated
 from mcpace_layers.layer import Layer, Plain
 from mcpace_layers.probe import HANDLER, IN_PROCESS, Probe, Served
-from mcpace_layers.problem import SETUP, Problem, Unmeasured, failed, wrong_arguments
+from mcpace_layers.problem import SETUP, Problem, Unmeasured, failed
 
 PATH = "/mcp/"
 ROOT = "mcpace_layers_urls"
@@ -44,7 +44,8 @@ class DrfMcp(Probe):
         function = getattr(spec, "service", None) or getattr(spec, "selector", None)
         if function is None:
             raise Unmeasured("the tool has no single function that could be called")
-        return self.call_directly(function, self._keywords(function, self._validated(spec)))
+        data = validated(getattr(spec, "input_serializer", None), self.asked)
+        return self.call_directly(function, keywords(function, data))
 
     def handler(self) -> Layer:
         from rest_framework_mcp.handlers.handle_tools_call import handle_tools_call
@@ -102,32 +103,6 @@ class DrfMcp(Probe):
         server.set_app(get_wsgi_application())
         by = f"Django {get_version()}'s own threaded server (there is no uvicorn in this environment)"
         return Served(f"http://127.0.0.1:{server.server_port}{PATH}", by, server.serve_forever)
-
-    def _validated(self, spec: Any) -> Any:
-        """What the input serializer makes of the arguments; the arguments themselves where there is none."""
-        kind = getattr(spec, "input_serializer", None)
-        if kind is None:
-            return dict(self.asked.arguments)
-        if not hasattr(kind, "is_valid"):
-            raise Unmeasured(f"the tool's input serializer is a {getattr(kind, '__name__', kind)}, and none of DRF's")
-        serializer = kind(data=self.asked.arguments)
-        if not serializer.is_valid():
-            raise wrong_arguments(self.asked.tool, json.dumps(serializer.errors, default=str))
-        return serializer.validated_data
-
-    def _keywords(self, function: Any, data: Any) -> dict[str, Any]:
-        """What the function takes of the pool that dispatch would give it."""
-        from django.contrib.auth.models import AnonymousUser
-        from django.http import HttpRequest
-
-        pool: dict[str, Any] = {**(data if isinstance(data, Mapping) else {}), "data": data}
-        pool.update(request=HttpRequest(), user=AnonymousUser())
-        parameters = inspect.signature(function).parameters.values()
-        named = [one for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
-        wanted = [one.name for one in named if one.default is one.empty and one.name not in pool]
-        if wanted:
-            raise Unmeasured(f"the tool's function takes what only its dispatch has ({', '.join(wanted)})")
-        return {one.name: pool[one.name] for one in named if one.name in pool}
 
     def _context(self) -> Any:
         from django.contrib.auth.models import AnonymousUser

@@ -2,7 +2,7 @@
 
 Called of mcpace: ``server.registry.tools``, ``Tool.fn``, ``Tool.arguments.validate``, ``mcpace.Client(server)``, and
 of ``mcpace.server.running`` what ``mcpace serve`` calls. The handler is compiled and has no way in from Python: its
-time is what the runtime's own clocks tell of calls that ask for it (``_meta`` key ``dev.mcpace/timing``).
+time is what the runtime's own clocks tell of calls over the socket that ask for it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ import threading
 from functools import partial
 from typing import Any
 
-from mcpace_layers.layer import Awaited, Layer, Told
-from mcpace_layers.probe import HANDLER, IN_PROCESS, Probe, Served, accept, official_failure
+from mcpace_layers.layer import Awaited, Layer
+from mcpace_layers.probe import IN_PROCESS, Probe, Served, official_failure
 from mcpace_layers.problem import SETUP, Problem, Unmeasured, failed, wrong_arguments
-
-TIMING = "dev.mcpace/timing"
 
 
 class Mcpace(Probe):
@@ -23,7 +21,7 @@ class Mcpace(Probe):
 
     sdk = "mcpace"
     package = "mcpace"
-    _opened: Any = None
+    tells = True
 
     def tools(self) -> list[str]:
         return list(self.asked.server.registry.tools)
@@ -39,24 +37,13 @@ class Mcpace(Probe):
         return self.call_directly(getattr(tool, "bare", tool.fn), keywords)
 
     def handler(self) -> Layer:
-        client, asked = self._client(), self.asked
-        includes = (
-            "name lookup, permissions and limits, validation, the call, its result as JSON: the runtime's own clocks, "
-            "in calls of the in-process layer"
-        )
-
-        async def call() -> int:
-            result = await client.call_tool(asked.tool, asked.arguments, meta={TIMING: True})
-            self._check(result)
-            told = (result.meta or {}).get(TIMING)
-            if told is None:
-                raise Unmeasured("this mcpace tells no layers over an in-process client")
-            return int(told["dispatch_ns"]) + int(told["service_ns"])
-
-        return Told(HANDLER, includes, accept, asked.loop, call)
+        raise Unmeasured("its time is told by a served server, and none was served")
 
     def in_process(self) -> Layer:
-        call = partial(self._client().call_tool, self.asked.tool, self.asked.arguments)
+        from mcpace import Client
+
+        client = self.asked.loop.enter(Client(self.asked.server))
+        call = partial(client.call_tool, self.asked.tool, self.asked.arguments)
         includes = "mcpace.Client connected to the server object: JSON-RPC both ways, no socket"
         return Awaited(IN_PROCESS, includes, self._check, self.asked.loop, call)
 
@@ -78,13 +65,6 @@ class Mcpace(Probe):
             running.end()
 
         return Served(url, f"mcpace {self.version()}, one process", wait)
-
-    def _client(self) -> Any:
-        if self._opened is None:
-            from mcpace import Client
-
-            self._opened = self.asked.loop.enter(Client(self.asked.server))
-        return self._opened
 
     def _check(self, result: Any) -> None:
         if (why := official_failure(result)) is not None:

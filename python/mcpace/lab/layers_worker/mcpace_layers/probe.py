@@ -47,6 +47,8 @@ class Probe:
     """As the adapters are named, where there is one."""
     package = ""
     """The distribution whose version is told."""
+    tells = False
+    """Whether the handler's time is what a served server tells."""
 
     def __init__(self, asked: Asked) -> None:
         self.asked = asked
@@ -161,8 +163,8 @@ def find(server: Any) -> type[Probe]:
 
 
 PROBES = (
+    ("mcpace.django", "of_mcpace_django", "McpaceDjango"),
     ("mcpace.server", "of_mcpace", "Mcpace"),
-    ("mcpace.django", "of_mcpace", "Mcpace"),
     ("fastmcp.server", "of_fastmcp", "FastMcp"),
     ("mcp.server.fastmcp", "of_official_1", "Official1"),
     ("mcp.server.mcpserver", "of_official_2", "Official2"),

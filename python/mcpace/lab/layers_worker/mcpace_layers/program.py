@@ -1,8 +1,8 @@
 """The worker's life: arguments in, then commands and answers as JSON lines.
 
 ``measure MODULE:SERVER TOOL ARGUMENTS``: says ``{"ready": true, "sdk", "version", "python", "layers": [{"name",
-"includes"} or {"name", "unsupported"}]}``, then takes ``{"cmd": "connect", "url"}`` (the socket's layer),
-``{"cmd": "batch", "layer", "calls"}`` → ``{"ns": …}`` until its stdin ends.
+"includes"} or {"name", "unsupported"}]}``, then takes ``{"cmd": "connect", "url"}`` → ``{"layers": …}`` (those that need
+a served server), ``{"cmd": "batch", "layer", "calls"}`` → ``{"ns": …}`` until its stdin ends.
 ``serve MODULE:SERVER TOOL ARGUMENTS``: says ``{"ready": true, "url", "by"}`` and serves until its stdin ends.
 
 What goes wrong is an answer, too: ``{"problem": "usage" or "setup", "message", "known"}``.
@@ -20,12 +20,16 @@ import threading
 from typing import IO, Any
 
 from mcpace_layers import probe
-from mcpace_layers.layer import Layer, Loop, Plain
+from mcpace_layers.layer import Layer, Loop, Plain, Told
 from mcpace_layers.loading import load
 from mcpace_layers.probe import Asked, Probe
 from mcpace_layers.problem import SETUP, USAGE, Problem, Unmeasured, named, unknown_tool
 from mcpace_layers.wire import Wire
 
+TOLD = (
+    "name lookup, permissions and limits, validation, the call, its result as JSON: the server's own clocks, in calls "
+    "over the socket that ask it"
+)
 CLIENT = "a client on one kept-alive connection over loopback, the server in a process of its own"
 
 
@@ -141,10 +145,13 @@ class _Worker:
     def _answer(self, command: dict[str, Any]) -> dict[str, Any]:
         if command["cmd"] == "connect":
             wire = Wire(command["url"], self._probe.asked.tool, self._probe.asked.arguments)
-            layer: Layer = Plain(probe.SOCKET, CLIENT, wire.check, wire.call, wire.renew)
-            layer.batch(1)
-            self._layers[probe.SOCKET] = layer
-            return {"name": probe.SOCKET, "includes": layer.includes}
+            found: list[Layer] = [Plain(probe.SOCKET, CLIENT, wire.check, wire.call, wire.renew)]
+            if self._probe.tells:
+                found.append(Told(probe.HANDLER, TOLD, wire.told, wire.renew))
+            for layer in found:
+                layer.batch(1)
+            self._layers.update({layer.name: layer for layer in found})
+            return {"layers": [{"name": layer.name, "includes": layer.includes} for layer in found]}
         return {"ns": self._layers[command["layer"]].batch(int(command["calls"]))}
 
 

@@ -12,9 +12,12 @@ import socket
 from typing import Any
 from urllib.parse import urlsplit
 
-from mcpace_layers.problem import SETUP, Problem
+from mcpace_layers.problem import SETUP, Problem, Unmeasured
 
 REVISION = "2025-06-18"
+TIMING = "dev.mcpace/timing"
+CALL = 2
+"""The id of each call: one is answered before the next."""
 LIMIT_S = 30.0
 LONGEST_REPLY = 64 * 1024 * 1024
 PIECE = 1 << 16
@@ -31,7 +34,8 @@ class Wire:
         self._session: list[str] = []
         self._handshake()
         call = {"name": tool, "arguments": arguments}
-        self._call = self._request({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call})
+        self._call = self._request(_message(CALL, "tools/call", call))
+        self._asking = self._request(_message(CALL, "tools/call", {**call, "_meta": {TIMING: True}}))
 
     def renew(self) -> None:
         """A new connection where the server closed this one, as servers do with idle ones."""
@@ -44,13 +48,22 @@ class Wire:
         """A call; the message with its result, as bytes."""
         return self._exchange(self._call)
 
+    def told(self) -> int:
+        """A call that asks the server for its layers: nanoseconds of dispatch and service, by its own clocks."""
+        reply = self._exchange(self._asking)
+        self.check(reply)
+        told = self._message(reply)["result"].get("_meta", {}).get(TIMING)
+        if told is None:
+            raise Unmeasured("the server tells no layers")
+        return int(told["dispatch_ns"]) + int(told["service_ns"])
+
     def check(self, reply: bytes) -> None:
         """Whether a reply is a result, and no failure of the tool's."""
         message = self._message(reply)
         if "error" in message:
             raise Problem(SETUP, f"the server answered with an error: {json.dumps(message['error'])[:300]}")
         result = message.get("result")
-        if not isinstance(result, dict) or message.get("id") != 2:
+        if not isinstance(result, dict) or message.get("id") != CALL:
             raise Problem(SETUP, f"the server's answer is no result: {json.dumps(message)[:300]}")
         if result.get("isError"):
             raise Problem(SETUP, f"the tool {self._tool!r} failed: {json.dumps(result.get('content'))[:300]}")
