@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python adapters conformance soak lint format lock docs bench-ledger bench-recorder bench-serve bench-load fuzz clean
+.PHONY: help build demo test test-rust test-python adapters conformance soak lint format lock docs bench-ledger bench-recorder bench-serve bench-load bench-layers fuzz clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -65,6 +65,9 @@ bench-serve: $(VENV)/.tools ## The runtime beside its floor and other SDKs: thro
 
 bench-load: build ## The load engine beside wrk, oha and k6: checked requests a second, CPU, memory, start
 	$(BIN)/python benches/load/run.py
+
+bench-layers: build ## The handler layer beside djangorestframework-mcp-server's, and what a socket adds
+	$(BIN)/python benches/layers/run.py
 
 FUZZ_SECONDS ?= 60
 fuzz: $(VENV)/.tools ## Run every fuzz target for a minute (needs cargo-fuzz: cargo install cargo-fuzz)

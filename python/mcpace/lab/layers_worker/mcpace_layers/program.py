@@ -1,8 +1,8 @@
 """The worker's life: arguments in, then commands and answers as JSON lines.
 
 ``measure MODULE:SERVER TOOL ARGUMENTS``: says ``{"ready": true, "sdk", "version", "python", "layers": [{"name",
-"includes"} or {"name", "unsupported"}]}``, then takes ``{"cmd": "connect", "url"}`` → ``{"layers": …}`` (those that need
-a served server), ``{"cmd": "batch", "layer", "calls"}`` → ``{"ns": …}`` until its stdin ends.
+"includes"} or {"name", "unsupported"}]}``, then takes ``{"cmd": "connect", "url"}`` → ``{"layers": …}`` (those that
+need a served server), ``{"cmd": "batch", "layer", "calls"}`` → ``{"ns": …}`` until its stdin ends.
 ``serve MODULE:SERVER TOOL ARGUMENTS``: says ``{"ready": true, "url", "by"}`` and serves until its stdin ends.
 
 What goes wrong is an answer, too: ``{"problem": "usage" or "setup", "message", "known"}``.
