@@ -80,9 +80,9 @@ def protocol_error(error: BaseException) -> MCPError | None:
     if isinstance(error, LimitExceeded):
         return MCPError(RATE_LIMITED, str(error), {"retryAfterMs": int(error.retry_after_s * 1000)})
     if isinstance(error, Forbidden):
-        return MCPError(FORBIDDEN, error.message, {"requiredScopes": list(error.scopes)} if error.scopes else None)
+        return MCPError(FORBIDDEN, error.message, {"requiredScopes": list(error.scopes)})
     if isinstance(error, exceptions.PermissionDenied | PermissionDenied | NotAuthenticated):
-        return MCPError(FORBIDDEN, "you do not have permission to perform this action")
+        return MCPError(FORBIDDEN, "you do not have permission to perform this action", {"requiredScopes": []})
     return None
 
 

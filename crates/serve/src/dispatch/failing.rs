@@ -1,6 +1,8 @@
 //! What becomes of a handler that gave no result.
 
 use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
 
 use mcpace_wire::Revision;
 use mcpace_wire::http::Rejection;
@@ -12,6 +14,7 @@ use super::reply::End;
 use super::sealing::seal;
 use super::{Refusal, lifecycle};
 use crate::exchange::Reply;
+use crate::guard::Denial;
 use crate::server::Inner;
 use crate::service::{HandlerError, InputRequired, Kind, Request};
 
@@ -55,7 +58,8 @@ pub(super) fn sort(server: &Inner, revision: Revision, uri: Option<&str>, error:
     }
 }
 
-/// An error as its author made it. One for want of a capability is the transport's too, which has a status for it.
+/// An error as its author made it. One for want of a capability or a scope, or of patience, is the transport's too, which has
+/// a status for it, and headers.
 fn protocol(revision: Revision, code: i64, message: Cow<'static, str>, data: Option<Json>) -> Refusal {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -68,7 +72,37 @@ fn protocol(revision: Revision, code: i64, message: Cow<'static, str>, data: Opt
     {
         return Rejection::MissingCapability { required: lacking.required_capabilities }.into();
     }
-    Refusal::Error { code: code_for(revision, code), message, data }
+    match guarded(code, &message, data.as_ref()) {
+        Some(refusal) => refusal,
+        None => Refusal::Error { code: code_for(revision, code), message, data },
+    }
+}
+
+/// What a guard would have said, where a handler says it with a guard's code and data: one that looks at its arguments, or at a
+/// row, knows more than a guard.
+fn guarded(code: i64, message: &Cow<'static, str>, data: Option<&Json>) -> Option<Refusal> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase", deny_unknown_fields)]
+    struct Needed {
+        required_scopes: Vec<String>,
+    }
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase", deny_unknown_fields)]
+    struct Wait {
+        retry_after_ms: u64,
+    }
+    match code {
+        code::FORBIDDEN => {
+            let needed = data?.parse::<Needed>().ok()?;
+            let scopes = needed.required_scopes.into_iter().map(Arc::from).collect();
+            Some(Refusal::Denied(Denial { message: message.clone(), scopes }))
+        }
+        code::RATE_LIMITED => {
+            let wait = data?.parse::<Wait>().ok()?;
+            Some(Refusal::Exceeded { retry_after: Duration::from_millis(wait.retry_after_ms) })
+        }
+        _ => None,
+    }
 }
 
 /// Since 2026-07-28 two of the older codes may not be sent any more; other parameters may help in both cases.

@@ -10,6 +10,7 @@ use mcpace_serve::{
     ResourceTemplate, Server, Tool, ToolError,
 };
 use mcpace_wire::Revision;
+use mcpace_wire::mcp::Json;
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -54,7 +55,9 @@ async fn who_lacks_a_scope_is_told_which_scopes_it_takes() {
         for client in [client.clone(), client.clone().granted("a", &["read"]), client.clone().granted("a", &["writer"])]
         {
             let answer = client.call(2, "tool", json!({})).await;
-            assert_eq!(answer.error(), (-32003, ReplyStatus::Forbidden), "{revision}");
+            let has_step_up = revision >= Revision::V2025_11_25;
+            let status = if has_step_up { ReplyStatus::Forbidden } else { ReplyStatus::Ok };
+            assert_eq!(answer.error(), (-32003, status), "{revision}");
             assert_eq!(answer.message(), "the scopes read, write are needed");
             assert_eq!(answer.body["error"]["data"], json!({"requiredScopes": ["read", "write"]}));
             assert_eq!(answer.remedy, Some(Remedy::Scopes(vec!["read".into(), "write".into()])));
@@ -292,4 +295,34 @@ fn a_guard_that_cannot_be_meant_so_is_refused() {
         let error = Server::builder("guarded", "1").tool(tool).build().err().unwrap();
         assert_eq!(error.to_string(), format!("tool \"tool\": {reason}"));
     }
+}
+
+#[tokio::test]
+async fn what_a_handler_refuses_as_a_guard_would_has_a_guards_status() {
+    let refusing = |code: i64, data: &'static str| {
+        move |_: NoArguments| {
+            let data = Json::from_text(data.to_owned()).unwrap();
+            Err::<&str, _>(HandlerError::protocol(code, "not this one", Some(data)))
+        }
+    };
+    let server = Server::builder("guarded", "1")
+        .tool(Tool::new("scope").handler(refusing(-32003, r#"{"requiredScopes":["write"]}"#)))
+        .tool(Tool::new("row").handler(refusing(-32003, r#"{"requiredScopes":[]}"#)))
+        .tool(Tool::new("wait").handler(refusing(-32004, r#"{"retryAfterMs":1500}"#)))
+        .tool(Tool::new("own").handler(refusing(-32003, r#"{"something":"else"}"#)))
+        .build()
+        .unwrap();
+    let client = Client::stateless(&server, MODERN);
+    let scope = client.call(1, "scope", json!({})).await;
+    assert_eq!(scope.error(), (-32003, ReplyStatus::Forbidden));
+    assert_eq!(scope.message(), "not this one");
+    assert_eq!(scope.remedy, Some(Remedy::Scopes(vec!["write".into()])));
+    let row = client.call(2, "row", json!({})).await;
+    assert_eq!((row.error(), row.remedy), ((-32003, ReplyStatus::Forbidden), None));
+    let wait = client.call(3, "wait", json!({})).await;
+    assert_eq!(wait.error(), (-32004, ReplyStatus::TooManyRequests));
+    assert_eq!(wait.remedy, Some(Remedy::Wait(Duration::from_millis(1500))));
+    let own = client.call(4, "own", json!({})).await;
+    assert_eq!(own.error(), (-32003, ReplyStatus::Ok));
+    assert_eq!(own.body["error"]["data"], json!({"something": "else"}));
 }
