@@ -42,14 +42,14 @@ soak: ## Mixed load on the runtime for a minute: fails if memory, tasks, threads
 lint: build ## Check formatting, lints and types
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	$(BIN)/ruff check python tests adapters scripts benches
-	$(BIN)/ruff format --check python tests adapters scripts benches
+	$(BIN)/ruff check python tests adapters scripts benches examples
+	$(BIN)/ruff format --check python tests adapters scripts benches examples
 	$(BIN)/mypy
 
 format: build ## Format all sources
 	cargo fmt --all
-	$(BIN)/ruff format python tests adapters scripts benches
-	$(BIN)/ruff check --fix python tests adapters scripts benches
+	$(BIN)/ruff format python tests adapters scripts benches examples
+	$(BIN)/ruff check --fix python tests adapters scripts benches examples
 
 docs: build ## Write the generated documents: command line reference, Run schema
 	$(BIN)/python scripts/generate_docs.py

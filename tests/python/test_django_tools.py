@@ -494,6 +494,19 @@ def test_a_result_over_its_bound_is_an_error_and_leaves_nothing() -> None:
     assert not Customer.objects.filter(name="too much").exists()
 
 
+def test_a_service_past_its_time_is_told_so() -> None:
+    go_on = threading.Event()
+    made = service(lambda: {"waited": go_on.wait(30)}, dispatch_timeout=0.2, atomic=False)
+    try:
+        with served(made) as port:
+            failed = Client(port).call("t")
+            go_on.set()
+    finally:
+        go_on.set()
+    assert failed["isError"]
+    assert "timed out" in failed["content"][0]["text"]
+
+
 @pytest.mark.parametrize(("value", "told"), [(None, {}), (7, {"result": 7}), (["a"], {"result": ["a"]}), ({}, {})])
 def test_structured_content_is_an_object(value: Any, told: Any) -> None:
     assert service(lambda: value).call_tool("t").structured_content == told

@@ -297,6 +297,26 @@ def test_a_tools_own_scope_is_needed_and_named(token: Any) -> None:
         assert post(token("writer", "invoices:write"), n=1).status_code == 200
 
 
+def test_what_a_permission_class_denies_is_forbidden_over_http() -> None:
+    with mounted(filled(server(user=False))):
+        denied = post(n=1)
+    assert denied.status_code == 403
+    assert denied.json()["error"]["code"] == -32003
+
+
+def test_lists_leave_out_what_a_token_has_no_scope_for(token: Any) -> None:
+    made = MCPServer("shop", auth=DjangoOAuthToolkit(RESOURCE, ["http://testserver"]))
+    filled(made, permissions=[IsAuthenticated, ScopeRequired("invoices:write")])
+    listing = request()
+    listing["method"], listing["params"] = "tools/list", {"_meta": listing["params"]["_meta"]}
+    with mounted(made):
+        for text, scope, shown in (("reads", "invoices:read", []), ("writes", "invoices:write", ["who"])):
+            given = headers(token(text, scope)) | {"Mcp-Method": "tools/list"}
+            del given["Mcp-Name"]
+            answer = Client().post("/api/mcp", json.dumps(listing), content_type="application/json", headers=given)
+            assert [tool["name"] for tool in answer.json()["result"]["tools"]] == shown
+
+
 def test_a_backend_that_makes_no_sense_is_refused() -> None:
     with setting(AUTH_BACKEND=None), pytest.raises(ImproperlyConfigured, match="who may call"):
         MCPServer("shop")
@@ -318,9 +338,11 @@ def test_the_cache_counts_calls_by_user() -> None:
     limit = CacheRateLimit("2/hour")
     made = filled(server(), rate_limits=[limit])
     with mounted(made):
-        assert [post(n=1).json().get("error", {}).get("code") for _ in range(3)] == [None, None, -32004]
-        wait = post(n=1).json()["error"]["data"]["retryAfterMs"]
-        assert 0 < wait <= 3_600_000
+        assert [post(n=1).status_code for _ in range(3)] == [200, 200, 429]
+        refused = post(n=1)
+        assert refused.json()["error"]["code"] == -32004
+        assert 0 < refused.json()["error"]["data"]["retryAfterMs"] <= 3_600_000
+        assert 0 < int(refused.headers["Retry-After"]) <= 3_600
     clerk = User.objects.create_user("another")
     assert made.call_tool("who", {"n": 1}, user=clerk).structured_content
 

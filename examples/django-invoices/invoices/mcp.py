@@ -1,24 +1,17 @@
 """The MCP server: what of the project's services and selectors a model may use."""
 
-from rest_framework import serializers
 from rest_framework.permissions import IsAuthenticated
 from rest_framework_services import SelectorKind, SelectorSpec, ServiceSpec
 
 from invoices import services
 from invoices.filters import InvoiceFilter
-from invoices.serializers import DoubleInput, InvoiceInput, InvoiceOutput, StatusInput
+from invoices.serializers import CustomerInput, DoubleInput, InvoiceInput, InvoiceOutput, StatusInput
 from mcpace.django import DjangoPermRequired, MCPServer
 
 server = MCPServer("invoices", instructions="Invoices of a small company. Amounts are in euros.")
 
 SHOWN = SelectorSpec(kind=SelectorKind.RETRIEVE, output_serializer=InvoiceOutput)
 BY_NUMBER = SelectorSpec(kind=SelectorKind.RETRIEVE, selector=services.invoice_by_number)
-
-
-class CustomerInput(serializers.Serializer):
-    """A new customer."""
-
-    name = serializers.CharField(max_length=80)
 
 
 server.register_service_tool(

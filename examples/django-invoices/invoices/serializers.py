@@ -5,6 +5,14 @@ from rest_framework import serializers
 from invoices.models import Customer, Invoice, Line
 
 
+class CustomerInput(serializers.ModelSerializer):
+    """A new customer, of a name that none has yet."""
+
+    class Meta:
+        model = Customer
+        fields = ("name",)
+
+
 class LineSerializer(serializers.ModelSerializer):
     """One line."""
 
