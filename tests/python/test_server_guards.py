@@ -120,6 +120,8 @@ def test_scopes_that_are_none_are_refused(scopes: Any) -> None:
     ("options", "said"),
     [
         ({"permissions": ["read"]}, r"permissions of tool 'x': 'read' is no function .* scopes are requires\('…'\)"),
+        ({"permissions": "read"}, r"permissions of tool 'x': 'read' is no function"),
+        ({"timeout": float("inf")}, "timeout of tool 'x': must be more than 0 seconds, and no more than a year"),
         ({"permissions": [Denied]}, "is no function of what is asked"),
         ({"rate_limits": [5]}, "rate_limits of tool 'x': 5 is none"),
         ({"timeout": 0}, "timeout of tool 'x': must be more than 0 seconds"),
@@ -152,7 +154,7 @@ def test_a_server_s_guards_count_beside_a_tool_s_own_and_its_bounds_where_there_
     server.tool(name="y", max_result_bytes=5)(lambda: None)
     x, y = (server._inside.guards_of(server.registry.tools[name]) for name in "xy")
     assert [repr(one) for one in x.permissions] == [repr(only_ada), "requires('a')"]
-    assert [(limit.rate, limit.name) for limit in x.rate_limits] == [("10/s", "server:0"), ("1/s", None)]
+    assert [(limit.rate, limit.name) for limit in x.rate_limits] == [("10/s", "t:server:0"), ("1/s", None)]
     assert (x.max_result_bytes, x.timeout) == (100, 2)
     assert (y.max_result_bytes, y.timeout) == (5, None)
 

@@ -118,7 +118,7 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
             hints.cache_hint(cache_hints),
             request_state_security,
             name,
-            of_server(permissions, rate_limits, max_result_bytes),
+            of_server(permissions, rate_limits, max_result_bytes, self._name),
             Providers(providers),
         )
         self._inside.count_over_all(limiter, on_store_down)

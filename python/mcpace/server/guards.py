@@ -168,6 +168,7 @@ class RateLimit:
         return named
 
 
+_LONGEST = 366 * 86400
 _UNITS = {
     unit: seconds
     for units, seconds in {
@@ -186,7 +187,7 @@ def _parsed(rate: str) -> tuple[int, float]:
     unit = None if found is None else _UNITS.get(found[3])
     calls = 0 if found is None else int(found[1])
     seconds = 0.0 if found is None or unit is None else float(found[2] or 1) * unit
-    if not (0 < calls <= 1_000_000_000 and 0 < seconds <= 366 * 86400):
+    if not (0 < calls <= 1_000_000_000 and 0 < seconds <= _LONGEST):
         raise RegistrationError(
             f"RateLimit({rate!r}): calls and time, such as '100/minute', '5/10s' or '1000/day', of 366 days at most"
         )
@@ -230,7 +231,7 @@ def guards(
     what: str,
 ) -> Guards:
     """The guards that keywords describe. Raises ``RegistrationError`` that names ``what`` where they make no sense."""
-    asked = _several(permissions, callable, f"permissions of {what}")
+    asked = _several(permissions, lambda one: callable(one) or isinstance(one, str), f"permissions of {what}")
     limits = _several(rate_limits, lambda one: isinstance(one, RateLimit | str), f"rate_limits of {what}")
     for permission in asked:
         if not callable(permission) or isinstance(permission, type) or permission is requires:
@@ -241,8 +242,10 @@ def guards(
     for limit in limits:
         if not isinstance(limit, RateLimit):
             raise RegistrationError(f"rate_limits of {what}: {limit!r} is none; write RateLimit('100/minute')")
-    if timeout is not None and not (_is_number(timeout, int | float) and timeout > 0):
-        raise RegistrationError(f"timeout of {what}: must be more than 0 seconds, got {timeout!r}")
+    if timeout is not None and not (_is_number(timeout, int | float) and 0 < timeout < _LONGEST):
+        raise RegistrationError(
+            f"timeout of {what}: must be more than 0 seconds, and no more than a year, got {timeout!r}"
+        )
     if max_result_bytes is not None and not (_is_number(max_result_bytes, int) and max_result_bytes > 0):
         raise RegistrationError(
             f"max_result_bytes of {what}: must be a number of bytes from 1 on, got {max_result_bytes!r}"
@@ -267,10 +270,10 @@ def _is_number(value: Any, kind: Any) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-def of_server(permissions: Any, rate_limits: Any, max_result_bytes: int | None) -> Guards:
-    """A server's guards: those of all that it has, whose limits count all of it together."""
+def of_server(permissions: Any, rate_limits: Any, max_result_bytes: int | None, server: str) -> Guards:
+    """The guards of a server of this name: those of all that it has, whose limits count all of it together."""
     found = guards(permissions, rate_limits, None, max_result_bytes, what="MCPServer")
-    limits = tuple(limit.counted_as(f"server:{place}") for place, limit in enumerate(found.rate_limits))
+    limits = tuple(limit.counted_as(f"{server}:server:{place}") for place, limit in enumerate(found.rate_limits))
     return replace(found, rate_limits=limits)
 
 
@@ -280,8 +283,11 @@ def guards_of(entry: Any) -> Guards:
     return own
 
 
-def compiled(all_of_it: Guards, kind: Kind, name: str) -> _core.Guard | None:
-    """For the compiled part; ``None`` where there is nothing to guard. The time limit goes a way of its own."""
+def compiled(all_of_it: Guards, kind: Kind, name: str, server: str) -> _core.Guard | None:
+    """For the compiled part; ``None`` where there is nothing to guard. The time limit goes a way of its own.
+
+    Servers of several names may have their limits counted in one place, so theirs are named after them.
+    """
     if not all_of_it:
         return None
     from mcpace import _core
@@ -298,7 +304,7 @@ def compiled(all_of_it: Guards, kind: Kind, name: str) -> _core.Guard | None:
         permissions=asked,
         limits=[
             _core.RateLimit(
-                limit.name or f"{kind}:{name}:{place}",
+                limit.name or f"{server}:{kind}:{name}:{place}",
                 limit.calls,
                 limit.seconds,
                 algorithm=limit.algorithm,

@@ -150,7 +150,7 @@ class Registry:
         if guards.timeout is not None:
             told["timeout_s"] = guards.timeout
         if guards:
-            told["guard"] = compiled(guards, kind, name)
+            told["guard"] = compiled(guards, kind, name, self._server.name)
         return told
 
 
