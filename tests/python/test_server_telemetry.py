@@ -237,6 +237,24 @@ def test_older_names_are_a_switch(monkeypatch: pytest.MonkeyPatch) -> None:
         telemetry.span_names()
 
 
+@pytest.mark.parametrize(
+    ("given", "is_told"), [({}, True), ({"MCPACE_TELEMETRY": "off"}, False), ({"MCPACE_TELEMETRY": "on"}, True)]
+)
+def test_who_listens_is_told_unless_it_is_switched_off(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], is_told: bool
+) -> None:
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
+    assert MCPServer("a").__mcpace__().core.observe(Teller("conventions").observations), "nobody listens"
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", TracerProvider())
+    heard = MCPServer("b").__mcpace__().core
+    assert heard.observe(Teller("conventions").observations) is not is_told
+    monkeypatch.setenv("MCPACE_TELEMETRY", "maybe")
+    with pytest.raises(ValueError, match="MCPACE_TELEMETRY takes on or off, not 'maybe'"):
+        telemetry.observe(heard)
+
+
 def test_a_provider_that_fails_fails_no_call(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("the exporter is broken")
