@@ -4,7 +4,9 @@
 //! server does nothing. Of a request it reads the id and the method; every `tools/call` has the same result.
 //!
 //! Design constraint: hyper in its best threading (one current-thread runtime a core, each with a listening socket of its
-//! own), TCP_NODELAY, JSON replies, no sessions. Deliberately absent: whatever could be switched on.
+//! own), TCP_NODELAY, JSON replies, no sessions. Deliberately absent: whatever could be switched on, and limits on time and on
+//! connections, which would be work that a floor must not have. It serves a benchmark's own load for as long as that lasts; a
+//! request's size is bounded all the same.
 
 use std::convert::Infallible;
 use std::io;

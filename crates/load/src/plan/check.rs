@@ -12,8 +12,11 @@ use crate::request::Body;
 /// More users than this are refused.
 pub const MOST_USERS: u32 = 100_000;
 
-/// Each has histograms of its own on each thread, of about 750 KB; and operations are counted in 16 bits.
+/// Operations are counted in 16 bits, and looked through for each call.
 pub const MOST_OPERATIONS: usize = 1_000;
+
+/// Each thread has histograms of its own for each operation, of about 750 KB.
+const MOST_HISTOGRAMS: usize = 4_000;
 
 const MOST_THREADS: usize = 64;
 const LONGEST_S: f64 = 7.0 * 86_400.0;
@@ -31,6 +34,12 @@ impl Plan {
         self.check_operations()?;
         if !(1..=MOST_THREADS).contains(&self.threads) {
             return no(format!("threads must be from 1 to {MOST_THREADS}, not {}", self.threads));
+        }
+        if self.operations.len() * self.threads > MOST_HISTOGRAMS {
+            let (operations, threads) = (self.operations.len(), self.threads);
+            return no(format!(
+                "{operations} operations on {threads} threads: at most {MOST_HISTOGRAMS} of one times the other"
+            ));
         }
         if self.cores.as_ref().is_some_and(Vec::is_empty) {
             return no("no cores are given: name at least one, or leave them out");

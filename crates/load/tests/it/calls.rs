@@ -182,6 +182,10 @@ fn impossible_plans_are_refused_with_the_reason() {
             json!({"operations": vec![json!({"name": "x", "kind": "call", "tool": "t"}); 1_001]}),
             "at most 1000 operations, not 1001",
         ),
+        (
+            json!({"operations": vec![json!({"name": "x", "kind": "call", "tool": "t"}); 100], "threads": 41}),
+            "100 operations on 41 threads",
+        ),
         (json!({"threads": 0}), "threads"),
         (json!({"cores": [70_000]}), "no core 70000"),
         (json!({"threads": 2, "model": {"kind": "open", "rate": 5, "max_in_flight": 1}}), "at least one for each"),
