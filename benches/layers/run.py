@@ -1,8 +1,8 @@
 """The handler layer beside djangorestframework-mcp-server's: ``double(n)`` on each, by ``mcpace layers``.
 
 Subjects take turns, turn after turn, there and back, so that the machine's drift hits all alike; a turn is a short run
-of ``mcpace layers``. Figures are medians over all batches of all turns; ratios are taken turn by turn, and their median is
-told. A run of everything also writes ``latest.json`` and the table of README.md beside this file.
+of ``mcpace layers``. Figures are medians over all batches of all turns; ratios are taken turn by turn, and their median
+is told. A run of everything also writes ``latest.json`` and the table of README.md beside this file.
 """
 
 from __future__ import annotations

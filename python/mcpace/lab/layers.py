@@ -7,6 +7,7 @@ reads the clock (``layers_worker``); the server behind the socket is a second on
 
 from __future__ import annotations
 
+import json
 import statistics
 import time
 from contextlib import ExitStack
@@ -74,7 +75,7 @@ def run(plan: LayersPlan, progress: Progress) -> Run:
     options = {
         "target": plan.place,
         "tool": plan.tool.name,
-        "arguments": plan.tool.arguments,
+        "arguments": json.dumps(plan.tool.arguments),
         "python": plan.python,
         "rounds": plan.rounds,
         "batch_s": plan.batch_s,
