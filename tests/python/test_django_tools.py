@@ -203,6 +203,54 @@ def test_what_a_call_leaves_on_a_serializer_nobody_sees() -> None:
     assert refused(made, {"b": "y"})["detail"] == {"a": ["This field is required."]}
 
 
+def test_what_a_call_adds_to_a_fields_lists_and_rows_is_gone_after_it() -> None:
+    class Known(serializers.PrimaryKeyRelatedField):
+        def get_queryset(self) -> Any:
+            # Keeps the rows on the queryset, as whoever looks through it does.
+            assert len(self.queryset) == Customer.objects.count()
+            return self.queryset
+
+    class Grows(serializers.Serializer):
+        n = serializers.IntegerField()
+        customer = Known(queryset=Customer.objects.all(), required=False)
+
+        def to_internal_value(self, data: Any) -> Any:
+            if data["n"] > 5:
+                self.fields["n"].validators.append(refuse)
+            return super().to_internal_value(data)
+
+    def refuse(n: int) -> None:
+        raise serializers.ValidationError("no")
+
+    made = service(lambda *, data: {"n": data["n"]}, input_serializer=Grows)
+    assert made.registry.tools["t"].runs._reader._kept.is_reused
+    for name in ("first of two", "second of two"):
+        row = Customer.objects.create(name=name)
+        assert made.call_tool("t", {"n": 1, "customer": row.pk}).structured_content == {"n": 1}
+    assert refused(made, {"n": 6})["detail"] == {"n": ["no"]}
+    assert made.call_tool("t", {"n": 1}).structured_content == {"n": 1}
+
+
+def test_a_lists_serializer_has_its_list_as_parent(django_queries: list[str]) -> None:
+    class Shown(serializers.ModelSerializer):
+        count = serializers.SerializerMethodField()
+
+        class Meta:
+            model = Customer
+            fields = ("name", "count")
+
+        def get_count(self, row: Customer) -> int:
+            return len(self.parent.instance)
+
+    Customer.objects.create(name="counted")
+    spec = SelectorSpec(kind=SelectorKind.LIST, selector=Customer.objects.all, output_serializer=Shown)
+    made = server()
+    made.register_selector_tool(name="t", spec=spec, permissions=[])
+    for _ in range(2):
+        items = made.call_tool("t").structured_content["items"]
+        assert {item["count"] for item in items} == {len(items)}
+
+
 def test_a_serializers_context_is_the_calls_own() -> None:
     class Owned(serializers.Serializer):
         owner = serializers.HiddenField(default=serializers.CurrentUserDefault())
@@ -629,6 +677,7 @@ def test_what_is_not_compiled_here_runs_through_its_own_package() -> None:
     result = made.call_tool("t", {"items": [{"name": "one of many"}, {"name": "two of many"}]})
     assert result.structured_content == {"items": [{"name": "one of many"}, {"name": "two of many"}]}
     assert refused(made, {"items": [{"name": "three of many"}, {}]})["type"] == "validation_error"
+    assert refused(made, {"items": [], "more": 1})["type"] == "validation_error"
     assert not Customer.objects.filter(name="three of many").exists()
     with served(made) as port:
         assert Client(port).call("t", items=[{"name": "four of many"}])["structuredContent"]

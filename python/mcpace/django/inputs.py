@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.fields import Field
 
@@ -31,10 +32,9 @@ _WRITING = ("data", "context")
 class Kept:
     """Serializers of one class, lent to one call at a time. Thread-safe."""
 
-    def __init__(self, serializer: type[Any], *, partial: bool = False, reading: bool) -> None:
+    def __init__(self, serializer: type[Any], *, reading: bool, partial: bool = False, many: bool = False) -> None:
         self._class = serializer
-        self._options: dict[str, Any] = {"partial": True} if partial else {}
-        self._reading = reading
+        self._options: dict[str, Any] = {"data": {}, "partial": partial} if reading else {"many": True} if many else {}
         self._waiting: deque[_Restored] = deque(maxlen=KEPT)
         self.is_reused = is_reusable(serializer, reading=reading)
         """Whether instances serve more than one call."""
@@ -44,8 +44,7 @@ class Kept:
         try:
             lent = self._waiting.pop()
         except IndexError:
-            options = dict(self._options, data={}) if self._reading else self._options
-            lent = _Restored(self._class(**options))
+            lent = _Restored(self._class(**self._options))
         lent.serializer._context = context
         return lent
 
@@ -58,7 +57,7 @@ class Kept:
 class _Restored:
     """A serializer, and the state that it was made in."""
 
-    __slots__ = ("_states", "serializer")
+    __slots__ = ("_lists", "_querysets", "_states", "serializer")
 
     def __init__(self, serializer: Any) -> None:
         self.serializer = serializer
@@ -67,18 +66,27 @@ class _Restored:
             for name in ("fields", "_writable_fields", "_readable_fields"):
                 getattr(node, name, None)
         serializer.__dict__.pop("initial_data", None)
-        self._states = [(node.__dict__, dict(node.__dict__)) for node in _nodes(serializer)]
+        nodes = list(_nodes(serializer))
+        self._states = [(node.__dict__, dict(node.__dict__)) for node in nodes]
         self._states += [
-            (node.fields.fields, dict(node.fields.fields))
-            for node in _nodes(serializer)
-            if isinstance(node, serializers.Serializer)
+            (node.fields.fields, dict(node.fields.fields)) for node in nodes if isinstance(node, serializers.Serializer)
         ]
+        values = [value for node in nodes for value in node.__dict__.values()]
+        # Validators, above all.
+        self._lists = [(value, list(value)) for value in values if isinstance(value, list)]
+        self._querysets = [value for value in values if isinstance(value, QuerySet)]
 
     def restore(self) -> None:
         """Puts all of it back."""
         for now, then in self._states:
             now.clear()
             now.update(then)
+        for had, has in self._lists:
+            had[:] = has
+        for queryset in self._querysets:
+            # Whoever looked through it has its rows kept on it.
+            queryset._result_cache = None
+            queryset._prefetch_done = False
 
 
 class Reader:

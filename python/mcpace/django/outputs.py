@@ -31,6 +31,7 @@ class Renderer:
         self._class = serializer
         self._context = context
         self._kept = Kept(serializer, reading=False) if serializer is not None else None
+        self._kept_lists = Kept(serializer, reading=False, many=True) if serializer is not None else None
 
     def one(self, value: Any, call: Call) -> Any:
         """Of one value; ``None`` stays ``None``."""
@@ -47,16 +48,16 @@ class Renderer:
 
     def many(self, values: Iterable[Any], call: Call) -> list[Any]:
         """Of each."""
-        if self._class is None or self._kept is None:
+        if self._class is None or self._kept_lists is None:
             return list(values)
-        if not self._kept.is_reused:
+        if not self._kept_lists.is_reused:
             return list(self._class(values, many=True, context=call.context()).data)
-        lent = self._kept.take(call.context())
+        lent = self._kept_lists.take(call.context())
         try:
-            represent = lent.serializer.to_representation
-            return [represent(value) for value in values]
+            lent.serializer.instance = values
+            return list(lent.serializer.to_representation(values))
         finally:
-            self._kept.give_back(lent)
+            self._kept_lists.give_back(lent)
 
 
 _fallback = JSONEncoder().default
