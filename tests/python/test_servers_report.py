@@ -127,6 +127,9 @@ def test_an_interrupted_comparison_blames_no_server_for_its_missing_turn() -> No
     told = verdict(run)
     assert "1 server could not be measured: go@1.8.0:auto." in told
     assert "1 server had no turn before the end." in told
+    early = run_of(case("json", None), case("sse", None))
+    early.partial = True
+    assert verdict(early) == "No server had a turn before the end."
 
 
 def test_the_page_has_every_server_tool_and_condition() -> None:

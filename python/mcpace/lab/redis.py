@@ -162,11 +162,16 @@ class Connection:
             case b":":
                 return int(rest)
             case b"$":
-                length = int(rest)
-                return None if length < 0 else self._reader.read(length + 2)[:-2]
+                return None if rest.startswith(b"-") else self._bulk(int(rest))
             case b"*":
                 return None if int(rest) < 0 else [self._read() for _ in range(int(rest))]
         raise RedisProblem(f"Redis answers with something that isn't RESP: {line[:40]!r}")
+
+    def _bulk(self, length: int) -> bytes:
+        data = self._reader.read(length + 2)
+        if len(data) < length + 2:
+            raise RedisProblem("Redis has gone: it closed the connection in the middle of an answer")
+        return data[:-2]
 
 
 def _encoded(words: Sequence[str | int | bytes]) -> bytes:
@@ -178,14 +183,15 @@ def _start(program: str, folder: Path) -> tuple[subprocess.Popen[bytes], int]:
     said = ""
     for _ in range(ATTEMPTS):
         port = _free_port()
-        process = subprocess.Popen(
-            _command(program, port, folder),
-            stdin=subprocess.DEVNULL,
-            stdout=(folder / "log").open("wb"),
-            stderr=subprocess.STDOUT,
-            cwd=folder,
-            start_new_session=True,
-        )
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(
+                _command(program, port, folder),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=folder,
+                start_new_session=True,
+            )
         try:
             if _answers(process, port):
                 return process, port

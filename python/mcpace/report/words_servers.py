@@ -18,7 +18,8 @@ def sentences(run: Run) -> list[str]:
     """The verdict: who did most, and what was wrong."""
     measured = [case for case in run.cases if case.throughput_rps]
     if not measured:
-        return ["No server could be measured."]
+        early = run.partial and not any(case.error or case.unsupported for case in run.cases)
+        return ["No server had a turn before the end." if early else "No server could be measured."]
     told = [_fastest(run, measured)] if len(measured) > 1 else [_alone(measured[0])]
     told += _causes(measured)
     if failed := [case for case in measured if case.errors]:
