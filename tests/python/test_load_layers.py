@@ -90,3 +90,16 @@ def test_a_server_that_does_not_know_the_question_has_a_ledger_and_no_split(tmp_
     assert ended.code == 0, ended.stderr
     (case,) = json.loads(ended.stdout)["cases"]
     assert case["ledger_s"]["server"] > 0 and case["ledger_s"]["server_split"] is None
+
+
+@pytest.mark.network
+def test_servers_tell_their_layers_over_all_rounds(tmp_path: Path) -> None:
+    words = ("servers", "mcpace-python:json", "--vus", "2", "--duration", "1s", "--rounds", "2", "--warm-up", "0s")
+    ended = run(*words, "--server-timing", "--json", folder=tmp_path)
+    assert ended.code == 0, ended.stderr
+    (case,) = Run.from_json(ended.stdout).cases
+    assert case.load is not None and case.ledger_s is not None and case.ledger_s.server_split is not None
+    split = case.ledger_s.server_split
+    assert split.told == split.of_calls == case.load.beside and split.service > 0
+    assert split.rest is not None
+    assert isclose(split.transport + split.dispatch + split.service + split.rest, case.ledger_s.server)

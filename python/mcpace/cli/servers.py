@@ -64,6 +64,9 @@ def servers(
             help=f"Protocol revision; {lab.REVISION} unless said, or {lab.OLDER} with servers that have no newer."
         ),
     ] = None,
+    server_timing: Annotated[
+        bool, typer.Option("--server-timing", help="Ask servers for their layers: one user more, ten calls a second.")
+    ] = False,
     fail_on: options.FailOn = [],  # noqa: B006 - typer copies it
     as_json: options.Json = False,
     out: options.Out = None,
@@ -88,6 +91,7 @@ def servers(
         session=cast(Any, session and _one_of("session", session, SESSIONS)),
         state=cast(Any, _one_of("state", state, STATES)),
         revision=revision and _one_of("revision", revision, lab.REVISIONS),
+        server_timing=server_timing,
     )
     with held():
         with shown() as progress:

@@ -72,6 +72,7 @@ def _loaded(
     asking: Callable[[], _core.Client] | None,
 ) -> Run:
     from mcpace.lab import load_fold, load_gate
+    from mcpace.lab.fold import mean_ledger
     from mcpace.lab.load_drive import drive
     from mcpace.lab.runs import new_run
     from mcpace.report.run import Subject
@@ -86,8 +87,8 @@ def _loaded(
         assert case.load is not None, "a case of load"
         case.load.thresholds = [load_gate.hold(threshold, case) for threshold in settings.thresholds]
         if beside is not None:
-            case.ledger_s = beside.ledger()
-            case.load.beside = beside.counted
+            ledgers = beside.ledgers()
+            case.ledger_s, case.load.beside = mean_ledger(ledgers), len(ledgers)
         result.cases = [case]
     return result
 

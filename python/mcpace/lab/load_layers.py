@@ -10,13 +10,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from mcpace import _core
-from mcpace.lab.fold import mean_ledger
 from mcpace.lab.load_check import rendered
 from mcpace.lab.load_plan import Operation
-from mcpace.report.run import Ledger
 
 EVERY_S = 0.1
 MOST = 1_000
@@ -41,8 +39,6 @@ class Beside:
         self._every_s = max(EVERY_S, planned_s / MOST)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._ask, name="mcpace-layers", daemon=True)
-        self.counted = 0
-        """Calls that the ledger is of."""
 
     def __enter__(self) -> Self:
         if self._calls:
@@ -57,14 +53,12 @@ class Beside:
             # A call of its own may hang as long as the target's do.
             self._thread.join(END_S)
 
-    def ledger(self) -> Ledger | None:
-        """Mean over the calls that returned; ``None`` where there was none. Once it was left."""
+    def ledgers(self) -> list[dict[str, Any]]:
+        """Those of the calls that returned; once it was left."""
         ledgers = self._client.recording().ledgers()
         calls = [one for one in ledgers if one["operation"] == "call" and one["outcome"] == "ok"]
         # The first is cold: it may have the session's connection to make.
-        warm = calls[1:] or calls
-        self.counted = len(warm)
-        return mean_ledger(warm)
+        return calls[1:] or calls
 
     def _ask(self) -> None:
         in_a_row = number = 0

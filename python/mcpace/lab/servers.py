@@ -68,6 +68,8 @@ class ServersPlan:
     state: State = "stateless"
     revision: str | None = None
     """``None``: REVISION, or with a server that doesn't speak that, OLDER."""
+    server_timing: bool = False
+    """Whether one user more asks the servers for their layers."""
 
     def check(self) -> None:
         """Raises :class:`UsageProblem` for what needs no look at the machine or an index to be refused."""
@@ -224,7 +226,16 @@ def _conditions(plan: ServersPlan, stack: ExitStack) -> Conditions:
     with limits.beside(cap):
         workload = stack.enter_context(Workload(plan.workload))
     return Conditions(
-        workload, cap, model, plan.revisions(), session, plan.state, round_s, plan.warm_up_s, READY_LIMIT_S
+        workload,
+        cap,
+        model,
+        plan.revisions(),
+        session,
+        plan.state,
+        round_s,
+        plan.warm_up_s,
+        READY_LIMIT_S,
+        plan.server_timing,
     )
 
 
@@ -322,5 +333,6 @@ def _options(plan: ServersPlan) -> dict[str, Any]:
         "session": plan.session,
         "state": plan.state,
         "revision": plan.revision,
+        "server_timing": plan.server_timing or None,
     }
     return {name: value for name, value in told.items() if value is not None}

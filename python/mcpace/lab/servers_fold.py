@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mcpace.lab import load_fold, load_merge
+from mcpace.lab.fold import mean_ledger
 from mcpace.lab.load_fold import CALLS
 from mcpace.lab.load_histogram import together
 from mcpace.lab.load_plan import Plan
@@ -23,6 +24,8 @@ def case(stand: Stand, target: str, plan: Plan) -> Case:
         facts.cpu_s_per_call = _per_call(stand.rounds)
         if facts.cpu_s_per_call is not None:
             result.cpu_s = facts.cpu_s_per_call * sum(one.count for one in (result.by_tool or {}).values())
+        if stand.beside and result.load is not None:
+            result.ledger_s, result.load.beside = mean_ledger(stand.beside), len(stand.beside)
         result.rss_bytes = max((one.rss_bytes for one in stand.rounds if one.rss_bytes), default=None)
     else:
         result = Case(subject=stand.subject, target=target, operation="call")

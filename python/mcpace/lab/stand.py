@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from mcpace import _core
 from mcpace.lab.delayed_ack import Experiment, Seen
@@ -24,6 +25,7 @@ from mcpace.lab.limits import Cap, Confinement
 from mcpace.lab.load_drive import drive
 from mcpace.lab.load_fold import CALLS
 from mcpace.lab.load_histogram import merged
+from mcpace.lab.load_layers import Beside
 from mcpace.lab.load_outcome import Outcome
 from mcpace.lab.load_plan import Closed, HttpTarget, Open, Plan
 from mcpace.lab.load_settings import Session
@@ -61,6 +63,8 @@ class Conditions:
     warm_up_s: float
     """Before the first round."""
     ready_limit_s: float
+    server_timing: bool = False
+    """Whether one user more asks the servers for their layers."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,8 @@ class Stand:
     unsupported: str | None = None
     facts: ServerFacts = field(default_factory=ServerFacts)
     rounds: list[Round] = field(default_factory=list)
+    beside: list[dict[str, Any]] = field(default_factory=list)
+    """Ledgers of the calls of who asked for its layers: all rounds."""
 
     def __post_init__(self) -> None:
         self._stack = ExitStack()
@@ -136,7 +142,7 @@ class Stand:
             with held():
                 with Watch(program.pid) as watch:
                     plan = self._plan(self.conditions.round_s, warm_up_s=ROUND_WARM_UP_S, seed=number)
-                    outcome = drive(plan, Quiet())
+                    outcome = self._driven(plan)
                 # One that was broken off in its first second, which is left out, measured nothing.
                 if outcome.measured_s > 0 and any(one.count for one in outcome.operations if one.kind in CALLS):
                     self.rounds.append(Round(outcome, watch.cpu_s, watch.rss_bytes))
@@ -148,6 +154,19 @@ class Stand:
             self._look_after(program, outcome)
         except LabError as problem:
             self._give_up(str(problem))
+
+    def _driven(self, plan: Plan) -> Outcome:
+        if not (self.conditions.server_timing and self.checked):
+            return drive(plan, Quiet())
+        with Beside(self._asking, plan.operations, plan.data, plan.warm_up_s + self.conditions.round_s) as beside:
+            outcome = drive(plan, Quiet())
+        self.beside += beside.ledgers()
+        return outcome
+
+    def _asking(self) -> _core.Client:
+        assert self._program is not None, "only a server that stands is put under load"
+        url, revision = self._program.url, self.facts.revision or self.conditions.revisions[0]
+        return _core.Client(url, revision=revision, limit_s=CHECK_LIMIT_S, server_timing=True)
 
     def experiment(self, progress: Progress) -> Experiment | None:
         """Short loads with and without TCP_QUICKACK; ``None`` where they couldn't be made."""

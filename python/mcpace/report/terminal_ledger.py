@@ -39,7 +39,7 @@ def lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
         return
     yield blank()
     beside = sum(case.load.beside or 0 for case in run.cases if case.load)
-    mean = f"{count(beside, 'call')} beside the load" if run.kind == "load" else "share of the warm mean"
+    mean = f"{count(beside, 'call')} beside the load" if beside else "share of the warm mean"
     yield heading("Where the time went", width, mean)
     yield from indented(_legend(coloured), width, 0, 0)
     labels = [cell_len(clean(case.subject.label())) for case in run.cases if case.ledger_s]
