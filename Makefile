@@ -19,7 +19,8 @@ demo: build ## The main job on embedded targets: real SDK releases, the cause of
 
 test: test-rust test-python conformance soak ## Run all tests; needs Go and Node too
 
-test-rust: $(VENV)/.tools ## Run the Rust tests
+test-rust: $(VENV)/.tools ## Run the Rust tests; some run a redis-server
+	@$(PYTHON) scripts/doctor.py --servers
 	cargo test --workspace --locked --quiet
 
 test-python: build ## Run the Python tests; needs the package index, Go and Node

@@ -1,6 +1,7 @@
 """Names what is missing for building mcpace, or with `--tests` for testing it, with the command that installs it.
+`--servers`: of what the tests need, the servers alone.
 
-With `--tests`, what Debian has in one small package is installed where this may be done: as root, with apt-get.
+With both, what Debian has in one small package is installed where this may be done: as root, with apt-get.
 Standard library only: it runs first.
 """
 
@@ -54,10 +55,14 @@ def test_problems() -> list[str]:
         )
     if shutil.which("npm") is None:
         found.append("Node with npm is missing, for the TypeScript SDK's clients: apt-get install nodejs npm")
-    found += [
+    return found + missing_servers()
+
+
+def missing_servers() -> list[str]:
+    """One line for each server that tests run and that is missing."""
+    return [
         f"{program} is missing: apt-get install {package}" for program, package in PACKAGES.items() if not has(program)
     ]
-    return found
 
 
 def has(program: str) -> bool:
@@ -96,6 +101,9 @@ if __name__ == "__main__":
     if "--tests" in sys.argv:
         install_packages()
         missing += test_problems()
+    elif "--servers" in sys.argv:
+        install_packages()
+        missing += missing_servers()
     for line in missing:
         print(f"mcpace: {line}", file=sys.stderr)
     sys.exit(3 if missing else 0)
