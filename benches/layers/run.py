@@ -24,6 +24,7 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "python"))
 
 from layering import DRF, DRF_OLD, MCP_1, MCP_2, MCPACE, MCPACE_DJANGO, SERVERS, Served  # noqa: E402
+from mcpace import _core  # noqa: E402
 
 SUBJECTS: dict[str, Served] = {
     "mcpace": MCPACE,
@@ -55,6 +56,8 @@ def main() -> int:
     names = options.only.split(",") if options.only else list(SUBJECTS)
     if unknown := set(names) - set(SUBJECTS):
         sys.exit(f"no such subject: {', '.join(sorted(unknown))}")
+    if _core.DEBUG and not options.only:
+        sys.exit("mcpace's compiled part is a debug build, whose figures mean nothing: run make build first")
     turns: dict[str, list[Turn]] = {name: [] for name in names}
     for number in range(options.turns):
         for name in names if number % 2 == 0 else names[::-1]:

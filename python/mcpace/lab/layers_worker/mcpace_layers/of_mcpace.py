@@ -48,6 +48,7 @@ class Mcpace(Probe):
         return Awaited(IN_PROCESS, includes, self._check, self.asked.loop, call)
 
     def serve(self) -> Served:
+        from mcpace import _core
         from mcpace.server.running.addresses import Address
         from mcpace.server.running.in_process import Served as Running
         from mcpace.server.running.prepared import prepare
@@ -64,7 +65,8 @@ class Mcpace(Probe):
             threading.Event().wait()
             running.end()
 
-        return Served(url, f"mcpace {self.version()}, one process", wait)
+        debug = " (a debug build: its figures mean nothing)" if getattr(_core, "DEBUG", False) else ""
+        return Served(url, f"mcpace {self.version()}, one process{debug}", wait)
 
     def _check(self, result: Any) -> None:
         if (why := official_failure(result)) is not None:
