@@ -523,9 +523,14 @@ def test_a_waited_call_of_a_coroutine_within_a_loop_says_what_to_do() -> None:
 
 def test_what_one_call_remembers_is_its_own() -> None:
     server = inside()
-    server.call_tool_sync("slow", {"wait": False}, principal=ADA)
-    asyncio.run(server.acall_tool("slow", {"wait": False}, principal=ADA))
+    assert text_of(server.call_tool_sync("plain", {"size": 1}, principal=ADA)) == "adax"
     assert get_access_token() is None
+
+    async def call() -> None:
+        assert text_of(await server.acall_tool("slow", {"wait": False}, principal=ADA)) == "ada"
+        assert get_access_token() is None
+
+    asyncio.run(call())
 
 
 def test_calls_within_the_process_go_through_middleware() -> None:
