@@ -110,6 +110,20 @@ def test_a_worker_that_dies_in_a_call_is_told(tmp_path: Path) -> None:
     assert "exited with code 7" in ended.sentence()
 
 
+def test_a_worker_that_dies_half_way_leaves_what_was_measured(tmp_path: Path) -> None:
+    source = (
+        "import os\nfrom mcpace import MCPServer\nmcp = MCPServer('m')\ncalls = 0\n"
+        "@mcp.tool()\ndef tire() -> int:\n    global calls\n    calls += 1\n"
+        "    if calls > 2000:\n        os._exit(7)\n    return calls\n"
+    )
+    (tmp_path / "tiring.py").write_text(source)
+    words = ("--tool", "tire", "--json", "--batch", "20us", "--warm-up", "0s", "--rounds", 1000)
+    ended = run("layers", "tiring:mcp", *words, folder=tmp_path)
+    assert ended.code == DONE, ended.stderr
+    cases = {case.layer.name: case for case in Run.from_json(ended.stdout).cases if case.layer}
+    assert "exited with code 7" in str(cases["direct"].error) and cases["direct"].trials_s
+
+
 def test_a_tool_that_begins_to_fail_costs_its_layers_no_more_than_that(tmp_path: Path) -> None:
     source = (
         "from mcpace import MCPServer\nmcp = MCPServer('m')\ncalls = 0\n"

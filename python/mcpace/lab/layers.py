@@ -164,8 +164,10 @@ class _Measured:
         command = {"cmd": "batch", "layer": layer.name, "calls": layer.calls}
         try:
             answer = self._worker.ask(command, self._plan.batch_s * 4 + SLACK_S)
-        except ProgramProblem:
-            raise  # the worker is gone
+        except ProgramProblem as gone:
+            # With it all layers; what they measured until now is kept.
+            for one in self._measurable():
+                one.error = str(gone)
         except LabError as error:
             layer.error = str(error)
         else:
