@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcpace.cli import load_scenario, load_words
-from mcpace.cli.load_words import Asked, over, resolve
+from mcpace.cli.load_asked import Asked, over, resolve
 from mcpace.lab import load_check, load_thresholds
 from mcpace.lab.errors import LabError, UnknownName, Unreachable, UsageProblem
 from mcpace.lab.load_settings import LoadSettings, Ramp

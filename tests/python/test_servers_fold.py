@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from typing import cast
 
 import pytest
 import scipy.stats
@@ -19,9 +20,8 @@ from mcpace.lab.load_outcome import (
 )
 from mcpace.lab.load_plan import Closed, HttpTarget, Operation, Plan
 from mcpace.lab.rounds import STUDENT, paired_ratio
-from mcpace.lab.stand import Round, Stand
+from mcpace.lab.stand import Conditions, Round, Stand
 from mcpace.report.run import Run, Subject
-from mcpace.report.run_servers import ServerFacts
 
 PLAN = Plan(
     target=HttpTarget(url=""), revision="2025-06-18", model=Closed(vus=2), duration_s=1, warm_up_s=1, timeout_s=1,
@@ -67,10 +67,8 @@ def outcome(milliseconds: list[int], *, failed: int = 0, measured_s: float = 2.0
 
 
 def stand(*rounds: Round, sdk: str = "ours") -> Stand:
-    made = Stand.__new__(Stand)
-    made.subject, made.rounds, made.error, made.unsupported = Subject(sdk=sdk, mode="json"), list(rounds), None, None
-    made.facts = ServerFacts()
-    return made
+    # Folding looks at no conditions.
+    return Stand(Subject(sdk=sdk, mode="json"), cast("Conditions", None), rounds=list(rounds))
 
 
 def test_several_rounds_are_one_distribution() -> None:

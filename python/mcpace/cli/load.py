@@ -11,10 +11,10 @@ from typing import Annotated
 
 import typer
 
-from mcpace.cli import load_words, options
+from mcpace.cli import load_asked, load_words, options
+from mcpace.cli.load_asked import Asked
 from mcpace.cli.load_export import export
 from mcpace.cli.load_view import shown
-from mcpace.cli.load_words import Asked
 from mcpace.cli.times import seconds
 from mcpace.lab import load as lab
 from mcpace.lab import targets
@@ -173,10 +173,10 @@ def load(
         threshold=tuple(threshold) or None,
         cacert=cacert,
     )
-    asked = load_words.over(given, _scenario(scenario)) if scenario is not None else given
+    asked = load_asked.over(given, _scenario(scenario)) if scenario is not None else given
     place = _target(asked, config)
     notes: list[str] = []
-    settings = load_words.resolve(asked, hold_s=hold, faults=options.faults(fault, [place]), notes=notes)
+    settings = load_asked.resolve(asked, hold_s=hold, faults=options.faults(fault, [place]), notes=notes)
     settings = replace(settings, server_timing=server_timing)
     exporter = export(prometheus, otlp)
     with held():

@@ -13,13 +13,23 @@ from mcpace.cli.times import seconds
 from mcpace.lab import servers as lab
 from mcpace.lab.errors import UnknownName
 from mcpace.lab.interruption import held
-from mcpace.lab.servers import ServersPlan
+from mcpace.lab.servers_plan import (
+    DEFAULT_DURATION_S,
+    DEFAULT_MEMORY,
+    DEFAULT_ROUNDS,
+    DEFAULT_VUS,
+    DEFAULT_WARM_UP_S,
+    OLDER,
+    REVISION,
+    REVISIONS,
+    ServersPlan,
+)
 from mcpace.lab.workloads import NAMES
 
 SESSIONS = ("user", "call", "none")
 STATES = ("stateless", "stateful")
-DURATION: Any = f"{lab.DEFAULT_DURATION_S:g}s"
-WARM_UP: Any = f"{lab.DEFAULT_WARM_UP_S:g}s"
+DURATION: Any = f"{DEFAULT_DURATION_S:g}s"
+WARM_UP: Any = f"{DEFAULT_WARM_UP_S:g}s"
 
 
 def register(app: typer.Typer) -> None:
@@ -37,14 +47,14 @@ def servers(
     workload: Annotated[
         str, typer.Option(metavar="|".join(NAMES), help="echo: one tool; shop: three that ask an HTTP API and a Redis.")
     ] = "echo",
-    vus: Annotated[int | None, typer.Option(help=f"So many users, {lab.DEFAULT_VUS} unless said.", min=1)] = None,
+    vus: Annotated[int | None, typer.Option(help=f"So many users, {DEFAULT_VUS} unless said.", min=1)] = None,
     rate: Annotated[
         float | None, typer.Option(help="So many calls a second instead, whatever the server does.", min=0.1)
     ] = None,
     duration: Annotated[
         float, typer.Option(parser=options.limit, metavar="TIME", help="Each server's load, over all its rounds.")
     ] = DURATION,
-    rounds: Annotated[int, typer.Option(help="Turns of each server.", min=1, max=100)] = lab.DEFAULT_ROUNDS,
+    rounds: Annotated[int, typer.Option(help="Turns of each server.", min=1, max=100)] = DEFAULT_ROUNDS,
     warm_up: Annotated[
         float, typer.Option(parser=seconds, metavar="TIME", help="Load before the first round, left out.")
     ] = WARM_UP,
@@ -53,16 +63,14 @@ def servers(
     ] = None,
     memory: Annotated[
         str, typer.Option(metavar="SIZE", help="Memory of each server, where control groups are allowed.")
-    ] = lab.DEFAULT_MEMORY,
+    ] = DEFAULT_MEMORY,
     session: Annotated[
         str | None, typer.Option(metavar="|".join(SESSIONS), help="A session a user (unless said), a call, or none.")
     ] = None,
     state: Annotated[str, typer.Option(metavar="|".join(STATES), help="How servers are started.")] = "stateless",
     revision: Annotated[
         str | None,
-        typer.Option(
-            help=f"Protocol revision; {lab.REVISION} unless said, or {lab.OLDER} with servers that have no newer."
-        ),
+        typer.Option(help=f"Protocol revision; {REVISION} unless said, or {OLDER} with servers that have no newer."),
     ] = None,
     server_timing: Annotated[
         bool, typer.Option("--server-timing", help="Ask servers for their layers: one user more, ten calls a second.")
@@ -90,7 +98,7 @@ def servers(
         memory=memory,
         session=cast(Any, session and _one_of("session", session, SESSIONS)),
         state=cast(Any, _one_of("state", state, STATES)),
-        revision=revision and _one_of("revision", revision, lab.REVISIONS),
+        revision=revision and _one_of("revision", revision, REVISIONS),
         server_timing=server_timing,
     )
     with held():

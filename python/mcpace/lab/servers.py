@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import Any
 
 from mcpace import _core
 from mcpace.lab import adapters, delayed_ack, environments, limits, servers_fold
@@ -19,95 +17,18 @@ from mcpace.lab.environments import Environment
 from mcpace.lab.errors import LabError, ReleasesProblem, UsageProblem
 from mcpace.lab.interruption import held, interruptible
 from mcpace.lab.limits import Cap
-from mcpace.lab.load_plan import Closed, HttpTarget, Open, Plan
-from mcpace.lab.load_settings import MOST_VUS, Session, settled_session
+from mcpace.lab.load_plan import HttpTarget, Plan
+from mcpace.lab.load_settings import settled_session
 from mcpace.lab.progress import Progress
 from mcpace.lab.runs import new_run
-from mcpace.lab.server_program import State
+from mcpace.lab.servers_plan import REVISION, ServersPlan
 from mcpace.lab.stand import DRAIN_S, NULL_SERVER, ROUND_WARM_UP_S, TIMEOUT_S, Conditions, Stand
 from mcpace.lab.workloads import Workload
 from mcpace.report.run import Case, Run, Subject
 from mcpace.report.run_servers import ServerCap, ServerComparison
 
-DEFAULT_VUS = 50
-DEFAULT_DURATION_S = 10.0
-DEFAULT_ROUNDS = 3
-DEFAULT_WARM_UP_S = 2.0
-DEFAULT_MEMORY = "2g"
-REVISION = "2025-06-18"
-"""Pinned on both sides unless said otherwise: a fair comparison speaks one language. Nearly every release has it."""
-OLDER = "2025-03-26"
-"""For a release that has no newer one, unless a revision was asked for; its row says so."""
-REVISIONS = tuple(name for name in _core.REVISIONS if name != "2024-11-05")
-"""Those that have one endpoint for everything."""
-SHORTEST_ROUND_S = 0.5
-MAX_IN_FLIGHT = 1_000
 READY_LIMIT_S = 60.0
 FLOOR = "floor"
-
-
-@dataclass(frozen=True)
-class ServersPlan:
-    """What servers are to be compared, and how."""
-
-    subjects: tuple[str, ...]
-    """As users type them: ``rmcp@3.9.0:json``."""
-    workload: str = "echo"
-    vus: int | None = None
-    rate: float | None = None
-    """Calls a second, instead of users."""
-    duration_s: float = DEFAULT_DURATION_S
-    """Measured seconds of each server, over all its rounds."""
-    rounds: int = DEFAULT_ROUNDS
-    warm_up_s: float = DEFAULT_WARM_UP_S
-    cpus: float | None = None
-    """``None``: two, or as many as there are."""
-    memory: str = DEFAULT_MEMORY
-    session: Session | None = None
-    """``None``: a session a user where the revision has sessions."""
-    state: State = "stateless"
-    revision: str | None = None
-    """``None``: REVISION, or with a server that doesn't speak that, OLDER."""
-    server_timing: bool = False
-    """Whether one user more asks the servers for their layers."""
-
-    def check(self) -> None:
-        """Raises :class:`UsageProblem` for what needs no look at the machine or an index to be refused."""
-        self.model()
-        self.round_s()
-        settled_session(self.session, self.revision or REVISION)
-
-    def revisions(self) -> tuple[str, ...]:
-        """What is tried with each server, in this order."""
-        return (self.revision,) if self.revision else (REVISION, OLDER)
-
-    def model(self) -> Closed | Open:
-        """Users, or a rate.
-
-        Raises :class:`UsageProblem` for both, and for what no load can be.
-        """
-        if self.rate is not None:
-            if self.vus is not None:
-                raise UsageProblem("--vus and --rate are two kinds of load: give one")
-            return Open(rate=self.rate, max_in_flight=MAX_IN_FLIGHT)
-        vus = DEFAULT_VUS if self.vus is None else self.vus
-        if not 1 <= vus <= MOST_VUS:
-            raise UsageProblem(f"--vus takes 1 to {MOST_VUS:,}, not {vus:,}")
-        return Closed(vus=vus)
-
-    def round_s(self) -> float:
-        """Measured seconds of one round.
-
-        Raises :class:`UsageProblem` where that is too short to tell anything.
-        """
-        each = self.duration_s / self.rounds
-        if each < SHORTEST_ROUND_S:
-            least = SHORTEST_ROUND_S * self.rounds
-            raise UsageProblem(
-                f"--duration {self.duration_s:g}s makes {self.rounds} rounds of {each:.2g} s, too short to tell "
-                f"anything: {least:g}s is the least"
-            )
-        return each
 
 
 def run(plan: ServersPlan, progress: Progress) -> Run:
@@ -119,7 +40,7 @@ def run(plan: ServersPlan, progress: Progress) -> Run:
         with interruptible():
             subjects = _resolved(plan, progress)
             conditions = _conditions(plan, stack)
-        result = new_run("servers", _options(plan))
+        result = new_run("servers", plan.as_options())
         if _core.DEBUG:
             progress.note(
                 "mcpace is a debug build: the floor, the generator's limit and mcpace's own rows mean nothing"
@@ -317,22 +238,3 @@ def _cap(cap: Cap) -> ServerCap:
         cores=list(cap.cores),
         load_cores=list(cap.others),
     )
-
-
-def _options(plan: ServersPlan) -> dict[str, Any]:
-    told = {
-        "subjects": list(plan.subjects),
-        "workload": plan.workload,
-        "vus": DEFAULT_VUS if plan.vus is None and plan.rate is None else plan.vus,
-        "rate": plan.rate,
-        "duration_s": plan.duration_s,
-        "rounds": plan.rounds,
-        "warm_up_s": plan.warm_up_s,
-        "cpus": plan.cpus,
-        "memory": plan.memory,
-        "session": plan.session,
-        "state": plan.state,
-        "revision": plan.revision,
-        "server_timing": plan.server_timing or None,
-    }
-    return {name: value for name, value in told.items() if value is not None}
