@@ -9,9 +9,11 @@ import fcntl
 import json
 import os
 import pty
+import re
 import signal
 import socket
 import subprocess
+import sys
 import textwrap
 import threading
 from collections.abc import Iterator
@@ -388,6 +390,17 @@ def test_what_can_not_be_called_is_said_before_the_load(url: str, tmp_path: Path
     unknown = run("load", url, "--mix", "eco=1", folder=tmp_path)
     assert unknown.code == USAGE
     assert "did you mean echo?" in unknown.sentence()
+
+
+def test_little_is_loaded_before_the_first_request(tmp_path: Path) -> None:
+    """Nobody answers: what was loaded then is what stands before each load."""
+    command = [sys.executable, "-X", "importtime", "-m", "mcpace", "load", f"http://127.0.0.1:{closed_port()}/mcp"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == UNREACHABLE
+    modules = set(re.findall(r"^import time: .*\| +([\w.]+)$", done.stderr, re.MULTILINE))
+    assert "mcpace.lab.load_check" in modules
+    late = ("rich", "jinja2", "numpy", "mcpace.report.run", "mcpace.report.terminal", "mcpace.lab.load_drive")
+    assert [name for name in late if name in modules] == []
 
 
 @pytest.mark.parametrize(
