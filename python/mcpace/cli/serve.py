@@ -45,7 +45,8 @@ def serve(
         typer.Option(
             help="Processes that share the port. Each has a copy of the server's Python state, and one that dies is "
             "replaced. A session lives in one of them, and its requests find it whichever takes them in; it ends with "
-            "it. Changes that one makes to its tools, lists and resources are told to its own clients only.",
+            "it where there is no --store. Changes that one makes to its tools, lists and resources are told to its "
+            "own clients only.",
             min=1,
             max=MOST_WORKERS,
         ),
