@@ -255,13 +255,18 @@ def test_who_listens_is_told_unless_it_is_switched_off(
         telemetry.observe(heard)
 
 
-def test_a_provider_that_fails_fails_no_call(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_provider_that_fails_fails_no_call_and_is_said_once(
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("the exporter is broken")
 
     monkeypatch.setattr(watched.teller, "_tracer", type("Broken", (), {"start_span": fail})())
-    assert client.call("add", a=1, b=2)["structuredContent"] == {"result": 3}
-    watched.teller.flush()
+    for _ in range(3):
+        assert client.call("add", a=1, b=2)["structuredContent"] == {"result": 3}
+        watched.teller.flush()
+    said = [record.getMessage() for record in caplog.records]
+    assert said == ["beginning a span failed", "OpenTelemetry could not be told of a request"]
 
 
 SERVER = """

@@ -102,6 +102,7 @@ class Teller:
             description="From when a request had been read until its reply was ready",
             explicit_bucket_boundaries_advisory=BUCKETS,
         )
+        self._has_failed = False
         self._thread = threading.Thread(target=self._run, name="mcpace-telemetry", daemon=True)
 
     def start(self) -> None:
@@ -139,8 +140,10 @@ class Teller:
             try:
                 self._told(*one)
             except Exception:
-                # A provider's fault ends no thread, and least of all a call.
-                logger.exception("OpenTelemetry could not be told of a request")
+                # A provider's fault ends no thread, and least of all a call. Said once, not with each.
+                if not self._has_failed:
+                    self._has_failed = True
+                    logger.exception("OpenTelemetry could not be told of a request")
 
     def _told(
         self,

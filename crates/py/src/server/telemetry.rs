@@ -5,7 +5,7 @@
 //! thread of Python's that takes them ([`Observations::take`]). Nobody takes them: the oldest stay, the others are counted.
 
 use std::any::Any;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -33,6 +33,8 @@ pub(crate) struct Observations {
 struct Inner {
     /// `begin(facts, started_ns, variables, live)`: see [`Observations::new`].
     begin: Py<PyAny>,
+    /// Whether `begin` has failed: said once, not with each call.
+    has_failed: AtomicBool,
     ended: Mutex<Queue>,
     ready: Condvar,
 }
@@ -58,7 +60,14 @@ impl Observations {
     /// What it returns comes back with the request's end.
     #[new]
     fn new(begin: Py<PyAny>) -> Self {
-        Self { inner: Arc::new(Inner { begin, ended: Mutex::default(), ready: Condvar::new() }) }
+        Self {
+            inner: Arc::new(Inner {
+                begin,
+                has_failed: AtomicBool::new(false),
+                ended: Mutex::default(),
+                ready: Condvar::new(),
+            }),
+        }
     }
 
     /// Some of the requests that have ended, and how many were lost since; `None` after the end. Waits for the first.
@@ -188,6 +197,7 @@ impl Observed {
             .and_then(|facts| self.inner.begin.bind(py).call1((facts, self.at(now), variables, before)));
         match begun {
             Ok(live) => drop(self.live.set((now, live.unbind()))),
+            Err(_) if self.inner.has_failed.swap(true, Ordering::Relaxed) => {}
             Err(error) => failing::log(py, "beginning a span", &error),
         }
     }
@@ -261,7 +271,10 @@ impl Facts {
 }
 
 fn carried(headers: &Headers) -> Carrier {
-    let text = |name| headers.get(name).and_then(|value| std::str::from_utf8(value).ok()).map(str::to_owned);
+    // Longer values are none that anybody would propagate; the same bound as of `_meta`'s.
+    const LONGEST: usize = 8_192;
+    let value = |name| headers.get(name).filter(|value| value.len() <= LONGEST);
+    let text = |name| value(name).and_then(|value| std::str::from_utf8(value).ok()).map(str::to_owned);
     (text("traceparent"), text("tracestate"), text("baggage"))
 }
 
