@@ -8,6 +8,29 @@
 //! Requests to issuers run on one thread of this crate's own, so that they outlive whoever began them: a caller that goes
 //! away ends nobody else's wait, and a server that stops leaves no half-read reply on its threads.
 //!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use mcpace_auth::{JwtOptions, JwtVerifier, Keys};
+//! use mcpace_serve::Server;
+//! use mcpace_serve::http::{self, Authorization, Options};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut tokens = JwtOptions::new(Keys::Url("https://id.example/jwks".to_owned()));
+//! tokens.issuers = vec!["https://id.example".to_owned()];
+//! tokens.audiences = vec!["https://mcp.example/mcp".to_owned()];
+//! let authorization = Authorization {
+//!     verifier: Arc::new(JwtVerifier::new(tokens)?),
+//!     resource: "https://mcp.example/mcp".to_owned(),
+//!     authorization_servers: vec!["https://id.example".to_owned()],
+//!     scopes: vec!["mcp".to_owned()],
+//! };
+//! let server = Server::builder("private", "1.0").build()?;
+//! http::serve(server, Options { authorization: Some(authorization), ..Options::default() })?.wait();
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Deliberately absent: issuing tokens; encrypted tokens (JWE); keys that a token brings along (`jwk`, `jku`, `x5c`).
 
 mod access;

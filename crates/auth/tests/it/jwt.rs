@@ -161,6 +161,25 @@ async fn forged_expired_and_foreign_tokens_are_refused() {
 }
 
 #[tokio::test]
+async fn a_token_with_any_character_changed_is_refused() {
+    let key = Signer::ed(1);
+    let tried = Tried::new(Keys::Pem(key.pem()), |_| {});
+    let good = key.token("k", &claims(&json!({})));
+    assert!(tried.check(&good).await.is_ok());
+    for at in 0..good.len() {
+        for change in ["A", "_", ".", ""] {
+            let changed = format!("{}{change}{}", &good[..at], &good[at + 1..]);
+            if changed != good {
+                assert!(matches!(tried.check(&changed).await, Err(Failure::Refused(_))), "{changed}");
+            }
+        }
+    }
+    for longer in [format!("{good}A"), format!("{good}="), format!("{good}.e30"), format!("A{good}")] {
+        assert!(matches!(tried.check(&longer).await, Err(Failure::Refused(_))), "{longer}");
+    }
+}
+
+#[tokio::test]
 async fn no_text_of_a_token_chooses_how_it_is_verified() {
     let (rsa, p256) = (Signer::rsa(), Signer::p256());
     let issuer = publishing(&[rsa.jwk("k"), p256.jwk("p"), Signer::shared(&[7; 32]).jwk("s")]).await;
