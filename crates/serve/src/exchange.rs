@@ -203,9 +203,9 @@ pub enum Remedy {
     Wait(Duration),
 }
 
-/// The HTTP status that a JSON-RPC response travels with (2026-07-28, transports, error table). Legacy: 200, but for a refusal
-/// that another token would mend (2025-11-25, basic/authorization, "Runtime Insufficient Scope Errors"): clients of those
-/// revisions take any other status for the connection's end.
+/// The HTTP status that a JSON-RPC response travels with (2026-07-28, transports, error table). Legacy: 200, since clients of
+/// those revisions (mcp 1.11 to 1.30 among them) take any other for the connection's end. But in 2025-11-25 a refusal that
+/// another token would mend is 403 (basic/authorization, "Runtime Insufficient Scope Errors").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyStatus {
     /// 200.

@@ -104,24 +104,19 @@ impl Pages {
         self.is_selective
     }
 
-    /// The entry that `cursor` points to in a list that is selective; the first where there is none.
-    pub(crate) fn position(&self, cursor: Option<&str>) -> Result<usize, UnknownCursor> {
-        let Some(cursor) = cursor else { return Ok(0) };
-        let found = decode(cursor).filter(|(generation, _)| *generation == self.generation);
-        found.map(|(_, position)| position).ok_or(UnknownCursor)
+    /// How many changes there were before.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
     }
 
-    /// Appends a page of these entries, which nobody else is to be shown; `next` is the first entry's position on the page
-    /// after it.
+    /// Appends a page of these entries, which nobody else is to be shown; `next` is the next page's cursor.
     pub(crate) fn write<'e, T: Listed>(
-        &self,
         entries: impl Iterator<Item = &'e Arc<T>>,
-        next: Option<usize>,
+        next: Option<String>,
         tell: &Tell,
         revision: Revision,
         out: &mut Vec<u8>,
     ) -> Result<(), BuildError> {
-        let next = next.map(|position| encode(self.generation, position));
         write_page(entries, next, (tell, CacheScope::Private), revision, out)
     }
 

@@ -6,6 +6,7 @@ use mcpace_wire::jsonrpc::code;
 use mcpace_wire::mcp::SetLevelParams;
 use serde_json::value::RawValue;
 
+use super::cursor;
 use super::picking::Picking;
 use super::reply::{End, head};
 use super::running::InFlight;
@@ -30,7 +31,9 @@ impl Call<'_> {
         if !pages.is_selective() {
             return Ok(self.members(pages.page(self.revision, cursor)?));
         }
-        let mut picking = Picking::new(pages.position(cursor)?, self.server.tell.page_size);
+        let begins = |cursor| cursor::open(&self.server.key, T::LIST, pages.generation(), cursor);
+        let at = cursor.map_or(Some(0), begins).ok_or(UnknownCursor)?;
+        let mut picking = Picking::new(at, self.server.tell.page_size);
         let waits = picking
             .go_on(entries(catalogue), |entry| Asked { listing: true, ..self.asked(T::KIND, entry.key(), None) });
         if waits.is_empty() {
@@ -58,7 +61,8 @@ impl Call<'_> {
         let mut out = head(self.id());
         let (page, next) = picking.page();
         let page = page.iter().filter_map(|&position| entries.get(position));
-        pages.write(page, next, &self.server.tell, self.revision, &mut out).map_err(|_| Refusal::internal())?;
+        let next = next.map(|at| cursor::seal(&self.server.key, T::LIST, pages.generation(), at));
+        Pages::write(page, next, &self.server.tell, self.revision, &mut out).map_err(|_| Refusal::internal())?;
         Ok(self.end().complete(out))
     }
 

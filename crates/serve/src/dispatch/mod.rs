@@ -7,6 +7,7 @@ mod admitting;
 mod bounds;
 mod call;
 mod clocks;
+mod cursor;
 mod delegated;
 mod failing;
 mod guarding;

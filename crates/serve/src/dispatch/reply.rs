@@ -88,7 +88,8 @@ impl Refusal {
         };
         let cancelled = matches!(self, Refusal::Cancelled);
         let remedy = self.remedy();
-        let is_told = revision.is_modern() || matches!(remedy, Some(Remedy::Scopes(_)));
+        let is_step_up = matches!(remedy, Some(Remedy::Scopes(_)));
+        let is_told = revision.is_modern() || (is_step_up && revision >= Revision::V2025_11_25);
         Reply {
             message: out.into(),
             status: if is_told { status } else { ReplyStatus::Ok },

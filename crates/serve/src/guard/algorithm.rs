@@ -265,7 +265,7 @@ mod tests {
         #[test]
         fn an_idle_state_is_as_good_as_a_new_one(rule in rules(), moments in moments(), later in moments_after()) {
             let mut state = State::new(&rule, moments[0]);
-            moments.iter().for_each(|&now| drop(state.take(&rule, now)));
+            moments.iter().for_each(|&now| { let _ = state.take(&rule, now); });
             let idle = state.idle_at(&rule);
             let begun = idle.max(*moments.last().unwrap_or(&0));
             let mut fresh = State::new(&rule, begun + later[0]);
@@ -279,7 +279,7 @@ mod tests {
         fn a_clock_that_goes_back_gives_nothing_away(rule in rules(), moments in moments(), back in 1_u64..5_000) {
             let mut state = State::new(&rule, moments[0]);
             let mut passed = allowed(&rule, &moments);
-            moments.iter().for_each(|&now| drop(state.take(&rule, now)));
+            moments.iter().for_each(|&now| { let _ = state.take(&rule, now); });
             // All of them count as if they were now.
             let now = *moments.last().unwrap_or(&0);
             for _ in 0..30 {

@@ -43,6 +43,7 @@ pub(super) struct LegacyStreams {
 struct Open {
     log: Arc<Log>,
     principal: Option<Principal>,
+    id: Box<str>,
     /// Known once the client has initialized.
     session: OnceLock<Arc<Session>>,
     closed: CancellationToken,
@@ -109,7 +110,8 @@ impl Site {
         });
         let reader = log.reader(None);
         let (session, closed) = (OnceLock::new(), CancellationToken::new());
-        legacy.open().insert(key, Arc::new(Open { log, principal, session, closed, _place: place }));
+        let id = key.to_string().into();
+        legacy.open().insert(key, Arc::new(Open { log, principal, id, session, closed, _place: place }));
         let closing = Arc::new(Closing { key, of: Arc::clone(legacy) });
         let stream = EventStream::new(reader, self.keep_alive).holding(closing);
         Ok(Answer::events(ReplyBody::Events(Box::new(stream))))
@@ -176,7 +178,7 @@ impl Site {
             session,
             principal: principal.cloned(),
         };
-        let channel: &dyn Channel = &OnLog { log: &open.log, fields };
+        let channel: &dyn Channel = &OnLog { open, fields };
         let (received, timed) = (Instant::now(), self.server_timing);
         match self.server.handle(Incoming { message, outline: None, body, peer: &peer, channel, received, timed }) {
             Handled::Nothing => {}
@@ -208,13 +210,17 @@ fn settle(server: &crate::Server, open: &Open, mut reply: Reply) {
 
 /// What handlers say goes to the one stream there is.
 struct OnLog<'o> {
-    log: &'o Arc<Log>,
+    open: &'o Open,
     fields: &'o Fields<'o>,
 }
 
 impl Channel for OnLog<'_> {
     fn open(&self) -> Arc<dyn Outlet> {
-        Arc::<Log>::clone(self.log)
+        Arc::<Log>::clone(&self.open.log)
+    }
+
+    fn session_id(&self) -> Option<&str> {
+        Some(&self.open.id)
     }
 
     fn headers(&self) -> Option<Headers> {
