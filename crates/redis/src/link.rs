@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use mcpace_serve::store::{Down, Received};
+use mcpace_serve::store::{Down, OnDown, Received};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
 use tokio::runtime::Handle;
@@ -154,7 +154,9 @@ impl Link {
                         reason
                     }
                 };
-                if !std::mem::replace(&mut is_said, true) {
+                // That there was none to begin with is said by whoever opened it, where nothing goes on without.
+                let is_told = matches!(*first.borrow(), Some(Err(_))) && self.options.on_down == OnDown::Refuse;
+                if !std::mem::replace(&mut is_said, true) && !is_told {
                     tracing::warn!(address = self.address(), reason, "Redis can't be reached");
                     (self.options.tell)(&Event::Gone { address: self.address(), reason });
                 }
@@ -192,7 +194,8 @@ impl Link {
                 *lock(&self.connection) = Some(connection);
                 Ok(waiting)
             }
-            Ok(Err(error)) => Err(error.to_string()),
+            // One sentence, whatever it is that answers there.
+            Ok(Err(error)) => Err(error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")),
             Err(_) => Err("it does not answer in time".to_owned()),
         }
     }
