@@ -19,6 +19,7 @@ mod core_watching;
 mod corpus;
 mod dialogues;
 mod fixture;
+mod guard_admitting;
 mod guard_bounds;
 mod guard_limits;
 mod guard_lists;
