@@ -211,7 +211,7 @@ def test_what_a_call_adds_to_a_fields_lists_and_rows_is_gone_after_it() -> None:
             return self.queryset
 
     class Grows(serializers.Serializer):
-        n = serializers.IntegerField()
+        n = serializers.IntegerField(min_value=0)
         customer = Known(queryset=Customer.objects.all(), required=False)
 
         def to_internal_value(self, data: Any) -> Any:

@@ -114,7 +114,8 @@ def guarded(**options: Any) -> MCPServer:
 
 
 def test_a_wsgi_view_answers_json() -> None:
-    with mounted(filled(server())):
+    csrf = override_settings(MIDDLEWARE=["django.middleware.csrf.CsrfViewMiddleware"])
+    with csrf, mounted(filled(server())):
         answer = post(n=3)
     assert answer.status_code == 200
     assert answer.headers["Content-Type"] == "application/json"

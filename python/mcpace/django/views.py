@@ -163,8 +163,9 @@ def _target(request: HttpRequest, target: str) -> str:
 
 def _headers(request: HttpRequest) -> list[tuple[bytes, bytes]]:
     given = {name: value for name, value in request.headers.items() if value}
-    # Clients of HTTP/1.0 name no host; Django has made sure that it knows this one.
-    given.setdefault("Host", request.get_host())
+    if "Host" not in given:
+        # Clients of HTTP/1.0 name none.
+        given["Host"] = request.get_host()
     return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in given.items()]
 
 
