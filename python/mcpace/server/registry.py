@@ -57,15 +57,15 @@ class Registry:
         self.templates: dict[str, ResourceTemplate] = self._templates.entries
         self.prompts: dict[str, Prompt] = self._prompts.entries
         self.completion: Callable[..., Any] | None = None
-        self._plans: dict[str, tuple[Tool, bool, Plan]] = {}
+        self._plans: dict[str, tuple[bool, Plan]] = {}
 
     def plan_of(self, tool: Tool) -> Plan:
         """How a tool is called, worked out once for calls within the process."""
         is_wrapped = self._server._inside.is_wrapped("tools/call")
         known = self._plans.get(tool.name)
-        if known is None or known[0] is not tool or known[1] != is_wrapped:
-            known = self._plans[tool.name] = (tool, is_wrapped, tool_plan(self._server, tool))
-        return known[2]
+        if known is None or known[0] != is_wrapped:
+            known = self._plans[tool.name] = (is_wrapped, tool_plan(self._server, tool))
+        return known[1]
 
     def add_tool(self, tool: Tool) -> Tool:
         """Adds a tool; returns the one that was there, where there was one of its name."""
