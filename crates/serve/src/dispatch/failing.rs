@@ -80,7 +80,7 @@ fn protocol(revision: Revision, code: i64, message: Cow<'static, str>, data: Opt
 
 /// What a guard would have said, where a handler says it with a guard's code and data: one that looks at its arguments, or at a
 /// row, knows more than a guard.
-fn guarded(code: i64, message: &Cow<'static, str>, data: Option<&Json>) -> Option<Refusal> {
+fn guarded(code: i64, message: &str, data: Option<&Json>) -> Option<Refusal> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase", deny_unknown_fields)]
     struct Needed {
@@ -95,7 +95,7 @@ fn guarded(code: i64, message: &Cow<'static, str>, data: Option<&Json>) -> Optio
         code::FORBIDDEN => {
             let needed = data?.parse::<Needed>().ok()?;
             let scopes = needed.required_scopes.into_iter().map(Arc::from).collect();
-            Some(Refusal::Denied(Denial { message: message.clone(), scopes }))
+            Some(Refusal::Denied(Denial { message: message.to_owned().into(), scopes }))
         }
         code::RATE_LIMITED => {
             let wait = data?.parse::<Wait>().ok()?;
