@@ -25,7 +25,7 @@ test-rust: $(VENV)/.tools ## Run the Rust tests; some run a redis-server
 
 test-python: build ## Run the Python tests; needs the package index, Go and Node
 	@$(PYTHON) scripts/doctor.py --tests
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
 adapters: build ## Hold the older releases' server programs to the same answers; builds each, once
 	@$(PYTHON) scripts/doctor.py --tests
