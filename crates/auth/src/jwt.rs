@@ -123,7 +123,8 @@ impl JwtVerifier {
                 let provider = Provider::new("the issuer's key set", url, &options.reach)?;
                 let policy =
                     Policy { lifetime: options.key_lifetime, kept: options.keys_kept, interval: options.key_interval };
-                Source::Issuer(KeyRing::new(provider, policy, Arc::clone(&options.clock)))
+                let (clock, report) = (Arc::clone(&options.clock), options.report.clone());
+                Source::Issuer(KeyRing::new(provider, policy, clock, report))
             }
             Keys::Pem(pem) => Source::Given(fitting(KeySet::of(Key::from_pem(pem)?), &algorithms)?),
             Keys::Set(json) => {

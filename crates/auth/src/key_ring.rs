@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use http::Method;
 
+use crate::error::told;
 use crate::jws::Jws;
 use crate::key_set::{Judgement, KeySet};
 use crate::provider::Provider;
 use crate::rotation::{Policy, Rotation, Step};
 use crate::ticket::Ticket;
-use crate::{Clock, Failure, Outage, Refusal};
+use crate::{Clock, Failure, Outage, Refusal, Report};
 
 /// See the module.
 pub(crate) struct KeyRing(Arc<Shared>);
@@ -19,6 +20,7 @@ pub(crate) struct KeyRing(Arc<Shared>);
 struct Shared {
     provider: Provider,
     clock: Arc<dyn Clock>,
+    report: Option<Report>,
     state: Mutex<State>,
 }
 
@@ -28,9 +30,10 @@ struct State {
 }
 
 impl KeyRing {
-    pub(crate) fn new(provider: Provider, policy: Policy, clock: Arc<dyn Clock>) -> Self {
+    /// `report` hears of each request that failed, also where tokens are taken all the same.
+    pub(crate) fn new(provider: Provider, policy: Policy, clock: Arc<dyn Clock>, report: Option<Report>) -> Self {
         let state = Mutex::new(State { rotation: Rotation::new(policy), under_way: None });
-        Self(Arc::new(Shared { provider, clock, state }))
+        Self(Arc::new(Shared { provider, clock, report, state }))
     }
 
     /// Changes when the keys do.
@@ -61,7 +64,7 @@ impl KeyRing {
                 match state.rotation.look(now, judgement != Judgement::Missing, may_fetch, is_fetching) {
                     Step::Use => return verdict(judgement),
                     Step::UseAndRefresh => {
-                        // Whoever it fails for says so.
+                        // Its failure is told by itself.
                         let _ = self.0.begin(&mut state, now);
                         return verdict(judgement);
                     }
@@ -104,6 +107,9 @@ impl Shared {
         let shared = Arc::clone(self);
         let work = async move {
             let fetched = shared.fetch().await;
+            if let Err(outage) = &fetched {
+                told(shared.report.as_ref(), outage.clone().into());
+            }
             let mut state = shared.lock();
             let done = match fetched {
                 Ok(keys) => {
@@ -112,7 +118,6 @@ impl Shared {
                 }
                 Err(outage) => {
                     state.rotation.failed();
-                    tracing::warn!("{outage}");
                     Err(outage)
                 }
             };

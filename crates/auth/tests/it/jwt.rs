@@ -293,6 +293,8 @@ async fn an_issuer_that_is_away_takes_nothing_down_for_a_day() {
     issuer.answers(|_| async { status(500) });
     tried.clock.pass(2 * 3600);
     assert!(tried.check(&token(1)).await.is_ok());
+    let heard = tried.heard.lock().unwrap().pop();
+    assert!(matches!(heard, Some(Failure::Unavailable(Outage::Status { status: 500, .. }))), "it is said: {heard:?}");
     assert!(tried.check(&token(2)).await.is_ok());
     assert_eq!(issuer.asked(), 2, "it is not asked for each token");
     assert!(matches!(tried.outage(&new.token("new", &claims(&json!({})))).await, Outage::Resting { .. }));
