@@ -109,6 +109,8 @@ impl ServerTiming {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const MALFORMED: ServerTiming =
@@ -144,6 +146,21 @@ mod tests {
         let timing = timing.unwrap();
         assert_eq!((timing.transport, timing.service), (Nanos::from_micros(500), Nanos::from_millis(2)));
         assert_eq!(ServerTiming::from_headers(["db;dur=3"]), None);
+    }
+
+    fn is_bounded(timing: ServerTiming) -> bool {
+        [timing.transport, timing.dispatch, timing.service].iter().all(|layer| layer.0 <= LONGEST_NS as u64)
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_told_is_bounded(
+            text in r#"\{?("(transport|dispatch|service|x)_ns" ?: ?(-?[0-9]{0,25}(\.[0-9e+-]{0,5})?|null|"[^"]{0,3}"|\[\]),?){0,5}\}?"#,
+            header in r#"((transport|dispatch|service|db) ?;? ?(dur=)?"?(-?[0-9.e+-]{0,25}|nan|inf)"? ?[,;]?){0,8}"#,
+        ) {
+            prop_assert!(ServerTiming::from_json(&text).is_none_or(is_bounded));
+            prop_assert!(ServerTiming::from_headers([header.as_str(), "service;dur=1"]).is_some_and(is_bounded));
+        }
     }
 
     #[test]
