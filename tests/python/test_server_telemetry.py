@@ -20,6 +20,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from mcpace import MCPServer
 from mcpace.server import telemetry
+from mcpace.server.running.errors import UsageProblem
 from mcpace.server.spans import DURATION, Teller
 from otlp_collector import collecting
 from serving import Client, served
@@ -233,7 +234,7 @@ def test_older_names_are_a_switch(monkeypatch: pytest.MonkeyPatch) -> None:
     names = {span.name for span in watched.exporter.get_finished_spans()}
     assert names >= {"mcp.tools.call", "mcp.resources.read", "mcp.prompts.get"}
     monkeypatch.setenv("MCPACE_SPAN_NAMES", "nonsense")
-    with pytest.raises(ValueError, match="MCPACE_SPAN_NAMES takes conventions or dotted, not 'nonsense'"):
+    with pytest.raises(UsageProblem, match="MCPACE_SPAN_NAMES takes conventions or dotted, not 'nonsense'"):
         telemetry.span_names()
 
 
@@ -251,8 +252,19 @@ def test_who_listens_is_told_unless_it_is_switched_off(
     heard = MCPServer("b").__mcpace__().core
     assert heard.observe(Teller("conventions").observations) is not is_told
     monkeypatch.setenv("MCPACE_TELEMETRY", "maybe")
-    with pytest.raises(ValueError, match="MCPACE_TELEMETRY takes on or off, not 'maybe'"):
+    with pytest.raises(UsageProblem, match="MCPACE_TELEMETRY takes on or off, not 'maybe'"):
         telemetry.observe(heard)
+
+
+def test_a_program_may_configure_it_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(telemetry, "_configured", {"enabled": None, "span_names": None})
+    monkeypatch.setenv("MCPACE_SPAN_NAMES", "conventions")
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", TracerProvider())
+    telemetry.configure(enabled=False, span_names="dotted")
+    assert telemetry.span_names() == "dotted"
+    assert MCPServer("a").__mcpace__().core.observe(Teller("dotted").observations), "nobody listens"
+    with pytest.raises(ValueError, match="span_names takes conventions or dotted, not 'dots'"):
+        telemetry.configure(span_names="dots")  # type: ignore[arg-type]
 
 
 def test_a_provider_that_fails_fails_no_call_and_is_said_once(

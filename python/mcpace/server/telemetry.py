@@ -29,13 +29,15 @@ _configured: dict[str, Any] = {"enabled": None, "span_names": None}
 def configure(*, enabled: bool | None = None, span_names: SpanNames | None = None) -> None:
     """What holds for servers that are served from now on; goes over the environment. ``None`` leaves it as it was."""
     if span_names is not None:
-        _configured["span_names"] = _checked(span_names, "span_names")
+        if span_names not in get_args(SpanNames):
+            raise ValueError(f"span_names takes {' or '.join(get_args(SpanNames))}, not {span_names!r}")
+        _configured["span_names"] = span_names
     if enabled is not None:
         _configured["enabled"] = enabled
 
 
 def observe(core: _core.Server) -> None:
-    """Has a server's requests told, where anybody listens. Raises ``ValueError`` for a setting that there isn't."""
+    """Has a server's requests told, where anybody listens. Raises ``UsageProblem`` for a setting that there isn't."""
     if _is_enabled() and (_is_set("trace", "_TRACER_PROVIDER") or _is_set("metrics._internal", "_METER_PROVIDER")):
         from mcpace.server.spans import tell
 
@@ -45,23 +47,22 @@ def observe(core: _core.Server) -> None:
 def span_names() -> SpanNames:
     """How spans are called."""
     configured: SpanNames | None = _configured["span_names"]
-    return configured or _checked(os.environ.get(SPAN_NAMES) or "conventions", SPAN_NAMES)
-
-
-def _checked(name: str, where: str) -> SpanNames:
-    if name not in get_args(SpanNames):
-        raise ValueError(f"{where} takes {' or '.join(get_args(SpanNames))}, not {name!r}")
-    return cast("SpanNames", name)
+    return configured or cast("SpanNames", _given(SPAN_NAMES, get_args(SpanNames)))
 
 
 def _is_enabled() -> bool:
     configured: bool | None = _configured["enabled"]
-    if configured is not None:
-        return configured
-    given = os.environ.get(ENABLED) or "on"
-    if given not in ("on", "off"):
-        raise ValueError(f"{ENABLED} takes on or off, not {given!r}")
-    return given == "on"
+    return _given(ENABLED, ("on", "off")) == "on" if configured is None else configured
+
+
+def _given(variable: str, choices: tuple[str, ...]) -> str:
+    """What the environment says; the first of the choices where it says nothing."""
+    given = os.environ.get(variable) or choices[0]
+    if given not in choices:
+        from mcpace.server.running.errors import UsageProblem
+
+        raise UsageProblem(f"{variable} takes {' or '.join(choices)}, not {given!r}")
+    return given
 
 
 def _is_set(module: str, provider: str) -> bool:
