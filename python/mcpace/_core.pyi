@@ -352,7 +352,7 @@ class Guard:
         permission_timeout_s: float = 10.0,
     ) -> Guard:
         """
-        A permission lets pass by ``None`` or ``True``, refuses by ``False`` or ``mcpace.server.guards.Denied``; whatever
+        A permission lets pass by ``None`` or ``True``, refuses by ``False`` or ``mcpace.server.guards.Denied``; what
         else it returns or raises refuses too, and is logged. Coroutine functions run on the loop, others as tools do.
         """
 
@@ -450,7 +450,8 @@ class Server:
 
 class Observations:
     """
-    Requests as they end, for one thread that tells of them. Bounded: where nobody takes them, later ones are counted only.
+    Requests as they end, for one thread that tells of them. Bounded: where nobody takes them, later ones are only
+    counted.
 
     A request is ``(facts, live, entered_ns, service, ended_ns, failure)``: ``facts`` is ``(method, target, uri, id,
     revision, meta, headers, received_ns)``, where ``meta`` and ``headers`` (``None`` over stdio) are ``(traceparent,
@@ -538,8 +539,10 @@ class NativeVerifier:
     """A verifier of tokens that needs no Python. Raises :class:`UsageProblem` where it can't be made."""
 
     def verify(self, token: str) -> Awaitable[Any]:
-        """What :func:`set_access_token` makes of a good token; ``None``. Raises :class:`EnvironmentProblem` where nobody
-        can tell."""
+        """
+        What :func:`set_access_token` makes of a good token; ``None``. Raises :class:`EnvironmentProblem` where nobody
+        can tell.
+        """
 
 class JwtVerifier(NativeVerifier):
     def __new__(
@@ -630,7 +633,8 @@ class HttpOptions:
         several such processes this is, from 0, and the Unix socket of each; a request of another's session is passed on
         to it. ``store``: the URL of a Redis that keeps sessions and streams for all processes of the same
         ``store_prefix``; ``on_store_down``: ``refuse`` them while it is away, or go on in this process's ``memory``.
-        ``tls``: certificate chain and key, as PEM. ``grace_s``: how long :meth:`Running.stop` waits for what is in flight.
+        ``tls``: certificate chain and key, as PEM. ``grace_s``: how long :meth:`Running.stop` waits for what is in
+        flight.
 
         ``limits``: any of ``body``, ``head``, ``nesting``, ``batch``, ``connections``, ``http2_streams``, ``sessions``,
         ``standalone_streams``, ``session_streams``, ``stream_events``, ``stream_bytes``, ``session_replay_bytes``,
