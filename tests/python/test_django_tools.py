@@ -22,9 +22,9 @@ from rest_framework_services import SelectorKind, SelectorSpec, ServiceError, Se
 from invoices.filters import InvoiceFilter
 from invoices.models import Customer, Invoice
 from invoices.serializers import InvoiceOutput
-from mcpace.django import DjangoPermRequired, MCPServer, ScopeRequired
+from mcpace.django import AllowAny, DjangoPermRequired, MCPServer, Principal, ScopeRequired
 from mcpace.django.permissions import Forbidden
-from mcpace.server.errors import RegistrationError, ToolError, UnexpectedToolError
+from mcpace.server.errors import MCPError, RegistrationError, ToolError, UnexpectedToolError
 from serving import Client, served
 
 FORBIDDEN = -32003
@@ -358,6 +358,34 @@ def test_a_permission_is_made_for_each_call() -> None:
     made = service(double, input_serializer=Number, permission_classes=[Counts])
     for _ in range(3):
         assert made.call_tool("t", {"n": 1}).structured_content
+
+
+def test_a_call_in_this_process_is_on_a_principals_behalf() -> None:
+    made = service(lambda *, user: {"user": user.username}, permissions=[ScopeRequired("write")])
+    clerk = User.objects.create_user("principal")
+    writer = Principal(user=clerk, scopes=("write",))
+    assert made.call_tool("t", principal=writer).structured_content == {"user": "principal"}
+    for principal in (None, Principal(user=clerk, scopes=("read",))):
+        with pytest.raises(MCPError) as refused:
+            made.call_tool("t", principal=principal)
+        assert refused.value.data == {"requiredScopes": ["write"]}
+
+
+@pytest.mark.filterwarnings("ignore:mcpace")
+def test_who_acts_is_asked_only_where_somebody_wants_to_know(django_queries: list[str]) -> None:
+    asked: list[str] = []
+
+    def acting() -> Any:
+        asked.append("asked")
+        return USER
+
+    made = MCPServer("shop", auth=AllowAny(user=acting))
+    service(double, of=made, input_serializer=Number, atomic=False)
+    service(lambda *, user: {"user": user.username}, "who", of=made, atomic=False)
+    assert made.call_tool("t", {"n": 1}).structured_content == {"doubled": 2}
+    assert (asked, django_queries) == ([], [])
+    assert made.call_tool("who").structured_content == {"user": "root"}
+    assert asked == ["asked"]
 
 
 def test_what_is_no_permission_is_refused() -> None:

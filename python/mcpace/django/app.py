@@ -340,8 +340,10 @@ class MCPServer(PlainServer[Any]):
         tool: Any = self.registry.tools.get(name)
         if not isinstance(tool, SpecTool):
             raise ToolError(f"Unknown tool: {name}" if tool is None else f"{name} is a plain function's: call that")
-        call = Call(name, dict(arguments or {}), user=user or self._acts_for(), request=request)
+        call = Call(name, dict(arguments or {}), user=user, request=request)
         call.principal = principal
+        if self._acting is not None:
+            call.acts_for(self._acting)
         admitted_here(self, "tool", name, principal, tool.guards)
         return tool.result(call)
 
@@ -368,9 +370,6 @@ class MCPServer(PlainServer[Any]):
         return views.metadata_patterns(self, self._url_namespace, is_async=True)
 
     # Within ------------------------------------------------------------------------------------------------------
-
-    def _acts_for(self) -> Any:
-        return self._acting() if self._acting is not None else None
 
     def _permissions(
         self, name: str, classes: Sequence[Any] | None, given: Sequence[Any] | None, kind: str = "tool"

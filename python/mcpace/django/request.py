@@ -6,7 +6,7 @@ headers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
@@ -21,7 +21,6 @@ class ToolRequest(Request):
     # Not the base's: it wants an HttpRequest, which few calls look at.
     def __init__(self, call: Call) -> None:
         self._call = call
-        self._user = call.user
         self._auth = call.auth
         self._data = self._full_data = call.arguments
         self._files: dict[str, Any] = {}
@@ -34,6 +33,15 @@ class ToolRequest(Request):
         self.accepted_renderer = self.version = self.versioning_scheme = None
 
     content_type = "application/json"
+
+    @property
+    def user(self) -> Any:
+        """The call's; it may be set, as by whoever signs somebody in."""
+        return self._call.user
+
+    @user.setter
+    def user(self, user: Any) -> None:
+        self._call.user = user
 
     @property
     def parser_context(self) -> dict[str, Any]:
@@ -51,7 +59,7 @@ class ToolRequest(Request):
             made = HttpRequest()
             made.method = "POST"
             made.META = _meta(self._call.headers)
-            made.user = self._user
+            made.user = self.user
             made.path = made.path_info = "/"
             self._made = made
         return self._made
@@ -78,7 +86,7 @@ class ToolView:
 class Call:
     """Who calls what with which arguments."""
 
-    __slots__ = ("_core", "_request", "_user", "_view", "action", "arguments", "principal")
+    __slots__ = ("_acting", "_core", "_request", "_user", "_view", "action", "arguments", "principal")
 
     def __init__(
         self, action: str, arguments: dict[str, Any], core: Any = None, *, user: Any = None, request: Any = None
@@ -91,18 +99,26 @@ class Call:
         self._user = user
         self._request = request
         self._view: ToolView | None = None
+        self._acting: Callable[[], Any] | None = None
 
     @property
     def user(self) -> Any:
         """Django's user; nobody is ``AnonymousUser``."""
         if self._user is None:
-            self._user = getattr(self.principal, "user", None) or AnonymousUser()
+            self._user = getattr(self.principal, "user", None)
+            if self._user is None and self._acting is not None:
+                self._user = self._acting()
+            if self._user is None:
+                self._user = AnonymousUser()
         return self._user
 
-    def acts_for(self, user: Any) -> None:
-        """The user whom it is for, where nobody is authenticated."""
-        if self._user is None and getattr(self.principal, "user", None) is None:
-            self._user = user
+    @user.setter
+    def user(self, user: Any) -> None:
+        self._user = user
+
+    def acts_for(self, acting: Callable[[], Any]) -> None:
+        """What gives the user whom it is for, where nobody is authenticated; called when somebody wants to know."""
+        self._acting = acting
 
     @property
     def auth(self) -> Any:

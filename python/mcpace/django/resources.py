@@ -110,7 +110,7 @@ def _within(name: str, values: Mapping[str, Any], acting: Acting, run: Callable[
     cycle.begin()
     try:
         if acting is not None:
-            call.acts_for(acting())
+            call.acts_for(acting)
         return run(call)
     except Exception as error:
         denied = protocol_error(error)

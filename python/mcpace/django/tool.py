@@ -126,7 +126,7 @@ class SpecTool:
         cycle.begin()
         try:
             if self.acting is not None:
-                call.acts_for(self.acting())
+                call.acts_for(self.acting)
             return self.result(call)
         finally:
             cycle.end()
@@ -141,7 +141,7 @@ class SpecTool:
             cycle.begin()
             try:
                 if acting is not None:
-                    call.acts_for(acting())
+                    call.acts_for(acting)
                 return called(call)
             finally:
                 cycle.end()
@@ -171,7 +171,9 @@ class SpecTool:
     def _opened(self, call: Call) -> None:
         cycle.begin()
         if self.acting is not None:
-            call.acts_for(self.acting())
+            call.acts_for(self.acting)
+            # Now: later there may be an event loop, where nobody may ask a database.
+            _ = call.user
         self._admit(call)
 
     def _admit(self, call: Call) -> None:
