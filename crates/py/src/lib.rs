@@ -49,11 +49,11 @@ mod _core {
         Running, Server, redis_limiter, set_process_key,
     };
     #[pymodule_export]
+    use super::server::{IntrospectionVerifier, JwtVerifier, NativeVerifier, StaticVerifier, set_access_token};
+    #[pymodule_export]
     use super::shop::{Null, Shop};
     #[pymodule_export]
     use super::target::{Target, check_faults};
-    #[pymodule_export]
-    use super::server::{IntrospectionVerifier, JwtVerifier, NativeVerifier, StaticVerifier, set_access_token};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

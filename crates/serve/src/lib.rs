@@ -53,7 +53,9 @@ pub mod telemetry;
 
 pub use builder::{BuildError, Builder};
 pub use changes::Changes;
-pub use exchange::{Channel, Gone, Handled, Headers, Incoming, Outlet, Peer, Principal, Remedy, Reply, ReplyStatus, Timing};
+pub use exchange::{
+    Channel, Gone, Handled, Headers, Incoming, Outlet, Peer, Principal, Remedy, Reply, ReplyStatus, Timing,
+};
 pub use limits::Limits;
 pub use notify::NotifyError;
 pub use server::Server;

@@ -210,7 +210,8 @@ impl From<Inner> for Server {
 
 impl Inner {
     pub(crate) fn new(builder: Builder) -> Result<Self, BuildError> {
-        let Builder { tell, registered, limits, state, tell_failures, key, keep_headers, limiter, on_limiter_down } = builder;
+        let Builder { tell, registered, limits, state, tell_failures, key, keep_headers, limiter, on_limiter_down } =
+            builder;
         if tell.revisions.is_empty() {
             return Err(BuildError::NoRevision);
         }

@@ -36,8 +36,8 @@ use mcpace_wire::mcp::{MetaOutline, Method, ParamsOutline, Sender};
 use crate::catalogue::Catalogue;
 use crate::exchange::{Handled, Incoming};
 use crate::server::Inner;
-use clocks::Clocks;
 pub(crate) use admitting::Caller;
+use clocks::Clocks;
 pub(crate) use reply::Refusal;
 
 /// Takes one message.
