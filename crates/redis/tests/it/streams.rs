@@ -1,12 +1,16 @@
 //! Streams that one process writes and another one's client reads.
 
+use mcpace_redis::Redis;
 use mcpace_serve::NotifyError;
+use mcpace_serve::store::{Bounds, Entry, LogId, Name, OnDown, What};
+use std::time::Duration;
+
 use mcpace_serve::http::ResponseMode;
 use serde_json::{Value, json};
 
 use crate::http_harness::{Request, ask, call, echo, event, head, open, session, text_of};
 use crate::peer::{Peer, limited};
-use crate::server::{RedisServer, pair};
+use crate::server::{RedisServer, options, pair};
 
 const REVISION: &str = "2025-11-25";
 
@@ -163,6 +167,46 @@ async fn a_call_is_cancelled_through_another_process() {
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
     assert_eq!(ask(other.address(), &Request::post(&cancel).within(&id, REVISION)).await.head.status, 202);
     limited("the call is cancelled", ask(one.address(), &probe("cancelled"))).await.unwrap();
+}
+
+/// Beside what a test of Python's does with a real `kill -9`: this writer is gone at once.
+#[tokio::test]
+async fn a_call_whose_process_is_gone_is_answered_by_whoever_is_asked() {
+    let redis = RedisServer::start();
+    let [one, other] = pair(&redis, |_| {});
+    let id = session(one.address(), REVISION).await;
+    let gone = Redis::open(&redis.url(), options(OnDown::Refuse).0).unwrap().stores();
+    let number = u64::from(gone.broker.number()) << 32 | 1;
+    let log = LogId { session: Name::of(&id), number };
+    let bounds = Bounds {
+        events: 100,
+        bytes: 10_000,
+        ended_bytes: 10_000,
+        ended: 10,
+        idle: Duration::from_secs(600),
+        after_end: Duration::from_secs(60),
+    };
+    let answer = r#"{"jsonrpc":"2.0","id":6,"result":{}}"#;
+    let said = [What::Begin(r#"[6,7,"eight"]"#.into()), What::Event(Some(1), answer.into())];
+    let entries: Vec<_> = said.into_iter().map(|what| Entry { log, sequence: 0, what }).collect();
+    gone.events.add(&entries, &bounds).await.unwrap();
+    drop(gone);
+    let again =
+        |seen: u64| Request::bare("GET").within(&id, REVISION).with("Last-Event-ID", format!("{number:x}-{seen}"));
+    for (address, seen) in [(one.address(), 0), (other.address(), 0), (one.address(), 1)] {
+        let events = ask(address, &again(seen)).await.events();
+        let ids: Vec<_> = events.iter().map(|event| event["id"].clone()).collect();
+        let all = [json!(6), json!(7), json!("eight")];
+        assert_eq!(ids, all[usize::try_from(seen).unwrap()..], "what was answered is not answered again");
+        for lost in &events[events.len() - 2..] {
+            let message = lost["error"]["message"].as_str().unwrap();
+            assert!(message.contains("ended before it answered"), "{message}");
+        }
+    }
+    assert_eq!(
+        ask(one.address(), &Request::bare("GET").within(&id, REVISION).with("Last-Event-ID", "1f-0")).await.head.status,
+        400
+    );
 }
 
 #[tokio::test]
