@@ -8,7 +8,7 @@ import json
 import types
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -16,6 +16,7 @@ from django_project import USER, server, setting
 
 # isort: split
 from django.contrib.auth.models import AnonymousUser, User
+from django.core.cache import cache
 from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import request_finished, request_started
 from django.db import connection
@@ -431,3 +432,22 @@ def test_a_request_is_a_request_only_when_somebody_looks() -> None:
     assert isinstance(seen[0]._request, HttpRequest)
     assert seen[0].query_params == {}
     assert seen[0].META == {}
+
+
+def test_caches_with_connections_are_let_go_after_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    from django.core.cache.backends.locmem import LocMemCache
+
+    class Connected(LocMemCache):
+        closed: ClassVar[list[str]] = []
+
+        def close(self, **_: Any) -> None:
+            self.closed.append("closed")
+
+    monkeypatch.setattr("django.core.cache.backends.locmem.ConnectedCache", Connected, raising=False)
+    made = server()
+    spec = ServiceSpec(service=lambda: {"was": cache.get("nothing")})
+    made.register_service_tool(name="who", spec=spec, permissions=[])
+    caches = {"default": {"BACKEND": "django.core.cache.backends.locmem.ConnectedCache"}}
+    with override_settings(CACHES=caches), mounted(made):
+        assert post().status_code == 200
+    assert Connected.closed

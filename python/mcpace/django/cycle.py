@@ -10,15 +10,32 @@ Design constraint: a call that touches no database pays microseconds. Where nobo
 
 from __future__ import annotations
 
-from django.core.cache import close_caches
+from typing import Any
+
+from django.core.cache import caches, close_caches
+from django.core.cache.backends.base import BaseCache
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, connections, reset_queries
+from django.utils.module_loading import import_string
 
 
 class Cycle:
     """The sender of the signals, as Django's handlers are for its own requests."""
 
 
+class _Known:
+    """Whether any cache of the project has connections to be let go: most have not."""
+
+    settings: Any = None
+    has_connections = True
+
+    def look(self) -> None:
+        kinds = [import_string(one["BACKEND"]) for one in caches.settings.values()]
+        self.has_connections = any(kind.close is not BaseCache.close for kind in kinds)
+        self.settings = caches.settings
+
+
+_known = _Known()
 _STARTED = (reset_queries, close_old_connections)
 _FINISHED = (close_caches, close_old_connections)
 
@@ -38,6 +55,9 @@ def end() -> None:
     if len(request_finished.receivers) != len(_FINISHED):
         request_finished.send(sender=Cycle)
         return
-    close_caches()
+    if caches.settings is not _known.settings:
+        _known.look()
+    if _known.has_connections:
+        close_caches()
     for connection in connections.all(initialized_only=True):
         connection.close_if_unusable_or_obsolete()

@@ -117,8 +117,8 @@ class Service:
                 data = self._reader.read(arguments, call, instance)
             if isinstance(data, Mapping):
                 kept = dict(values)
-                values |= data
-                values |= kept
+                values.update(data)
+                values.update(kept)
             values["data"] = data
         elif self._own is not None:
             names = self._own.names
