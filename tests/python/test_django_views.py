@@ -13,6 +13,8 @@ from typing import Any, ClassVar
 import pytest
 
 from django_project import USER, server, setting
+from serving import Client as Wire
+from serving import served
 
 # isort: split
 from django.contrib.auth.models import AnonymousUser, User
@@ -377,9 +379,6 @@ def test_settings_are_checked_when_they_are_read() -> None:
 
 
 def test_resources_and_prompts_are_guarded(token: Any) -> None:
-    from serving import Client as Wire
-    from serving import served
-
     def one(*, pk: int, user: Any) -> Any:
         return User.objects.filter(pk=pk) if user.is_superuser else User.objects.none()
 
@@ -448,6 +447,7 @@ def test_caches_with_connections_are_let_go_after_a_call(monkeypatch: pytest.Mon
     spec = ServiceSpec(service=lambda: {"was": cache.get("nothing")})
     made.register_service_tool(name="who", spec=spec, permissions=[])
     caches = {"default": {"BACKEND": "django.core.cache.backends.locmem.ConnectedCache"}}
-    with override_settings(CACHES=caches), mounted(made):
-        assert post().status_code == 200
+    # Not by a view: Django lets go of them after its requests.
+    with override_settings(CACHES=caches), served(made) as port:
+        assert Wire(port).call("who")["structuredContent"] == {"was": None}
     assert Connected.closed
