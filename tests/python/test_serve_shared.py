@@ -94,6 +94,7 @@ class Session:
 
     def text(self, port: int, tool: str, /, **arguments: Any) -> str:
         body = json.loads(self.call(port, tool, **arguments).read())
+        assert "result" in body, body
         text: str = body["result"]["content"][0]["text"]
         return text
 

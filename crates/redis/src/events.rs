@@ -21,12 +21,13 @@ impl EventStore for Inner {
             }
             let adding =
                 |mut connection| async move { pipe.query_async::<Vec<RedisResult<(i64, u64)>>>(&mut connection).await };
+            let epoch = self.link.epoch();
             let results = self.link.run(adding).await?;
             let mut added = Vec::with_capacity(results.len());
             for result in results {
                 match result {
                     Ok((is_read, dropped)) => added.push(Added { is_read: is_read == 1, dropped }),
-                    Err(error) if self.link.failed(&error) => return Err(Down),
+                    Err(error) if self.link.failed(&error, epoch) => return Err(Down),
                     // Redis will never take it.
                     Err(_) => added.push(Added { is_read: true, dropped: 1 }),
                 }

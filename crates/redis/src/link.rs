@@ -31,6 +31,8 @@ pub(crate) struct Link {
     connection: Mutex<Option<MultiplexedConnection>>,
     up: AtomicBool,
     broken: Notify,
+    /// Counts connections: what fails late on an old one says nothing of the one there is now.
+    epoch: AtomicU64,
     /// Messages to this process that were dropped before it read them.
     pub(crate) missed: AtomicU64,
     /// What was last said of answers that are errors, so that it is said once.
@@ -54,6 +56,7 @@ impl Link {
             connection: Mutex::default(),
             up: AtomicBool::new(false),
             broken: Notify::new(),
+            epoch: AtomicU64::new(0),
             missed: AtomicU64::new(0),
             complained: Mutex::default(),
         })
@@ -74,22 +77,23 @@ impl Link {
         F: Future<Output = RedisResult<T>> + Send + 'static,
         T: Send + 'static,
     {
+        let epoch = self.epoch.load(Relaxed);
         let connection = lock(&self.connection).clone().ok_or(Down)?;
         let task = self.runtime.spawn(tokio::time::timeout(self.options.limit, act(connection)));
         match task.await {
             Ok(Ok(Ok(value))) => return Ok(value),
             Ok(Ok(Err(error))) => {
-                self.failed(&error);
+                self.failed(&error, epoch);
             }
             // Late, or the runtime is ending.
-            Ok(Err(_)) | Err(_) => self.broken.notify_one(),
+            Ok(Err(_)) | Err(_) => self.is_broken(epoch),
         }
         Err(Down)
     }
 
     /// Whether an error is of the connection, or of a Redis that can't serve at the moment; then it is made anew. Any other is
     /// an answer, and is said once.
-    pub(crate) fn failed(&self, error: &RedisError) -> bool {
+    pub(crate) fn failed(&self, error: &RedisError, epoch: u64) -> bool {
         let is_answer = match error.kind() {
             ErrorKind::Server(kind) => !matches!(
                 kind,
@@ -102,7 +106,7 @@ impl Link {
             kind => matches!(kind, ErrorKind::Parse | ErrorKind::UnexpectedReturnType | ErrorKind::Extension),
         } && error.code() != Some("OOM");
         if !is_answer {
-            self.broken.notify_one();
+            self.is_broken(epoch);
             return true;
         }
         let text = error.to_string();
@@ -113,6 +117,17 @@ impl Link {
             *complained = Some(text);
         }
         false
+    }
+
+    /// Which connection there is.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch.load(Relaxed)
+    }
+
+    fn is_broken(&self, epoch: u64) {
+        if self.epoch() == epoch {
+            self.broken.notify_one();
+        }
     }
 
     /// Keeps the connection until `over`. `first` learns how the first attempt went.
@@ -187,10 +202,11 @@ impl Link {
             let waiting = self.client.get_multiplexed_async_connection_with_config(&config).await?;
             RedisResult::Ok((connection, waiting))
         };
-        // A permit of an earlier connection's end.
-        let _ = tokio::time::timeout(Duration::ZERO, self.broken.notified()).await;
         match tokio::time::timeout(self.options.limit * 2, connecting).await {
             Ok(Ok((connection, waiting))) => {
+                // A permit of the connection before.
+                let _ = tokio::time::timeout(Duration::ZERO, self.broken.notified()).await;
+                self.epoch.fetch_add(1, Relaxed);
                 *lock(&self.connection) = Some(connection);
                 Ok(waiting)
             }
