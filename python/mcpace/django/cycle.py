@@ -14,8 +14,10 @@ from typing import Any
 
 from django.core.cache import caches, close_caches
 from django.core.cache.backends.base import BaseCache
+from django.core.handlers.base import reset_urlconf
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, connections, reset_queries
+from django.dispatch import Signal
 from django.utils.module_loading import import_string
 
 
@@ -36,13 +38,23 @@ class _Known:
 
 
 _known = _Known()
-_STARTED = (reset_queries, close_old_connections)
-_FINISHED = (close_caches, close_old_connections)
+# As signals know receivers of any sender.
+_STARTED = {(id(one), id(None)) for one in (reset_queries, close_old_connections)}
+_FINISHED = {(id(one), id(None)) for one in (close_caches, close_old_connections)}
+
+
+def _are_djangos(signal: Signal, own: set[tuple[int, int]]) -> bool:
+    """Whether Django's own receivers are all there are. (What resets the URLconf is no call's business.)"""
+    found = {one[0] for one in signal.receivers}
+    return found == own or found - _RESETS == own
+
+
+_RESETS = {(id(reset_urlconf), id(None))}
 
 
 def begin() -> None:
     """Before a call."""
-    if len(request_started.receivers) != len(_STARTED):
+    if not _are_djangos(request_started, _STARTED):
         request_started.send(sender=Cycle)
         return
     for connection in connections.all(initialized_only=True):
@@ -52,7 +64,7 @@ def begin() -> None:
 
 def end() -> None:
     """After it."""
-    if len(request_finished.receivers) != len(_FINISHED):
+    if not _are_djangos(request_finished, _FINISHED):
         request_finished.send(sender=Cycle)
         return
     if caches.settings is not _known.settings:
