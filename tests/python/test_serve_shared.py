@@ -172,7 +172,7 @@ def test_nothing_acknowledged_is_lost_when_redis_restarts(tmp_path: Path, redis:
             refused.read()
         redis.start()
         for server in (one, other):
-            server.lines.until("Redis at .* is back")
+            server.lines.until(r"Redis at \S+ is back")
         assert session.text(other.port, "who") == str(other.process.pid)
         told = [message for _, message in zip(range(2), events(session.listen(other.port)), strict=False)]
         assert told[1][1]["params"]["data"] == "kept"
