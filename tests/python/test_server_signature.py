@@ -8,6 +8,7 @@ import decimal
 import enum
 import json
 import pathlib
+import re
 import uuid
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
@@ -192,7 +193,10 @@ VALUES = st.recursive(
 )
 
 
-@pytest.mark.parametrize("annotation", ANNOTATIONS, ids=str)
+# Without addresses: whoever shares the work out must call a test the same in each process.
+@pytest.mark.parametrize(
+    "annotation", ANNOTATIONS, ids=lambda annotation: re.sub(" at 0x[0-9a-f]+", "", str(annotation))
+)
 @settings(max_examples=40, deadline=None)
 @example(value=0.0)
 @example(value=[1.0])
