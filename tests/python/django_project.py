@@ -28,6 +28,8 @@ sys.path.insert(0, str(EXAMPLE))
 import django  # noqa: E402
 
 django.setup()
+# Known now; programs that tests start have a project of their own, or none.
+del os.environ["DJANGO_SETTINGS_MODULE"]
 
 from django.contrib.auth import get_user_model  # noqa: E402
 from django.core.management import call_command  # noqa: E402
