@@ -125,17 +125,18 @@ def test_a_worker_that_dies_half_way_leaves_what_was_measured(tmp_path: Path) ->
 
 
 def test_a_tool_that_begins_to_fail_costs_its_layers_no_more_than_that(tmp_path: Path) -> None:
+    # Only where it is imported first: the server behind the socket is another process, whose tool never tires.
     source = (
-        "from mcpace import MCPServer\nmcp = MCPServer('m')\ncalls = 0\n"
+        "import pathlib\nfrom mcpace import MCPServer\nmcp = MCPServer('m')\ncalls = 0\n"
+        "mark = pathlib.Path('imported')\nis_first = not mark.exists()\nmark.touch()\n"
         "@mcp.tool()\ndef tire() -> int:\n    global calls\n    calls += 1\n"
-        "    if calls > 2000:\n        raise ValueError('tired')\n    return calls\n"
+        "    if is_first and calls > 2000:\n        raise ValueError('tired')\n    return calls\n"
     )
     (tmp_path / "tiring.py").write_text(source)
     ended = run("layers", "tiring:mcp", "--tool", "tire", "--json", "--batch", "20ms", folder=tmp_path)
     assert ended.code == DONE, ended.stderr
-    # The server behind the socket is another process, whose tool tires by itself.
     errors = {case.layer.name: case.error for case in Run.from_json(ended.stdout).cases if case.layer}
-    assert "tired" in str(errors["direct"]), errors
+    assert "tired" in str(errors["direct"]) and errors["socket"] is None, errors
 
 
 def test_the_report_shows_each_layer_in_both_views(tmp_path: Path) -> None:
