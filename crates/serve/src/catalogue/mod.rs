@@ -137,6 +137,11 @@ impl Catalogue {
         }
     }
 
+    /// Whether there is anything that could be completed and isn't for everybody.
+    pub(crate) fn is_selective(&self) -> bool {
+        [&self.resource_pages, &self.template_pages, &self.prompt_pages].into_iter().any(Pages::is_selective)
+    }
+
     /// The completion of an argument; `Err` where there is nothing that could have one.
     pub(crate) fn completion(&self, of: Completed, argument: String) -> Result<Option<&Arc<CompletionEntry>>, ()> {
         let known = match &of {

@@ -10,6 +10,7 @@ use mcpace_serve::{
     ResourceTemplate, Server, Tool, ToolError,
 };
 use mcpace_wire::Revision;
+use mcpace_wire::jsonrpc::code;
 use mcpace_wire::mcp::Json;
 use serde_json::json;
 use tokio::sync::watch;
@@ -247,6 +248,40 @@ async fn resources_templates_prompts_and_completions_are_guarded() {
         }
     }
     assert_eq!(Kind::Template.as_str(), "template");
+}
+
+/// A completer for everything would else tell a stranger, under a name that no guard is of, what a guarded one hides.
+#[tokio::test]
+async fn what_nobody_has_is_not_completed_beside_what_not_everybody_may() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let complete = |server: &Server| {
+        let asked = Arc::clone(&asked);
+        let completer = move |changes: &mut mcpace_serve::Changes| {
+            changes.completer(move |_, _| {
+                asked.fetch_add(1, SeqCst);
+                async { Ok(mcpace_wire::mcp::Completion::default()) }
+            });
+        };
+        server.update(completer).unwrap();
+    };
+    let guarded = library(&Arc::default());
+    let open = Server::builder("open", "1").build().unwrap();
+    complete(&guarded);
+    complete(&open);
+    for reference in [
+        json!({"type": "ref/prompt", "name": "nope"}),
+        json!({"type": "ref/resource", "uri": "note://a/b"}),
+        json!({"type": "ref/resource", "uri": "note://{id"}),
+    ] {
+        let params = json!({"ref": reference, "argument": {"name": "id", "value": ""}});
+        let refused = Client::connect(&guarded, MODERN).now(1, "completion/complete", params.clone());
+        // The last of them could be a resource of the family: its guard refuses it.
+        assert!([code::INVALID_PARAMS, -32003].contains(&refused.error().0), "{}", refused.text);
+        assert_eq!(asked.load(SeqCst), 0);
+        let answer = Client::connect(&open, MODERN).ask(1, "completion/complete", params).await;
+        assert!(answer.result().is_object());
+        assert_eq!(asked.swap(0, SeqCst), 1);
+    }
 }
 
 #[tokio::test(start_paused = true)]
