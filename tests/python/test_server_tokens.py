@@ -272,6 +272,21 @@ def test_a_verifier_of_ones_own_kind_is_asked() -> None:
         assert post(port, shared(sub="bob"))[0] == 401
 
 
+@pytest.mark.parametrize(
+    ("audience", "status"),
+    [(RESOURCE, 200), (["https://other.example", RESOURCE], 200), ("https://other.example", 401)],
+)
+def test_a_derived_verifier_asks_for_what_its_kind_would(audience: Any, status: int) -> None:
+    class Derived(JWTVerifier):
+        async def verify_token(self, token: str) -> AccessToken | None:
+            return await super().verify_token(token)
+
+    with served(whoami(Derived(public_key=SECRET, algorithm="HS256", required_scopes=["read"]))) as port:
+        assert post(port, shared(aud=audience, scope="read"))[0] == status
+        # What its kind finds lacking, it says is no token.
+        assert post(port, shared(aud=audience, scope="write"))[0] == 401
+
+
 # Tokens that their issuer is asked about -----------------------------------------------------------------------------
 
 

@@ -344,7 +344,7 @@ class MCPServer(PlainServer[Any]):
         call.principal = principal
         if self._acting is not None:
             call.acts_for(self._acting)
-        admitted_here(self, "tool", name, principal, tool.guards)
+        admitted_here(self, "tool", name, principal, self._inside.guards_of(tool))
         return tool.result(call)
 
     # Serving -----------------------------------------------------------------------------------------------------

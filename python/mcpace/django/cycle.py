@@ -73,3 +73,11 @@ def end() -> None:
         close_caches()
     for connection in connections.all(initialized_only=True):
         connection.close_if_unusable_or_obsolete()
+
+
+def end_with_thread() -> None:
+    """After a call whose thread ends with it: a connection that is kept there could never be used again."""
+    try:
+        end()
+    finally:
+        connections.close_all()

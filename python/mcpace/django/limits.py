@@ -70,6 +70,9 @@ class CacheRateLimit:
                 taken = cache.incr(key)
             except ValueError:
                 continue
+            if taken == 1:
+                # Its window ended between Django's look and its count (Redis cache): a new one, without an end.
+                cache.touch(key, self.per_s)
             if taken > self.calls:
                 raise LimitExceeded(self.rate, self._left(cache, key))
             return

@@ -159,12 +159,12 @@ class SpecTool:
                 remember(call.principal)
             # A thread of this call's own, which all of it shares: it has the database connections.
             async with ThreadSensitiveContext():
-                await sync_to_async(self._opened)(call)
                 try:
+                    await sync_to_async(self._opened)(call)
                     written: Written = await runs.run_async(call, self.writer.write)
                     return written
                 finally:
-                    await sync_to_async(cycle.end)()
+                    await sync_to_async(cycle.end_with_thread)()
 
         return run
 

@@ -83,31 +83,33 @@ def http_options(settings: AuthSettings, verifier: Any) -> dict[str, Any]:
             "auth without resource_server_url: clients learn from it where to get a token; set it to this server's "
             "URL as they see it, such as https://mcp.example/mcp"
         )
-    options = {
+    options: dict[str, Any] = {
         "resource": str(settings.resource_server_url),
         "authorization_servers": [str(settings.issuer_url)],
     }
+    # A class derived from one of ours asks for what that would have asked for.
+    scopes = [*(settings.required_scopes or ()), *(getattr(verifier, "required_scopes", None) or ())]
+    options["required_scopes"] = list(dict.fromkeys(scopes))
+    checks = settings.validate_token_resource
+    checks = bool(getattr(verifier, "wants_resource", False)) if checks is None else checks
     native = getattr(verifier, "__mcpace_verifier__", lambda: None)()
     if native is None:
-        required = list(settings.required_scopes or ())
-        return options | {"token_verifier": verifying(settings, verifier), "required_scopes": required}
-    checks = settings.validate_token_resource
-    return options | {
-        "token_verifier": native,
-        "required_scopes": list(dict.fromkeys([*(settings.required_scopes or ()), *verifier.required_scopes])),
-        "check_resource": verifier.wants_resource if checks is None else checks,
-    }
+        return options | {"token_verifier": verifying(verifier, settings.resource_server_url if checks else None)}
+    return options | {"token_verifier": native, "check_resource": checks}
 
 
-def verifying(settings: AuthSettings, verifier: Any) -> Callable[[str], Awaitable[Any]]:
-    """The author's verifier, and what a token is for. (Whether it has expired is looked at where it is taken.)"""
+def verifying(verifier: Any, resource: AnyHttpUrl | None) -> Callable[[str], Awaitable[Any]]:
+    """The author's verifier, and what a token is for: ``resource``, unless that is ``None``.
+
+    (Whether it has expired is looked at where it is taken.)
+    """
 
     async def verify(token: str) -> Any:
         access = await verifier.verify_token(token)
         if access is None:
             return None
-        if settings.validate_token_resource and not _is_same(access.resource, settings.resource_server_url):
-            logger.warning("Bearer token resource %r is not %s", access.resource, settings.resource_server_url)
+        if resource is not None and not any(_is_same(one, resource) for one in _meant_for(access)):
+            logger.warning("Bearer token resource %r is not %s", access.resource, resource)
             return None
         return access
 
@@ -131,9 +133,15 @@ def check(auth: Any, token_verifier: Any, auth_server_provider: Any) -> AuthSett
     return AuthSettings.model_validate(given)
 
 
-def _is_same(resource: str | None, wanted: AnyHttpUrl | None) -> bool:
-    if resource is None or wanted is None:
-        return False
+def _meant_for(access: Any) -> list[str]:
+    """The resource; of a token for several, its audiences (RFC 7519 §4.1.3)."""
+    if access.resource is not None:
+        return [access.resource]
+    audiences = (getattr(access, "claims", None) or {}).get("aud")
+    return [one for one in audiences if isinstance(one, str)] if isinstance(audiences, list) else []
+
+
+def _is_same(resource: str, wanted: AnyHttpUrl) -> bool:
     try:
         given = AnyHttpUrl(resource)
     except ValueError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from time import perf_counter_ns
@@ -20,7 +21,7 @@ Check = Callable[[Any], None]
 OPEN_LIMIT_S = 60.0
 
 
-class Layer:
+class Layer(ABC):
     """One layer of a server."""
 
     def __init__(self, name: str, includes: str, check: Check) -> None:
@@ -29,9 +30,9 @@ class Layer:
         """What is in its time, in words."""
         self._check = check
 
+    @abstractmethod
     def batch(self, calls: int) -> int:
         """So many calls, one after the other; nanoseconds that they took. Raises :class:`Problem`."""
-        raise NotImplementedError
 
 
 class Plain(Layer):

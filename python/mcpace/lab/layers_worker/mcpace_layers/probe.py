@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -40,7 +41,7 @@ class Served(NamedTuple):
     """Serves until the process ends."""
 
 
-class Probe:
+class Probe(ABC):
     """One SDK. A layer that can't be had raises :class:`Problem`, whose sentence stands in its place."""
 
     sdk = ""
@@ -61,25 +62,25 @@ class Probe:
         except PackageNotFoundError:
             return ""
 
+    @abstractmethod
     def tools(self) -> list[str]:
         """Names of all tools."""
-        raise NotImplementedError
 
+    @abstractmethod
     def direct(self) -> Layer:
         """The author's function, its arguments validated beforehand."""
-        raise NotImplementedError
 
+    @abstractmethod
     def handler(self) -> Layer:
         """Dispatch without a transport."""
-        raise NotImplementedError
 
+    @abstractmethod
     def in_process(self) -> Layer:
         """A client in this process, no socket."""
-        raise NotImplementedError
 
+    @abstractmethod
     def serve(self) -> Served:
         """Begins to listen on a free port of loopback."""
-        raise NotImplementedError
 
     @contextmanager
     def reached(self) -> Iterator[None]:
