@@ -153,7 +153,7 @@ def test_one_cache_hint_for_all_is_taken() -> None:
     ],
 )
 def test_tokens_are_looked_at(token: AccessToken | None, wanted: dict[str, Any], good: bool) -> None:
-    verify = auth.verifying(settings(**wanted), Verifier(token))
+    verify = auth.http_options(settings(**wanted), Verifier(token))["token_verifier"]
     assert (asyncio.run(verify("t")) is token) is (good or token is None)
 
 
