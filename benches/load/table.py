@@ -85,6 +85,13 @@ def markdown(document: Row) -> str:
         sign = "≤" if one["at_most"] else "≥"
         verdict = "reached" if one["reached"] else "**missed**"
         lines.append(f"| {name} | {_shown(one)} | {sign} {one['to_reach']:g} | {verdict} |")
+    if known := document["more"].get("known"):
+        p50, way_us = known["p50_s"], (known["p50_s"]["told"] - known["p50_s"]["handed_over"]) * 1e6
+        lines += [
+            "",
+            f"The known p50 is {p50['true'] * 1e6:,.0f} µs, the engine told {p50['told'] * 1e6:,.0f}. From before the "
+            f"target's write, with the kernel's delivery in it, it was off by {way_us:.1f} µs.",
+        ]
     versions = ", ".join(f"{name} {version}" for name, version in document["versions"].items())
     return "\n".join([*lines, "", f"Versions: {versions}.", ""])
 

@@ -1,8 +1,9 @@
 //! A target whose latencies are known, for the benchmark: it answers each call after a delay that the call's number says, and
-//! tells in the end when it handed each reply to the kernel.
+//! tells in the end when it handed each reply to the kernel, and when the kernel had taken it.
 //!
 //! ```text
-//! scripted 127.0.0.1:4711     answers until its standard input ends, then prints [[number, CLOCK_MONOTONIC in ns], …]
+//! scripted 127.0.0.1:4711     answers until its standard input ends, then prints [[number, before, after], …],
+//!                             CLOCK_MONOTONIC in ns before the reply's write and after it
 //! ```
 //!
 //! Takes a core of its own: it never sleeps, so that a reply goes out when it is due. The calls' arguments are
@@ -81,16 +82,17 @@ fn main() -> Result<(), Box<dyn Error>> {
 type Due = BinaryHeap<Reverse<(u64, u64, u64, u64)>>;
 
 /// Sends the replies that are due.
-fn answer(due: &mut Due, connections: &mut [Connection], written: &mut Vec<(u64, u64)>) -> std::io::Result<()> {
+fn answer(due: &mut Due, connections: &mut [Connection], written: &mut Vec<(u64, u64, u64)>) -> std::io::Result<()> {
     while due.peek().is_some_and(|Reverse((at, ..))| *at <= now_ns()) {
         let Some(Reverse((_, number, id, connection))) = due.pop() else { break };
         let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[]}}}}"#);
         let length = body.len();
         let reply =
             format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}");
-        // Before the kernel takes it over: what comes after is the engine's to notice.
-        written.push((number, now_ns()));
+        // Over loopback the kernel puts the bytes into the other side's socket within the write.
+        let before = now_ns();
         connections[connection as usize].stream.write_all(reply.as_bytes())?;
+        written.push((number, before, now_ns()));
     }
     Ok(())
 }
