@@ -321,6 +321,8 @@ class Asked:
     """What the token verifier returned."""
     session_id: str | None
     headers: dict[str, str] | None
+    transport: Literal["http", "stdio", "memory", "process"]
+    """The road that the request came by; of a call within the process, none."""
     listing: bool
     """Whether it is only to be listed."""
 

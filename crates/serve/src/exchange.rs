@@ -92,6 +92,33 @@ impl std::fmt::Debug for Principal {
     }
 }
 
+/// The road that a request came by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Road {
+    /// HTTP, or one that isn't told: whoever it is comes from elsewhere.
+    #[default]
+    Http,
+    /// The pipe of whoever started the server.
+    Stdio,
+    /// A client in the same process.
+    Memory,
+    /// None: a call within the process, which no client sent.
+    Process,
+}
+
+impl Road {
+    /// `http`, `stdio`, `memory`, `process`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Road::Http => "http",
+            Road::Stdio => "stdio",
+            Road::Memory => "memory",
+            Road::Process => "process",
+        }
+    }
+}
+
 /// The way back to the client for what a handler says before its result. Opened only when it speaks.
 pub trait Channel {
     /// A handle that outlives the call into dispatch. Messages sent on it reach the client in order, before the reply.
@@ -105,6 +132,11 @@ pub trait Channel {
     /// The headers that the message came with, where it came with any: carried to handlers that ask, not looked at.
     fn headers(&self) -> Option<Headers> {
         None
+    }
+
+    /// The road that the message came by.
+    fn road(&self) -> Road {
+        Road::default()
     }
 }
 

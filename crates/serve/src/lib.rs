@@ -54,7 +54,7 @@ pub mod telemetry;
 pub use builder::{BuildError, Builder};
 pub use changes::Changes;
 pub use exchange::{
-    Channel, Gone, Handled, Headers, Incoming, Outlet, Peer, Principal, Remedy, Reply, ReplyStatus, Timing,
+    Channel, Gone, Handled, Headers, Incoming, Outlet, Peer, Principal, Remedy, Reply, ReplyStatus, Road, Timing,
 };
 pub use limits::Limits;
 pub use notify::NotifyError;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mcpace_client::{Arguments, CacheMode, CallOptions, Change, Client, List, Program, Socket, Subscription, Target};
-use mcpace_serve::{Principal, stdio};
+use mcpace_serve::{Principal, Road, stdio};
 use mcpace_wire::mcp::{Extra, Method, SubscriptionFilter};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -320,7 +320,8 @@ fn within(server: mcpace_serve::Server, principal: Option<Principal>) -> PyResul
     Ok(Target::pipe(move || {
         let (ours, theirs) = tokio::io::duplex(AHEAD);
         let server = server.clone();
-        let options = stdio::Options { principal: principal.clone(), ..stdio::Options::default() };
+        let principal = principal.clone();
+        let options = stdio::Options { principal, road: Road::Memory, ..stdio::Options::default() };
         async move {
             let (input, output) = tokio::io::split(theirs);
             // How it ends is seen at our end.

@@ -16,6 +16,7 @@ pub(crate) struct Asked {
     principal: Option<Principal>,
     session: Option<String>,
     headers: Option<Headers>,
+    road: &'static str,
     listing: bool,
 }
 
@@ -28,6 +29,7 @@ impl Asked {
             principal: asked.principal.cloned(),
             session: asked.session.map(str::to_owned),
             headers: asked.headers(),
+            road: asked.road().as_str(),
             listing: asked.listing,
         }
     }
@@ -66,6 +68,12 @@ impl Asked {
     #[getter]
     fn headers<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         self.headers.as_ref().map(|headers| context::headers_by_name(py, headers)).transpose()
+    }
+
+    /// The road that the request came by.
+    #[getter]
+    fn transport(&self) -> &'static str {
+        self.road
     }
 
     #[getter]

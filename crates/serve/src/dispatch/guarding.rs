@@ -16,7 +16,7 @@ use super::clocks::Clocks;
 use super::running::InFlight;
 use super::{Call, Refusal};
 use crate::catalogue::Catalogue;
-use crate::exchange::{Channel, Handled, Headers, Incoming, Outlet, Peer, Reply};
+use crate::exchange::{Channel, Handled, Headers, Incoming, Outlet, Peer, Reply, Road};
 use crate::guard::{
     Asked, BoxFuture, By, Compiled, Denial, Exceeded, Keyed, Kind, LimiterDown, OnLimiterDown, Permitted, RateLimit,
     Taking,
@@ -100,6 +100,7 @@ impl Call<'_> {
                 outlet: channel.open(),
                 headers: channel.headers(),
                 session: channel.session_id().map(Box::from),
+                road: channel.road(),
             },
             clocks: self.clocks,
             received: *received,
@@ -185,6 +186,7 @@ struct KeptWay {
     outlet: Arc<dyn Outlet>,
     headers: Option<Headers>,
     session: Option<Box<str>>,
+    road: Road,
 }
 
 impl Channel for KeptWay {
@@ -198,6 +200,10 @@ impl Channel for KeptWay {
 
     fn session_id(&self) -> Option<&str> {
         self.session.as_deref()
+    }
+
+    fn road(&self) -> Road {
+        self.road
     }
 }
 

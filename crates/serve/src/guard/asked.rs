@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::BoxFuture;
-use crate::exchange::{Channel, Headers, Principal};
+use crate::exchange::{Channel, Headers, Principal, Road};
 
 /// Decides whether a caller may. Sees what is asked, never the arguments.
 ///
@@ -52,6 +52,12 @@ impl<'a> Asked<'a> {
     #[must_use]
     pub fn headers(&self) -> Option<Headers> {
         self.channel.and_then(Channel::headers)
+    }
+
+    /// The road that the request came by.
+    #[must_use]
+    pub fn road(&self) -> Road {
+        self.channel.map_or(Road::Process, Channel::road)
     }
 }
 

@@ -17,7 +17,7 @@ use super::answer::{Answer, Batch, Call, CallOutlet, Calls, Destination};
 use super::outbox::Outbox;
 use super::waiting::{Line, Waiting};
 use crate::session::Session;
-use crate::{Channel, Handled, Incoming, Outlet, Peer, Principal, Server};
+use crate::{Channel, Handled, Incoming, Outlet, Peer, Principal, Road, Server};
 
 /// One client.
 pub(super) struct Connection {
@@ -32,6 +32,7 @@ pub(super) struct Connection {
     nesting_limit: usize,
     timed: bool,
     principal: Option<Principal>,
+    road: Road,
 }
 
 impl Connection {
@@ -47,6 +48,7 @@ impl Connection {
             nesting_limit: options.nesting_limit,
             timed: options.timed,
             principal: options.principal.clone(),
+            road: options.road,
         }
     }
 
@@ -217,7 +219,7 @@ impl Connection {
     }
 
     fn dispatch(&mut self, message: &Message<'_>, body: &Bytes, peer: &Peer, received: Instant, to: &Destination) {
-        let channel = CallChannel { outbox: &self.outbox, outlet: OnceCell::new() };
+        let channel = CallChannel { outbox: &self.outbox, outlet: OnceCell::new(), road: self.road };
         let incoming = Incoming { message, outline: None, body, peer, channel: &channel, received, timed: self.timed };
         let handled = self.server.handle(incoming);
         let outlet = channel.outlet.into_inner();
@@ -312,10 +314,15 @@ fn request_id<'m, 'a>(message: &'m Message<'a>) -> Option<&'m Id<'a>> {
 struct CallChannel<'a> {
     outbox: &'a Outbox,
     outlet: OnceCell<Arc<CallOutlet>>,
+    road: Road,
 }
 
 impl Channel for CallChannel<'_> {
     fn open(&self) -> Arc<dyn Outlet> {
         Arc::clone(self.outlet.get_or_init(|| Arc::new(CallOutlet::new(self.outbox.clone())))) as Arc<dyn Outlet>
+    }
+
+    fn road(&self) -> Road {
+        self.road
     }
 }

@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::connection::Connection;
 use self::outbox::Outbox;
-use crate::{Principal, Server};
+use crate::{Principal, Road, Server};
 
 /// Bytes asked of the input at once.
 const CHUNK: usize = 64 * 1024;
@@ -52,6 +52,8 @@ pub struct Options {
     pub timed: bool,
     /// Who the client is, where whoever serves it knows: a client in the same process, say.
     pub principal: Option<Principal>,
+    /// What guards are told of the road that requests come by.
+    pub road: Road,
     /// Cancel it to stop: nothing more is read, requests in flight finish as after the end of the input. Call
     /// [`Server::close`] first where subscriptions should end with their result.
     pub stop: CancellationToken,
@@ -68,6 +70,7 @@ impl Default for Options {
             drain_limit: Duration::from_secs(5),
             timed: false,
             principal: None,
+            road: Road::Stdio,
             stop: CancellationToken::new(),
         }
     }
