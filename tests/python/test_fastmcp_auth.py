@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mcpace import Client as McpClient
 from mcpace import MCPError, RegistrationError
 from mcpace.fastmcp import (
     AuthContext,
@@ -80,22 +83,83 @@ def test_who_may_not_is_refused_and_isn_t_shown_it(auth: Any, said: str, scopes:
     asyncio.run(ask())
 
 
-def test_over_http_a_caller_without_a_token_is_refused_and_over_stdio_nobody_is_asked() -> None:
-    mcp = guarded(require_scopes("write"))
+@pytest.mark.parametrize("auth", [require_scopes("write"), named_ada])
+def test_who_has_no_token_is_refused_by_whatever_road(auth: Any) -> None:
+    mcp = guarded(auth)
     with served(mcp) as port:
         client = Client(port)
-        assert (
-            "needs the scopes write"
-            in client.request("tools/call", {"name": "guarded", "arguments": {}})["error"]["message"]
-        )
+        assert "error" in client.request("tools/call", {"name": "guarded", "arguments": {}})
         assert client.status == 403
+        assert [tool["name"] for tool in client.request("tools/list")["result"]["tools"]] == ["open"]
 
-    async def ask() -> str:
-        # In lines over memory, as over stdio.
+    async def ask() -> None:
         async with connect(mcp) as client:
-            return (await client.call_tool("guarded")).content[0].text  # type: ignore[union-attr]
+            assert [tool.name for tool in (await client.list_tools()).tools] == ["open"]
+            with pytest.raises(MCPError):
+                await client.call_tool("guarded")
+        for way in (mcp.call_tool, mcp.acall_tool):
+            with pytest.raises(MCPError):
+                await way("guarded", principal=None)
+        assert [tool.name for tool in await mcp.list_tools(principal=None)] == ["open"]
+        # The server's own call is nobody's.
+        assert (await mcp.call_tool("guarded")).content[0].text == "nobody"
 
-    assert asyncio.run(ask()) == "nobody"
+    asyncio.run(ask())
+    with pytest.raises(MCPError):
+        mcp.call_tool_sync("guarded", principal=None)
+
+
+STDIO = """
+from mcpace.fastmcp import FastMCP, require_scopes
+
+mcp = FastMCP("t")
+
+
+async def later(context):
+    return context.token is not None
+
+
+@mcp.tool(auth=[require_scopes("write"), later])
+def guarded() -> str:
+    return "done"
+
+
+mcp.run()
+"""
+
+
+def test_over_stdio_whoever_started_the_server_is_its_user(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(STDIO)
+
+    async def ask() -> None:
+        async with McpClient([sys.executable, str(program)]) as client:
+            assert [tool.name for tool in (await client.list_tools()).tools] == ["guarded"]
+            assert (await client.call_tool("guarded")).content[0].text == "done"  # type: ignore[union-attr]
+
+    asyncio.run(asyncio.wait_for(ask(), 60))
+
+
+def test_a_check_sees_which_resource_is_meant() -> None:
+    seen: list[tuple[Any, Any]] = []
+
+    def own(context: AuthContext) -> bool:
+        seen.append((context.component.uri, context.component.uri_template))
+        return context.component.uri != "note://secret"
+
+    mcp = FastMCP("t")
+    mcp.resource("note://all", auth=own)(resource)
+    mcp.resource("note://{x}", auth=own)(template)
+
+    async def ask() -> None:
+        async with connect(mcp, principal=ADA) as client:
+            await client.read_resource("note://all")
+            await client.read_resource("note://one")
+            with pytest.raises(MCPError, match="not permitted"):
+                await client.read_resource("note://secret")
+
+    asyncio.run(ask())
+    assert seen == [("note://all", None), ("note://one", "note://{x}"), ("note://secret", "note://{x}")]
 
 
 def test_resources_and_prompts_have_checks_and_mounted_ones_keep_them() -> None:

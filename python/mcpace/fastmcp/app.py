@@ -197,6 +197,8 @@ class FastMCP(MCPServer[Any]):
             raise TypeError("The @resource decorator needs a URI: @resource('resource://…')")
         _refuse(version=version, task=task)
         template = _template(uri)
+        is_family = bool(UriTemplate.parse(template).variable_names)
+        where = {"uri_template": template} if is_family else {"uri": uri}
         details: dict[str, Any] = {
             "name": name,
             "title": title,
@@ -205,12 +207,12 @@ class FastMCP(MCPServer[Any]):
             "icons": icons,
             "annotations": annotations,
             "meta": _tagged(meta, tags),
-            "guards": guarded(auth, Component(name or uri, frozenset(tags or ()), meta)),
+            "guards": guarded(auth, Component(name or uri, frozenset(tags or ()), meta, **where)),
         }
 
         def register(function: FunctionT) -> FunctionT:
             bare = injected(function)
-            if UriTemplate.parse(template).variable_names:
+            if is_family:
                 self._add_template(ResourceTemplate.from_function(bare, template, **details))
             else:
                 from mcpace.server.resources import FunctionResource

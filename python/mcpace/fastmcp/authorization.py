@@ -1,7 +1,8 @@
 """FastMCP's checks of who may use what (``auth=``), as permissions of the runtime.
 
 A check is a function, or a coroutine function, of an :class:`AuthContext`. All of several must agree. As in FastMCP
-they are not asked over stdio, where whoever started the server is its user. Other than there a call that is refused is
+they are not asked over stdio, where whoever started the server is its user; they are of everybody else, a client in
+memory and a call within the process on somebody's behalf among them. Other than there a call that is refused is
 answered with 403 and the scopes that would help, not as if there were no such tool.
 
 Design constraint: made into permissions at registration; what they decide is asked where all permissions are.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mcpace.server.errors import RegistrationError
@@ -29,6 +30,9 @@ class Component:
     name: str
     tags: frozenset[str]
     meta: dict[str, Any] | None
+    uri: str | None = None
+    """A resource's. A family has ``uri_template``, and here what is read of it, where something is."""
+    uri_template: str | None = None
 
 
 @dataclass(frozen=True)
@@ -115,22 +119,22 @@ def _permission(check: AuthCheck, component: Any) -> Permission:
             raise Denied(f"needs the scopes {' '.join(missing)}" if missing else "not permitted", scopes=missing)
 
     def ask(asked: Asked) -> None:
-        if not _is_stdio(asked):
-            context = AuthContext(asked.principal, component)
+        if asked.transport != "stdio":
+            context = AuthContext(asked.principal, _read(component, asked))
             agreed = check(context)
             if inspect.isawaitable(agreed):
                 raise TypeError(f"the check of {component.name!r} is awaitable: make it a coroutine function")
             answered(agreed, context)
 
     async def ask_later(asked: Asked) -> None:
-        if not _is_stdio(asked):
-            context = AuthContext(asked.principal, component)
+        if asked.transport != "stdio":
+            context = AuthContext(asked.principal, _read(component, asked))
             agreed = check(context)
             answered(await agreed if inspect.isawaitable(agreed) else agreed, context)
 
     return ask_later if is_async(check) else ask
 
 
-def _is_stdio(asked: Asked) -> bool:
-    """A request without headers, of nobody known."""
-    return asked.principal is None and not asked.headers
+def _read(component: Any, asked: Asked) -> Any:
+    """The component; one of a family with what is read of it."""
+    return component if asked.uri is None else replace(component, uri=asked.uri)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mcpace import _core
 
 Kind = Literal["tool", "resource", "template", "prompt"]
+Transport = Literal["http", "stdio", "memory", "process"]
 Algorithm = Literal["fixed-window", "sliding-window", "token-bucket"]
 
 
@@ -51,6 +52,11 @@ class Asked(Protocol):
         ...
 
     @property
+    def uri(self) -> str | None:
+        """The resource that is read by a family's template; ``None`` for anything else, and in lists."""
+        ...
+
+    @property
     def principal(self) -> Any:
         """The caller's token, as the verifier gave it; ``None`` where there is none."""
         ...
@@ -63,6 +69,11 @@ class Asked(Protocol):
     @property
     def headers(self) -> Mapping[str, str] | None:
         """The HTTP request's, by name in lower case. Client-supplied: never a proof of who calls."""
+        ...
+
+    @property
+    def transport(self) -> Transport:
+        """The road that the request came by; ``process`` for a call within the process, which no client sent."""
         ...
 
     @property
