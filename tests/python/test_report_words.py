@@ -37,20 +37,22 @@ def finding(code: str, context: dict[str, object], **more: object) -> Finding:
 
 
 def rust_enum(path: Path, name: str) -> set[str]:
-    """The kebab-case names of a unit-like Rust enum, or of the causes."""
-    body = re.search(rf"pub enum {name} \{{(.*?)\n\}}", path.read_text(), re.S)
+    """The kebab-case names of a unit-like Rust enum, or of the causes in their table."""
+    if name == "Cause":
+        return set(re.findall(r'^    \w+ = "([a-z-]+)" in ', path.read_text(), re.M))
+    body = re.search(rf"^( *)pub enum {name} \{{(.*?)\n\1\}}", path.read_text(), re.S | re.M)
     assert body
-    variants = re.findall(r"^    ([A-Z]\w+)(?:\(\w+\))?,$", body[1], re.M)
+    variants = re.findall(r"^ +([A-Z]\w+),$", body[2], re.M)
     return {re.sub(r"(?<!^)(?=[A-Z])", "-", variant).lower() for variant in variants}
 
 
 @pytest.mark.parametrize(
     ("file", "enum", "known"),
     [
-        ("findings/cause.rs", "Cause", set(words.CODES) - set(words.LOAD_CODES)),
-        ("findings/mod.rs", "Disproof", set(words.DISPROOFS) - set(words.LOAD_DISPROOFS)),
-        ("findings/mod.rs", "Role", set(ROLES)),
-        ("findings/mod.rs", "Reason", set(REASONS) - set(LOAD_REASONS)),
+        ("findings/catalogue.rs", "Cause", set(words.CODES) - set(words.LOAD_CODES)),
+        ("findings/proof.rs", "Disproof", set(words.DISPROOFS) - set(words.LOAD_DISPROOFS)),
+        ("findings/proof.rs", "Role", set(ROLES)),
+        ("findings/proof.rs", "Reason", set(REASONS) - set(LOAD_REASONS)),
         ("waterfall.rs", "Phase", set(PHASES)),
     ],
 )

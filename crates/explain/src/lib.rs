@@ -34,7 +34,8 @@
 //!  "severity": "high", "confidence": {"level": "high", "reason": "identical-bytes-and-id"}, "operation": "call",
 //!  "calls": [{"call": 3, "time_ns": 3000000000, "requests": 1, "bytes": 420}],
 //!  "total": {"time_ns": 3000000000, "requests": 1, "bytes": 420},
-//!  "evidence": [{"event": 17, "at_ns": 120, "role": "first-request"}], "disproof": "count-executions-at-server"}
+//!  "evidence": [{"event": 17, "at_ns": 120, "role": "first-request"}], "disproof": "count-executions-at-server",
+//!  "alternatives": [{"code": "retried-execution", "decided_by": "count-executions-at-server"}]}
 //! ```
 //!
 //! `calls` names only calls with a cost; `total` also counts what happened outside any call. A stretch of a call's time is
@@ -50,11 +51,7 @@ mod split;
 mod view;
 mod waterfall;
 
-pub use findings::{
-    CallCost, Cause, Confidence, ConnectionPerRequest, Cost, DiscoveryRepeated, Disproof, DuplicateRequest, Evidence,
-    Finding, Gate, HiddenListing, LateDelivery, Level, Reason, Released, ReplyKind, Role, SessionPerCall, Severity,
-    SlowStart, WaitsForGet, findings,
-};
+pub use findings::*;
 pub use ledger::{Ledger, ledgers};
 pub use parts::{Part, Parts, Segment};
 pub use split::{Doubt, ServerSplit};

@@ -66,6 +66,7 @@ impl Tally {
             total: self.total,
             evidence: self.evidence,
             disproof,
+            alternatives: Vec::new(),
         }
     }
 }

@@ -13,7 +13,7 @@ mod transport;
 mod view;
 mod waits_for_get;
 
-use mcpace_explain::{Cause, Finding, findings, ledgers};
+use mcpace_explain::{Code, Disproof, Finding, Reason, Role, findings, ledgers};
 use mcpace_record::Recording;
 
 /// Everything that is found in `recording`.
@@ -45,15 +45,21 @@ fn every_cause_reason_and_disproof_is_shown_by_a_case() {
         slow_start::slow(),
     ];
     let all: Vec<Finding> = cases.iter().flat_map(found).collect();
-    for code in Cause::CODES {
-        assert!(all.iter().any(|f| f.cause.code() == code), "no case shows {code}");
+    for code in Code::ALL {
+        assert!(all.iter().any(|f| f.cause.kind() == *code), "no case shows {code:?}");
     }
-    let mut shown: Vec<String> = all.iter().map(|f| format!("{:?}", f.confidence.reason)).collect();
-    shown.extend(all.iter().map(|f| format!("{:?}", f.disproof)));
-    shown.sort();
-    shown.dedup();
-    // 10 reasons and 10 experiments.
-    assert_eq!(shown.len(), 20, "{shown:?}");
+    for reason in Reason::ALL {
+        assert!(all.iter().any(|f| f.confidence.reason == *reason), "no case shows {reason:?}");
+    }
+    let decides = |f: &Finding, disproof| {
+        f.disproof == disproof || f.alternatives.iter().any(|other| other.decided_by == disproof)
+    };
+    for disproof in Disproof::ALL {
+        assert!(all.iter().any(|f| decides(f, *disproof)), "no case shows {disproof:?}");
+    }
+    for role in Role::ALL {
+        assert!(all.iter().any(|f| f.evidence.iter().any(|e| e.role == *role)), "no case shows {role:?}");
+    }
     for finding in &all {
         let json = serde_json::to_value(finding).unwrap();
         assert_eq!(json["code"], finding.cause.code());

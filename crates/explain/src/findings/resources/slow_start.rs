@@ -5,9 +5,9 @@
 
 use mcpace_record::Nanos;
 
-use super::scene::Scene;
-use super::tally::{ByOperation, Tally};
-use super::{Cause, Disproof, Finding, Level, Reason, Role, SlowStart};
+use crate::findings::scene::Scene;
+use crate::findings::tally::{ByOperation, Tally};
+use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role, SlowStart};
 use crate::view::{Exchange, Process};
 
 /// A start below this is usual for an interpreted server.
@@ -29,7 +29,7 @@ struct Starts<'a> {
     typical: Option<Nanos>,
 }
 
-pub(super) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
+pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let mut operations: ByOperation<'_, Starts<'_>> = ByOperation::new();
     for process in &scene.view.processes {
         let ids = process.exchanges.iter();

@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use mcpace_record::{Closer, ConnectionId, Nanos, ReplyEnding};
 
-use super::scene::Scene;
-use super::tally::{ByOperation, Tally};
-use super::{Cause, ConnectionPerRequest, Disproof, Finding, Level, Reason, ReplyKind, Role};
+use crate::findings::scene::Scene;
+use crate::findings::tally::{ByOperation, Tally};
+use crate::findings::{Cause, ConnectionPerRequest, Disproof, Finding, Level, Reason, ReplyKind, Role};
 use crate::view::{Connection, Exchange, ReplyShape, Stamp, Transport, View};
 
 /// Requests of a session below which nothing is concluded.
@@ -33,7 +33,7 @@ struct Needless<'e, 'a> {
     free: ConnectionId,
 }
 
-pub(super) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
+pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let mut context = ConnectionPerRequest {
         requests: 0,
         connections: 0,

@@ -6,9 +6,9 @@
 
 use mcpace_record::{ConnectionId, Nanos};
 
-use super::scene::Scene;
-use super::tally::{ByOperation, Tally};
-use super::{Cause, Disproof, Finding, LateDelivery, Level, Reason, Released, Role};
+use crate::findings::scene::Scene;
+use crate::findings::tally::{ByOperation, Tally};
+use crate::findings::{Cause, Disproof, Finding, LateDelivery, Level, Reason, Released, Role};
 use crate::view::Stamp;
 use crate::{Ledger, Part, Segment};
 
@@ -54,7 +54,7 @@ struct Stretch<'s> {
     end: Option<Stamp>,
 }
 
-pub(super) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
+pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let mut operations: ByOperation<'_, Late> = ByOperation::new();
     for ledger in scene.ledgers {
         let Some(stretch) = longest_stretch(scene, ledger) else {

@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::scene::Scene;
-use super::tally::{ByOperation, Tally};
-use super::{Cause, DiscoveryRepeated, Disproof, Finding, Level, Reason, Role};
+use crate::findings::scene::Scene;
+use crate::findings::tally::{ByOperation, Tally};
+use crate::findings::{Cause, DiscoveryRepeated, Disproof, Finding, Level, Reason, Role};
 use crate::view::Exchange;
 
 #[derive(Default)]
@@ -17,7 +17,7 @@ struct Fetches<'a> {
     repeats: u64,
 }
 
-pub(super) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
+pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let mut operations: ByOperation<'_, Fetches<'_>> = ByOperation::new();
     for (first, again) in needless(&scene.view.exchanges) {
         let fetches = operations.of(scene.operation(again));

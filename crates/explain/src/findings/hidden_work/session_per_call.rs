@@ -7,10 +7,10 @@ use std::collections::HashSet;
 
 use mcpace_record::ExchangeId;
 
-use super::scene::Scene;
-use super::tally::{ByOperation, Tally};
-use super::{Cause, Disproof, Finding, Level, Reason, Role, SessionPerCall};
 use crate::Ledger;
+use crate::findings::scene::Scene;
+use crate::findings::tally::{ByOperation, Tally};
+use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role, SessionPerCall};
 use crate::view::Exchange;
 
 /// Calls below which chance or a plain first connect explains it.
@@ -22,7 +22,7 @@ struct Sessions {
     context: SessionPerCall,
 }
 
-pub(super) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
+pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let mut operations: ByOperation<'_, Sessions> = ByOperation::new();
     if scene.view.calls.is_empty() {
         bare(scene, operations.of(None));

@@ -1,10 +1,10 @@
 //! `hidden-listing`: a `tools/list` between a call's result and the call's return (python-sdk #3513: the client fetches
 //! the output schemas to check the result against).
 
-use super::scene::Scene;
-use super::tally::{ByOperation, Tally};
-use super::{Cause, Disproof, Finding, HiddenListing, Level, Reason, Role};
 use crate::Ledger;
+use crate::findings::scene::Scene;
+use crate::findings::tally::{ByOperation, Tally};
+use crate::findings::{Cause, Disproof, Finding, HiddenListing, Level, Reason, Role};
 use crate::view::{Exchange, Stamp};
 
 #[derive(Default)]
@@ -13,7 +13,7 @@ struct Listings {
     context: HiddenListing,
 }
 
-pub(super) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
+pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let mut operations: ByOperation<'_, Listings> = ByOperation::new();
     for ledger in scene.ledgers {
         let exchanges = scene.exchanges_of(ledger);

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::scene::Scene;
-use super::tally::{ByOperation, Tally};
-use super::{Cause, Disproof, DuplicateRequest, Finding, Level, Reason, Role, Severity};
 use crate::duplicates::{Basis, Duplicate, repeats_stream};
+use crate::findings::scene::Scene;
+use crate::findings::tally::{ByOperation, Tally};
+use crate::findings::{Cause, Disproof, DuplicateRequest, Finding, Level, Reason, Role, Severity};
 use crate::view::Exchange;
 
 #[derive(Default)]
@@ -17,7 +17,7 @@ struct Repeats<'a> {
     basis: Option<Basis>,
 }
 
-pub(super) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
+pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     if scene.duplicates.is_empty() {
         return Vec::new();
     }

@@ -9,9 +9,9 @@ use std::collections::HashMap;
 
 use mcpace_record::Nanos;
 
-use super::scene::Scene;
-use super::tally::{ByOperation, Tally};
-use super::{Cause, Disproof, Finding, Gate, Level, Reason, Role, WaitsForGet};
+use crate::findings::scene::Scene;
+use crate::findings::tally::{ByOperation, Tally};
+use crate::findings::{Cause, Disproof, Finding, Gate, Level, Reason, Role, WaitsForGet};
 use crate::view::{Exchange, Stamp};
 
 /// A wait below this is no more than a slow network.
@@ -36,7 +36,7 @@ struct Held<'e, 'a> {
     request: &'e Exchange<'a>,
 }
 
-pub(super) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
+pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let mut operations: ByOperation<'_, Waits> = ByOperation::new();
     for held in held_requests(scene) {
         let waits = operations.of(scene.operation(held.request));

@@ -1,0 +1,108 @@
+//! The closed list of causes: one table, from which everything that must know all of them is made.
+
+use serde::Serialize;
+
+use super::scene::Scene;
+use super::*;
+
+/// One row a cause, in the order in which the rules run: `Context = "code" in Family by rule;`. Makes [`Cause`], [`Code`] and
+/// the list of rules.
+macro_rules! causes {
+    ($($(#[$doc:meta])* $name:ident = $code:literal in $family:ident by $rule:path;)*) => {
+        /// What is wrong. Serialises as `"code"` and `"context"`.
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[serde(tag = "code", content = "context")]
+        pub enum Cause {
+            $($(#[$doc])* #[serde(rename = $code)] $name($name),)*
+        }
+
+        /// A cause without its facts.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        pub enum Code {
+            $($(#[$doc])* #[serde(rename = $code)] $name,)*
+        }
+
+        impl Cause {
+            /// All codes, as they are serialised.
+            pub const CODES: &'static [&'static str] = &[$($code),*];
+
+            /// Which one this is.
+            #[must_use]
+            pub fn kind(&self) -> Code {
+                match self {
+                    $(Cause::$name(_) => Code::$name,)*
+                }
+            }
+
+            /// This cause's code, as it is serialised.
+            #[must_use]
+            pub fn code(&self) -> &'static str {
+                self.kind().as_str()
+            }
+        }
+
+        impl Code {
+            /// All of them.
+            pub const ALL: &'static [Code] = &[$(Code::$name),*];
+
+            /// As it is serialised.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Code::$name => $code,)*
+                }
+            }
+
+            /// What it belongs to.
+            #[must_use]
+            pub fn family(self) -> Family {
+                match self {
+                    $(Code::$name => Family::$family,)*
+                }
+            }
+        }
+
+        pub(super) const RULES: &[Rule] = &[$($rule),*];
+    };
+}
+
+pub(super) type Rule = fn(&mut Scene<'_, '_>) -> Vec<Finding>;
+
+/// What causes have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Family {
+    /// Done twice, or asked for by nobody.
+    HiddenWork,
+    /// A call waits for what it doesn't need.
+    Waiting,
+    /// Connections and what travels on them.
+    Transport,
+    /// The same again and again, to no end.
+    Loops,
+    /// One call holds up others.
+    Concurrency,
+    /// Processor time, memory, start-up.
+    Resources,
+    /// The instrument was measured, not the target.
+    Measurement,
+}
+
+causes! {
+    /// A request is sent again though the first sending succeeded; the server executes it twice.
+    DuplicateRequest = "duplicate-request" in HiddenWork by hidden_work::duplicate_request::find;
+    /// A `tools/list` between a call's result and the call's return.
+    HiddenListing = "hidden-listing" in HiddenWork by hidden_work::hidden_listing::find;
+    /// Each call begins a session of its own.
+    SessionPerCall = "session-per-call" in HiddenWork by hidden_work::session_per_call::find;
+    /// OAuth metadata fetched again though nothing had changed.
+    DiscoveryRepeated = "discovery-repeated" in HiddenWork by hidden_work::discovery_repeated::find;
+    /// No request leaves until the server's own stream has its reply head.
+    WaitsForGet = "waits-for-get" in Waiting by waiting::waits_for_get::find;
+    /// A new connection for each request though an open one was free.
+    ConnectionPerRequest = "connection-per-request" in Transport by transport::connection_per_request::find;
+    /// A server process takes long until it first answers.
+    SlowStart = "slow-start" in Resources by resources::slow_start::find;
+    /// The result was complete at the client long before the call returned. Last: it explains by exclusion.
+    LateDelivery = "late-delivery" in Waiting by waiting::late_delivery::find;
+}

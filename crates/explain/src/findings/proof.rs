@@ -1,0 +1,156 @@
+//! What a finding is built of: how sure it is and why, the events that prove it, what would disprove it, and what else
+//! would look the same.
+
+use mcpace_record::Nanos;
+use serde::Serialize;
+
+use super::catalogue::Code;
+use super::closed::closed;
+
+/// How sure a finding is, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Confidence {
+    /// How sure.
+    pub level: Level,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// Steps of sureness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// Likely; another cause would look alike.
+    Low,
+    /// Probable; one thing is not seen.
+    Medium,
+    /// The events leave no other explanation.
+    High,
+}
+
+/// An event that proves a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Evidence {
+    /// Index into [`Recording::events`](mcpace_record::Recording::events).
+    pub event: usize,
+    /// Its time (of the first byte, for a message's start).
+    #[serde(rename = "at_ns")]
+    pub at: Nanos,
+    /// What it shows.
+    pub role: Role,
+}
+
+/// Another cause that would look the same in this recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Alternative {
+    /// The other cause.
+    pub code: Code,
+    /// The experiment that would decide between the two.
+    pub decided_by: Disproof,
+}
+
+closed! {
+    /// Why a finding is as sure as it is.
+    pub enum Reason {
+        /// The same body with the same JSON-RPC id, after a success.
+        IdenticalBytesAndId,
+        /// The same body back to back, after a success; it has no id.
+        IdenticalBytesBackToBack,
+        /// The order of requests inside a call's window shows it.
+        OrderInsideCall,
+        /// Seen again and again.
+        Repeated,
+        /// Seen once: chance is not excluded.
+        SeenOnce,
+        /// The call returned when the reply's stream ended or its connection closed.
+        ReturnFollowsEnd,
+        /// Nothing on the wire says why the client held the result.
+        NothingOnTheWire,
+        /// Which layer used the time inside the process was not recorded.
+        ProcessorTimeUnknown,
+        /// The client left before the reply's end: whether the end was near is not seen.
+        EndNotSeen,
+        /// The recording is incomplete: what is missing may explain it.
+        RecordingIncomplete,
+    }
+}
+
+closed! {
+    /// What an event shows in a finding's proof.
+    pub enum Role {
+        /// A request's first sending.
+        FirstRequest,
+        /// The result that it got.
+        FirstResult,
+        /// The end of the reply with it.
+        FirstReplyEnd,
+        /// The same request again.
+        RepeatedRequest,
+        /// The end of the second reply, or the result in it.
+        RepeatedResult,
+        /// The result of the call itself.
+        Result,
+        /// The end of the reply that held it.
+        ReplyEnd,
+        /// A listing that nobody asked for.
+        Listing,
+        /// Its result.
+        ListingResult,
+        /// The call started.
+        CallStarted,
+        /// The call returned.
+        CallReturned,
+        /// A connection was opened.
+        ConnectionOpened,
+        /// A connection ended.
+        ConnectionClosed,
+        /// A session was begun.
+        SessionBegun,
+        /// A tool was called.
+        ToolCalled,
+        /// Discovery, needed.
+        Discovery,
+        /// Discovery of what was known.
+        RepeatedDiscovery,
+        /// The server's own stream was asked for.
+        StreamRequest,
+        /// Its reply's head.
+        StreamHead,
+        /// The request that left after it.
+        HeldRequest,
+        /// A server process was spawned.
+        ProcessStarted,
+        /// Its first line on stderr.
+        FirstStderr,
+        /// Its first line on stdout.
+        FirstOutput,
+        /// Its answer to `initialize`.
+        InitializeAnswered,
+    }
+}
+
+closed! {
+    /// The experiment that would disprove a finding.
+    pub enum Disproof {
+        /// Count executions in the server's own log: it is wrong if each request arrives once.
+        CountExecutionsAtServer,
+        /// Call a tool without an output schema, or list before: it is wrong if the listing stays.
+        CallWithoutOutputSchema,
+        /// Let the server end its reply right after the result: it is wrong if the call is as slow.
+        EndReplyWithResult,
+        /// Measure the client's processor time during the call: it is wrong if the client was computing.
+        MeasureClientProcessorTime,
+        /// Repeat with one client object for all requests: it is wrong if connections are still as many.
+        ReuseOneClient,
+        /// Repeat with one session held open for all calls: it is wrong if each call still begins its own.
+        HoldOneSession,
+        /// Connect twice with the same credentials and a warm cache: it is wrong if the second asks nothing.
+        ConnectTwiceWithSameCredentials,
+        /// Answer the GET with 405 at once: it is wrong if requests are still held.
+        RefuseStandaloneStream,
+        /// Repeat without authentication: it is wrong if requests are still held.
+        RepeatWithoutAuthentication,
+        /// Start again from a warm package cache and read the process's processor time: tells a download from imports.
+        StartAgainWarm,
+    }
+}

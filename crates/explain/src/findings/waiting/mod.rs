@@ -1,0 +1,55 @@
+//! Calls that wait for the wrong thing. Here are the facts that each finding tells its reader.
+
+pub(super) mod late_delivery;
+pub(super) mod waits_for_get;
+
+use mcpace_record::Nanos;
+use serde::Serialize;
+
+/// See [`Cause::LateDelivery`](crate::Cause::LateDelivery).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LateDelivery {
+    /// Calls with it.
+    pub calls: u64,
+    /// Calls of the same operation.
+    pub of_calls: u64,
+    /// What the client seems to have waited for.
+    pub released_by: Released,
+    /// The longest time between the result and the client's next act that nothing else explains.
+    #[serde(rename = "longest_ns")]
+    pub longest: Nanos,
+}
+
+/// What a client that held a result waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Released {
+    /// The end of the reply's stream.
+    ReplyEnd,
+    /// The close of the connection.
+    ConnectionClose,
+    /// Nothing that is on the wire.
+    NothingSeen,
+}
+
+/// See [`Cause::WaitsForGet`](crate::Cause::WaitsForGet).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WaitsForGet {
+    /// Times that requests were held.
+    pub occurrences: u64,
+    /// Which of the two known reasons fits.
+    pub gate: Gate,
+    /// The longest wait.
+    #[serde(rename = "longest_ns")]
+    pub longest: Nanos,
+}
+
+/// Why a client holds its requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Gate {
+    /// Authentication is on: a lock in the authentication code is held across the GET.
+    AuthorizationLock,
+    /// No authentication: the client opens the stream before anything else, by design.
+    StreamFirst,
+}
