@@ -26,7 +26,8 @@ from mcpace import (
     get_access_token,
     requires,
 )
-from mcpace.server.guards import Guards, guards, guards_of
+from mcpace.server.guards import GuardOptions, Guards, guards, guards_of
+from mcpace.server.hints import CACHEABLE, CacheHint
 from mcpace.testing import connect, freeze_rate_limits, token
 from mcpace.types import InputRequiredResult
 from serving import Client, served
@@ -163,10 +164,14 @@ def test_the_signatures_of_the_official_sdk_stay_a_prefix() -> None:
     """What is new is by keyword only."""
     import inspect
 
-    new = {"permissions", "rate_limits", "timeout", "max_result_bytes", "output_format"}
     for method in (MCPServer.tool, MCPServer.add_tool, MCPServer.resource, MCPServer.prompt):
-        parameters = inspect.signature(method).parameters
-        assert {parameters[name].kind for name in new & parameters.keys()} == {inspect.Parameter.KEYWORD_ONLY}
+        *_, last = parameters = list(inspect.signature(method).parameters.values())
+        assert (last.name, last.kind) == ("guarding", last.VAR_KEYWORD)
+        assert {one.kind for one in parameters if one.name == "output_format"} <= {last.KEYWORD_ONLY}
+    named = {one for one in inspect.signature(guards).parameters if one != "what"}
+    assert named == set(GuardOptions.__annotations__)
+    with pytest.raises(TypeError, match="'permision'"):
+        MCPServer("t").tool(permision=only_ada)(lambda: None)  # type: ignore[call-arg]
 
 
 # Who may -------------------------------------------------------------------------------------------------------------
@@ -271,6 +276,28 @@ def test_guards_hold_within_middleware_and_middleware_sees_the_lists_of_the_call
         assert names(ada, "tools/list", "tools") == ["open", "guarded"]
         assert "error" in bob.request("tools/call", {"name": "guarded", "arguments": {}})
         assert ada.text("guarded") == "guarded"
+
+
+@pytest.mark.parametrize("has_middleware", [False, True])
+def test_lists_that_differ_by_caller_are_private_whatever_the_hint_says(has_middleware: bool) -> None:
+    async def through(ctx: Any, call_next: Any) -> Any:
+        return await call_next(ctx)
+
+    hints = dict.fromkeys(CACHEABLE, CacheHint(ttl_ms=1000, scope="public"))
+    options: dict[str, Any] = {"middleware": [through]} if has_middleware else {}
+    server = private(cache_hints=hints, **options)
+    server.tool(name="guarded", permissions=requires("ada"))(lambda: "guarded")
+    with served(server) as port:
+        bob = of(port, "bob:bob")
+        assert bob.request("tools/list")["result"]["cacheScope"] == "private"
+    inner = private(cache_hints=hints, permissions=only_ada, **options)
+    inner.tool(name="x")(lambda: "x")
+    with served(inner) as port:
+        assert of(port, "bob:bob").request("tools/list")["result"]["cacheScope"] == "private"
+    everybody = private(cache_hints=hints, **options)
+    everybody.tool(name="x")(lambda: "x")
+    with served(everybody) as port:
+        assert of(port, "bob:bob").request("tools/list")["result"]["cacheScope"] == "public"
 
 
 def test_what_is_added_while_the_server_runs_is_guarded_too() -> None:

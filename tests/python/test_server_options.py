@@ -84,6 +84,7 @@ def test_tools_and_resources_can_be_given() -> None:
         ({"tool_timeout": 0}, "tool_timeout must be more than 0"),
         ({"cache_hints": {"tools/call": CacheHint()}}, "must be cacheable methods"),
         ({"request_state_security": RequestStateSecurity(keys=["x" * 32])}, "has no name"),
+        ({"limiter": "redis://localhost"}, "limiter is given but this server has no name"),
     ],
 )
 def test_what_isn_t_covered_is_refused(options: dict[str, Any], said: str) -> None:
@@ -177,6 +178,12 @@ def test_the_transport_is_told_who_issues_and_what_for() -> None:
         "authorization_servers": ["https://auth.example"],
         "required_scopes": ["read"],
     }
+
+
+def test_clients_are_told_of_all_who_issue() -> None:
+    more = settings(authorization_servers=["https://b.example", "https://auth.example", "https://c.example/x"])
+    told = auth.http_options(more, Verifier())["authorization_servers"]
+    assert told == ["https://auth.example", "https://b.example", "https://c.example/x"]
 
 
 @pytest.mark.parametrize(

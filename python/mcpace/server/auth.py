@@ -52,6 +52,8 @@ class AuthSettings(BaseModel):
 
     issuer_url: AnyHttpUrl
     """The authorization server."""
+    authorization_servers: list[AnyHttpUrl] = []
+    """Others that issue tokens for this server; clients are told of them after ``issuer_url``."""
     resource_server_url: AnyHttpUrl | None
     """This server as clients see it, such as ``https://mcp.example/mcp``."""
     required_scopes: list[str] | None = None
@@ -83,9 +85,10 @@ def http_options(settings: AuthSettings, verifier: Any) -> dict[str, Any]:
             "auth without resource_server_url: clients learn from it where to get a token; set it to this server's "
             "URL as they see it, such as https://mcp.example/mcp"
         )
+    issuers = [str(one) for one in (settings.issuer_url, *settings.authorization_servers)]
     options: dict[str, Any] = {
         "resource": str(settings.resource_server_url),
-        "authorization_servers": [str(settings.issuer_url)],
+        "authorization_servers": list(dict.fromkeys(issuers)),
     }
     # A class derived from one of ours asks for what that would have asked for.
     scopes = [*(settings.required_scopes or ()), *(getattr(verifier, "required_scopes", None) or ())]

@@ -14,7 +14,7 @@ import copy
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
 
 from mcpace.server.errors import RegistrationError
 
@@ -146,7 +146,7 @@ class RateLimit:
         burst: int | None = None,
         name: str | None = None,
     ) -> None:
-        calls, seconds = _parsed(rate)
+        calls, seconds = parsed_rate(rate)
         if by not in ("principal", "session", "everyone") and not callable(by):
             raise RegistrationError(
                 f"RateLimit(by={by!r}): there are 'principal', 'session', 'everyone', or a function"
@@ -193,7 +193,8 @@ _UNITS = {
 _RATE = re.compile(r"\s*(\d{1,9})\s*(?:/|per)\s*(\d{1,6}(?:\.\d{1,6})?)?\s*([a-z]+)\s*")
 
 
-def _parsed(rate: str) -> tuple[int, float]:
+def parsed_rate(rate: str) -> tuple[int, float]:
+    """The calls, and the seconds that they are in. Raises ``RegistrationError`` where it is no rate."""
     found = _RATE.fullmatch(rate) if isinstance(rate, str) else None
     unit = None if found is None else _UNITS.get(found[3])
     calls = 0 if found is None else int(found[1])
@@ -231,6 +232,19 @@ class Guards:
 
 
 UNGUARDED = Guards()
+
+
+class GuardOptions(TypedDict, total=False):
+    """The keywords of whatever can be guarded."""
+
+    permissions: Sequence[Permission] | Permission
+    """All must let pass, and the server's own."""
+    rate_limits: Sequence[RateLimit | str] | RateLimit | str
+    """Each counts each use; the server's own count all together."""
+    timeout: float | None
+    """Seconds that a call may take."""
+    max_result_bytes: int | None
+    """A longer result is an error."""
 
 
 def guards(

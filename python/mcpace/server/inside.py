@@ -87,6 +87,11 @@ class Inside:
         """Has uses counted over all processes which share a Redis; nothing is connected yet."""
         if on_store_down not in ("refuse", "memory"):
             raise ValueError(f"on_store_down takes 'refuse' or 'memory', not {on_store_down!r}")
+        if url is not None and not self._named:
+            raise ValueError(
+                "limiter is given but this server has no name: servers that count in one Redis are told apart by it. "
+                'Name the server: MCPServer("my-service", ...)'
+            )
         self._shared_limiter = None if url is None else (url, on_store_down)
 
     def limiter_of_core(self) -> _core.Limiter | None:

@@ -63,7 +63,8 @@ def desk_of(server: MCPServer[Any]) -> Desk:
         remember(exchange.token)
         context: Context[Any, Any] = Context(call=_Listing(exchange), server=server, method=exchange.method)
         try:
-            return _whole(server, exchange.revision, await run_middleware(server, context))
+            result = await run_middleware(server, context)
+            return _whole(server, exchange.revision, result, _scope(server, exchange.method))
         except Exception as error:
             if is_protocol_error(error):
                 raise Refusal(error.error.code, error.error.message, error.error.data) from error  # type: ignore[attr-defined]
@@ -87,12 +88,19 @@ def _shaped(entry: Mapping[str, Any], revision: str) -> dict[str, Any]:
     return {key: value for key, value in entry.items() if revision >= _SINCE.get(key, "")}
 
 
-def _whole(server: MCPServer[Any], revision: str, result: bytes) -> bytes:
+def _scope(server: MCPServer[Any], method: str) -> str:
+    """Whether a list may be shared between callers: never where they are shown different ones."""
+    entries = _LISTS[method].entries(server.registry).values()
+    differs = any(server._inside.guards_of(entry).permissions for entry in entries)
+    return "private" if differs else server._inside.cache.scope
+
+
+def _whole(server: MCPServer[Any], revision: str, result: bytes, scope: str) -> bytes:
     if revision < MODERN:
         return result
     members: dict[str, Any] = json.loads(result)
     info = {"name": server.name, "version": server.version or __version__}
-    hints = {"resultType": "complete", "ttlMs": server._inside.cache.ttl_ms, "cacheScope": server._inside.cache.scope}
+    hints = {"resultType": "complete", "ttlMs": server._inside.cache.ttl_ms, "cacheScope": scope}
     members["_meta"] = {**members.get("_meta", {}), "io.modelcontextprotocol/serverInfo": info}
     return to_json({**hints, **members})
 

@@ -6,7 +6,7 @@ Design constraint: only the surface; what a definition is stands in a module of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from mcpace.server.guards import guards
 from mcpace.server.parts import FunctionT, LifespanT, Parts
@@ -14,7 +14,7 @@ from mcpace.server.signature import name_of
 from mcpace.server.tools import Tool
 
 if TYPE_CHECKING:
-    from mcpace.server.guards import Permission, RateLimit
+    from mcpace.server.guards import GuardOptions
     from mcpace.server.prompts import Prompt
     from mcpace.server.security import ResourceSecurity
     from mcpace.server.toon import OutputFormat
@@ -34,11 +34,8 @@ class Registering(Parts[LifespanT]):
         meta: dict[str, Any] | None = None,
         structured_output: bool | None = None,
         *,
-        permissions: Sequence[Permission] | Permission = (),
-        rate_limits: Sequence[RateLimit | str] | RateLimit | str = (),
-        timeout: float | None = None,
-        max_result_bytes: int | None = None,
         output_format: OutputFormat = "json",
+        **guarding: Unpack[GuardOptions],
     ) -> Callable[[FunctionT], FunctionT]:
         """Registers a function as a tool.
 
@@ -65,11 +62,8 @@ class Registering(Parts[LifespanT]):
                 icons,
                 meta,
                 structured_output,
-                permissions=permissions,
-                rate_limits=rate_limits,
-                timeout=timeout,
-                max_result_bytes=max_result_bytes,
                 output_format=output_format,
+                **guarding,
             )
             return fn
 
@@ -86,11 +80,8 @@ class Registering(Parts[LifespanT]):
         meta: dict[str, Any] | None = None,
         structured_output: bool | None = None,
         *,
-        permissions: Sequence[Permission] | Permission = (),
-        rate_limits: Sequence[RateLimit | str] | RateLimit | str = (),
-        timeout: float | None = None,
-        max_result_bytes: int | None = None,
         output_format: OutputFormat = "json",
+        **guarding: Unpack[GuardOptions],
     ) -> None:
         """Registers a function as a tool, without the decorator. Also while the server runs."""
         if isinstance(fn, Tool):
@@ -98,7 +89,7 @@ class Registering(Parts[LifespanT]):
         else:
             what = f"tool {name or name_of(fn)!r}"
             tool = Tool.from_function(
-                self._inside.providers.applied(fn),
+                self._filled(fn),
                 name=name,
                 title=title,
                 description=description,
@@ -106,7 +97,7 @@ class Registering(Parts[LifespanT]):
                 icons=icons,
                 meta=meta,
                 structured_output=structured_output,
-                guards=guards(permissions, rate_limits, timeout, max_result_bytes, what=what),
+                guards=guards(**guarding, what=what),
                 output_format=output_format,
             )
         self.registry.add_tool(tool)
@@ -127,10 +118,7 @@ class Registering(Parts[LifespanT]):
         annotations: Any = None,
         meta: dict[str, Any] | None = None,
         security: ResourceSecurity | None = None,
-        permissions: Sequence[Permission] | Permission = (),
-        rate_limits: Sequence[RateLimit | str] | RateLimit | str = (),
-        timeout: float | None = None,
-        max_result_bytes: int | None = None,
+        **guarding: Unpack[GuardOptions],
     ) -> Callable[[FunctionT], FunctionT]:
         """Registers a function as a resource, or as a family of them where the URI has variables (``note://{id}``).
 
@@ -155,11 +143,11 @@ class Registering(Parts[LifespanT]):
             "icons": icons,
             "annotations": annotations,
             "meta": meta,
-            "guards": guards(permissions, rate_limits, timeout, max_result_bytes, what=f"resource {uri!r}"),
+            "guards": guards(**guarding, what=f"resource {uri!r}"),
         }
 
         def register(fn: FunctionT) -> FunctionT:
-            filled = self._inside.providers.applied(fn)
+            filled = self._filled(fn)
             if variables:
                 policy = security or self._resource_security or DEFAULT_RESOURCE_SECURITY
                 self.registry.add_template(ResourceTemplate.from_function(filled, uri, security=policy, **details))
@@ -184,11 +172,7 @@ class Registering(Parts[LifespanT]):
         title: str | None = None,
         description: str | None = None,
         icons: Sequence[Icon] | None = None,
-        *,
-        permissions: Sequence[Permission] | Permission = (),
-        rate_limits: Sequence[RateLimit | str] | RateLimit | str = (),
-        timeout: float | None = None,
-        max_result_bytes: int | None = None,
+        **guarding: Unpack[GuardOptions],
     ) -> Callable[[FunctionT], FunctionT]:
         """Registers a function as a prompt: its parameters are what the user fills in, its value the messages.
 
@@ -203,9 +187,8 @@ class Registering(Parts[LifespanT]):
         from mcpace.server.prompts import Prompt
 
         def register(fn: FunctionT) -> FunctionT:
-            own = guards(permissions, rate_limits, timeout, max_result_bytes, what=f"prompt {name or name_of(fn)!r}")
-            filled = self._inside.providers.applied(fn)
-            self.add_prompt(Prompt.from_function(filled, name, title, description, icons, guards=own))
+            own = guards(**guarding, what=f"prompt {name or name_of(fn)!r}")
+            self.add_prompt(Prompt.from_function(self._filled(fn), name, title, description, icons, guards=own))
             return fn
 
         return register
@@ -225,7 +208,15 @@ class Registering(Parts[LifespanT]):
         """
 
         def register(fn: FunctionT) -> FunctionT:
-            self.registry.set_completion(fn)
+            self.registry.set_completion(self._around(fn))
             return fn
 
         return register
+
+    def _filled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """What is called for an author's function: it has no parameters that providers fill in."""
+        return self._around(self._inside.providers.applied(fn))
+
+    def _around(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """For a face whose functions all need something around them; it keeps name, doc and signature."""
+        return fn

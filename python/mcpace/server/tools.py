@@ -70,11 +70,7 @@ class Tool:
         called = name or name_of(fn)
         if called == "<lambda>":
             raise RegistrationError("You must provide a name for lambda functions")
-        if not _NAME.fullmatch(called):
-            raise RegistrationError(
-                f"Tool name {called!r}: a name has 1 to 128 of the characters A-Z, a-z, 0-9, _, -, . and /; "
-                "give another with name=, and the one for people with title="
-            )
+        check_name(called)
         context = context_kwarg or find_context(fn)
         resolved = find_resolved(fn)
         if resolved and returns_questions(fn):
@@ -112,17 +108,7 @@ class Tool:
 
     def listed(self) -> dict[str, Any]:
         """What lists show, in wire names."""
-        entry = {
-            "name": self.name,
-            "title": self.title,
-            "description": self.description,
-            "inputSchema": self.parameters,
-            "outputSchema": self.output_schema,
-            "icons": wire(self.icons),
-            "annotations": wire(self.annotations),
-            "_meta": self.meta,
-        }
-        return {key: value for key, value in entry.items() if value is not None}
+        return entry_of(self)
 
     async def run(self, arguments: Mapping[str, Any], context: Any, convert_result: bool = False) -> Any:
         """Runs the tool in this process: its value, or with ``convert_result`` the result that a client would get.
@@ -160,6 +146,30 @@ class Tool:
                 "one channel for questions, so either resolvers ask or the tool's own body does"
             )
         return value
+
+
+def check_name(name: str) -> None:
+    """Raises ``RegistrationError`` for what can't be a tool's name."""
+    if not _NAME.fullmatch(name):
+        raise RegistrationError(
+            f"Tool name {name!r}: a name has 1 to 128 of the characters A-Z, a-z, 0-9, _, -, . and /; "
+            "give another with name=, and the one for people with title="
+        )
+
+
+def entry_of(tool: Any) -> dict[str, Any]:
+    """What lists show of a tool, or of another face's that has a tool's attributes: in wire names."""
+    entry = {
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "inputSchema": tool.parameters,
+        "outputSchema": tool.output_schema,
+        "icons": wire(tool.icons),
+        "annotations": wire(tool.annotations),
+        "_meta": tool.meta,
+    }
+    return {key: value for key, value in entry.items() if value is not None}
 
 
 def _notation(output_format: OutputFormat, tool: str) -> Notation | None:
