@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpace_serve::http::TokenError;
+use mcpace_trust::NotTrusted;
 
 /// Our user's misuse, told when a verifier is made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,6 +23,9 @@ pub enum AuthError {
     /// A key that can't be used.
     #[error("the key can't be used: {0}")]
     Key(&'static str),
+    /// Certificates to trust that can't be used.
+    #[error("the extra root can't be used: {0}")]
+    Root(#[from] NotTrusted),
     /// An option that makes no sense.
     #[error("{option} can't be {value}: {reason}")]
     Option {

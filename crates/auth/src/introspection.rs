@@ -27,7 +27,7 @@ use crate::cache::{Cache, Until};
 use crate::claims::{Claims, Expected};
 use crate::digest::Digest;
 use crate::error::told;
-use crate::provider::{Provider, Reach};
+use crate::provider::{Reach, Way};
 use crate::ticket::Ticket;
 use crate::{AuthError, Clock, Failure, Outage, Refusal, Report, Secret, SystemClock};
 
@@ -103,7 +103,7 @@ pub struct IntrospectionVerifier {
 }
 
 struct Shared {
-    provider: Provider,
+    provider: crate::provider::Provider,
     client: Client,
     expected: Expected,
     kept: Duration,
@@ -131,7 +131,7 @@ impl IntrospectionVerifier {
     /// # Errors
     /// [`AuthError`]: a URL or credentials that can't be used.
     pub fn new(options: IntrospectionOptions) -> Result<Self, AuthError> {
-        let provider = Provider::new("the issuer's introspection endpoint", &options.url, &options.reach)?;
+        let provider = Way::new("the issuer's introspection endpoint", &options.url, &options.reach)?.open();
         let state = State {
             good: Cache::new(options.most_kept, MOST_KEPT_BYTES),
             bad: Cache::new(options.most_kept, MOST_KEPT_BYTES),

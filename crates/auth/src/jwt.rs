@@ -21,7 +21,7 @@ use crate::jws::Jws;
 use crate::key::Key;
 use crate::key_ring::KeyRing;
 use crate::key_set::{Judgement, KeySet};
-use crate::provider::{Provider, Reach};
+use crate::provider::{Reach, Way};
 use crate::rotation::Policy;
 use crate::{Algorithm, AuthError, Clock, Failure, Refusal, Report, Secret, SystemClock};
 
@@ -120,7 +120,7 @@ impl JwtVerifier {
         let algorithms = allowed(&options)?;
         let source = match &options.keys {
             Keys::Url(url) => {
-                let provider = Provider::new("the issuer's key set", url, &options.reach)?;
+                let provider = Way::new("the issuer's key set", url, &options.reach)?.open();
                 let policy =
                     Policy { lifetime: options.key_lifetime, kept: options.keys_kept, interval: options.key_interval };
                 let (clock, report) = (Arc::clone(&options.clock), options.report.clone());

@@ -2,8 +2,10 @@
 //!
 //! Constraints: TLS, or this machine, unless told otherwise; no redirect is followed, since it would carry a secret along;
 //! heads, bodies and time have limits; what is shown of a URL holds no credentials.
+//!
+//! A pool of its own beside those of `client` and `net`, which this crate may not import: theirs are polled by whoever calls, or
+//! stamp each step; these connections live on this crate's own thread. Whom to believe and what to show is the same for all.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,9 +16,9 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
-use url::{Host, Url};
+use mcpace_oauth::{is_loopback, reason_of, shown};
+use rustls::ClientConfig;
+use url::Url;
 
 use crate::{AuthError, Outage};
 
@@ -27,7 +29,7 @@ pub struct Reach {
     pub time: Duration,
     /// The most that is read of a reply. Default: 256 KiB.
     pub body: usize,
-    /// A certificate (PEM) to trust beside the system's.
+    /// Certificates (PEM) to trust beside the system's.
     pub extra_root: Option<String>,
     /// Also asks over HTTP without TLS, beyond this machine: tokens and credentials are readable on the way.
     pub without_tls: bool,
@@ -37,6 +39,16 @@ impl Default for Reach {
     fn default() -> Self {
         Self { time: Duration::from_secs(10), body: 256 << 10, extra_root: None, without_tls: false }
     }
+}
+
+/// The way to an issuer's endpoint, looked at once: what can't be used is said when a verifier is made.
+#[derive(Clone)]
+pub(crate) struct Way {
+    uri: Uri,
+    tls: ClientConfig,
+    what: &'static str,
+    time: Duration,
+    body: usize,
 }
 
 /// See the module.
@@ -54,12 +66,18 @@ const IDLE_TIME: Duration = Duration::from_secs(30);
 /// The most that is read of a reply's head.
 const HEAD: usize = 32 << 10;
 
-impl Provider {
+impl Way {
     /// `what` is its name in messages.
     pub(crate) fn new(what: &'static str, url: &str, reach: &Reach) -> Result<Self, AuthError> {
         let uri = address(what, url, reach.without_tls)?;
+        let tls = mcpace_trust::client_config(reach.extra_root.as_deref())?;
+        Ok(Self { uri, tls, what, time: reach.time, body: reach.body })
+    }
+
+    /// Opens no connection yet.
+    pub(crate) fn open(&self) -> Provider {
         let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(trust(reach.extra_root.as_deref())?)
+            .with_tls_config(self.tls.clone())
             .https_or_http()
             .enable_http1()
             .wrap_connector(connector());
@@ -69,9 +87,11 @@ impl Provider {
             .pool_max_idle_per_host(IDLE_CONNECTIONS)
             .http1_max_buf_size(HEAD)
             .build(connector);
-        Ok(Self { client, uri, what, time: reach.time, body: reach.body })
+        Provider { client, uri: self.uri.clone(), what: self.what, time: self.time, body: self.body }
     }
+}
 
+impl Provider {
     pub(crate) fn what(&self) -> &'static str {
         self.what
     }
@@ -104,7 +124,7 @@ impl Provider {
             request.headers_mut().insert(name, value.clone());
         }
         let unreachable =
-            |error: &dyn std::error::Error| Outage::Unreachable { what: self.what, reason: reason(error) };
+            |error: &dyn std::error::Error| Outage::Unreachable { what: self.what, reason: reason_of(error) };
         let reply = self.client.request(request).await.map_err(|error| unreachable(&error))?;
         if reply.status() != StatusCode::OK {
             return Err(Outage::Status { what: self.what, status: reply.status().as_u16() });
@@ -141,58 +161,11 @@ fn address(what: &'static str, url: &str, without_tls: bool) -> Result<Uri, Auth
     read.as_str().parse().map_or_else(|_| refused("an absolute URL"), Ok)
 }
 
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
-}
-
-fn shown(url: &Url) -> String {
-    let mut url = url.clone();
-    url.set_query(None);
-    url.set_fragment(None);
-    // Both fail only for URLs that can't have credentials.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    url.to_string()
-}
-
 fn connector() -> HttpConnector {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
     connector
-}
-
-fn trust(extra_root: Option<&str>) -> Result<rustls::ClientConfig, AuthError> {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if let Some(pem) = extra_root {
-        let unusable = AuthError::Key("the extra root is no certificate in PEM");
-        let certificate = CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|_| unusable.clone())?;
-        roots.add(certificate).map_err(|_| unusable)?;
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let builder = builder.map_err(|_| AuthError::Key("TLS can't be set up"))?;
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
-}
-
-/// An error and what it comes from: the outermost alone says little.
-fn reason(error: &dyn std::error::Error) -> String {
-    let mut said = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_said = cause.to_string();
-        if !said.contains(&cause_said) {
-            said = format!("{said}: {cause_said}");
-        }
-        source = cause.source();
-    }
-    said
 }
 
 #[cfg(test)]
@@ -223,6 +196,7 @@ mod tests {
     #[test]
     fn an_extra_root_must_be_a_certificate() {
         let reach = Reach { extra_root: Some("no PEM".to_owned()), ..Reach::default() };
-        assert!(Provider::new("it", "https://id.example", &reach).is_err());
+        let said = Way::new("it", "https://id.example", &reach).err().map(|error| error.to_string());
+        assert!(said.as_deref().is_some_and(|said| said.contains("no certificate")), "{said:?}");
     }
 }

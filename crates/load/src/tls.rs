@@ -5,10 +5,9 @@ use std::net::TcpStream;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject;
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme};
 
 /// A socket with TLS over it.
 #[derive(Debug)]
@@ -81,23 +80,12 @@ impl Tls {
 
 /// What to trust: the system's certificates and those of `ca`, or anything.
 pub(crate) fn config(ca: Option<&str>, insecure: bool) -> Result<Arc<ClientConfig>, String> {
-    let provider = Arc::new(ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?;
-    let mut config = if insecure {
-        let verifier = Arc::new(Anybody(provider));
-        builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
-    } else {
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        for certificate in CertificateDer::pem_slice_iter(ca.unwrap_or_default().as_bytes()) {
-            let refused = |error: String| format!("a certificate to trust can't be read: {error}");
-            let certificate = certificate.map_err(|error| refused(error.to_string()))?;
-            roots.add(certificate).map_err(|error| refused(error.to_string()))?;
-        }
-        builder.with_root_certificates(roots).with_no_client_auth()
-    };
+    let trusted = mcpace_trust::client_config(ca.filter(|_| !insecure));
+    let mut config = trusted.map_err(|error| format!("the certificates to trust: {error}"))?;
+    if insecure {
+        let provider = Arc::clone(config.crypto_provider());
+        config.dangerous().set_certificate_verifier(Arc::new(Anybody(provider)));
+    }
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use mcpace_oauth::shown;
 use mcpace_record::{ConnectionId, EventKind, Side};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use mcpace_trust::NotTrusted;
+use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
@@ -34,7 +35,7 @@ impl Origin {
     /// # Errors
     /// [`NetError::BadUrl`] for another scheme or a URL without a host.
     pub(crate) fn of(url: &Url) -> Result<Self, NetError> {
-        let bad = |reason: &str| NetError::BadUrl { url: url.to_string(), reason: reason.to_owned() };
+        let bad = |reason: &str| NetError::BadUrl { url: shown(url), reason: reason.to_owned() };
         let tls = match url.scheme() {
             "http" => false,
             "https" => true,
@@ -80,25 +81,18 @@ pub(crate) enum Stream {
 }
 
 impl Dialer {
-    /// `limit` bounds TCP and TLS together. `extra_root` is a PEM certificate to trust beside the system's, for a server
+    /// `limit` bounds TCP and TLS together. `extra_root` are certificates (PEM) to trust beside the system's, for a server
     /// with a certificate of its own.
     ///
     /// # Errors
     /// [`NetError::Tls`] where `extra_root` is no certificate.
     pub(crate) fn new(sink: Arc<Sink>, limit: Duration, extra_root: Option<&str>) -> Result<Self, NetError> {
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        if let Some(pem) = extra_root {
-            let refused = |reason: String| NetError::Tls { host: "the extra root certificate".to_owned(), reason };
-            let certificate = CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|e| refused(e.to_string()))?;
-            roots.add(certificate).map_err(|e| refused(e.to_string()))?;
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|e| NetError::Tls { host: "this machine".to_owned(), reason: e.to_string() })?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let refused = |error: NotTrusted| {
+            let host =
+                if matches!(error, NotTrusted::SetUp(_)) { "this machine" } else { "the extra root certificate" };
+            NetError::Tls { host: host.to_owned(), reason: error.to_string() }
+        };
+        let mut config = mcpace_trust::client_config(extra_root).map_err(refused)?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self { sink, tls: Arc::new(config), limit })
     }

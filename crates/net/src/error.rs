@@ -80,17 +80,3 @@ impl NetError {
         }
     }
 }
-
-/// An error with its causes, on one line. Many libraries repeat the cause in their own words: that is said once.
-pub(crate) fn reason_of(error: &dyn std::error::Error) -> String {
-    let mut reason = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let words = cause.to_string();
-        if !reason.contains(&words) {
-            reason = format!("{reason}: {words}");
-        }
-        source = cause.source();
-    }
-    reason.replace(['\r', '\n'], " ")
-}

@@ -4,7 +4,7 @@
 //! two: what is sent, read and believed is pure (`metadata`, `request`, `token`, `challenge`); `authorizer` and `consent`
 //! only walk through it.
 //!
-//! `redirect` is here too: where an endpoint may send a client that carries a token.
+//! `redirect` is here too: where an endpoint may send a client that carries a token; and `urls`: what may be shown of one.
 //!
 //! Tokens and registrations stay in memory and outlast a session; registrations are kept by issuer. Deliberately absent:
 //! storage on disk, device grants.
@@ -22,6 +22,7 @@ mod redirect;
 mod request;
 mod secret;
 mod token;
+mod urls;
 
 pub use authorizer::Authorizer;
 pub use challenge::{AuthKind, Refusal};
@@ -30,3 +31,4 @@ pub use exchange::{Exchange, Fetch, Fetched};
 pub use options::{Auth, BrowserConsent, Consent, OAuthOptions, RegisteredClient};
 pub use redirect::{RefusedRedirect, redirected};
 pub use secret::Secret;
+pub use urls::{is_loopback, reason_of, shown};

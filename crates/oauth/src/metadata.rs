@@ -5,9 +5,9 @@
 
 use mcpace_wire::revision::Revision;
 use serde::Deserialize;
-use url::{Host, Url};
+use url::Url;
 
-use super::OAuthError;
+use super::{OAuthError, is_loopback};
 
 /// What `/.well-known/oauth-protected-resource` holds (RFC 9728 §2), as far as a client needs it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
@@ -137,15 +137,6 @@ pub(crate) fn is_safe(url: &Url, issuer: &str) -> bool {
         "https" => true,
         "http" => is_loopback(url) || Url::parse(issuer).is_ok_and(|issuer| issuer.origin() == url.origin()),
         _ => false,
-    }
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
     }
 }
 

@@ -6,6 +6,8 @@
 use http::{Method, StatusCode};
 use url::Url;
 
+use crate::shown;
+
 /// Redirects that one request follows at most.
 const MOST: usize = 3;
 
@@ -43,16 +45,6 @@ pub fn redirected(
     };
     let to = to.map_or_else(|| "nowhere".to_owned(), |to| mcpace_wire::quoted(&shown(&to)));
     Err(RefusedRedirect { from: shown(from), to, reason })
-}
-
-fn shown(url: &Url) -> String {
-    let mut url = url.clone();
-    url.set_query(None);
-    url.set_fragment(None);
-    // Both fail only for URLs that can't have credentials.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    url.to_string()
 }
 
 #[cfg(test)]

@@ -100,7 +100,7 @@ fn http_url(text: &str) -> Result<Url, ClientError> {
 impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Place::Http(url, _) => f.debug_tuple("Http").field(&http::shown(url)).finish(),
+            Place::Http(url, _) => f.debug_tuple("Http").field(&mcpace_oauth::shown(url)).finish(),
             Place::Program(program) => f.debug_tuple("Program").field(program).finish(),
             Place::Pipe(_) => f.write_str("Pipe"),
         }

@@ -7,6 +7,7 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use mcpace_oauth::reason_of;
 use mcpace_record::{Closer, Side};
 use tokio::sync::oneshot;
 
@@ -14,7 +15,6 @@ use super::link::Link;
 use super::meter::Meter;
 use super::request::{BackHead, Outgoing, RequestBody};
 use super::worker::Shared;
-use crate::error::reason_of;
 use crate::tap::Tap;
 use crate::{NetError, Origin};
 

@@ -10,6 +10,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, LOCATION};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Version, request, response};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
+use mcpace_oauth::reason_of;
 use mcpace_record::{Closer, EventKind, ExchangeId, ReplyEnding, Side};
 use serde_json::Value;
 
@@ -21,7 +22,6 @@ use super::meter::Meter;
 use super::reply::{Passing, ReplyBody};
 use super::request::{BackHead, Outgoing, RequestBody};
 use super::route::{self, Refusal, Route};
-use crate::error::reason_of;
 use crate::headers::{recorded, text};
 use crate::observe::note_reply_head;
 use crate::{ReplyObserver, now};

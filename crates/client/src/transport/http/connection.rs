@@ -11,6 +11,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use mcpace_oauth::reason_of;
 use mcpace_wire::http::MediaType;
 
 use super::dial::Origin;
@@ -148,9 +149,4 @@ fn poll_driven<T>(
         }
     }
     wanted(cx)
-}
-
-pub(super) fn reason_of(error: &hyper::Error) -> String {
-    let source = std::error::Error::source(error);
-    source.map_or_else(|| error.to_string(), |source| format!("{error} ({source})"))
 }

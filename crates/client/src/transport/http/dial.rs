@@ -4,8 +4,8 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use mcpace_oauth::shown;
+use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use url::Url;
 
@@ -22,7 +22,7 @@ pub(super) struct Origin {
 
 impl Origin {
     pub(super) fn of(url: &Url) -> Result<Self, ClientError> {
-        let bad = |reason: &str| ClientError::BadTarget { target: super::shown(url), reason: reason.to_owned() };
+        let bad = |reason: &str| ClientError::BadTarget { target: shown(url), reason: reason.to_owned() };
         let tls = match url.scheme() {
             "http" => false,
             "https" => true,
@@ -98,18 +98,7 @@ impl Dialer {
 }
 
 fn configuration(extra_root: Option<&str>) -> Result<Arc<rustls::ClientConfig>, String> {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if let Some(pem) = extra_root {
-        let certificate = CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|error| error.to_string())?;
-        roots.add(certificate).map_err(|error| error.to_string())?;
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let mut config = mcpace_trust::client_config(extra_root).map_err(|error| error.to_string())?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }

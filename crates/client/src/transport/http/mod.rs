@@ -18,7 +18,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use http_body_util::Full;
-use mcpace_oauth::{Authorizer, Exchange, Fetch, Fetched, Refusal, Secret};
+use mcpace_oauth::{Authorizer, Exchange, Fetch, Fetched, Refusal, Secret, shown};
 use mcpace_wire::http::name;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -261,15 +261,4 @@ fn own_headers(named: &[(String, String)]) -> Result<HeaderMap, ClientError> {
         headers.remove(ours);
     }
     Ok(headers)
-}
-
-/// A URL as it may stand in messages: without credentials and query.
-pub(super) fn shown(url: &Url) -> String {
-    let mut url = url.clone();
-    url.set_query(None);
-    url.set_fragment(None);
-    // Both fail only for URLs that can't have credentials.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    url.to_string()
 }

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
+use mcpace_oauth::reason_of;
 
-use super::connection::{Connection, OpenReply, SendError, reason_of};
+use super::connection::{Connection, OpenReply, SendError};
 use super::dial::{Dialer, Origin};
 use crate::ClientError;
 use crate::lock::lock;

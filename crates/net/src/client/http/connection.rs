@@ -10,13 +10,13 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use mcpace_oauth::reason_of;
 use mcpace_record::{Closer, ConnectionId, EventKind, ExchangeId, Header, Nanos, ReplyEnding, Side};
 use mcpace_wire::http::MediaType;
 use mcpace_wire::sse;
 
 use super::super::task::Task;
 use super::stamps::Stamps;
-use crate::error::reason_of;
 use crate::headers::{recorded, text};
 use crate::observe::note_reply_head;
 use crate::tap::Tap;

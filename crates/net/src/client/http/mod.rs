@@ -18,7 +18,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
-use mcpace_oauth::{Authorizer, Refusal, Secret};
+use mcpace_oauth::{Authorizer, Refusal, Secret, shown};
 use mcpace_record::Closer;
 use mcpace_wire::http::name;
 use mcpace_wire::revision::Revision;
@@ -377,15 +377,4 @@ impl Inner {
     fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
-}
-
-/// A URL as it may stand in messages: without credentials and query.
-fn shown(url: &Url) -> String {
-    let mut url = url.clone();
-    url.set_query(None);
-    url.set_fragment(None);
-    // Both fail only for URLs that can't have credentials.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    url.to_string()
 }
