@@ -8,6 +8,7 @@ from typing import Any
 from mcpace.lab.fold import Facts, Trial, cases, slowest_warm
 from mcpace.report.labels import split_words
 from mcpace.report.run import ServerSplit, Subject
+from mcpace.report.words import cost_of
 
 SECOND = 1_000_000_000
 PARTS = ("client.send", "connect", "request", "server", "response", "client.receive", "unaccounted")
@@ -91,6 +92,29 @@ def test_a_finding_of_the_cold_call_only_is_costed_by_it() -> None:
     result = facts(9.0, 1.0)
     result.findings = [finding({1: 4.0}, [])]
     assert cases(result, ["call"])[0].findings[0].cost_s == 4.0
+
+
+def outside(**total: int) -> dict[str, Any]:
+    return {**finding({}, []), "total": {"time_ns": 0, "requests": 0, "bytes": 0, **total}}
+
+
+def test_what_was_seen_outside_every_call_is_told_once_with_its_whole_cost() -> None:
+    result = facts(1.0, 2.0)
+    result.findings = [outside(requests=12, bytes=4_000)]
+    told = {case.operation: case.findings for case in cases(result, ["connect", "call", "disconnect"])}
+    assert [operation for operation, found in told.items() if found] == ["call"]
+    (found,) = told["call"]
+    assert (found.calls, found.cost_s, found.total_requests, found.total_bytes) == (0, 0.0, 12, 4_000)
+    assert cost_of(found).replace("\N{NO-BREAK SPACE}", " ") == "12 extra requests + 4.0 kB in all"
+    assert cases(result, ["connect", "list"])[-1].findings != []
+
+
+def test_other_causes_that_look_the_same_are_kept_with_what_decides() -> None:
+    result = facts(1.0)
+    other = {"code": "session-leak", "decided_by": "hold-one-session"}
+    result.findings = [{**finding({1: 0.5}, []), "alternatives": [other]}]
+    (found,) = cases(result, ["call"])[0].findings
+    assert [(it.code, it.decided_by) for it in found.alternatives] == [("session-leak", "hold-one-session")]
 
 
 def test_a_finding_of_another_operation_is_left_out() -> None:

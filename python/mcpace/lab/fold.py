@@ -9,6 +9,7 @@ from typing import Any
 
 from mcpace.report import words
 from mcpace.report.run import (
+    Alternative,
     Case,
     Evidence,
     Finding,
@@ -60,7 +61,9 @@ class Facts:
 
 def cases(facts: Facts, operations: Sequence[Operation]) -> list[Case]:
     """A case for each operation that was asked for, whether it could be measured or not."""
-    return [_case(facts, operation) for operation in operations]
+    # What was seen outside every call is told once, where readers look first.
+    told = "call" if "call" in operations else next(reversed(operations), None)
+    return [_case(facts, operation, outside=operation == told) for operation in operations]
 
 
 def slowest_warm(trials: Iterable[Trial]) -> Trial | None:
@@ -69,7 +72,7 @@ def slowest_warm(trials: Iterable[Trial]) -> Trial | None:
     return max(timed[1:] or timed, key=lambda trial: trial.seconds or 0.0, default=None)
 
 
-def _case(facts: Facts, operation: Operation) -> Case:
+def _case(facts: Facts, operation: Operation, *, outside: bool) -> Case:
     trials = [trial for trial in facts.trials if trial.operation == operation]
     timed = [trial for trial in trials if trial.seconds is not None]
     seconds = [trial.seconds for trial in timed if trial.seconds is not None]
@@ -84,7 +87,7 @@ def _case(facts: Facts, operation: Operation) -> Case:
         trials_s=seconds,
         summary=Summary.of(seconds) if seconds else None,
         ledger_s=_ledger(facts.ledgers, warm),
-        findings=_findings(facts, timed, warm),
+        findings=_findings(facts, timed, warm) + (_outside(facts, timed) if outside else []),
         waterfall=_waterfall(facts, timed),
         failures=failures,
         unsupported=unsupported,
@@ -144,39 +147,74 @@ def _findings(facts: Facts, timed: list[Trial], warm: list[Trial]) -> list[Findi
         if affected:
             # A cause that shows in the cold trial only (discovery, say) is costed by that trial.
             costed = [cost for cost in affected if cost["call"] in warm_calls] or affected
-            found.append(_finding(facts, finding, affected, costed, len(timed)))
+            found.append(_finding(facts, finding, affected, costed, timed))
     return sorted(found, key=lambda finding: finding.cost_s, reverse=True)
 
 
+def _outside(facts: Facts, timed: list[Trial]) -> list[Finding]:
+    """What was seen outside every call: a stream that is opened again and again, memory that grows."""
+    found = []
+    for finding in facts.findings:
+        if not finding["calls"]:
+            told = _finding(facts, finding, [], [], timed)
+            total = finding["total"]
+            told.total_s = total["time_ns"] / NANOS
+            told.total_requests, told.total_bytes = total["requests"], total["bytes"]
+            found.append(told)
+    return found
+
+
 def _finding(
-    facts: Facts, finding: dict[str, Any], affected: list[dict[str, Any]], costed: list[dict[str, Any]], trials: int
+    facts: Facts,
+    finding: dict[str, Any],
+    affected: list[dict[str, Any]],
+    costed: list[dict[str, Any]],
+    timed: list[Trial],
 ) -> Finding:
-    ledgers = {ledger["call"]: ledger for ledger in facts.ledgers}
-    first = ledgers.get(affected[0]["call"], {"start_ns": 0, "end_ns": 0})
+    trial, evidence = _evidence(facts, finding, affected, timed)
     result = Finding(
         code=finding["code"],
         severity=finding["severity"],
         confidence=finding["confidence"]["level"],
         confidence_reason=finding["confidence"]["reason"],
-        cost_s=_mean(cost["time_ns"] for cost in costed),
-        cost_requests=statistics.fmean(cost["requests"] for cost in costed),
-        cost_bytes=statistics.fmean(cost["bytes"] for cost in costed),
+        cost_s=_mean(cost["time_ns"] for cost in costed) if costed else 0.0,
+        cost_requests=statistics.fmean(cost["requests"] for cost in costed) if costed else 0.0,
+        cost_bytes=statistics.fmean(cost["bytes"] for cost in costed) if costed else 0.0,
         calls=len(affected),
-        of_calls=trials,
+        of_calls=len(timed),
         context=finding["context"],
-        evidence=_evidence(finding["evidence"], first["start_ns"], first["end_ns"]),
+        evidence=evidence,
+        trial=trial,
         disproof=finding["disproof"],
+        alternatives=[Alternative.model_validate(other) for other in finding.get("alternatives", [])],
     )
     result.advice = words.advice_for(result.code, result.context)
     return result
 
 
-def _evidence(items: list[dict[str, Any]], start_ns: int, end_ns: int) -> list[Evidence]:
-    """The events inside the first affected call, where there are any: one call's proof, not pieces of several."""
-    inside = [item for item in items if start_ns <= item["at_ns"] <= end_ns]
+def _evidence(
+    facts: Facts, finding: dict[str, Any], affected: list[dict[str, Any]], timed: list[Trial]
+) -> tuple[int | None, list[Evidence]]:
+    """The events inside one affected call, where there are any: one call's proof, not pieces of several. The call
+    whose waterfall is shown comes first, so that they can be pointed at in it. Which trial it is comes with them."""
+    items = finding["evidence"]
+    ledgers = {ledger["call"]: ledger for ledger in facts.ledgers}
+    shown = slowest_warm(timed)
+    calls = [cost["call"] for cost in affected]
+    for call in sorted(calls, key=lambda call: shown is None or call != shown.call):
+        if (ledger := ledgers.get(call)) is not None:
+            inside = [item for item in items if ledger["start_ns"] <= item["at_ns"] <= ledger["end_ns"]]
+            if inside:
+                number = next((at for at, trial in enumerate(timed) if trial.call == call), None)
+                return number, _relative(inside, ledger["start_ns"])
+    first = ledgers.get(calls[0], {"start_ns": 0})
+    return None, _relative(items, first["start_ns"])
+
+
+def _relative(items: list[dict[str, Any]], start_ns: int) -> list[Evidence]:
     return [
         Evidence(at_s=(item["at_ns"] - start_ns) / NANOS, role=item["role"], event=item["event"])
-        for item in (inside or items)[:SHOWN_EVIDENCE]
+        for item in items[:SHOWN_EVIDENCE]
     ]
 
 

@@ -18,13 +18,14 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, field_validator
 
 from mcpace.report.model import Model
+from mcpace.report.run_comparison import Comparison
 from mcpace.report.run_layers import LayerFacts, LayersFacts
 from mcpace.report.run_load import LoadCase
 from mcpace.report.run_servers import ServerComparison, ServerFacts
 
 SCHEMA: Literal["mcpace.run/1"] = "mcpace.run/1"
 
-Kind = Literal["clients", "measure", "bisect", "demo", "load", "servers", "layers"]
+Kind = Literal["clients", "measure", "bisect", "demo", "load", "servers", "layers", "compare", "gate"]
 Operation = Literal["provider", "connect", "list", "call", "disconnect"]
 
 
@@ -148,6 +149,14 @@ class Evidence(Model):
     """Index of the event in the recording."""
 
 
+class Alternative(Model):
+    """Another cause that would look the same in the recording."""
+
+    code: str
+    decided_by: str
+    """Code of the experiment that would decide between the two."""
+
+
 class Finding(Model):
     """A named cause. ``code`` is one of the closed list in docs/findings.md."""
 
@@ -170,8 +179,18 @@ class Finding(Model):
     context: dict[str, Any] = {}
     """The cause's own facts, from the first affected call."""
     evidence: list[Evidence] = []
+    trial: int | None = None
+    """Which trial of the case the evidence is of, from 0."""
     disproof: str = ""
     """Code of the experiment that would disprove it."""
+    alternatives: list[Alternative] = []
+    """Other causes that would look the same."""
+    total_s: float = 0.0
+    """Seconds in all, for a cause that was seen outside the calls; ``calls`` is 0 then."""
+    total_requests: float = 0.0
+    """Extra requests in all, likewise."""
+    total_bytes: float = 0.0
+    """Extra bytes in all, likewise."""
     advice: str = ""
     """One sentence of what to do."""
 
@@ -306,6 +325,8 @@ class Run(Model):
     bisection: Bisection | None = None
     servers: ServerComparison | None = None
     """Of a comparison of servers: what all of them had in common."""
+    comparison: Comparison | None = None
+    """Of a comparison or a gate: the second side's cases are this run's."""
     layers: LayersFacts | None = None
     """Of one server's layers: what all of them had in common."""
     first_bad: str | None = None

@@ -16,7 +16,7 @@ from mcpace.report.run import Run
 STYLES = {"high": "bold red", "medium": "bold yellow", "low": "bold"}
 INDENT = 2
 MARGIN = 8
-"""Columns of the words in front of a paragraph: ``where``, ``do``, ``check``."""
+"""Columns of the words in front of a paragraph: ``where``, ``do``, ``check``, ``or``."""
 
 
 def lines(run: Run, width: int) -> Iterator[Text]:
@@ -46,6 +46,8 @@ def _group(group: Group, width: int) -> Iterator[Text]:
     disproof = words.disproof_for(finding.disproof)
     if disproof:
         yield from _told("check", disproof, width)
+    for other in finding.alternatives:
+        yield from _told("or", words.alternative_for(other), width)
 
 
 def place_words(place: Place) -> str:

@@ -1,0 +1,61 @@
+"""Words for calls that wait for the wrong thing."""
+
+from __future__ import annotations
+
+from mcpace.report.quantities import duration
+from mcpace.report.run import Finding
+from mcpace.report.words_reading import Context, Words, between, time
+
+
+def _late_delivery(finding: Finding) -> str:
+    late = between(finding, "result", "call-returned") or time(finding.context, "longest_ns") or finding.cost_s
+    waited = {
+        "reply-end": "it waited for the end of the reply's stream.",
+        "connection-close": "it waited for the connection to close.",
+        "nothing-seen": "nothing on the wire says what it waited for.",
+    }.get(str(finding.context.get("released_by")), "the client had it and waited on.")
+    return f"The result was complete on the wire {duration(late)} before the client's call returned: {waited}"
+
+
+def _late_delivery_advice(context: Context) -> str:
+    if context.get("released_by") == "nothing-seen":
+        return "Profile the client between the result and the return: it computed, or waited for something of its own."
+    return (
+        "Have the client return as soon as the result's event is complete; where you own the server, "
+        "end the reply right after the result."
+    )
+
+
+def _waits_for_get(finding: Finding) -> str:
+    wait = between(finding, "stream-request", "stream-head") or time(finding.context, "longest_ns") or finding.cost_s
+    why = {
+        "authorization-lock": " Authentication was on: a lock in its code is held across the GET.",
+        "stream-first": " The client opens that stream before anything else, by design.",
+    }.get(str(finding.context.get("gate")), "")
+    return (
+        f"No request left the client until the head of the standalone GET's reply had arrived, {duration(wait)}: "
+        f"it waited for a stream that the call doesn't need.{why}"
+    )
+
+
+def _waits_for_get_advice(_: Context) -> str:
+    return (
+        "Have the server answer the standalone GET at once, with its headers or with 405; "
+        "a client should not hold its requests for it."
+    )
+
+
+WORDS: dict[str, Words] = {
+    "late-delivery": Words(
+        "The result is there, but the call doesn't return",
+        "the client has the result long before its call returns",
+        _late_delivery,
+        _late_delivery_advice,
+    ),
+    "waits-for-get": Words(
+        "Requests wait for the standalone GET",
+        "requests wait for the standalone GET's reply",
+        _waits_for_get,
+        _waits_for_get_advice,
+    ),
+}
