@@ -17,7 +17,7 @@ from packaging.version import InvalidVersion, Version
 
 from mcpace import __version__
 from mcpace.lab.errors import AdapterProblem, UnknownName, UsageProblem
-from mcpace.lab.releases import Progress, Selection, choose, parse_selection
+from mcpace.lab.releases import Progress, Selection, choose, of_client, parse_selection
 from mcpace.lab.releases import find as find_release
 
 if TYPE_CHECKING:  # environments are built from adapters
@@ -28,7 +28,7 @@ ADAPTERS_VARIABLE = "MCPACE_ADAPTERS"
 DEFAULT_MARGIN_HOURS = 24.0
 
 SOURCES = "source"
-"""The folder of what all versions of a locked kind have in common."""
+"""The folder of what all versions of a locked kind's server have in common."""
 VERSIONS = "versions"
 """The folder that has a folder for each version of a locked kind: its lock, and whatever else differs."""
 
@@ -46,7 +46,7 @@ class InstallKind(Enum):
 
     @property
     def locked(self) -> bool:
-        """Whether there are only the versions whose locks lie in the adapter."""
+        """Whether of servers there are only the versions whose locks lie in the adapter. Clients are of any release."""
         return self not in (InstallKind.PYPI, InstallKind.OWN)
 
 
@@ -77,10 +77,25 @@ class Install:
 
 
 @dataclass(frozen=True)
+class ClientReleases:
+    """What a range of releases is built of."""
+
+    versions: SpecifierSet
+    package: str
+    sources: tuple[str, ...]
+    """Folders of the adapter, of which later ones win."""
+
+    def covers(self, number: Version) -> bool:
+        return self.versions.contains(number, prereleases=True)
+
+
+@dataclass(frozen=True)
 class ClientCommand:
     command: tuple[str, ...]
-    """With `{python}` and `{adapter}` still to be filled in."""
+    """With places like `{python}` still to be filled in."""
     transports: tuple[str, ...]
+    releases: tuple[ClientReleases, ...]
+    """Empty where no release needs anything built: `pypi`."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +139,24 @@ class Adapter:
         assert self.server is not None, "parse_subject() looked"
         return fill_in(self.server.command, {**environment.places, "adapter": str(self.folder)})
 
+    def client_releases(self, number: Version) -> ClientReleases | None:
+        """What the client of a release is built of; nothing where there is no client for it."""
+        assert self.client is not None, "parse_subject() looked"
+        return next((entry for entry in self.client.releases if entry.covers(number)), None)
+
+    def covers(self, number: Version) -> bool:
+        """Whether there is a client for a release. One that builds nothing says so itself."""
+        assert self.client is not None, "parse_subject() looked"
+        return not self.client.releases or self.client_releases(number) is not None
+
+    def client_packages(self, number: Version | None = None) -> list[str]:
+        """What the client's releases are called in their registry; of one release, where it could be."""
+        assert self.client is not None, "parse_subject() looked"
+        entry = None if number is None else self.client_releases(number)
+        if entry is not None:
+            return [entry.package]
+        return list(dict.fromkeys(entry.package for entry in self.client.releases)) or [self.install.package]
+
     def has(self, role: Role) -> bool:
         return (self.client if role is Role.CLIENT else self.server) is not None
 
@@ -165,16 +198,18 @@ def resolve(text: str, progress: Progress | None = None, role: Role = Role.CLIEN
     mode = subject.mode
     if role is Role.SERVER and mode is None:
         mode = next(iter(subject.adapter.modes(role)), None)
-    return Resolved(subject.adapter, find_version(subject, progress), mode)
+    return Resolved(subject.adapter, find_version(subject, progress, role), mode)
 
 
-def find_version(subject: Subject, progress: Progress | None = None) -> str:
-    """The release that is meant, of those that the index, the adapter's locks or this mcpace have."""
+def find_version(subject: Subject, progress: Progress | None = None, role: Role = Role.CLIENT) -> str:
+    """The release that is meant, of those that a registry, the adapter's locks or this mcpace have."""
     adapter, selection = subject.adapter, subject.selection
     if adapter.install.kind is InstallKind.PYPI:
         return find_release(adapter.install.package, selection, progress).version
     if adapter.install.kind is InstallKind.OWN:
         return choose(selection, [__version__], f"{adapter.name}@{selection} can't be had: it is the mcpace that runs,")
+    if role is Role.CLIENT:
+        return of_client(adapter, selection, progress).version
     there_are = f"{adapter.name}@{selection} can't be had: it is built by a lock, and there are locks of"
     return choose(selection, locked_versions(adapter), there_are)
 
@@ -266,6 +301,7 @@ def read_adapter(table: Table, folder: Path) -> Adapter:
     name = table.value("name", str)
     if name != folder.name:
         raise AdapterProblem(f"{table.where}: the name {name!r} isn't that of its folder, {folder.name!r}")
+    install = read_install(table.table("install"))
     client, server = table.optional("client"), table.optional("server")
     if client is None and server is None:
         raise AdapterProblem(f"{table.where} has neither [client] nor [server]: an adapter has a program")
@@ -273,8 +309,8 @@ def read_adapter(table: Table, folder: Path) -> Adapter:
         name=name,
         title=table.value("title", str),
         folder=folder,
-        install=read_install(table.table("install")),
-        client=None if client is None else ClientCommand(client.strings("command"), client.strings("transports")),
+        install=install,
+        client=None if client is None else read_client(client, install),
         server=None if server is None else read_server(server),
         speaks=tuple(read_speaks(entry) for entry in table.tables("speaks")),
     )
@@ -297,6 +333,22 @@ def read_install(table: Table) -> Install:
         python=table.specifiers("python", ""),
         check=table.strings("check", ()),
     )
+
+
+def read_client(table: Table, install: Install) -> ClientCommand:
+    entries = table.tables("releases")
+    if install.kind.locked != bool(entries):
+        rule = "must name what its client is built of" if install.kind.locked else "builds nothing of its own"
+        raise AdapterProblem(f"{table.where}: the kind {install.kind.value} {rule}: [[client.releases]]")
+    releases = tuple(
+        ClientReleases(
+            versions=entry.specifiers("versions"),
+            package=entry.value("package", str, install.package),
+            sources=entry.strings("sources"),
+        )
+        for entry in entries
+    )
+    return ClientCommand(table.strings("command"), table.strings("transports"), releases)
 
 
 def read_server(table: Table) -> ServerCommand:

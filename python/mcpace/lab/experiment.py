@@ -11,8 +11,8 @@ from mcpace import _core
 from mcpace.lab import adapters, comparison, environments
 from mcpace.lab.children import adopt_orphans, end_strays
 from mcpace.lab.environments import Environment
-from mcpace.lab.errors import LabError, ReleasesProblem, UnknownName, UsageProblem
-from mcpace.lab.fold import Facts, cases
+from mcpace.lab.errors import LabError, ReleasesProblem, UnknownName, Unsupported, UsageProblem
+from mcpace.lab.fold import Facts, Trial, cases
 from mcpace.lab.interruption import held
 from mcpace.lab.plan import Plan, Settings, operations_at
 from mcpace.lab.progress import Progress
@@ -30,6 +30,8 @@ class Ready:
     command: tuple[str, ...] = ()
     environment: Environment | None = None
     error: str | None = None
+    unsupported: str | None = None
+    """Why there can be no environment: this release can't be driven."""
 
 
 def run(plan: Plan, progress: Progress) -> Run:
@@ -89,6 +91,8 @@ def prepare(resolved: adapters.Resolved, progress: Progress) -> Ready:
     progress.preparing(subject.label())
     try:
         environment = environments.ensure(resolved.adapter, resolved.version, progress=progress.preparing)
+    except Unsupported as reason:
+        return Ready(subject, unsupported=str(reason))
     except LabError as error:
         progress.note(str(error))
         return Ready(subject, error=str(error))
@@ -168,7 +172,8 @@ class Row:
         station = self._stations.get(index)
         if station is None:
             item = self._ready[index]
-            return Facts(item.subject, self._target.name, None, error=item.error)
+            trials = [Trial(operation, unsupported=item.unsupported) for operation in operations_at(self._target)]
+            return Facts(item.subject, self._target.name, None, trials=trials, error=item.error)
         facts = station.conclude()
         if station.unsaved:
             self.unsaved.append(station.unsaved)

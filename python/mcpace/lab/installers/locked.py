@@ -1,8 +1,9 @@
-"""What the kinds with committed locks have in common: the copy that is built, and the digest of its files.
+"""What the built kinds have in common: the copy that is built, and the digest of its files.
 
-A release is whatever its lock says, so nothing is resolved here and no registry is asked what exists. Sources come from
-`source/`, then `versions/VERSION/` is laid over them; `{version}` is filled in in the manifests of `source/` alone,
-since a version's own files know theirs.
+A server's release is whatever its lock says, so nothing is resolved and no registry is asked what exists. Its sources
+come from `source/`, then `versions/VERSION/` is laid over them; `{version}` is filled in in the manifests of `source/`
+alone, since a version's own files know theirs. A client is built of any release: of the folders that adapter.toml names
+for it, without a lock.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from mcpace.lab.adapters import SOURCES, VERSIONS, Adapter
-from mcpace.lab.errors import AdapterProblem
+from packaging.version import Version
+
+from mcpace.lab.adapters import SOURCES, VERSIONS, ClientReleases, Role
+from mcpace.lab.errors import AdapterProblem, Unsupported
 from mcpace.lab.installers.wanted import Wanted
 
 MANIFESTS = {"Cargo.toml", "go.mod", "package.json", "pom.xml"}
@@ -23,30 +26,47 @@ LEAVINGS = {"target", "node_modules", "__pycache__"}
 
 def copy_sources(wanted: Wanted, folder: Path) -> None:
     """Puts together what is built."""
-    for source, relative in sources(wanted.adapter, wanted.version):
+    for source, relative in sources(wanted):
         place = folder / relative
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, place)
-        if place.name in MANIFESTS and source.is_relative_to(wanted.adapter.folder / SOURCES):
+        if place.name in MANIFESTS and not source.is_relative_to(wanted.adapter.folder / VERSIONS):
             place.write_text(place.read_text(encoding="utf-8").replace("{version}", wanted.version), encoding="utf-8")
 
 
 def digest(wanted: Wanted) -> str:
     """Of every file that is built, with its place."""
     sum_ = hashlib.sha256()
-    for source, relative in sources(wanted.adapter, wanted.version):
+    for source, relative in sources(wanted):
         sum_.update(f"{relative}\0".encode())
         sum_.update(hashlib.sha256(source.read_bytes()).digest())
     return sum_.hexdigest()
 
 
-def sources(adapter: Adapter, version: str) -> Iterator[tuple[Path, Path]]:
+def sources(wanted: Wanted) -> Iterator[tuple[Path, Path]]:
     """Each file and its place in the copy; later ones win."""
-    own = adapter.folder / VERSIONS / version
-    if not own.is_dir():
-        raise AdapterProblem(f"{own} is missing: {adapter.name}@{version} is built from it")
-    for folder in (adapter.folder / SOURCES, own):
+    for folder in folders(wanted):
         for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
             relative = path.relative_to(folder)
             if path.is_file() and not LEAVINGS & set(relative.parts):
                 yield path, relative
+
+
+def folders(wanted: Wanted) -> list[Path]:
+    adapter = wanted.adapter
+    if wanted.role is Role.CLIENT and adapter.client is not None:
+        return [adapter.folder / name for name in client_releases(wanted).sources]
+    own = adapter.folder / VERSIONS / wanted.version
+    if not own.is_dir():
+        raise AdapterProblem(f"{own} is missing: {adapter.name}@{wanted.version} is built from it")
+    return [adapter.folder / SOURCES, own]
+
+
+def client_releases(wanted: Wanted) -> ClientReleases:
+    """What a client is built of. Raises `Unsupported` where no range has its release."""
+    found = wanted.adapter.client_releases(Version(wanted.version))
+    if found is None:
+        assert wanted.adapter.client is not None, "parse_subject() looked"
+        ranges = " or ".join(str(entry.versions) for entry in wanted.adapter.client.releases)
+        raise Unsupported(f"{wanted.label} has no client program here: there is one for {ranges}")
+    return found

@@ -1,33 +1,44 @@
-"""Node packages: what the version's package-lock.json names. No package's install script runs."""
+"""Node packages: servers by the version's package-lock.json, clients as of the release's upload.
+
+No package's install script runs.
+"""
 
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
-from mcpace.lab.installers.locked import copy_sources, digest
+from mcpace.lab.adapters import Role
+from mcpace.lab.errors import EnvironmentProblem
+from mcpace.lab.installers.locked import client_releases, copy_sources, digest
 from mcpace.lab.installers.steps import asked, in_one_line, needed, run_step
 from mcpace.lab.installers.wanted import Wanted
-from mcpace.lab.releases import Progress
+from mcpace.lab.releases import Progress, find, parse_selection
 
 REMEDY = "apt-get install nodejs npm, or see nodejs.org"
 
 
 class Npm:
-    """Releases of npm packages, by committed locks."""
+    """Releases of npm packages."""
 
     cached = True
 
     def recipe(self, wanted: Wanted) -> list[object]:
-        return [digest(wanted)]
+        install = wanted.adapter.install
+        of_client = [install.as_of_release, install.margin_hours] if wanted.role is Role.CLIENT else []
+        return [digest(wanted), *of_client]
 
     def build(self, wanted: Wanted, folder: Path, say: Progress) -> dict[str, str]:
         needed("node", wanted.label, REMEDY)
         npm = needed("npm", wanted.label, REMEDY)
         say(f"installing {wanted.label}")
         copy_sources(wanted, folder)
-        command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-        run_step(command, wanted.label, cwd=folder, reason=first_lines)
+        options = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+        if wanted.role is Role.CLIENT:
+            resolve(wanted, folder, [npm, "install", *options], say)
+        else:
+            run_step([npm, "ci", *options], wanted.label, cwd=folder, reason=first_lines)
         packages = json.loads((folder / "package-lock.json").read_text(encoding="utf-8")).get("packages", {})
         # A package within another's folder is that one's own copy.
         names = {path.removeprefix("node_modules/"): entry.get("version") for path, entry in packages.items()}
@@ -41,6 +52,24 @@ class Npm:
 
     def runs_on(self) -> dict[str, str]:
         return {"node": asked(["node", "--version"], r"v(\S+)")}
+
+
+def resolve(wanted: Wanted, folder: Path, command: list[str], say: Progress) -> None:
+    """Installs a release beside the dependencies of its time.
+
+    A mirror knows a package's time from when it first had it: where it had a dependency later than the release, that
+    time can't be gone back to, and today's are better than none.
+    """
+    install, package = wanted.adapter.install, client_releases(wanted).package
+    uploaded = find(package, parse_selection(wanted.version), say, kind=install.kind.value).uploaded
+    if install.as_of_release and uploaded is not None:
+        as_of = (uploaded + timedelta(hours=install.margin_hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        try:
+            run_step([*command, f"--before={as_of}"], wanted.label, cwd=folder, reason=first_lines)
+            return
+        except EnvironmentProblem as problem:
+            say(f"{problem}; going on with today's dependencies")
+    run_step(command, wanted.label, cwd=folder, reason=first_lines)
 
 
 def first_lines(text: str) -> str:

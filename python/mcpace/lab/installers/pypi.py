@@ -36,6 +36,7 @@ class Pypi:
     def build(self, wanted: Wanted, folder: Path, say: Progress) -> dict[str, str]:
         install = wanted.adapter.install
         release = find(install.package, parse_selection(wanted.version), say)
+        assert release.uploaded is not None, "without upload times the index was refused"
         as_of = release.uploaded + timedelta(hours=install.margin_hours)
         say(f"installing {wanted.label}")
         uv = str(find_uv())
