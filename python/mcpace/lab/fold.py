@@ -207,8 +207,9 @@ def _evidence(
             if inside:
                 number = next((at for at, trial in enumerate(timed) if trial.call == call), None)
                 return number, _relative(inside, ledger["start_ns"])
-    first = ledgers.get(calls[0], {"start_ns": 0})
-    return None, _relative(items, first["start_ns"])
+    # Outside every call, times count from the first event of the proof.
+    first = ledgers.get(calls[0]) if calls else None
+    return None, _relative(items, first["start_ns"] if first else min((item["at_ns"] for item in items), default=0))
 
 
 def _relative(items: list[dict[str, Any]], start_ns: int) -> list[Evidence]:
