@@ -18,7 +18,21 @@ from mcpace import __version__
 from mcpace.cli.notes import flush_stdout, give_up_stdout, note
 
 DONE, USAGE, UNREACHABLE, INTERRUPTED = 0, 2, 3, 130
-COMMANDS = ("clients", "measure", "load", "servers", "layers", "bisect", "demo", "record", "target", "report", "serve")
+COMMANDS = (
+    "clients",
+    "measure",
+    "load",
+    "servers",
+    "layers",
+    "bisect",
+    "compare",
+    "gate",
+    "demo",
+    "record",
+    "target",
+    "report",
+    "serve",
+)
 SERVE = "serve"
 """Light: it loads nothing of the lab, and has a way of its own with signals."""
 

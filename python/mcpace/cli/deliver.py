@@ -77,7 +77,7 @@ def show(run: Run, *, as_json: bool, page: Path | None) -> bool:
 
     The page comes first: whoever reads stdout may leave early, which is no failure.
     """
-    written = page and _save(page, _page(run), "report")
+    written = page and save(page, _page(run), "report")
     try:
         if as_json:
             print(run.to_json())
@@ -95,7 +95,7 @@ def _place(run: Run) -> Path:
 
 
 def _save_run(run: Run, path: Path) -> Path | None:
-    return _save(path, run.to_json(), f"run {'so far ' if run.partial else ''}saved")
+    return save(path, run.to_json(), f"run {'so far ' if run.partial else ''}saved")
 
 
 class _Screen(Console):
@@ -149,6 +149,8 @@ def _exit_code(run: Run, fail_on: list[str]) -> int:
     found = {finding.code for case in run.cases for finding in case.findings}
     if found & set(fail_on) or (found and "any" in fail_on):
         return HIT
+    if run.comparison is not None:
+        return HIT if run.kind == "gate" and run.comparison.red else DONE
     if run.kind == "load":
         return _exit_code_of_load(run)
     if run.kind == "servers":
@@ -176,7 +178,7 @@ def _tell_thresholds(run: Run) -> None:
                 note(f"threshold {threshold.text} is not met: {words_load.threshold_words(threshold)}")
 
 
-def _save(path: Path, text: str, what: str) -> Path | None:
+def save(path: Path, text: str, what: str) -> Path | None:
     """Writes whole or not at all, and says where; where the place won't take it, a temporary folder does.
 
     Returns where it is now, ``None`` where neither took it.

@@ -40,7 +40,7 @@ def run(
     settings.make_folder()
     try:
         with ExitStack() as stack:
-            session = _Session(stack, target, settings, revision, server_timing, extra_root)
+            session = Session(stack, target, settings, revision, server_timing, extra_root)
             progress.begin(settings.trials * 3)
             try:
                 for number in range(1, settings.trials + 1):
@@ -57,7 +57,7 @@ def run(
     return result
 
 
-class _Session:
+class Session:
     """Trials of our client at one target."""
 
     def __init__(

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from mcpace.report import (
     terminal_bisection,
+    terminal_comparison,
     terminal_findings,
     terminal_layers,
     terminal_ledger,
@@ -58,6 +59,8 @@ def lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
         yield from terminal_servers.lines(run, width)
     elif run.kind == "layers":
         yield from terminal_layers.lines(run, width)
+    elif run.kind in ("compare", "gate"):
+        yield from terminal_comparison.lines(run, width)
     else:
         for target in targets(run):
             yield from terminal_trials.lines(run, target, width)

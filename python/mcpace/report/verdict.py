@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mcpace.report import words, words_layers, words_load, words_servers
+from mcpace.report import words, words_comparison, words_layers, words_load, words_servers
 from mcpace.report.comparison import Standing, standing
 from mcpace.report.groups import Group, grouped, in_order, targets
 from mcpace.report.labels import part_words
@@ -35,6 +35,8 @@ def sentences(run: Run) -> list[str]:
         return words_servers.sentences(run)
     if run.kind == "layers":
         return words_layers.sentences(run)
+    if run.kind in ("compare", "gate"):
+        return words_comparison.sentences(run)
     told = _of_bisection(run, run.bisection) if run.bisection else _of_cases(run)
     return [*told, *_shortfall(run)]
 
@@ -136,9 +138,9 @@ def _mended(cases: list[Case], slow: list[Case]) -> list[str]:
             fast.setdefault(case.subject.version, set()).add(case.operation)
     if not bad:
         return []
-    newest_bad = max(bad, key=_order)
-    mended = [v for v, seen in fast.items() if seen >= slow_operations and _order(v) > _order(newest_bad)]
-    return [f"Mended in {clean(min(mended, key=_order), LONGEST_NAME)}."] if mended else []
+    newest_bad = max(bad, key=release_order)
+    mended = [v for v, seen in fast.items() if seen >= slow_operations and release_order(v) > release_order(newest_bad)]
+    return [f"Mended in {clean(min(mended, key=release_order), LONGEST_NAME)}."] if mended else []
 
 
 def _cause_alone(group: Group) -> str:
@@ -240,7 +242,7 @@ def _extent(compared: list[Case]) -> str:
     return f"{count(releases, 'release')} at {count(len({case.target for case in compared}), 'target')}"
 
 
-def _order(version: str) -> tuple[tuple[int, ...], int, str]:
+def release_order(version: str) -> tuple[tuple[int, ...], int, str]:
     """Good enough an order of releases for one SDK's own versions: numbers first, pre-releases before their release."""
     match = re.match(r"v?(\d+(?:\.\d+)*)(.*)", version)
     if match is None:

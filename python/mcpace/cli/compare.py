@@ -1,0 +1,39 @@
+"""``mcpace compare``: two saved runs, figure by figure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mcpace.cli import options
+from mcpace.cli.comparing import Markdown, Tolerance, files, read_run
+from mcpace.cli.deliver import deliver
+from mcpace.lab import compare as lab
+from mcpace.lab.runs import new_run
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("compare")(compare)
+
+
+def compare(
+    base: Annotated[Path, typer.Argument(metavar="BASE", help="A run as JSON, from --out: the first side.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Another: the second side.")],
+    tolerance: Tolerance = "5%",  # type: ignore[assignment]  # read by its parser
+    markdown: Markdown = None,
+    as_json: options.Json = False,
+    out: options.Out = None,
+    html: options.Html = None,
+) -> None:
+    """Compare two saved runs: ratios with intervals, what got worse, and what could have been seen at all.
+
+    Runs that were measured one after the other differ by what the machine did, too: `mcpace gate` measures in turns.
+    """
+    first, second = read_run(base), read_run(run)
+    result = new_run("compare", {"base": base.name, "run": run.name, "tolerance": tolerance})
+    result.cases, result.versions, result.partial = second.cases, second.versions, False
+    result.comparison = lab.compare(first, second, tolerance)
+    deliver(result, as_json=as_json, out=out, page=html, also=files(markdown, None))

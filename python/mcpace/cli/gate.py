@@ -1,0 +1,83 @@
+"""``mcpace gate``: the exit code for a CI: is this slower than that, or broken?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mcpace import _core
+from mcpace.cli import options
+from mcpace.cli.comparing import Markdown, Tolerance, files, read_run
+from mcpace.cli.deliver import deliver
+from mcpace.cli.progress import shown
+from mcpace.lab import gate as lab
+from mcpace.lab import targets
+from mcpace.lab.errors import UsageProblem
+from mcpace.lab.plan import Settings
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("gate")(gate)
+
+
+def gate(
+    target: Annotated[
+        str,
+        typer.Argument(metavar="TARGET|RUN", help="What is judged: a target as of `measure`, or a saved run (.json)."),
+    ],
+    base: Annotated[
+        str | None,
+        typer.Option(metavar="TARGET", help="The side to hold it against, measured here in turns with it."),
+    ] = None,
+    baseline: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Or a saved run: where the old state can't be run any more.")
+    ] = None,
+    tolerance: Tolerance = "10%",  # type: ignore[assignment]  # read by its parser
+    trials: options.Trials = lab.DEFAULT_TRIALS,
+    tool: options.ToolName = None,
+    args: options.ToolArguments = None,
+    revision: Annotated[
+        str | None, typer.Option(help="Protocol revision to speak, e.g. 2025-06-18; negotiated unless given.")
+    ] = None,
+    auth: options.Authentication = None,
+    config: options.Config = None,
+    cacert: Annotated[Path | None, typer.Option(help="PEM certificate to trust beside the system's.")] = None,
+    hold: options.Hold = options.HOLD,
+    fault: options.Fault = [],  # noqa: B006 - typer copies it
+    time_limit: options.TimeLimit = options.TIME_LIMIT,
+    markdown: Markdown = None,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write JUnit's XML: a test case a figure.")] = None,
+    as_json: options.Json = False,
+    out: options.Out = None,
+    html: options.Html = None,
+) -> None:
+    """Fail (exit code 1) where TARGET is slower than --base or --baseline by more than the tolerance, or broken.
+
+    A red verdict is measured a second time before it counts. A newly found cause of lost time is red, too.
+    """
+    if (base is None) == (baseline is None):
+        raise UsageProblem("give either --base TARGET, measured here in turns, or --baseline FILE, a run from before")
+    before = read_run(baseline) if baseline is not None else None
+    also = files(markdown, junit)
+    if target.endswith(".json") and Path(target).is_file():
+        if before is None:
+            raise UsageProblem(
+                f"{target} is a run that was measured already: hold it against one, with --baseline FILE"
+            )
+        run = lab.run_of_files(before, read_run(Path(target)), tolerance)
+        return deliver(run, as_json=as_json, out=out, page=html, also=also)
+    if revision is not None and revision not in _core.REVISIONS:
+        raise UsageProblem(f"there is no revision {revision!r}; there are {', '.join(_core.REVISIONS)}")
+    call, way_in = options.tool(tool, args), options.authentication(auth)
+    place = targets.parse(target, config=config, auth=way_in, tool=call)
+    other = targets.parse(base, config=config, auth=way_in, tool=call) if base is not None else None
+    against = other or before
+    assert against is not None, "one of the two is given"
+    settings = Settings(trials, hold, options.faults(fault, [place, other] if other else [place]), time_limit)
+    with shown() as progress:
+        asked = lab.Gate(place, against, tolerance, revision=revision, extra_root=cacert)
+        run = lab.run(asked, settings, progress)
+    return deliver(run, as_json=as_json, out=out, page=html, also=also)

@@ -1,0 +1,316 @@
+"""Two runs, figure by figure. Pure: runs in, a comparison out.
+
+Cases are matched by what was measured: the subject's label, target, operation and tool, and where that finds no
+partner, without the subject's version (two releases of one SDK) and without the target (two places of one server).
+What finds none is told, not dropped. Trials and rounds are compared by ranks (:mod:`mcpace.lab.comparison`), a load's
+seconds by batches (:mod:`mcpace.lab.intervals`).
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
+
+from mcpace.lab import comparison, intervals
+from mcpace.report.run import Case, Run
+from mcpace.report.run_comparison import (
+    Attempt,
+    BaseCase,
+    BaseFacts,
+    Compared,
+    Comparison,
+    Method,
+    Metric,
+    Missing,
+    Newcomer,
+    Verdict,
+)
+from mcpace.report.run_load import LoadSecond
+
+Unit = Literal["s", "rps", "share", "bytes"]
+Figures = tuple[float, float, float, int, int] | None
+"""Ratio, low, high, how many there were now and then."""
+
+GRAVE = ("high", "medium")
+MORE_IS_BETTER: tuple[Metric, ...] = ("throughput",)
+FEW_ERRORS = 0.001
+"""A share of errors that rises by no more than this is no breach."""
+
+
+def compare(base: Run, now: Run, tolerance: float) -> Comparison:
+    """Holds ``now`` against ``base``; ``tolerance`` of 0.1 takes 10 % worse for as good."""
+    result = of_pairs(*matched(base.cases, now.cases), tolerance)
+    result.interleaved = False
+    result.warnings = _warnings(base, now)
+    result.base = BaseFacts(
+        kind=base.kind,
+        started=base.started,
+        mcpace=base.mcpace,
+        cpu=base.machine.cpu,
+        cores=base.machine.cores,
+        system=base.machine.system,
+    )
+    return result
+
+
+def of_pairs(
+    pairs: Sequence[tuple[Case, Case]], only_base: Sequence[Case], only_now: Sequence[Case], tolerance: float
+) -> Comparison:
+    """Two sides that were measured in turns: nothing but what is compared lies between them."""
+    result = Comparison(
+        interleaved=True,
+        tolerance=tolerance,
+        base_cases=[base_case(then) for then, _ in pairs],
+        only_base=[_missing(case) for case in only_base],
+        only_now=[_missing(case) for case in only_now],
+        attempts=[attempt(pairs, tolerance)],
+    )
+    judge(result)
+    return result
+
+
+def attempt(pairs: Sequence[tuple[Case, Case]], tolerance: float) -> Attempt:
+    """All figures that both sides of each pair have."""
+    found = Attempt()
+    for base, now in pairs:
+        if now.error and not _measured(now) and _measured(base):
+            found.broken.append(_missing(now))
+            continue
+        found.rows += _rows(base, now, tolerance)
+        before, after = {one.code for one in base.findings}, {one.code for one in now.findings}
+        found.new_findings += [_newcomer(now, code) for code in sorted(after - before)]
+        found.gone_findings += [_newcomer(base, code) for code in sorted(before - after)]
+    return found
+
+
+def judge(result: Comparison) -> None:
+    """Red is what went wrong in every attempt."""
+    slower = set.intersection(*({_key(row) for row in one.rows if row.breach} for one in result.attempts))
+    broken = set.intersection(*({_place(one) for one in made.broken} for made in result.attempts))
+    found = set.intersection(
+        *({(_place(one), one.code) for one in made.new_findings if one.severity in GRAVE} for made in result.attempts)
+    )
+    why = {"slower": slower, "broken": broken, "new-finding": found}
+    result.reasons = [reason for reason, seen in why.items() if seen]
+    result.red = bool(result.reasons)
+
+
+def matched(base: Sequence[Case], now: Sequence[Case]) -> tuple[list[tuple[Case, Case]], list[Case], list[Case]]:
+    """Pairs in the order of ``now``; what only the first and only the second side has."""
+    pairs: dict[int, Case] = {}
+    free = list(base)
+    keys: tuple[Callable[[Case], object], ...] = (
+        lambda case: (case.subject.label(), case.target, case.operation, case.tool, _layer(case)),
+        lambda case: (case.subject.sdk, case.subject.mode, case.target, case.operation, case.tool, _layer(case)),
+        lambda case: (case.subject.sdk, case.subject.mode, case.operation, case.tool, _layer(case)),
+    )
+    for key in keys:
+        # A key that several share says nothing about which belongs to which.
+        theirs = _unique(free, key)
+        ours = _unique([case for place, case in enumerate(now) if place not in pairs], key)
+        for place, case in enumerate(now):
+            partner = theirs.get(key(case))
+            if place not in pairs and partner is not None and key(case) in ours:
+                pairs[place] = partner
+                free = [one for one in free if one is not partner]
+    left = [case for place, case in enumerate(now) if place not in pairs]
+    return [(pairs[place], now[place]) for place in sorted(pairs)], free, left
+
+
+def base_case(case: Case) -> BaseCase:
+    """The first side of a pair, for a picture."""
+    return BaseCase(
+        subject=case.subject.label(),
+        target=case.target,
+        operation=case.operation,
+        tool=case.tool,
+        trials_s=case.trials_s,
+        latency_s=case.latency_s,
+    )
+
+
+def _unique(cases: Sequence[Case], key: Callable[[Case], object]) -> dict[object, Case]:
+    keys = [key(case) for case in cases]
+    return {one: case for one, case in zip(keys, cases, strict=True) if keys.count(one) == 1}
+
+
+def _layer(case: Case) -> str:
+    return case.layer.name if case.layer else ""
+
+
+def _measured(case: Case) -> bool:
+    return bool(case.trials_s or case.throughput_rps)
+
+
+def _warnings(base: Run, now: Run) -> list[str]:
+    machines = [(run.machine.cpu, run.machine.cores, run.machine.memory_bytes >> 30) for run in (base, now)]
+    told = {
+        "other-machine": machines[0] != machines[1],
+        "other-system": base.machine.system != now.machine.system,
+        "other-kind": base.kind != now.kind,
+        "other-options": base.kind == now.kind and _asked(base) != _asked(now),
+        "other-mcpace": base.mcpace != now.mcpace,
+        "partial": base.partial or now.partial,
+        "not-interleaved": True,
+    }
+    return [code for code, is_so in told.items() if is_so]
+
+
+def _asked(run: Run) -> dict[str, object]:
+    # What names the sides may differ: it is what is compared.
+    sides = ("target", "targets", "subjects", "revision")
+    return {name: value for name, value in run.options.items() if name not in sides}
+
+
+def _rows(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
+    if base.trials_s and now.trials_s and base.throughput_rps is None:
+        yield _time(base, now, tolerance)
+    if base.server and now.server:
+        yield from _rounds(base, now, tolerance)
+    elif base.throughput_rps is not None and now.throughput_rps is not None:
+        yield from _seconds(base, now, tolerance)
+    if base.errors is not None and now.errors is not None:
+        yield _errors(base, now)
+
+
+def _time(base: Case, now: Case, tolerance: float) -> Compared:
+    warm = [case.trials_s if case.layer else case.trials_s[1:] or case.trials_s for case in (base, now)]
+    theirs, ours = warm
+    return _row(
+        base, now, "time", "s", statistics.median(theirs), statistics.median(ours), _ranks(ours, theirs), tolerance
+    )
+
+
+def _ranks(ours: Sequence[float], theirs: Sequence[float]) -> Figures:
+    if min(len(ours), len(theirs)) < comparison.MINIMUM_TRIALS or min(*ours, *theirs) <= 0:
+        return None
+    return *comparison.ratio_interval(list(ours), list(theirs)), len(ours), len(theirs)
+
+
+def _rounds(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
+    assert base.server and now.server
+    theirs, ours = base.server.rounds, now.server.rounds
+    figures: tuple[tuple[Metric, Unit, str], ...] = (
+        ("throughput", "rps", "throughput_rps"),
+        ("p50", "s", "p50_s"),
+        ("p99", "s", "p99_s"),
+        ("cpu", "s", "cpu_s_per_call"),
+        ("memory", "bytes", "rss_bytes"),
+    )
+    for metric, unit, name in figures:
+        then = [float(value) for one in theirs if (value := getattr(one, name)) is not None]
+        here = [float(value) for one in ours if (value := getattr(one, name)) is not None]
+        if then and here:
+            first, second = statistics.median(then), statistics.median(here)
+            yield _row(base, now, metric, unit, first, second, _ranks(here, then), tolerance)
+
+
+def _seconds(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
+    theirs, ours = (_whole_seconds(case) for case in (base, now))
+    assert base.throughput_rps is not None and now.throughput_rps is not None
+    seen = intervals.ratio_of_series([one.ok for one in ours], [one.ok for one in theirs])
+    yield _row(base, now, "throughput", "rps", base.throughput_rps, now.throughput_rps, seen, tolerance, "bootstrap-t")
+    if base.latency_s is None or now.latency_s is None:
+        return
+    for metric in ("p50", "p90", "p99"):
+        then = [value for one in theirs if (value := getattr(one, f"{metric}_s")) is not None]
+        here = [value for one in ours if (value := getattr(one, f"{metric}_s")) is not None]
+        first, second = getattr(base.latency_s, metric), getattr(now.latency_s, metric)
+        seen = intervals.ratio_of_series(here, then)
+        yield _row(base, now, metric, "s", first, second, seen, tolerance, "bootstrap-t")
+    if base.cpu_s and now.cpu_s and base.latency_s.count and now.latency_s.count:
+        first, second = base.cpu_s / base.latency_s.count, now.cpu_s / now.latency_s.count
+        yield _row(base, now, "cpu", "s", first, second, None, tolerance)
+    if base.rss_bytes and now.rss_bytes:
+        yield _row(base, now, "memory", "bytes", float(base.rss_bytes), float(now.rss_bytes), None, tolerance)
+
+
+def _whole_seconds(case: Case) -> list[LoadSecond]:
+    # The last may have been cut.
+    return [one for one in case.seconds or [] if not one.warm_up][:-1]
+
+
+def _errors(base: Case, now: Case) -> Compared:
+    counts = [sum(one.count for one in (case.by_tool or {}).values()) for case in (base, now)]
+    failed = [case.errors or 0 for case in (base, now)]
+    first, second = (fail / count if count else 0.0 for fail, count in zip(failed, counts, strict=True))
+    (_, most), (least, _) = (intervals.wilson(fail, count) for fail, count in zip(failed, counts, strict=True))
+    worse = least > most and second - first > FEW_ERRORS
+    verdict: Verdict = "worse" if worse else "same" if first == second else "unclear"
+    row = _row(base, now, "errors", "share", first, second, None, 0.0, "wilson")
+    return row.model_copy(update={"verdict": verdict, "breach": worse, "base_count": counts[0], "now_count": counts[1]})
+
+
+def _row(
+    base: Case,
+    now: Case,
+    metric: Metric,
+    unit: Unit,
+    first: float,
+    second: float,
+    seen: Figures,
+    tolerance: float,
+    method: Method = "rank-sum",
+) -> Compared:
+    row = Compared(
+        subject=now.subject.label(),
+        base_subject=base.subject.label(),
+        target=now.target,
+        operation=_layer(now) or now.operation,
+        tool=now.tool,
+        metric=metric,
+        unit=unit,
+        base=first,
+        now=second,
+        ratio=second / first if first > 0 else None,
+        verdict="unclear",
+    )
+    if seen is None:
+        return row
+    ratio, low, high, row.now_count, row.base_count = seen
+    row.ratio, row.low, row.high, row.method = ratio, low, high, method
+    row.sees = intervals.smallest_seen(low, high)
+    row.verdict, row.breach = _verdict(metric, low, high, tolerance)
+    return row
+
+
+def _verdict(metric: Metric, low: float, high: float, tolerance: float) -> tuple[Verdict, bool]:
+    if metric in MORE_IS_BETTER:
+        low, high = 1 / high, 1 / low
+    limit = 1 + tolerance
+    if low > 1:
+        return "worse", low > limit
+    if high < 1:
+        return "better", False
+    return ("same", False) if 1 / limit <= low and high <= limit else ("unclear", False)
+
+
+def _key(row: Compared) -> tuple[str, str, str, str | None, str]:
+    return row.subject, row.target, row.operation, row.tool, row.metric
+
+
+def _place(one: Missing | Newcomer) -> tuple[str, str, str]:
+    return one.subject, one.target, one.operation
+
+
+def _missing(case: Case) -> Missing:
+    return Missing(
+        subject=case.subject.label(),
+        target=case.target,
+        operation=_layer(case) or case.operation,
+        tool=case.tool,
+        error=case.error,
+    )
+
+
+def _newcomer(case: Case, code: str) -> Newcomer:
+    found = next(one for one in case.findings if one.code == code)
+    return Newcomer(
+        subject=case.subject.label(),
+        target=case.target,
+        operation=case.operation,
+        code=code,
+        severity=found.severity,
+        cost_s=found.cost_s,
+    )

@@ -1,0 +1,124 @@
+"""A gate: is this slower than that, or wrong where that was right? Measured in turns where both can be run.
+
+A red verdict is measured once more from the beginning: only what goes wrong twice counts. With intervals of 95 % and a
+tolerance, noise alone then turns a gate red about once in a thousand comparisons.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mcpace.lab import compare
+from mcpace.lab.errors import LabError, Unreachable
+from mcpace.lab.interruption import held
+from mcpace.lab.measure import Session
+from mcpace.lab.plan import Settings
+from mcpace.lab.progress import Progress
+from mcpace.lab.runs import new_run
+from mcpace.lab.targets import Target
+from mcpace.report.run import Case, Run
+
+ATTEMPTS = 2
+DEFAULT_TOLERANCE = 0.1
+DEFAULT_TRIALS = 20
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What is held against what."""
+
+    target: Target
+    base: Target | Run
+    """Another target, measured here in turns; or a run from before."""
+    tolerance: float
+    revision: str | None = None
+    extra_root: Path | None = None
+
+
+def run(gate: Gate, settings: Settings, progress: Progress) -> Run:
+    """Measures, compares, and measures again before it says no.
+
+    Ctrl-C ends it early: the run comes back marked partial.
+    Raises :class:`LabError` where one of the sides can't be reached at all.
+    """
+    options: dict[str, Any] = {"target": gate.target.name, "tolerance": gate.tolerance, "revision": gate.revision}
+    if isinstance(gate.base, Target):
+        options["base"] = gate.base.name
+    result = new_run("gate", options | settings.as_options())
+    try:
+        for number in range(1, ATTEMPTS + 1):
+            _attempt(gate, settings, progress, result, f"attempt {number}")
+            assert result.comparison is not None, "an attempt leaves its comparison"
+            if not result.comparison.red:
+                break
+            if number < ATTEMPTS:
+                progress.note("that would be red: measuring once more")
+    except KeyboardInterrupt:
+        result.partial = True
+    return result
+
+
+def run_of_files(base: Run, now: Run, tolerance: float) -> Run:
+    """The same verdict over two runs that were measured before; nothing can be measured again."""
+    result = new_run("gate", {"tolerance": tolerance})
+    result.partial = now.partial
+    result.versions, result.cases = now.versions, now.cases
+    result.machine, result.started = now.machine, now.started
+    result.comparison = compare.compare(base, now, tolerance)
+    result.comparison.warnings.append("measured-once")
+    return result
+
+
+def _attempt(gate: Gate, settings: Settings, progress: Progress, result: Run, where: str) -> None:
+    sides = [gate.base, gate.target] if isinstance(gate.base, Target) else [gate.target]
+    with ExitStack() as stack:
+        sessions = [
+            Session(stack, side, settings, gate.revision, server_timing=True, extra_root=gate.extra_root)
+            for side in sides
+        ]
+        progress.begin(settings.trials * 3 * len(sessions))
+        try:
+            _rounds(sessions, settings, progress, where)
+        except KeyboardInterrupt:
+            # What was interrupted says less than the attempt before it.
+            if result.comparison is None:
+                with held():
+                    _conclude(gate, result, sessions, progress)
+            raise
+        with held():
+            _conclude(gate, result, sessions, progress)
+
+
+def _conclude(gate: Gate, result: Run, sessions: list[Session], progress: Progress) -> None:
+    cases = [session.cases(progress) for session in sessions]
+    for session in sessions:
+        if session.facts.error and not any(trial.seconds for trial in session.facts.trials):
+            raise Unreachable(f"{session.facts.target}: {session.facts.error}")
+    result.cases = cases[-1]
+    _compare(gate, result, cases)
+
+
+def _rounds(sessions: list[Session], settings: Settings, progress: Progress, where: str) -> None:
+    for number in range(1, settings.trials + 1):
+        # There and back, so that drift of the machine hits both alike.
+        for session in sessions if number % 2 else sessions[::-1]:
+            if not session.given_up:
+                session.round(progress, f"{session.facts.target} · {where} · round {number}/{settings.trials}")
+
+
+def _compare(gate: Gate, result: Run, cases: list[list[Case]]) -> None:
+    if isinstance(gate.base, Run):
+        found = compare.compare(gate.base, result, gate.tolerance)
+    else:
+        pairs, only_base, only_now = compare.matched(cases[0], cases[1])
+        if not pairs:
+            raise LabError(
+                "the two targets have nothing in common that could be compared: name a --tool that both have"
+            )
+        found = compare.of_pairs(pairs, only_base, only_now, gate.tolerance)
+    before = result.comparison.attempts if result.comparison else []
+    result.comparison = found.model_copy(update={"attempts": [*before, *found.attempts]})
+    compare.judge(result.comparison)

@@ -1,0 +1,106 @@
+"""A comparison for machines that people look at: Markdown for a summary or a comment, JUnit's XML for a CI.
+
+Design constraint: what a peer sent is data there, too: no markup of either format gets through.
+"""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+from mcpace.report import words
+from mcpace.report.quantities import NO_BREAK, clean
+from mcpace.report.run import Run
+from mcpace.report.run_comparison import Compared
+from mcpace.report.verdict import sentences
+from mcpace.report.words_comparison import (
+    METRICS,
+    left_out,
+    place,
+    ratio_words,
+    sees_words,
+    value,
+    verdict_words,
+    warnings,
+)
+
+MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@-])")
+"""Characters that Markdown (GitHub's) reads as more than themselves."""
+
+
+def markdown(run: Run) -> str:
+    """A heading, the verdict, a table of all figures."""
+    made = run.comparison
+    title = "Comparison" if run.kind != "gate" else "Speed gate: failed" if made and made.red else "Speed gate: passed"
+    lines = [f"### {title}", "", *(_plain(sentence) + "  " for sentence in sentences(run)), ""]
+    if made is None or not made.attempts:
+        return "\n".join(lines)
+    lines += [
+        "| | figure | first | second | ratio (95 %) | would see | |",
+        "| --- | --- | ---: | ---: | ---: | ---: | --- |",
+    ]
+    for row in made.attempts[-1].rows:
+        cells = (
+            place(row.subject, row.target, row.operation, row.tool),
+            METRICS[row.metric],
+            value(row, row.base),
+            value(row, row.now),
+            ratio_words(row),
+            sees_words(row),
+            verdict_words(row),
+        )
+        lines.append("| " + " | ".join(_plain(cell) for cell in cells) + " |")
+    notes = [*warnings(made), *left_out(made)]
+    lines += ["", *(f"- {_plain(note)}" for note in notes)]
+    machine = run.machine
+    lines += ["", _plain(f"mcpace {run.mcpace}, {run.started}, {machine.cores} cores, {clean(machine.cpu, 60)}"), ""]
+    return "\n".join(lines)
+
+
+def junit(run: Run) -> str:
+    """A test case a figure, and one for each thing that broke or was newly found. Failures are what makes it red."""
+    made = run.comparison
+    suite = ElementTree.Element("testsuite", name="mcpace gate", timestamp=run.started)
+    failures = 0
+    last = made.attempts[-1] if made and made.attempts else None
+    for row in last.rows if last else []:
+        failures += _figure(suite, row, red=bool(made and made.red))
+    for one in last.broken if last else []:
+        what = place(one.subject, one.target, one.operation, one.tool)
+        failures += _case(suite, what, "works", _xml(one.error or "it fails"))
+    for found in last.new_findings if last else []:
+        grave = bool(made and made.red) and found.severity != "low"
+        told = words.clause_for(found.code)
+        failures += _case(
+            suite, place(found.subject, found.target, found.operation, None), found.code, told if grave else ""
+        )
+    suite.set("tests", str(len(suite)))
+    suite.set("failures", str(failures))
+    whole = ElementTree.Element("testsuites", tests=str(len(suite)), failures=str(failures))
+    whole.append(suite)
+    ElementTree.indent(whole)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(whole, encoding="unicode") + "\n"
+
+
+def _figure(suite: ElementTree.Element, row: Compared, *, red: bool) -> int:
+    told = f"{value(row, row.base)} to {value(row, row.now)}, {ratio_words(row)}: {verdict_words(row)}"
+    where = place(row.subject, row.target, row.operation, row.tool)
+    failed = _case(suite, where, METRICS[row.metric], _xml(told) if red and row.breach else "")
+    ElementTree.SubElement(suite[-1], "system-out").text = _xml(told)
+    return failed
+
+
+def _case(suite: ElementTree.Element, where: str, name: str, failure: str) -> int:
+    case = ElementTree.SubElement(suite, "testcase", classname=_xml(where), name=_xml(name))
+    if not failure:
+        return 0
+    ElementTree.SubElement(case, "failure", message=failure).text = failure
+    return 1
+
+
+def _plain(text: str) -> str:
+    return MARKUP.sub(r"\\\1", clean(text, 1000)).replace(NO_BREAK, " ")
+
+
+def _xml(text: str) -> str:
+    return clean(text, 1000).replace(NO_BREAK, " ")

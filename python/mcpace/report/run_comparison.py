@@ -1,0 +1,122 @@
+"""The parts of a Run that a comparison of two things adds: figure by figure, how they differ and how sure that is.
+
+Design constraint: data only, as in :mod:`mcpace.report.run`. A ratio is always the second over the first, so that 2
+means twice as much; whether that is good depends on the figure, and ``verdict`` says it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from mcpace.report.model import Model
+from mcpace.report.run_load import Latencies
+
+Metric = Literal["time", "throughput", "mean", "p50", "p90", "p99", "errors", "cpu", "memory"]
+Verdict = Literal["worse", "better", "same", "unclear"]
+Method = Literal["rank-sum", "bootstrap-t", "wilson"]
+
+
+class Compared(Model):
+    """One figure of one case, on both sides."""
+
+    subject: str
+    """Label of the second side's subject."""
+    base_subject: str
+    """Label of the first side's: another release, say."""
+    target: str
+    operation: str
+    tool: str | None = None
+    metric: Metric
+    unit: Literal["s", "rps", "share", "bytes"]
+    base: float
+    now: float
+    ratio: float | None = None
+    """Second over first; absent where the first is nothing."""
+    low: float | None = None
+    high: float | None = None
+    """95 % interval of the ratio; absent where there is too little to say."""
+    sees: float | None = None
+    """The smallest change that this comparison would see in four of five repetitions, as a ratio above 1."""
+    method: Method | None = None
+    base_count: int = 0
+    now_count: int = 0
+    """Trials, rounds or batches that the interval is over."""
+    verdict: Verdict
+    """``same``: the interval is within the tolerance. ``unclear``: it holds 1 and reaches beyond, or there is none."""
+    breach: bool = False
+    """Worse by more than the tolerance, the whole interval."""
+
+
+class Newcomer(Model):
+    """A cause that only the second side shows (or only the first)."""
+
+    subject: str
+    target: str
+    operation: str
+    code: str
+    severity: str
+    cost_s: float
+
+
+class Missing(Model):
+    """A case that only one side measured, or that fails on the second only."""
+
+    subject: str
+    target: str
+    operation: str
+    tool: str | None = None
+    error: str | None = None
+    """What the second side said; absent where it was not asked for."""
+
+
+class Attempt(Model):
+    """Both sides, once."""
+
+    rows: list[Compared] = []
+    new_findings: list[Newcomer] = []
+    gone_findings: list[Newcomer] = []
+    broken: list[Missing] = []
+    """Measured on the first side, failed on the second."""
+
+
+class BaseFacts(Model):
+    """The first side, where it is a run of its own."""
+
+    kind: str
+    started: str
+    mcpace: str
+    cpu: str
+    cores: int
+    system: str
+
+
+class BaseCase(Model):
+    """What a picture of the first side needs."""
+
+    subject: str
+    target: str
+    operation: str
+    tool: str | None = None
+    trials_s: list[float] = []
+    latency_s: Latencies | None = None
+
+
+class Comparison(Model):
+    """Two sides and what came of holding one against the other."""
+
+    base: BaseFacts | None = None
+    """Absent where both sides were measured here, in turns."""
+    interleaved: bool = False
+    warnings: list[str] = []
+    """Codes of what makes it weaker than it looks: ``other-machine``, ``other-options``, ``not-interleaved``, …"""
+    tolerance: float
+    """A gate's: 0.1 lets pass what is at most 10 % worse."""
+    base_cases: list[BaseCase] = []
+    only_base: list[Missing] = []
+    only_now: list[Missing] = []
+    attempts: list[Attempt] = []
+    """A gate measures again before it is red; the last one counts."""
+    red: bool = False
+    """Of a gate: what breached, broke or was newly found did so in every attempt."""
+    reasons: list[str] = []
+    """Codes: ``slower``, ``broken``, ``new-finding``."""

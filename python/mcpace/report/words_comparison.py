@@ -1,0 +1,176 @@
+"""The sentences of a comparison and of a gate.
+
+Design constraint: nothing is said that the run doesn't hold, as in :mod:`mcpace.report.words`. Where no difference was
+seen, it says how large one would have had to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mcpace.report import words
+from mcpace.report.quantities import NO_BREAK, bare, clean, count, duration, figure, listed, size, times
+from mcpace.report.run import Run
+from mcpace.report.run_comparison import Attempt, Compared, Comparison
+
+LONGEST_NAME = 60
+
+METRICS: dict[str, str] = {
+    "time": "time",
+    "throughput": "throughput",
+    "mean": "mean",
+    "p50": "p50",
+    "p90": "p90",
+    "p99": "p99",
+    "errors": "errors",
+    "cpu": "processor time a call",
+    "memory": "memory",
+}
+
+WARNINGS: dict[str, str] = {
+    "other-machine": "The two runs are from different machines: times of one say little of the other's.",
+    "other-system": "The two runs are from different kernels.",
+    "other-kind": "The two runs measured by different commands.",
+    "other-options": "The two runs were made with different options.",
+    "other-mcpace": "The two runs were made by different releases of mcpace.",
+    "partial": "One of the runs was interrupted.",
+    "not-interleaved": "The two were measured one after the other: what the machine did between them is in the ratios.",
+    "measured-once": "Saved runs can't be measured again before a red verdict; a gate with a target measures twice.",
+}
+"""What makes a comparison weaker than it looks, by its code."""
+
+REASONS: dict[str, str] = {
+    "slower": "is slower than the tolerance allows",
+    "broken": "fails where the first side worked",
+    "new-finding": "shows a cause of lost time that the first side does not",
+}
+
+
+def sentences(run: Run) -> list[str]:
+    """The verdict: what got worse, what got better, and what could have been seen."""
+    made = run.comparison
+    if made is None or not made.attempts:
+        return ["Nothing could be compared."]
+    last = made.attempts[-1]
+    told = _gate(made) if run.kind == "gate" else []
+    told += _broken(last)
+    worse = [row for row in last.rows if row.verdict == "worse"]
+    better = [row for row in last.rows if row.verdict == "better"]
+    if worse:
+        told.append(f"Worse: {_few(worse)}.")
+    if better:
+        told.append(f"Better: {_few(better)}.")
+    if not worse and not better and last.rows:
+        told.append(f"No difference was seen{_would_have(last.rows)}.")
+    if not last.rows and not last.broken:
+        told.append("The two have no figure in common.")
+    told += _findings(last)
+    return told
+
+
+def warnings(made: Comparison) -> list[str]:
+    """What the reader should know before believing a ratio."""
+    return [WARNINGS[code] for code in made.warnings if code in WARNINGS]
+
+
+def left_out(made: Comparison) -> list[str]:
+    """What only one side has."""
+    told = []
+    for cases, side in ((made.only_base, "first"), (made.only_now, "second")):
+        if cases:
+            names = listed([place(one.subject, one.target, one.operation, one.tool) for one in cases[:5]])
+            more = f" and {len(cases) - 5} more" if len(cases) > 5 else ""
+            told.append(f"Only on the {side} side: {names}{more}.")
+    return told
+
+
+def place(subject: str, target: str, operation: str, tool: str | None) -> str:
+    """``python@2.3.0 · profile:notion · call greet``."""
+    what = f"{operation} {tool}" if tool else operation
+    return " · ".join(clean(part, LONGEST_NAME) for part in (subject, target, what))
+
+
+def value(row: Compared, amount: float) -> str:
+    """A figure in its unit."""
+    match row.unit:
+        case "s":
+            return duration(amount)
+        case "rps":
+            return f"{figure(amount)}/s"
+        case "share":
+            return f"{figure(100 * amount)}{NO_BREAK}%"
+        case "bytes":
+            return size(amount)
+
+
+def ratio_words(row: Compared) -> str:
+    """``1.12×`` with its interval, where there is one."""
+    if row.ratio is None:
+        return ""
+    if row.low is None or row.high is None:
+        return times(row.ratio)
+    return f"{times(row.ratio)} ({bare(row.low)}–{bare(row.high)})"
+
+
+def verdict_words(row: Compared) -> str:
+    """``worse``, ``worse (allowed)`` within the tolerance, ``better``, ``same``, ``not seen``, ``too few``."""
+    match row.verdict:
+        case "worse":
+            return "worse" if row.breach else "worse (allowed)"
+        case "better" | "same":
+            return row.verdict
+        case _:
+            return "not seen" if row.low is not None or row.method == "wilson" else "too few"
+
+
+def sees_words(row: Compared) -> str:
+    """``1.04×``: the smallest change that would have been seen."""
+    return "" if row.sees is None else times(row.sees)
+
+
+def _gate(made: Comparison) -> list[str]:
+    tolerance = f"{100 * made.tolerance:.3g}{NO_BREAK}%"
+    if not made.red:
+        again = " after a second measurement: the first had been red" if len(made.attempts) > 1 else ""
+        return [f"Passed{again}: nothing is worse by more than {tolerance}."]
+    why = listed([REASONS[reason] for reason in made.reasons])
+    twice = ", measured twice" if len(made.attempts) > 1 else ""
+    return [f"Failed{twice}: the second side {why}."]
+
+
+def _broken(last: Attempt) -> list[str]:
+    return [
+        f"{place(one.subject, one.target, one.operation, one.tool)} fails now: {clean(one.error or '', 200)}"
+        for one in last.broken[:3]
+    ]
+
+
+def _few(rows: Sequence[Compared]) -> str:
+    def weight(row: Compared) -> float:
+        return max(row.ratio or 1.0, 1 / (row.ratio or 1.0))
+
+    chosen = sorted(rows, key=weight, reverse=True)[:3]
+    told = [
+        f"{METRICS[row.metric]} of {place(row.subject, row.target, row.operation, row.tool)}"
+        + (f", {ratio_words(row)}" if row.ratio else f", {value(row, row.base)} to {value(row, row.now)}")
+        for row in chosen
+    ]
+    more = [f"{count(len(rows) - 3, 'more figure')}"] if len(rows) > 3 else []
+    return "; ".join([*told, *more])
+
+
+def _would_have(rows: Sequence[Compared]) -> str:
+    seen = [row.sees for row in rows if row.sees is not None]
+    if not seen:
+        return ", and there were too few measurements to see one"
+    best, worst = times(min(seen)), times(max(seen))
+    return f"; one of {best} would have been" if best == worst else f"; one of {best} to {worst} would have been"
+
+
+def _findings(last: Attempt) -> list[str]:
+    told = []
+    for found, word in ((last.new_findings, "New"), (last.gone_findings, "Gone")):
+        codes = list(dict.fromkeys(one.code for one in found))
+        if codes:
+            told.append(f"{word}: {'; '.join(words.clause_for(code) for code in codes)}.")
+    return told

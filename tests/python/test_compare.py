@@ -1,0 +1,263 @@
+"""Two runs held against each other, and a gate's verdict over them."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+import commands
+from mcpace.lab import compare as lab
+from mcpace.lab.gate import run_of_files
+from mcpace.report import comparison_files, words_comparison
+from mcpace.report.run import Case, Finding, Machine, Run, Subject
+from mcpace.report.run_comparison import Compared
+from mcpace.report.run_load import Latencies, LoadOperation, LoadSecond
+from mcpace.report.verdict import sentences
+
+MACHINE = Machine(system="Linux 6", architecture="x86_64", cpu="A", cores=2, memory_bytes=8 << 30, python="3.11")
+QUICK = [9.0, 1.0, 1.01, 0.99, 1.0, 1.02, 0.98]
+SLOW = [9.0, 1.5, 1.51, 1.49, 1.5, 1.52, 1.48]
+
+
+def case(trials: list[float], **more: Any) -> Case:
+    whole = {"subject": Subject(sdk="mcpace-client"), "target": "t", "operation": "call", "tool": "echo"}
+    return Case(**{**whole, "trials_s": trials, **more})
+
+
+def run(*cases: Case, **more: Any) -> Run:
+    whole = {"kind": "measure", "started": "2026-01-01T00:00:00Z", "machine": MACHINE, "mcpace": "0.1.0"}
+    return Run(**{**whole, "cases": list(cases), **more})
+
+
+def finding(code: str, severity: str = "high") -> Finding:
+    return Finding.model_validate(
+        {"code": code, "severity": severity, "confidence": "high", "cost_s": 1.0, "calls": 1, "of_calls": 1}
+    )
+
+
+def load(rates: list[int], *, errors: int = 0) -> Case:
+    count = sum(rates)
+    latency = Latencies(count=count, mean=0.01, min=0.001, p50=0.01, p90=0.02, p99=0.03, p999=0.04, max=0.05)
+    told = LoadOperation(name="echo", kind="call", count=count + errors, ok=count, throughput_rps=count / len(rates))
+    return case(
+        [],
+        throughput_rps=count / len(rates),
+        errors=errors,
+        latency_s=latency,
+        by_tool={"echo": told},
+        seconds=[
+            LoadSecond(at_s=at, warm_up=at == 0, users=1, intended=rate, ok=rate, errors=0, p50_s=0.01, p99_s=0.03)
+            for at, rate in enumerate(rates)
+        ],
+    )
+
+
+def only(found: list[Compared], metric: str) -> Compared:
+    [row] = [row for row in found if row.metric == metric]
+    return row
+
+
+def test_a_slower_call_is_worse_with_an_interval_and_what_would_have_been_seen() -> None:
+    made = lab.compare(run(case(QUICK)), run(case(SLOW)), 0.1)
+    row = only(made.attempts[0].rows, "time")
+    assert (row.base, row.now) == (1.0, 1.5)
+    assert row.low is not None and row.high is not None and row.sees is not None
+    assert 1.4 < row.low <= 1.5 <= row.high < 1.6
+    assert 1 < row.sees < 1.1
+    assert (row.verdict, row.breach, row.base_count, row.now_count) == ("worse", True, 6, 6)
+    assert (made.red, made.reasons) == (True, ["slower"])
+
+
+def test_the_same_twice_is_the_same_and_a_tolerance_lets_pass() -> None:
+    same = lab.compare(run(case(QUICK)), run(case(QUICK)), 0.1)
+    assert only(same.attempts[0].rows, "time").verdict == "same"
+    assert not same.red
+    allowed = lab.compare(run(case(QUICK)), run(case(SLOW)), 0.6)
+    row = only(allowed.attempts[0].rows, "time")
+    assert (row.verdict, row.breach, allowed.red) == ("worse", False, False)
+    better = lab.compare(run(case(SLOW)), run(case(QUICK)), 0.1)
+    assert (only(better.attempts[0].rows, "time").verdict, better.red) == ("better", False)
+
+
+def test_too_few_trials_say_nothing() -> None:
+    made = lab.compare(run(case([9.0, 1.0, 1.0])), run(case([9.0, 5.0, 5.0])), 0.1)
+    row = only(made.attempts[0].rows, "time")
+    assert (row.ratio, row.low, row.verdict, made.red) == (5.0, None, "unclear", False)
+    assert words_comparison.verdict_words(row) == "too few"
+
+
+def test_cases_find_their_partner_across_releases_and_targets_and_no_other() -> None:
+    old = [case(QUICK, subject=Subject(sdk="python", version="1.12.0"), operation=one) for one in ("list", "call")]
+    new = [case(QUICK, subject=Subject(sdk="python", version="1.13.0"), operation=one) for one in ("call", "list")]
+    pairs, only_base, only_now = lab.matched(old, new)
+    assert [(then.operation, now.operation) for then, now in pairs] == [("call", "call"), ("list", "list")]
+    assert not only_base and not only_now
+    pairs, _, _ = lab.matched([case(QUICK, target="a")], [case(QUICK, target="b")])
+    assert len(pairs) == 1
+    # Two that could be meant are none.
+    pairs, only_base, only_now = lab.matched(
+        [case(QUICK, target="a")], [case(QUICK, target="b"), case(QUICK, target="c")]
+    )
+    assert (len(pairs), len(only_base), len(only_now)) == (0, 1, 2)
+
+
+def test_what_only_one_side_has_is_told() -> None:
+    made = lab.compare(run(case(QUICK), case(QUICK, operation="list", tool=None)), run(case(QUICK)), 0.1)
+    assert [one.operation for one in made.only_base] == ["list"]
+    assert words_comparison.left_out(made) == ["Only on the first side: mcpace-client · t · list."]
+
+
+def test_what_works_no_more_is_red() -> None:
+    made = lab.compare(run(case(QUICK)), run(case([], error="HTTP 500")), 0.1)
+    assert (made.red, made.reasons) == (True, ["broken"])
+    assert made.attempts[0].broken[0].error == "HTTP 500"
+
+
+@pytest.mark.parametrize(("severity", "red"), [("high", True), ("medium", True), ("low", False)])
+def test_a_new_cause_of_lost_time_is_red_where_it_matters(severity: str, red: bool) -> None:
+    made = lab.compare(run(case(QUICK)), run(case(QUICK, findings=[finding("hidden-listing", severity)])), 0.1)
+    assert made.red is red
+    gone = lab.compare(run(case(QUICK, findings=[finding("hidden-listing")])), run(case(QUICK)), 0.1)
+    assert not gone.red and gone.attempts[0].gone_findings
+
+
+def test_only_what_goes_wrong_twice_makes_a_gate_red() -> None:
+    slow, fine = (lab.compare(run(case(QUICK)), run(case(trials)), 0.1) for trials in (SLOW, QUICK))
+    twice = slow.model_copy(update={"attempts": [slow.attempts[0], slow.attempts[0]]})
+    lab.judge(twice)
+    once = slow.model_copy(update={"attempts": [slow.attempts[0], fine.attempts[0]]})
+    lab.judge(once)
+    assert (twice.red, once.red) == (True, False)
+
+
+def test_a_load_is_compared_by_its_seconds() -> None:
+    steady = [1000 + place % 7 for place in range(40)]
+    made = lab.compare(run(load(steady)), run(load([rate // 2 for rate in steady])), 0.1)
+    row = only(made.attempts[0].rows, "throughput")
+    assert row.method == "bootstrap-t" and row.ratio == pytest.approx(0.5, abs=0.01)
+    assert (row.verdict, row.breach) == ("worse", True)
+    assert only(made.attempts[0].rows, "p50").verdict == "same"
+
+
+@pytest.mark.parametrize(("now", "red"), [(0, False), (3, False), (4_000, True)])
+def test_errors_are_red_where_chance_does_not_explain_them(now: int, red: bool) -> None:
+    steady = [1000] * 40
+    made = lab.compare(run(load(steady)), run(load(steady, errors=now)), 0.1)
+    assert only(made.attempts[0].rows, "errors").breach is red
+    assert made.red is red
+
+
+def test_runs_of_other_machines_and_options_are_compared_with_a_warning() -> None:
+    other = MACHINE.model_copy(update={"cpu": "B"})
+    made = lab.compare(run(case(QUICK)), run(case(QUICK), machine=other, options={"trials": 9}), 0.1)
+    assert {"other-machine", "other-options", "not-interleaved"} <= set(made.warnings)
+    assert all(code in words_comparison.WARNINGS for code in made.warnings)
+
+
+def test_the_files_for_a_ci_hold_every_figure_and_no_markup_of_a_peer() -> None:
+    hostile = "<script>alert(1)</script>|`x`\n# y"
+    made = run_of_files(run(case(QUICK, tool=hostile)), run(case(SLOW, tool=hostile)), 0.1)
+    text = comparison_files.markdown(made)
+    assert "Speed gate: failed" in text
+    assert "<script>" not in text and "\n# y" not in text
+    assert re.search(r"\| time \|.*1\.5.*\| worse \|", text)
+    document = ElementTree.fromstring(comparison_files.junit(made))
+    [failure] = document.iter("failure")
+    assert "1.50×" in str(failure.get("message"))
+    assert document.get("failures") == "1"
+    passed = run_of_files(run(case(QUICK)), run(case(QUICK)), 0.1)
+    assert ElementTree.fromstring(comparison_files.junit(passed)).get("failures") == "0"
+    assert sentences(passed)[0].startswith("Passed")
+
+
+# As a user would ----------------------------------------------------------------------------------------------------
+
+
+def saved(folder: Path, name: str, made: Run) -> str:
+    path = folder / name
+    path.write_text(made.to_json())
+    return str(path)
+
+
+def test_compare_shows_two_saved_runs(tmp_path: Path) -> None:
+    base, now = saved(tmp_path, "base.json", run(case(QUICK))), saved(tmp_path, "now.json", run(case(SLOW)))
+    shown = commands.run("compare", base, now, folder=tmp_path)
+    assert shown.code == 0, shown.stderr
+    assert "Worse: time of" in shown.stdout and "1.5×" in shown.stdout.replace("1.50×", "1.5×")
+    told = json.loads(commands.run("compare", base, now, "--json", folder=tmp_path).stdout)
+    assert told["kind"] == "compare" and told["comparison"]["attempts"][0]["rows"][0]["verdict"] == "worse"
+
+
+def test_gate_over_files_has_an_exit_code_and_writes_its_files(tmp_path: Path) -> None:
+    base, now = saved(tmp_path, "base.json", run(case(QUICK))), saved(tmp_path, "now.json", run(case(SLOW)))
+    files = [tmp_path / "summary.md", tmp_path / "junit.xml"]
+    failed = commands.run(
+        "gate", now, "--baseline", base, "--markdown", str(files[0]), "--junit", str(files[1]), folder=tmp_path
+    )
+    assert failed.code == 1, failed.stderr
+    assert failed.stdout.startswith("Failed: the second side is slower than the tolerance allows.")
+    assert all(file.is_file() for file in files)
+    assert commands.run("gate", base, "--baseline", base, folder=tmp_path).code == 0
+    assert commands.run("gate", now, "--baseline", base, "--tolerance", "60%", folder=tmp_path).code == 0
+
+
+SERVER = """
+import time
+from mcpace import MCPServer
+
+server = MCPServer("one")
+
+
+@server.tool(annotations={{"readOnlyHint": True}})
+def look() -> str:
+    time.sleep({pause})  # the service's own time
+    return "seen"
+
+
+server.run()
+"""
+
+
+def test_gate_measures_both_sides_in_turns_and_twice_before_it_is_red(tmp_path: Path) -> None:
+    targets = {}
+    for name, pause in (("quick", 0.001), ("slow", 0.05)):
+        (tmp_path / f"{name}.py").write_text(SERVER.format(pause=pause))
+        targets[name] = f"stdio:{sys.executable} {tmp_path / name}.py"
+    slow = commands.run(
+        "gate",
+        targets["slow"],
+        "--base",
+        targets["quick"],
+        "--trials",
+        6,
+        "--json",
+        "--tolerance",
+        "100%",
+        folder=tmp_path,
+    )
+    assert slow.code == 1, slow.stderr
+    made = json.loads(slow.stdout)["comparison"]
+    assert made["interleaved"] and made["red"] and len(made["attempts"]) == 2
+    assert {row["operation"] for row in made["attempts"][1]["rows"] if row["breach"]} == {"call"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["profile:simple"], "--base TARGET"),
+        (["profile:simple", "--base", "profile:simple", "--baseline", "x.json"], "give either"),
+        (["profile:simple", "--baseline", "none.json"], "cannot read none.json"),
+        (["profile:simple", "--base", "profile:nonesuch"], "nonesuch"),
+        (["profile:simple", "--base", "profile:simple", "--tolerance", "much"], "no share"),
+    ],
+)
+def test_impossible_gates_are_refused_in_a_sentence(arguments: list[str], words: str, tmp_path: Path) -> None:
+    refused = commands.run("gate", *arguments, folder=tmp_path)
+    assert refused.code == 2
+    assert words in refused.stderr
