@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from mcpace import MCPServer
+from mcpace import MCPError, MCPServer
 from mcpace.server import telemetry
 from mcpace.server.running.errors import UsageProblem
 from mcpace.server.spans import DURATION, Teller
@@ -37,7 +37,7 @@ class Watched:
         self.exporter, self.reader = InMemorySpanExporter(), InMemoryMetricReader()
         self.provider = TracerProvider()
         self.provider.add_span_processor(SimpleSpanProcessor(self.exporter))
-        self.teller = Teller(names, self.provider, MeterProvider([self.reader]))
+        self.teller = Teller(names, self.provider, MeterProvider([self.reader]), registry=server.registry)
         assert server.__mcpace__().core.observe(self.teller.observations)
         self.server = server
 
@@ -77,10 +77,18 @@ def shop() -> MCPServer[Any]:
     def broken() -> str:
         raise RuntimeError("no")
 
+    @server.tool()
+    def refuses() -> str:
+        raise MCPError(-32000, "no" * 500)
+
     @server.resource("note://one")
     def note() -> str:
         with watched.provider.get_tracer("own").start_as_current_span("own"):
             return "one"
+
+    @server.resource("note://by/{name}{?token}", name="notes")
+    def notes(name: str, token: str = "") -> str:
+        return name
 
     @server.prompt()
     def greet(name: str) -> str:
@@ -187,6 +195,20 @@ def test_failures_are_told_by_the_conventions(client: Client) -> None:
     assert attributes["error.type"] == attributes["rpc.response.status_code"]
     assert attributes["mcp.resource.uri"] == "note://none"
     assert root.status.description
+    client.request("tools/call", {"name": "refuses"})
+    assert watched.spans()["tools/call refuses"].status.description == "no" * 100
+
+
+def test_a_query_may_hold_secrets_and_is_told_to_nobody(client: Client) -> None:
+    for uri, told in {
+        "note://by/ada?token=secret": "note://by/ada",
+        "note://none?a=secret": "note://none",
+        "note://none#secret": "note://none",
+    }.items():
+        client.request("resources/read", {"uri": uri})
+        root = watched.spans()["resources/read"]
+        assert (root.attributes or {})["mcp.resource.uri"] == told
+        assert "mcp.binding.name" not in (root.attributes or {})
 
 
 def test_names_of_tools_that_there_are_not_are_nobodys_attribute(client: Client) -> None:
@@ -227,12 +249,18 @@ def test_older_names_are_a_switch(monkeypatch: pytest.MonkeyPatch) -> None:
     watched = Watched(shop(), telemetry.span_names())
     with served(watched.server) as port:
         client = Client(port)
-        client.call("add", a=1, b=2)
-        client.request("resources/read", {"uri": "note://one"})
-        client.request("prompts/get", {"name": "greet", "arguments": {"name": "A"}})
-    watched.teller.flush()
-    names = {span.name for span in watched.exporter.get_finished_spans()}
-    assert names >= {"mcp.tools.call", "mcp.resources.read", "mcp.prompts.get"}
+        for method, params, bound in (
+            ("tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}, "add"),
+            ("tools/call", {"name": "none"}, None),
+            ("resources/read", {"uri": "note://one"}, "note"),
+            ("resources/read", {"uri": "note://by/ada"}, "notes"),
+            ("resources/read", {"uri": "note://none"}, None),
+            ("prompts/get", {"name": "greet", "arguments": {"name": "A"}}, "greet"),
+            ("tools/list", {}, None),
+        ):
+            client.request(method, params)
+            root = watched.spans()[f"mcp.{method.replace('/', '.')}"]
+            assert (root.attributes or {}).get("mcp.binding.name") == bound
     monkeypatch.setenv("MCPACE_SPAN_NAMES", "nonsense")
     with pytest.raises(UsageProblem, match="MCPACE_SPAN_NAMES takes conventions or dotted, not 'nonsense'"):
         telemetry.span_names()

@@ -35,6 +35,7 @@ from mcpace import (
     UnsupportedOption,
     get_access_token,
 )
+from mcpace.server.auth import http_options
 from served import serving
 from serving import Client, served
 
@@ -311,6 +312,27 @@ def test_an_issuer_is_asked_once_for_a_token() -> None:
             assert len(asked) == 4
         with pytest.raises(TokensUnavailable):
             asyncio.run(verifier.verify_token("down"))
+
+
+@pytest.mark.parametrize(
+    ("audience", "checks", "is_said"),
+    [(None, None, True), (RESOURCE, None, False), (None, True, False), (None, False, False)],
+)
+def test_introspection_that_is_held_to_no_audience_is_said(
+    audience: Any, checks: bool | None, is_said: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    verifier = IntrospectionTokenVerifier(
+        introspection_url="https://auth.example", client_id="me", client_secret="s", audience=audience
+    )
+    settings = AuthSettings.model_validate(
+        {
+            "issuer_url": "https://auth.example",
+            "resource_server_url": RESOURCE,
+            "validate_token_resource": checks,
+        }
+    )
+    http_options(settings, verifier)
+    assert [record.getMessage()[:21] for record in caplog.records] == (["Introspected tokens a"] if is_said else [])
 
 
 def test_without_a_cache_each_call_asks() -> None:

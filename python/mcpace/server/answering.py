@@ -162,20 +162,13 @@ class Answering(Parts[LifespanT]):
         from mcpace.server.serving import contents_length
 
         with closing(work):
-            found = self._readable(uri)
+            found = self.registry.readable(uri)
             if found is None:
                 return await work
             kind, name, entry = found
             guards = self._inside.guards_of(entry)
             await admitted(self._server, kind, name, principal, guards, uri if kind == "template" else None)
             return await bounded(guards, work, lambda read: contents_length(uri, read))
-
-    def _readable(self, uri: str) -> tuple[Kind, str, Any] | None:
-        """What a URI is of."""
-        if uri in self.registry.resources:
-            return "resource", uri, self.registry.resources[uri]
-        families = self.registry.templates.items()
-        return next((("template", name, one) for name, one in families if one.matches(uri) is not None), None)
 
     async def _render_for(self, principal: Any, prompt: Any, work: Coroutine[Any, Any, Any]) -> Any:
         """A prompt on somebody's behalf."""

@@ -200,8 +200,8 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
         from mcpace.server.running.prepared import Prepared
         from mcpace.server.telemetry import observe
 
-        observe(self._inside.core)
         registry = self.registry
+        observe(self._inside.core, registry)
         return Prepared(
             core=self._inside.core,
             name=self._name,

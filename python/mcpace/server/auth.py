@@ -95,6 +95,12 @@ def http_options(settings: AuthSettings, verifier: Any) -> dict[str, Any]:
     options["required_scopes"] = list(dict.fromkeys(scopes))
     checks = settings.validate_token_resource
     checks = bool(getattr(verifier, "wants_resource", False)) if checks is None else checks
+    if settings.validate_token_resource is None and getattr(verifier, "takes_any_audience", False):
+        logger.warning(
+            "Introspected tokens are held to no audience: one that was issued for another service of the same issuer "
+            "opens this server. Give the verifier audience=…, or AuthSettings(validate_token_resource=True); "
+            "False says that it is meant"
+        )
     native = getattr(verifier, "__mcpace_verifier__", lambda: None)()
     if native is None:
         return options | {"token_verifier": verifying(verifier, settings.resource_server_url if checks else None)}

@@ -94,6 +94,13 @@ class Registry:
         if not (self._resources.remove(uri) or self._templates.remove(uri)):
             raise ValueError(f"Unknown resource: {uri}")
 
+    def readable(self, uri: str) -> tuple[Kind, str, Any] | None:
+        """Of what kind a URI is, what that is registered by, and the entry; ``None`` where nobody has it."""
+        if uri in self.resources:
+            return "resource", uri, self.resources[uri]
+        families = list(self.templates.items())
+        return next((("template", name, one) for name, one in families if one.matches(uri) is not None), None)
+
     def add_template(self, template: ResourceTemplate) -> None:
         """Adds a family of resources, in the place of one of the same template."""
         self._templates.add(template)

@@ -16,6 +16,7 @@ whoever has one can take the session over.
 from __future__ import annotations
 
 import atexit
+import re
 import threading
 from collections.abc import Mapping
 from contextvars import Context as Variables
@@ -31,12 +32,15 @@ from mcpace.server.errors import logger
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
+    from mcpace.server.registry import Registry
     from mcpace.server.telemetry import SpanNames
 
 SCOPE = "mcpace"
 DURATION = "mcp.server.operation.duration"
 # As the conventions advise (docs/gen-ai/mcp.md), and finer below their first: calls here take microseconds.
 BUCKETS = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
+LONGEST_WORDS = 200
+"""Of what a request failed of: a sentence, which may have a peer's text in it."""
 END_S = 2.0
 """How long the end of the process waits for what is still to be told."""
 
@@ -79,9 +83,9 @@ Live = tuple[Span, Span, "Context"]
 Ended = tuple[Any, "Live | None", int, "tuple[int, int] | None", int, "Failure | None"]
 
 
-def tell(core: _core.Server, names: SpanNames) -> None:
+def tell(core: _core.Server, names: SpanNames, registry: Registry | None = None) -> None:
     """Tells the providers that are set of the server's requests."""
-    teller = Teller(names)
+    teller = Teller(names, registry=registry)
     if core.observe(teller.observations):
         teller.start()
 
@@ -90,11 +94,17 @@ class Teller:
     """One server's requests, on their way to the providers."""
 
     def __init__(
-        self, names: SpanNames, tracers: trace.TracerProvider | None = None, meters: metrics.MeterProvider | None = None
+        self,
+        names: SpanNames,
+        tracers: trace.TracerProvider | None = None,
+        meters: metrics.MeterProvider | None = None,
+        *,
+        registry: Registry | None = None,
     ) -> None:
-        """Without providers of its own, for those that are set."""
+        """Without providers of its own, for those that are set. ``registry`` knows what resources are called."""
         self.observations = _core.Observations(self.begin)
         self._names = names
+        self._registry = registry
         self._tracer = trace.get_tracer(SCOPE, __version__, tracers)
         self._durations = metrics.get_meter(SCOPE, __version__, meters).create_histogram(
             DURATION,
@@ -175,7 +185,9 @@ class Teller:
         parent, links = _parent(facts)
         attributes = facts.attributes() | {"jsonrpc.request.id": facts.id}
         if facts.uri is not None:
-            attributes["mcp.resource.uri"] = facts.uri
+            attributes["mcp.resource.uri"] = _without_query(facts.uri)
+        if self._names == "dotted" and (name := self._binding(facts)) is not None:
+            attributes["mcp.binding.name"] = name
         span = self._tracer.start_span(
             self._name(facts), parent, SpanKind.SERVER, attributes, links, start_time=facts.received_ns
         )
@@ -186,6 +198,13 @@ class Teller:
             return f"mcp.{facts.method.replace('/', '.')}"
         has_target = facts.target is not None and facts.method in ("tools/call", "prompts/get")
         return f"{facts.method} {facts.target}" if has_target else facts.method
+
+    def _binding(self, facts: Facts) -> str | None:
+        """What older packages call a binding: the tool, the prompt, or the resource by its name."""
+        if facts.target is not None or facts.uri is None or self._registry is None:
+            return facts.target
+        found = self._registry.readable(facts.uri)
+        return None if found is None else str(found[2].name)
 
     def _layer(self, name: str, within: Context, started_ns: int, ended_ns: int) -> None:
         self._tracer.start_span(name, within, start_time=started_ns).end(ended_ns)
@@ -215,4 +234,9 @@ def _failed(failure: Failure) -> tuple[dict[str, str], str | None]:
         return {"error.type": "tool_error"}, None
     if kind == "cancelled":
         return {"error.type": "cancelled"}, None
-    return {"error.type": str(code), "rpc.response.status_code": str(code)}, words
+    return {"error.type": str(code), "rpc.response.status_code": str(code)}, words[:LONGEST_WORDS]
+
+
+def _without_query(uri: str) -> str:
+    """A query may hold secrets; the access log leaves it out, too."""
+    return re.split("[?#]", uri, maxsplit=1)[0]

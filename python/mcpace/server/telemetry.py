@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 if TYPE_CHECKING:
     from mcpace import _core
+    from mcpace.server.registry import Registry
 
 SpanNames = Literal["conventions", "dotted"]
 """``conventions``: ``tools/call add``, by OpenTelemetry's conventions for MCP. ``dotted``: ``mcp.tools.call``, as older
-packages have it."""
+packages have it, and with their attribute ``mcp.binding.name``."""
 
 ENABLED, SPAN_NAMES = "MCPACE_TELEMETRY", "MCPACE_SPAN_NAMES"
 """Environment variables: ``on`` or ``off``; one of :data:`SpanNames`."""
@@ -36,12 +37,15 @@ def configure(*, enabled: bool | None = None, span_names: SpanNames | None = Non
         _configured["enabled"] = enabled
 
 
-def observe(core: _core.Server) -> None:
-    """Has a server's requests told, where anybody listens. Raises ``UsageProblem`` for a setting that there isn't."""
+def observe(core: _core.Server, registry: Registry | None = None) -> None:
+    """Has a server's requests told, where anybody listens; ``registry`` knows what its resources are called.
+
+    Raises ``UsageProblem`` for a setting that there isn't.
+    """
     if _is_enabled() and (_is_set("trace", "_TRACER_PROVIDER") or _is_set("metrics._internal", "_METER_PROVIDER")):
         from mcpace.server.spans import tell
 
-        tell(core, span_names())
+        tell(core, span_names(), registry)
 
 
 def span_names() -> SpanNames:

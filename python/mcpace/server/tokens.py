@@ -54,6 +54,11 @@ class NativeTokenVerifier:
         """Whether tokens are held to the server's own address unless the server's settings say otherwise."""
         return False
 
+    @property
+    def takes_any_audience(self) -> bool:
+        """Whether tokens for other services of the issuer are good, where nobody has said so."""
+        return False
+
 
 class JWTVerifier(NativeTokenVerifier):
     """Signed tokens, verified without asking anybody but for keys."""
@@ -176,6 +181,10 @@ class IntrospectionTokenVerifier(NativeTokenVerifier):
             without_tls=allow_plain_http,
         )
         super().__init__(core, required_scopes)
+
+    @property
+    def takes_any_audience(self) -> bool:
+        return not self.audience
 
 
 class StaticTokenVerifier(NativeTokenVerifier):
