@@ -1,0 +1,28 @@
+"""The client program for FastMCP (adapters/README.md). `connection.py` drives it; the rest is shared."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shared"))
+import contract
+
+# Before the import, which reads them. The first releases keep tokens in files: not in the user's.
+HOME = tempfile.mkdtemp(prefix="mcpace-fastmcp-")
+os.environ.update(FASTMCP_HOME=HOME, FASTMCP_LOG_LEVEL="CRITICAL", FASTMCP_CHECK_FOR_UPDATES="off")
+atexit.register(shutil.rmtree, HOME, ignore_errors=True)
+
+
+def load() -> Any:
+    import connection
+
+    return connection.Driver(Path(HOME))
+
+
+contract.run("fastmcp", load, "this release of fastmcp has no streamable HTTP client")

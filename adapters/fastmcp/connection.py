@@ -1,0 +1,91 @@
+"""FastMCP's client: `fastmcp.Client`, 2.3 to 4.x."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import consent
+import fastmcp
+from fastmcp.client import transports
+from fastmcp.exceptions import ToolError
+
+import driving
+from driving import NAMES_LIMIT, SessionOpener, Unsupported, call_summary, given, server_summary
+
+# A release without it speaks the SSE of 2024 alone.
+transports.StreamableHttpTransport  # noqa: B018
+
+
+class Driver(driving.Driver):
+    """Sessions of FastMCP."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__("fastmcp", consent.Wallet(home))
+
+    def session_opener(self, command: dict[str, Any]) -> SessionOpener:
+        auth = command.get("auth") or {"kind": "none"}
+        options = given(mode=self.mode(command.get("mode")))
+        if command.get("command"):
+            program, *arguments = command["command"]
+            # It keeps a server running for its next session unless told otherwise; the contract's `disconnect` ends it.
+            stdio = {"command": program, "args": arguments, "env": command.get("env"), "keep_alive": False}
+            return opener(lambda: fastmcp.Client(transports.StdioTransport(**stdio), **options))
+        if auth["kind"] == "bearer":
+            options["auth"] = auth["token"]
+        elif auth["kind"] == "oauth":
+            options["auth"] = self.wallet.provider(command["url"], auth)
+        elif auth["kind"] != "none":
+            raise Unsupported(f"unknown kind of authorization: {auth['kind']!r}")
+        return opener(lambda: fastmcp.Client(command["url"], **options))
+
+    def mode(self, asked: str | None) -> str | None:
+        if asked is None or "mode" in inspect.signature(fastmcp.Client.__init__).parameters:
+            return asked
+        if asked != "legacy":
+            raise Unsupported(f"mode {asked!r} needs FastMCP 4: this release only knows the initialize handshake")
+        return None
+
+    async def call_session(self, session: Any, name: str, arguments: dict[str, Any]) -> Any:
+        try:
+            return await session.call_tool(name, arguments)
+        except ToolError as error:
+            return error
+
+    def listed(self, reply: Any) -> dict[str, Any]:
+        """It asks for all pages itself."""
+        return {"tools": len(reply), "names": [tool.name for tool in reply[:NAMES_LIMIT]], "more": False}
+
+    def called(self, reply: Any) -> dict[str, Any]:
+        if isinstance(reply, ToolError):
+            return {"is_error": True, "text": str(reply)[: driving.TEXT_LIMIT]}
+        return call_summary(Blocks(reply) if isinstance(reply, list) else reply)
+
+
+class Blocks:
+    """What the first releases gave: the content alone."""
+
+    is_error = False
+
+    def __init__(self, content: list[Any]) -> None:
+        self.content = content
+
+
+def opener(client: Callable[[], Any]) -> SessionOpener:
+    return lambda: opened(client())
+
+
+@contextlib.asynccontextmanager
+async def opened(client: Any) -> AsyncIterator[tuple[Any, Callable[[], dict[str, Any]]]]:
+    async with client:
+        yield client, lambda: described(client)
+
+
+def described(client: Any) -> dict[str, Any]:
+    if hasattr(client, "protocol_version"):
+        return server_summary(client.protocol_version, client.server_info)
+    reply = client.initialize_result
+    return server_summary(reply.protocolVersion, reply.serverInfo)

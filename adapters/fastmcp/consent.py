@@ -1,0 +1,105 @@
+"""FastMCP's own OAuth opens a browser and waits on a callback server of its own. Here is who sits at the browser.
+
+`follow` puts a browser before the system's that follows the authorization URL's redirects as far as that server, for
+targets that consent by themselves. `browser` leaves everything to FastMCP and to the system's.
+"""
+
+from __future__ import annotations
+
+import inspect
+import shutil
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fastmcp.client.auth import OAuth
+
+from driving import given
+
+FOLLOW_LIMIT_S = 30.0
+# FastMCP opens the browser first and listens afterwards.
+RETRY_S = 0.005
+
+
+class Wallet:
+    """Providers and their storage for each server, kept from one connection to the next."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._stores: dict[str, Any] = {}
+        self._providers: dict[str, Any] = {}
+
+    def prepare(self, url: str, auth: dict[str, Any]) -> Prepared:
+        """All that a provider needs, so that constructing it is one call. The storage is kept unless `fresh`."""
+        if auth.get("consent") != "browser":
+            webbrowser.register("mcpace", None, Follower(), preferred=True)
+        if auth.get("fresh"):
+            self._stores.pop(url, None)
+            for kept in self._home.iterdir():
+                shutil.rmtree(kept, ignore_errors=True)
+        known = inspect.signature(OAuth.__init__).parameters
+        options = given(
+            scopes=auth.get("scope"), client_name=auth.get("client_name"), callback_port=auth.get("callback_port")
+        )
+        if "token_storage" in known:
+            options["token_storage"] = self._store(url)
+        return Prepared(lambda: OAuth(url, **options))
+
+    def keep(self, url: str, provider: Any) -> None:
+        self._providers[url] = provider
+
+    def provider(self, url: str, auth: dict[str, Any]) -> Any:
+        """The provider made last for this server, or a new one."""
+        if url not in self._providers:
+            self.keep(url, self.prepare(url, auth).construct())
+        return self._providers[url]
+
+    def _store(self, url: str) -> Any:
+        if url not in self._stores:
+            from key_value.aio.stores.memory import MemoryStore
+
+            self._stores[url] = MemoryStore()
+        return self._stores[url]
+
+
+class Prepared:
+    def __init__(self, construct: Callable[[], Any]) -> None:
+        self.construct = construct
+
+
+class Follower(webbrowser.BaseBrowser):
+    """Somebody who agrees to everything."""
+
+    def open(self, url: str, new: int = 0, autoraise: bool = True) -> bool:
+        threading.Thread(target=follow, args=(url,), daemon=True).start()
+        return True
+
+
+def follow(url: str) -> None:
+    """To the last redirect, and that again until somebody listens there. What fails shows as no answer in time."""
+    # Scripted targets are on this machine: a proxy from the environment has no business here.
+    browser = urllib.request.build_opener(urllib.request.ProxyHandler({}), Last())
+    deadline = time.monotonic() + FOLLOW_LIMIT_S
+    while time.monotonic() < deadline:
+        try:
+            browser.open(url, timeout=FOLLOW_LIMIT_S).close()
+            return
+        except urllib.error.HTTPError as error:
+            if error.code not in (302, 303, 307):
+                return
+            url = urllib.parse.urljoin(url, error.headers["Location"])
+        except OSError:
+            time.sleep(RETRY_S)
+
+
+class Last(urllib.request.HTTPRedirectHandler):
+    """Each redirect is a step of its own: only the step that failed is tried again."""
+
+    def redirect_request(self, *arguments: Any, **named: Any) -> None:
+        return None
