@@ -111,6 +111,16 @@ pub enum LineFrom {
     ServerStderr,
 }
 
+/// A party to the traffic, where its process is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Peer {
+    /// The MCP client's program.
+    Client,
+    /// The MCP server's.
+    Server,
+}
+
 /// How an operation of the client's program ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -329,6 +339,19 @@ pub enum EventKind {
         /// Signal number, where one ended it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signal: Option<i32>,
+    },
+    /// What a process had used up to now, with everything that it started; looked at from outside.
+    ProcessSample {
+        /// Whose process.
+        of: Peer,
+        /// Its process id.
+        pid: u32,
+        /// Processor time since its start, all threads.
+        cpu: Nanos,
+        /// Resident memory in bytes.
+        resident: u64,
+        /// Threads that it has.
+        threads: u32,
     },
     /// The client's program starts an operation; its own stamp.
     CallStart {

@@ -1,8 +1,8 @@
-//! The file format `mcpace.recording/1`: a zstd stream of JSON lines, the head first, then an event a line.
+//! The file format `mcpace.recording/2`: a zstd stream of JSON lines, the head first, then an event a line.
 //!
 //! The writer flushes whole zstd blocks on demand, so a file cut off anywhere (kill, full disk) reads up to the last
 //! flush and says that it is partial. Events of kinds that this release doesn't know are an error: a format with new
-//! kinds has a new number.
+//! kinds has a new number. Version 2 added `process-sample`; version 1 is read as ever.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use crate::{Event, RecordError, Recording, RecordingHead};
 
 /// Name and version of the format, the first member of the first line.
-pub const FORMAT: &str = "mcpace.recording/1";
+pub const FORMAT: &str = "mcpace.recording/2";
 
 const NAME: &str = "mcpace.recording/";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Quick rather than small: recording must not compete with what is recorded.
 const LEVEL: i32 = 1;
@@ -235,11 +235,24 @@ mod tests {
 
     #[test]
     fn a_newer_format_and_a_stranger_are_told_apart() {
-        let newer = Reader::read(br#"{"format":"mcpace.recording/2"}"#.as_slice()).unwrap_err();
+        let newer = Reader::read(br#"{"format":"mcpace.recording/3"}"#.as_slice()).unwrap_err();
         assert_eq!(newer.code(), "newer-format");
         for stranger in [b"hello".as_slice(), b"", b"{}", br#"{"format":"x/1"}"#, &[0x28, 0xb5, 0x2f, 0xfd, 1, 2, 3]] {
             assert_eq!(Reader::read(stranger).unwrap_err().code(), "not-a-recording", "{stranger:?}");
         }
+    }
+
+    /// As the first releases wrote it.
+    #[test]
+    fn a_recording_of_version_1_is_read() {
+        let text = concat!(
+            r#"{"format":"mcpace.recording/1","instrument":"recorder","started":"2026-11-20T00:00:00Z","#,
+            r#""mcpace":"0.1.0","upstream":"http://127.0.0.1:1/mcp"}"#,
+            "\n",
+            r#"{"at":0,"event":{"call-end":{"call":0,"outcome":"ok"}}}"#,
+            "\n",
+        );
+        assert_eq!(Reader::read(text.as_bytes()).unwrap(), Recording::new(head(), events(1)));
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod error;
 mod event;
 mod file;
 mod message;
+mod numbers;
 mod recording;
 mod redact;
 mod time;
@@ -16,7 +17,8 @@ mod timing;
 
 pub use error::RecordError;
 pub use event::{
-    Body, CallId, CallOutcome, Closer, ConnectionId, Event, EventKind, ExchangeId, Header, LineFrom, ReplyEnding, Side,
+    Body, CallId, CallOutcome, Closer, ConnectionId, Event, EventKind, ExchangeId, Header, LineFrom, Peer, ReplyEnding,
+    Side,
 };
 pub use file::{FORMAT, Reader, Writer};
 pub use message::{MessageKind, MessageNote};

@@ -37,6 +37,12 @@ pub struct MessageNote {
     /// Identity of `params` (requests) or `result` (results): equal content under another id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Digest>,
+    /// Identity of a tool call's `arguments`: what is asked of the tool, whatever `_meta` says beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Digest>,
+    /// How many tools a `tools/list` result names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<u32>,
     /// The JSON-RPC error code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<i64>,
@@ -89,6 +95,8 @@ impl MessageNote {
             method: None,
             name: None,
             content: None,
+            arguments: None,
+            tools: None,
             code: None,
             is_error: false,
             timing: None,
@@ -119,7 +127,8 @@ impl MessageNote {
         if let Some(params) = params {
             self.content = Some(digest(params.get().as_bytes()));
             if matches!(method, "tools/call" | "prompts/get" | "resources/read") {
-                let named: Named = serde_json::from_str(params.get()).unwrap_or_default();
+                let named: Named<'_> = serde_json::from_str(params.get()).unwrap_or_default();
+                self.arguments = named.arguments.map(|arguments| digest(arguments.get().as_bytes()));
                 self.name = named.name.or(named.uri);
             }
         }
@@ -130,6 +139,7 @@ impl MessageNote {
         self.content = Some(digest(result.get().as_bytes()));
         let shape: ResultShape<'_> = serde_json::from_str(result.get()).unwrap_or_default();
         self.is_error = shape.is_error;
+        self.tools = shape.tools.and_then(|tools| count(tools.get()));
         // Apart, so that a `_meta` that is no good doesn't cost the flag.
         let meta: ResultMeta<'_> =
             shape.meta.and_then(|meta| serde_json::from_str(meta.get()).ok()).unwrap_or_default();
@@ -139,9 +149,11 @@ impl MessageNote {
 
 /// The part of `params` that names what is asked for.
 #[derive(Default, Deserialize)]
-struct Named {
+struct Named<'a> {
     name: Option<String>,
     uri: Option<String>,
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
 }
 
 /// The part of a result that the outline keeps.
@@ -151,6 +163,14 @@ struct ResultShape<'a> {
     is_error: bool,
     #[serde(borrow, default, rename = "_meta")]
     meta: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    tools: Option<&'a RawValue>,
+}
+
+/// The length of a JSON array; `None` where it is something else.
+fn count(json: &str) -> Option<u32> {
+    let items: Vec<serde::de::IgnoredAny> = serde_json::from_str(json).ok()?;
+    u32::try_from(items.len()).ok()
 }
 
 #[derive(Default, Deserialize)]
@@ -183,6 +203,29 @@ mod tests {
         );
         assert!(notes[0].answers() && notes[0].is_error);
         assert_eq!(notes[0].timing.map(|t| t.service), Some(Nanos(3)));
+    }
+
+    #[test]
+    fn the_same_arguments_are_known_whatever_stands_beside_them() {
+        let note = |token: u32| {
+            let text = format!(
+                r#"{{"jsonrpc":"2.0","id":{token},"method":"tools/call","params":{{"_meta":{{"progressToken":{token}}},"name":"greet","arguments":{{"name":"x"}}}}}}"#
+            );
+            MessageNote::of(text.as_bytes()).remove(0)
+        };
+        assert_eq!(note(1).arguments, note(2).arguments);
+        assert!(note(1).arguments.is_some());
+        assert_ne!(note(1).content, note(2).content);
+    }
+
+    #[test]
+    fn a_listings_tools_are_counted() {
+        let tools =
+            |json: &str| MessageNote::of(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{json}}}"#).as_bytes())[0].tools;
+        assert_eq!(tools(r#"{"tools":[{"name":"a"},{"name":"b"}]}"#), Some(2));
+        assert_eq!(tools(r#"{"tools":[]}"#), Some(0));
+        assert_eq!(tools(r#"{"tools":{}}"#), None);
+        assert_eq!(tools("{}"), None);
     }
 
     #[test]

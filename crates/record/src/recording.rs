@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::numbers::Numbers;
 use crate::{Event, EventKind};
 
 /// Which instrument made a recording; says what its sides mean.
@@ -54,6 +55,18 @@ impl Recording {
         self.events.sort_by_key(|event| event.at);
     }
 
+    /// Adds another recording of the same machine's clock, its connections, exchanges and operations under numbers of their
+    /// own. The head stays this one's.
+    pub fn beside(&mut self, other: Recording) {
+        let past = Numbers::past(&mut self.events);
+        self.partial |= other.partial;
+        let renumbered = other.events.into_iter().map(|mut event| {
+            past.shift(&mut event.kind);
+            event
+        });
+        self.add(renumbered.collect());
+    }
+
     /// All events, earliest first.
     #[must_use]
     pub fn events(&self) -> &[Event] {
@@ -68,5 +81,49 @@ impl Recording {
             _ => 0,
         };
         self.events.iter().map(lost).fold(0, u64::saturating_add)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CallId, CallOutcome, Nanos};
+
+    fn recording(at: u64, calls: std::ops::Range<u64>) -> Recording {
+        let head = RecordingHead {
+            instrument: Instrument::Recorder,
+            started: String::new(),
+            mcpace: String::new(),
+            upstream: String::new(),
+        };
+        let end =
+            |call| Event { at: Nanos(at), kind: EventKind::CallEnd { call: CallId(call), outcome: CallOutcome::Ok } };
+        Recording::new(head, calls.map(end).collect())
+    }
+
+    fn calls(recording: &Recording) -> Vec<u64> {
+        let ends = recording.events().iter().filter_map(|event| match event.kind {
+            EventKind::CallEnd { call, .. } => Some(call.0),
+            _ => None,
+        });
+        ends.collect()
+    }
+
+    #[test]
+    fn two_recordings_side_by_side_keep_their_numbers_apart() {
+        let mut first = recording(5, 0..3);
+        first.beside(recording(1, 0..2));
+        assert_eq!(calls(&first), [3, 4, 0, 1, 2]);
+        assert!(!first.partial);
+        first.beside(Recording { partial: true, ..recording(9, 0..1) });
+        assert_eq!(calls(&first), [3, 4, 0, 1, 2, 5]);
+        assert!(first.partial);
+    }
+
+    #[test]
+    fn numbers_at_their_end_are_no_reason_to_panic() {
+        let mut first = recording(1, u64::MAX - 1..u64::MAX);
+        first.beside(recording(2, u64::MAX - 1..u64::MAX));
+        assert_eq!(calls(&first).len(), 2);
     }
 }

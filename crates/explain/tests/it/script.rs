@@ -417,6 +417,8 @@ pub(crate) fn note(kind: MessageKind, id: Option<u64>) -> MessageNote {
         method: None,
         name: None,
         content: None,
+        arguments: None,
+        tools: None,
         code: None,
         is_error: false,
         timing: None,
