@@ -103,6 +103,16 @@ causes! {
     ConnectionPerRequest = "connection-per-request" in Transport by transport::connection_per_request::find;
     /// A server process takes long until it first answers.
     SlowStart = "slow-start" in Resources by resources::slow_start::find;
+    /// Requests wait for a pool of the server's to have room, whatever they ask.
+    ThreadPoolSaturation = "thread-pool-saturation" in Concurrency by concurrency::thread_pool_saturation::find;
+    /// Calls end in waves: a cap on workers or threads.
+    CompletionWaves = "completion-waves" in Concurrency by concurrency::completion_waves::find;
+    /// Requests of one session run one after another.
+    SerialSession = "serial-session" in Concurrency by concurrency::serial_session::find;
+    /// Nothing else is answered while a tool runs.
+    BlockedEventLoop = "blocked-event-loop" in Concurrency by concurrency::blocked_event_loop::find;
+    /// Replies that were ready come only with a slower one's.
+    HeadOfLine = "head-of-line" in Concurrency by concurrency::head_of_line::find;
     /// The result was complete at the client long before the call returned. Last: it explains by exclusion.
     LateDelivery = "late-delivery" in Waiting by waiting::late_delivery::find;
 }

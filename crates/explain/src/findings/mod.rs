@@ -6,6 +6,7 @@
 
 mod catalogue;
 mod closed;
+mod concurrency;
 mod hidden_work;
 mod proof;
 mod resources;
@@ -21,6 +22,7 @@ use crate::Ledger;
 use crate::view::exchanges;
 
 pub use catalogue::{Cause, Code, Family};
+pub use concurrency::*;
 pub use hidden_work::*;
 pub use proof::{Alternative, Confidence, Disproof, Evidence, Level, Reason, Role};
 pub use resources::*;

@@ -72,6 +72,16 @@ closed! {
         EndNotSeen,
         /// The recording is incomplete: what is missing may explain it.
         RecordingIncomplete,
+        /// Another cause would show itself in the same events.
+        AnotherLooksAlike,
+        /// Of what else was asked meanwhile, nothing was answered.
+        NothingPassed,
+        /// Equal calls ended in waves of one size, one call's time apart.
+        EndedInWaves,
+        /// The same call took a known time elsewhere, or the server told it.
+        ReadyBefore,
+        /// Replies came in bursts of a buffer's size.
+        BurstsFillBuffers,
     }
 }
 
@@ -126,6 +136,12 @@ closed! {
         FirstOutput,
         /// Its answer to `initialize`.
         InitializeAnswered,
+        /// The server had the whole of a request.
+        RequestReceived,
+        /// Another request, asked before it, was answered.
+        OtherAnswered,
+        /// The request was answered.
+        Answered,
     }
 }
 
@@ -152,5 +168,15 @@ closed! {
         RepeatWithoutAuthentication,
         /// Start again from a warm package cache and read the process's processor time: tells a download from imports.
         StartAgainWarm,
+        /// Call from a second session at the same time: tells what holds up a session from what holds up the server.
+        CallFromSecondSession,
+        /// Call a tool that waits without blocking in the same way: it is wrong if calls still run one after another.
+        CallToolThatOnlyWaits,
+        /// Ping while calls are under way: it is wrong if the ping waits too.
+        PingMeanwhile,
+        /// Repeat with a larger pool of workers or threads: it is wrong if as many calls end at a time.
+        RaiseWorkerLimit,
+        /// Flush the server's stdout after each line: it is wrong if replies still come in bursts.
+        FlushEachLine,
     }
 }

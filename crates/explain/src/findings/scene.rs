@@ -1,9 +1,11 @@
 //! What every rule sees: the joined recording, the ledgers, the repeats, and which time is explained already.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use mcpace_record::{CallId, ExchangeId, Nanos};
 
+use super::concurrency::{Episode, episodes};
 use super::{Confidence, Level, Reason, Severity};
 use crate::Ledger;
 use crate::duplicates::{Duplicate, duplicates};
@@ -16,6 +18,8 @@ pub(super) struct Scene<'s, 'a> {
     repeats: HashSet<ExchangeId>,
     by_call: HashMap<CallId, usize>,
     claims: HashMap<CallId, Claims>,
+    /// Worked out by the first rule that asks.
+    episodes: OnceCell<Vec<Episode>>,
 }
 
 impl<'s, 'a> Scene<'s, 'a> {
@@ -29,7 +33,13 @@ impl<'s, 'a> Scene<'s, 'a> {
             duplicates,
             by_call: ledgers.iter().enumerate().map(|(at, ledger)| (ledger.call, at)).collect(),
             claims: HashMap::new(),
+            episodes: OnceCell::new(),
         }
+    }
+
+    /// The times that requests were held up by others.
+    pub(super) fn episodes(&self) -> &[Episode] {
+        self.episodes.get_or_init(|| episodes(self.view))
     }
 
     pub(super) fn ledger(&self, call: CallId) -> Option<&'s Ledger> {

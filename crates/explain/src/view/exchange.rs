@@ -103,6 +103,8 @@ pub struct Exchange<'a> {
     pub status: Option<u16>,
     /// What the reply's body is.
     pub shape: ReplyShape,
+    /// What the reply's body is packed in, where the server says so: `gzip`.
+    pub content_encoding: Option<&'a str>,
     /// Whether the server's reply said `connection: close`.
     pub closes_connection: bool,
     /// Identity of the reply's body.
@@ -141,6 +143,7 @@ impl<'a> Exchange<'a> {
             request_bytes: 0,
             status: None,
             shape: ReplyShape::Empty,
+            content_encoding: None,
             closes_connection: false,
             reply_digest: None,
             reply_bytes: 0,

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use mcpace_record::{ConnectionId, EventKind, ExchangeId, Header, MessageNote, ReplyEnding, ServerTiming, Side};
 
+use super::bursts::Burst;
 use super::stdio::StdioJoin;
 use super::{Connection, Exchange, Leg, Process, ReplyShape, Stamp, StreamEvent, Transport};
 
@@ -12,6 +13,7 @@ pub(super) struct Joined<'a> {
     pub(super) connections: Vec<Connection<'a>>,
     pub(super) exchanges: Vec<Exchange<'a>>,
     pub(super) processes: Vec<Process<'a>>,
+    pub(super) bursts: Vec<Burst>,
 }
 
 #[derive(Default)]
@@ -55,11 +57,11 @@ impl<'a> Join<'a> {
         }
         chain_failed_tries(&mut self.connections);
         let taken: HashSet<ExchangeId> = self.exchange_index.into_keys().collect();
-        let (lines, processes) = self.stdio.finish(&taken);
+        let lines = self.stdio.finish(&taken);
         let mut exchanges = self.exchanges;
-        exchanges.extend(lines);
+        exchanges.extend(lines.exchanges);
         exchanges.sort_by_key(|exchange| exchange.start.event);
-        Joined { connections: self.connections, exchanges, processes }
+        Joined { connections: self.connections, exchanges, processes: lines.processes, bursts: lines.bursts }
     }
 
     fn connection_event(&mut self, at: Stamp, kind: &'a EventKind) {
@@ -217,6 +219,7 @@ fn read_reply_headers<'a>(exchange: &mut Exchange<'a>, headers: &'a [Header]) {
     exchange.session_given = exchange.session_given.or_else(|| header(headers, "mcp-session-id"));
     exchange.closes_connection |=
         header(headers, "connection").is_some_and(|value| value.trim().eq_ignore_ascii_case("close"));
+    exchange.content_encoding = exchange.content_encoding.or_else(|| header(headers, "content-encoding"));
     if header(headers, "content-type").is_some_and(|value| value.starts_with("text/event-stream")) {
         exchange.shape = ReplyShape::Events;
     }

@@ -3,6 +3,7 @@
 //! Every fact keeps the index of the event that it comes from, so that whatever is concluded later can name its proof.
 //! Input is hostile: an id seen twice keeps its first facts, a fact without its beginning is kept as far as it goes.
 
+mod bursts;
 mod calls;
 mod connection;
 mod exchange;
@@ -45,6 +46,9 @@ pub struct View<'a> {
     pub end: Nanos,
     /// Whether events are missing: lost by the instrument, or the recording was cut off.
     pub incomplete: bool,
+    /// Reads of a server's stdout that brought several answers.
+    #[serde(skip)]
+    pub(crate) bursts: Vec<bursts::Burst>,
     #[serde(skip)]
     connection_index: HashMap<ConnectionId, usize>,
     #[serde(skip)]
@@ -72,6 +76,7 @@ pub fn exchanges(recording: &Recording) -> View<'_> {
         exchanges: parts.exchanges,
         calls,
         processes: parts.processes,
+        bursts: parts.bursts,
         end: recording.events().last().map_or(Nanos::ZERO, |e| e.at),
         incomplete: recording.partial || recording.lost() > 0,
     };

@@ -9,7 +9,15 @@ use mcpace_record::{
     Digest, EventKind, ExchangeId, LineFrom, MessageKind, MessageNote, Nanos, ReplyEnding, ServerTiming, Side,
 };
 
+use super::bursts::{Burst, Bursts};
 use super::{Exchange, Leg, Process, ReplyShape, Stamp, Transport};
+
+/// What the lines of stdio come to.
+pub(super) struct Lines<'a> {
+    pub(super) exchanges: Vec<Exchange<'a>>,
+    pub(super) processes: Vec<Process<'a>>,
+    pub(super) bursts: Vec<Burst>,
+}
 
 #[derive(Default)]
 pub(super) struct StdioJoin<'a> {
@@ -21,6 +29,7 @@ pub(super) struct StdioJoin<'a> {
     passing: HashMap<(LineFrom, Digest), VecDeque<Option<usize>>>,
     /// Positions in `exchanges` of the lines that each process was given.
     of_process: Vec<(usize, usize)>,
+    bursts: Bursts,
 }
 
 struct Line<'a> {
@@ -58,7 +67,7 @@ impl<'a> StdioJoin<'a> {
     }
 
     /// Numbers the exchanges past `taken`.
-    pub(super) fn finish(mut self, taken: &HashSet<ExchangeId>) -> (Vec<Exchange<'a>>, Vec<Process<'a>>) {
+    pub(super) fn finish(mut self, taken: &HashSet<ExchangeId>) -> Lines<'a> {
         let mut number = 0;
         for exchange in &mut self.exchanges {
             number += 1;
@@ -71,12 +80,14 @@ impl<'a> StdioJoin<'a> {
             let id = self.exchanges[exchange].id;
             self.processes[process].exchanges.push(id);
         }
-        (self.exchanges, self.processes)
+        let bursts = self.bursts.finish(&self.exchanges);
+        Lines { exchanges: self.exchanges, processes: self.processes, bursts }
     }
 
     fn started(&mut self, at: Stamp, pid: u32, program: &'a str) {
         // A new server knows nothing of what another one was asked.
         self.open.clear();
+        self.bursts.end_process();
         self.processes.push(Process {
             pid,
             program,
@@ -169,6 +180,7 @@ impl<'a> StdioJoin<'a> {
                 self.answered(index, line, message);
             }
         }
+        self.bursts.line(line.at, line.began, line.bytes, index);
         self.reading(line, index);
     }
 

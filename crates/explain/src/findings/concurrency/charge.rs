@@ -1,0 +1,86 @@
+//! Adds up the episodes of one cause by operation.
+
+use mcpace_record::Nanos;
+
+use super::Episode;
+use crate::findings::scene::Scene;
+use crate::findings::tally::{ByOperation, Tally};
+use crate::findings::{Cause, Code, Disproof, Finding, Level, Reason, Role};
+
+/// What one operation lost to a cause.
+#[derive(Default)]
+pub(super) struct Held {
+    pub(super) tally: Tally,
+    pub(super) requests: u64,
+    /// Of these, such that called no tool.
+    pub(super) without_tool: u64,
+    /// Tools that ran at a time, in the first episode.
+    pub(super) at_a_time: u64,
+    pub(super) longest: Nanos,
+    sure: Option<(Level, Reason)>,
+    other: Option<(Code, Disproof)>,
+    decided: bool,
+}
+
+/// Charges all episodes of `code`.
+pub(super) fn charge<'s>(scene: &mut Scene<'s, '_>, code: Code) -> Vec<(Option<&'s str>, Held)> {
+    let episodes: Vec<Episode> = scene.episodes().iter().filter(|episode| episode.code == code).cloned().collect();
+    let mut operations: ByOperation<'_, Held> = ByOperation::new();
+    for episode in &episodes {
+        for wait in &episode.waits {
+            let request = &scene.view.exchanges[wait.request];
+            let time = wait.time.min(wait.answered.at.since(wait.asked.at));
+            let time = scene.claim(request.call, wait.asked.at, wait.asked.at + time);
+            let held = operations.of(scene.operation(request));
+            held.tally.cost(request.call, time, 0, 0);
+            held.tally.prove(&[
+                (Role::RequestReceived, Some(wait.asked)),
+                (Role::OtherAnswered, Some(wait.released)),
+                (Role::Answered, Some(wait.answered)),
+            ]);
+            held.requests += 1;
+            held.without_tool += u64::from(!request.requests("tools/call"));
+            held.longest = held.longest.max(wait.time);
+            held.note(episode);
+        }
+    }
+    operations.into_iter().filter(|(_, held)| held.requests > 0).collect()
+}
+
+impl Held {
+    /// The surest episode speaks for all: what decides there decides for the others.
+    fn note(&mut self, episode: &Episode) {
+        if self.at_a_time == 0 {
+            self.at_a_time = episode.at_a_time as u64;
+        }
+        if self.sure.is_none_or(|(level, _)| episode.level > level) {
+            self.sure = Some((episode.level, episode.reason));
+        }
+        match episode.other {
+            Some(other) if !self.decided => self.other = Some(other),
+            Some(_) => {}
+            None => (self.other, self.decided) = (None, true),
+        }
+    }
+
+    /// Whether nothing else would look the same.
+    pub(super) fn is_decided(&self) -> bool {
+        self.decided
+    }
+
+    pub(super) fn finding(
+        self,
+        scene: &Scene<'_, '_>,
+        cause: Cause,
+        operation: Option<&str>,
+        disproof: Disproof,
+    ) -> Finding {
+        let (level, reason) = self.sure.unwrap_or((Level::Low, Reason::SeenOnce));
+        let severity = self.tally.severity();
+        let finding = self.tally.finding(cause, operation, severity, scene.confidence(level, reason), disproof);
+        match self.other {
+            Some((code, decided_by)) => finding.or(code, decided_by),
+            None => finding,
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Which way a server held requests up while others ran: the one place where causes that look alike are told apart.
+//!
+//! | at a time | what else was asked meanwhile | named | looks the same |
+//! |---|---|---|---|
+//! | 1 | held, other sessions' too | blocked-event-loop | – |
+//! | 1 | held, the same session's | blocked-event-loop | serial-session |
+//! | 1 | nothing, heads came | serial-session | completion-waves |
+//! | 1 | nothing, one session | blocked-event-loop | serial-session |
+//! | 1 | nothing, several sessions | blocked-event-loop | completion-waves |
+//! | 1 | answered | completion-waves | serial-session, of one session |
+//! | 1 a session, more in all | – | serial-session | – |
+//! | N | held, or heads came late | thread-pool-saturation | – |
+//! | N | answered, or heads came early | completion-waves | – |
+//! | N | nothing | completion-waves | thread-pool-saturation |
+
+use std::collections::HashMap;
+
+use mcpace_record::Nanos;
+
+use super::batches::{Batch, batches};
+use super::served::{Owner, Served, served};
+use super::stalls::{Stall, Stalls, Work, stalls};
+use crate::findings::{Code, Disproof, Level, Reason};
+use crate::view::{Stamp, View};
+
+/// Requests that must be held before it is no chance.
+const FEWEST_HELD: usize = 2;
+
+/// Of requests that came meanwhile, one in so many may get through by chance.
+const ONE_IN: usize = 4;
+
+/// Replies whose heads come this long before their results have heads of their own.
+const HEAD_APART: Nanos = Nanos::from_millis(5);
+
+/// A call is at work by then, and no longer on its way to it.
+const BEGUN: Nanos = Nanos::from_millis(20);
+
+/// A head that is waited for longer waits for something.
+const LATE_HEAD: Nanos = Nanos::from_millis(50);
+
+/// Waits for a head that prove a pool's size.
+const FEWEST_LATE: usize = 3;
+
+/// One time that requests were held up, and how.
+#[derive(Clone)]
+pub(in crate::findings) struct Episode {
+    pub(super) code: Code,
+    /// Tools that ran at a time.
+    pub(super) at_a_time: usize,
+    pub(super) waits: Vec<Wait>,
+    pub(super) level: Level,
+    pub(super) reason: Reason,
+    /// What would look the same, and what would decide.
+    pub(super) other: Option<(Code, Disproof)>,
+}
+
+/// One request that had to wait for another.
+#[derive(Clone, Copy)]
+pub(super) struct Wait {
+    /// Position in [`View::exchanges`].
+    pub(super) request: usize,
+    pub(super) asked: Stamp,
+    /// The end of the one before it, which released it.
+    pub(super) released: Stamp,
+    pub(super) answered: Stamp,
+    /// The time that it waited, less what it needed itself.
+    pub(super) time: Nanos,
+}
+
+/// All episodes of a recording.
+pub(in crate::findings) fn episodes(view: &View<'_>) -> Vec<Episode> {
+    let served = served(view);
+    let tools: Vec<&Served<'_>> = served.iter().filter(|one| one.tool.is_some()).collect();
+    let stalls = stalls(&served);
+    let batches = batches(&tools);
+    let pools: Vec<&str> = batches.iter().filter(|b| b.at_a_time() > 1).filter_map(|b| b.calls[0].tool).collect();
+    let mut found: Vec<Episode> = batches.iter().map(|batch| of_batch(batch, stalls_of(batch, &stalls))).collect();
+    let mut by_name: Vec<_> = stalls.iter().collect();
+    by_name.sort_by_key(|(tool, _)| **tool);
+    found.extend(by_name.iter().filter(|(tool, _)| !pools.contains(tool)).filter_map(|(_, stalls)| of_stalls(stalls)));
+    found.extend(late_heads(&served, &tools));
+    found.extend(of_sessions(&tools));
+    found
+}
+
+fn stalls_of<'e, 'v, 'a>(
+    batch: &Batch<'_, 'a>,
+    stalls: &'e HashMap<&'a str, Stalls<'v, 'a>>,
+) -> Option<&'e Stalls<'v, 'a>> {
+    stalls.get(batch.calls[0].tool?)
+}
+
+/// What became of requests that needed no tool.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Meanwhile {
+    NothingAsked,
+    Answered,
+    Held,
+    HeldAfterHead,
+}
+
+fn meanwhile(stalls: Option<&Stalls<'_, '_>>) -> Meanwhile {
+    let Some(stalls) = stalls else { return Meanwhile::NothingAsked };
+    match (stalls.held.len(), stalls.held_after_head.len(), stalls.passed) {
+        (held, _, passed) if held >= FEWEST_HELD && passed * ONE_IN <= held => Meanwhile::Held,
+        (_, held, passed) if held >= FEWEST_HELD && passed * ONE_IN <= held => Meanwhile::HeldAfterHead,
+        (_, _, passed) if passed > 0 => Meanwhile::Answered,
+        _ => Meanwhile::NothingAsked,
+    }
+}
+
+fn of_batch(batch: &Batch<'_, '_>, stalls: Option<&Stalls<'_, '_>>) -> Episode {
+    let meanwhile = meanwhile(stalls);
+    let (code, other) = match batch.at_a_time() {
+        1 => one_at_a_time(batch, meanwhile),
+        _ => several_at_a_time(batch, meanwhile),
+    };
+    let level = match (other, meanwhile) {
+        (None, _) => Level::High,
+        (Some(_), Meanwhile::NothingAsked) => Level::Low,
+        (Some(_), _) => Level::Medium,
+    };
+    let reason = if other.is_some() { Reason::AnotherLooksAlike } else { Reason::NothingPassed };
+    let reason = if code == Code::CompletionWaves && other.is_none() { Reason::EndedInWaves } else { reason };
+    Episode { code, at_a_time: batch.at_a_time(), waits: waits(batch), level, reason, other }
+}
+
+fn one_at_a_time(batch: &Batch<'_, '_>, meanwhile: Meanwhile) -> (Code, Option<(Code, Disproof)>) {
+    let first = batch.calls[0];
+    let one_owner = batch.calls.iter().all(|call| call.same_owner(first));
+    let alone = Disproof::CallFromSecondSession;
+    match (meanwhile, one_owner) {
+        (Meanwhile::Held, true) => (Code::BlockedEventLoop, Some((Code::SerialSession, decides(first)))),
+        (Meanwhile::Held, false) => (Code::BlockedEventLoop, None),
+        (Meanwhile::HeldAfterHead, true) => (Code::SerialSession, None),
+        (Meanwhile::Answered, true) => (Code::CompletionWaves, Some((Code::SerialSession, alone))),
+        (Meanwhile::Answered | Meanwhile::HeldAfterHead, false) => (Code::CompletionWaves, None),
+        (Meanwhile::NothingAsked, true) if heads_came(batch) => {
+            (Code::SerialSession, Some((Code::CompletionWaves, alone)))
+        }
+        (Meanwhile::NothingAsked, true) => (Code::BlockedEventLoop, Some((Code::SerialSession, decides(first)))),
+        (Meanwhile::NothingAsked, false) => {
+            (Code::BlockedEventLoop, Some((Code::CompletionWaves, Disproof::PingMeanwhile)))
+        }
+    }
+}
+
+fn several_at_a_time(batch: &Batch<'_, '_>, meanwhile: Meanwhile) -> (Code, Option<(Code, Disproof)>) {
+    let heads_apart = batch.calls.iter().all(|call| call.begun.at + HEAD_APART <= call.answered.at);
+    let first_end = batch.calls[0].answered.at;
+    let late = heads_apart && batch.waited().iter().all(|call| call.begun.at + HEAD_APART >= first_end);
+    match meanwhile {
+        Meanwhile::Held => (Code::ThreadPoolSaturation, None),
+        _ if late => (Code::ThreadPoolSaturation, None),
+        Meanwhile::NothingAsked if !heads_apart => {
+            (Code::CompletionWaves, Some((Code::ThreadPoolSaturation, Disproof::PingMeanwhile)))
+        }
+        _ => (Code::CompletionWaves, None),
+    }
+}
+
+/// A process has one session only: there, a tool that waits without blocking decides.
+fn decides(call: &Served<'_>) -> Disproof {
+    if call.owner == Owner::Pipe { Disproof::CallToolThatOnlyWaits } else { Disproof::CallFromSecondSession }
+}
+
+/// Whether the head of a later call's reply came while the first one surely was at work.
+fn heads_came(batch: &Batch<'_, '_>) -> bool {
+    let first = batch.calls[0];
+    batch
+        .waited()
+        .iter()
+        .any(|call| call.http && call.asked.at >= first.asked.at + BEGUN && call.begun.at + BEGUN <= first.answered.at)
+}
+
+fn waits(batch: &Batch<'_, '_>) -> Vec<Wait> {
+    let first = batch.waves[0];
+    let waited = batch.calls.iter().enumerate().skip(first);
+    waited
+        .map(|(position, call)| Wait {
+            request: call.at,
+            asked: call.asked,
+            released: batch.calls[batch.behind(position)].answered,
+            answered: call.answered,
+            time: call.took().since(batch.time),
+        })
+        .collect()
+}
+
+/// Requests that needed no tool, held while one ran.
+fn of_stalls(stalls: &Stalls<'_, '_>) -> Option<Episode> {
+    let (held, code) = match meanwhile(Some(stalls)) {
+        Meanwhile::Held => (&stalls.held, Code::BlockedEventLoop),
+        Meanwhile::HeldAfterHead => (&stalls.held_after_head, Code::SerialSession),
+        Meanwhile::NothingAsked | Meanwhile::Answered => return None,
+    };
+    let same_owner = held.iter().all(|stall| stall.request.same_owner(stall.behind));
+    let other = match code {
+        Code::SerialSession if !same_owner => return None,
+        Code::BlockedEventLoop if same_owner => Some((Code::SerialSession, decides(held[0].behind))),
+        _ => None,
+    };
+    let (level, reason) = match other {
+        Some(_) => (Level::Medium, Reason::AnotherLooksAlike),
+        None => (Level::High, Reason::NothingPassed),
+    };
+    Some(Episode { code, at_a_time: 1, waits: held.iter().map(stalled).collect(), level, reason, other })
+}
+
+fn stalled(stall: &Stall<'_, '_>) -> Wait {
+    let (request, released) = (stall.request, stall.behind.answered);
+    let time = released.at.since(request.asked.at);
+    Wait { request: request.at, asked: request.asked, released, answered: request.answered, time }
+}
+
+/// Calls whose reply's head comes only when another call ends, with the same number at work each time.
+fn late_heads(served: &[Served<'_>], tools: &[&Served<'_>]) -> Option<Episode> {
+    let work = Work::of(served)?;
+    let mut begins: Vec<Nanos> = tools.iter().map(|tool| tool.begun.at).collect();
+    let mut ends: Vec<Nanos> = tools.iter().map(|tool| tool.answered.at).collect();
+    begins.sort_unstable();
+    ends.sort_unstable();
+    let at_work = |at: Nanos| {
+        let begun = begins.partition_point(|begun| *begun < at);
+        begun.saturating_sub(ends.partition_point(|end| *end < at))
+    };
+    let (mut waits, mut sizes) = (Vec::new(), Vec::new());
+    let late = |tool: &&&Served<'_>| {
+        let waited = tool.begun.at.since(tool.asked.at) >= LATE_HEAD;
+        tool.http && waited && tool.begun.at + HEAD_APART <= tool.answered.at
+    };
+    for call in tools.iter().filter(late) {
+        let behind = work.held_up(call, call.begun.at)?;
+        sizes.push(at_work(behind.answered.at));
+        let time = behind.answered.at.since(call.asked.at);
+        waits.push(Wait {
+            request: call.at,
+            asked: call.asked,
+            released: behind.answered,
+            answered: call.answered,
+            time,
+        });
+    }
+    let size = *sizes.first()?;
+    let plateau = size > 1 && sizes.len() >= FEWEST_LATE && sizes.iter().all(|one| *one == size);
+    let (code, level, reason) = (Code::ThreadPoolSaturation, Level::High, Reason::NothingPassed);
+    plateau.then_some(Episode { code, at_a_time: size, waits, level, reason, other: None })
+}
+
+/// Sessions whose own calls ran one after another while the server ran others' beside them.
+fn of_sessions(tools: &[&Served<'_>]) -> Vec<Episode> {
+    let mut sessions: HashMap<Owner<'_>, Vec<&Served<'_>>> = HashMap::new();
+    for tool in tools.iter().filter(|tool| matches!(tool.owner, Owner::Session(_))) {
+        sessions.entry(tool.owner).or_default().push(tool);
+    }
+    if sessions.len() < 2 {
+        return Vec::new();
+    }
+    let beside = Beside::of(tools);
+    let mut found: Vec<Episode> = sessions
+        .values()
+        .flat_map(|calls| batches(calls))
+        .filter(|batch| batch.at_a_time() == 1 && beside.others_ran(batch))
+        .map(|batch| Episode {
+            code: Code::SerialSession,
+            at_a_time: 1,
+            waits: waits(&batch),
+            level: Level::High,
+            reason: Reason::NothingPassed,
+            other: None,
+        })
+        .collect();
+    found.sort_by_key(|episode| episode.waits.first().map(|wait| wait.asked.event));
+    found
+}
+
+/// Ends of all tools, to see whether others' fell among a session's own.
+struct Beside(Vec<Nanos>);
+
+impl Beside {
+    fn of(tools: &[&Served<'_>]) -> Self {
+        let mut ends: Vec<Nanos> = tools.iter().map(|tool| tool.answered.at).collect();
+        ends.sort_unstable();
+        Self(ends)
+    }
+
+    /// Whether as many of others' calls ended in the batch's time as could not have run in between.
+    fn others_ran(&self, batch: &Batch<'_, '_>) -> bool {
+        let (first, last) = (batch.calls[0].answered.at, batch.calls[batch.calls.len() - 1].answered.at);
+        let among = self.0.partition_point(|end| *end <= last) - self.0.partition_point(|end| *end < first);
+        among >= batch.calls.len() + batch.calls.len() / 2
+    }
+}

@@ -1,0 +1,151 @@
+//! `head-of-line`: replies that were ready come only with a slower one's (python-sdk #2934), or, over stdio, when a buffer
+//! of the server's stdout is full.
+//!
+//! That a reply was ready is known where the same call took a known time elsewhere, or the server told its own time. A reply
+//! that merely ends with another one's says nothing: both may have taken as long.
+
+use std::collections::HashMap;
+
+use mcpace_record::{Digest, ExchangeId, Nanos};
+
+use super::served::{Served, served};
+use super::stalls::Work;
+use super::{HeadOfLine, ReleasedWith};
+use crate::findings::scene::Scene;
+use crate::findings::tally::{ByOperation, Tally};
+use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role};
+use crate::view::{Stamp, View};
+
+/// Replies that must have waited before it is no chance.
+const FEWEST: usize = 2;
+
+/// A call's own time must be this long to tell a reply that was held from a call that began late.
+const SHORTEST: Nanos = Nanos::from_millis(20);
+
+/// Ready replies leave together, within this.
+const TOGETHER: Nanos = Nanos::from_millis(10);
+
+/// A reply must have waited as long.
+const HELD: Nanos = Nanos::from_millis(50);
+
+/// A reply that was held.
+struct Late {
+    exchange: ExchangeId,
+    asked: Stamp,
+    /// When it was ready, as far as is known.
+    ready: Nanos,
+    released: Stamp,
+    answered: Stamp,
+}
+
+#[derive(Default)]
+struct Replies {
+    tally: Tally,
+    held: u64,
+    longest: Nanos,
+}
+
+pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
+    let served = served(scene.view);
+    let late = behind_slower(scene.view, &served);
+    if late.len() >= FEWEST {
+        return conclude(scene, &late, ReleasedWith::SlowerReply);
+    }
+    let late = behind_buffer(scene.view);
+    if late.len() >= FEWEST { conclude(scene, &late, ReleasedWith::FullBuffer) } else { Vec::new() }
+}
+
+/// Replies over stdio that came in bursts, each the size of a buffer.
+fn behind_buffer(view: &View<'_>) -> Vec<Late> {
+    let full = view.bursts.iter().filter(|burst| burst.fills_buffer()).count();
+    if full < FEWEST || full * 5 < view.bursts.len() * 4 {
+        return Vec::new();
+    }
+    let late = view.bursts.iter().filter(|burst| burst.fills_buffer()).flat_map(|burst| {
+        let replies = burst.exchanges.iter().filter_map(|id| view.exchange(*id));
+        replies.filter_map(|exchange| {
+            let asked = exchange.back.as_ref()?.request_end?;
+            let held = burst.at.at.since(asked.at) >= HELD;
+            held.then_some(Late {
+                exchange: exchange.id,
+                asked,
+                ready: asked.at,
+                released: burst.at,
+                answered: burst.at,
+            })
+        })
+    });
+    late.collect()
+}
+
+/// Calls that took longer than the same call takes, and ended together with a slower one.
+fn behind_slower(view: &View<'_>, served: &[Served<'_>]) -> Vec<Late> {
+    let Some(work) = Work::of(served) else { return Vec::new() };
+    let usual = usual(served);
+    let late = served.iter().filter_map(|call| {
+        let own = own_time(call, &usual).filter(|own| *own >= SHORTEST)?;
+        let ready = call.asked.at + own;
+        let slower = work.held_up(call, call.answered.at)?;
+        let together = call.answered.at.since(slower.answered.at) <= TOGETHER.min(Nanos(own.0 / 2));
+        // The slower one must take long by itself, or both waited for a third.
+        let slow_itself = slower.took().0 <= own_time(slower, &usual)?.0.saturating_mul(5) / 4;
+        let held = slower.answered.at.since(ready) >= HELD;
+        (call.tool.is_some() && together && slow_itself && held).then_some(Late {
+            exchange: view.exchanges[call.at].id,
+            asked: call.asked,
+            ready,
+            released: slower.answered,
+            answered: call.answered,
+        })
+    });
+    late.collect()
+}
+
+/// What a call takes by itself: by the server's word, else the shortest time of the same call; one that came once is taken
+/// at its word.
+fn own_time(call: &Served<'_>, usual: &HashMap<(&str, Digest), Nanos>) -> Option<Nanos> {
+    if let Some(told) = call.told {
+        return Some(told);
+    }
+    usual.get(&(call.tool?, call.content?)).copied()
+}
+
+fn usual<'a>(served: &[Served<'a>]) -> HashMap<(&'a str, Digest), Nanos> {
+    let mut usual = HashMap::new();
+    for call in served {
+        if let (Some(tool), Some(content)) = (call.tool, call.content) {
+            let shortest = usual.entry((tool, content)).or_insert(call.took());
+            *shortest = call.took().min(*shortest);
+        }
+    }
+    usual
+}
+
+fn conclude(scene: &mut Scene<'_, '_>, late: &[Late], released_with: ReleasedWith) -> Vec<Finding> {
+    let view = scene.view;
+    let mut operations: ByOperation<'_, Replies> = ByOperation::new();
+    for late in late {
+        let Some(exchange) = view.exchange(late.exchange) else { continue };
+        let time = scene.claim(exchange.call, late.ready, late.answered.at);
+        let replies = operations.of(scene.operation(exchange));
+        replies.tally.cost(exchange.call, time, 0, 0);
+        replies.tally.prove(&[
+            (Role::RequestReceived, Some(late.asked)),
+            (Role::OtherAnswered, Some(late.released)),
+            (Role::Answered, Some(late.answered)),
+        ]);
+        replies.held += 1;
+        replies.longest = replies.longest.max(late.answered.at.since(late.ready));
+    }
+    let (level, reason, disproof) = match released_with {
+        ReleasedWith::SlowerReply => (Level::Medium, Reason::ReadyBefore, Disproof::CallFromSecondSession),
+        ReleasedWith::FullBuffer => (Level::Medium, Reason::BurstsFillBuffers, Disproof::FlushEachLine),
+    };
+    let found = operations.into_iter().map(|(operation, replies)| {
+        let severity = replies.tally.severity();
+        let context = HeadOfLine { held: replies.held, released_with, longest: replies.longest };
+        let confidence = scene.confidence(level, reason);
+        replies.tally.finding(Cause::HeadOfLine(context), operation, severity, confidence, disproof)
+    });
+    found.collect()
+}

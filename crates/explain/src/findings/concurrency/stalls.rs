@@ -1,0 +1,99 @@
+//! Requests that need no tool and yet waited for one: what tells a server that does nothing else meanwhile from one that
+//! only has its tools take turns.
+
+use std::collections::HashMap;
+
+use mcpace_record::Nanos;
+
+use super::served::Served;
+
+/// A tool that is under way for less holds nobody up that anybody would notice.
+const SHORTEST: Nanos = Nanos::from_millis(50);
+
+/// How soon after the tool's end a request that it held must be answered.
+const RELEASE: Nanos = Nanos::from_millis(20);
+
+/// A tool is at work by then, and no longer on its way to it.
+const BEGUN: Nanos = Nanos::from_millis(20);
+
+/// Stamps of the two replies may cross by this much.
+const CROSSING: Nanos = Nanos::from_millis(2);
+
+/// Requests that needed no tool while one ran, by that tool's name.
+#[derive(Default)]
+pub(super) struct Stalls<'v, 'a> {
+    /// Those whose reply began only with the tool's end.
+    pub(super) held: Vec<Stall<'v, 'a>>,
+    /// Those whose reply's head came, and whose answer came only with the tool's end.
+    pub(super) held_after_head: Vec<Stall<'v, 'a>>,
+    /// How many were answered meanwhile.
+    pub(super) passed: usize,
+}
+
+/// A request that waited.
+#[derive(Clone, Copy)]
+pub(super) struct Stall<'v, 'a> {
+    pub(super) request: &'v Served<'a>,
+    pub(super) behind: &'v Served<'a>,
+}
+
+/// All of them, for each tool that was at work long enough.
+pub(super) fn stalls<'v, 'a>(served: &'v [Served<'a>]) -> HashMap<&'a str, Stalls<'v, 'a>> {
+    let mut found: HashMap<&str, Stalls<'_, '_>> = HashMap::new();
+    let Some(work) = Work::of(served) else { return found };
+    for request in served.iter().filter(|one| one.tool.is_none()) {
+        if let Some(behind) = work.held_up(request, request.begun.at) {
+            found.entry(behind.tool.unwrap_or_default()).or_default().held.push(Stall { request, behind });
+        } else if let Some(behind) = work.held_up(request, request.answered.at) {
+            found.entry(behind.tool.unwrap_or_default()).or_default().held_after_head.push(Stall { request, behind });
+        } else if let Some(meanwhile) = work.passed(request) {
+            found.entry(meanwhile.tool.unwrap_or_default()).or_default().passed += 1;
+        }
+    }
+    found
+}
+
+/// Tools that were at work for long.
+pub(super) struct Work<'v, 'a> {
+    by_end: Vec<&'v Served<'a>>,
+    by_asking: Vec<&'v Served<'a>>,
+    /// For each of `by_asking`, who of those up to it ends last.
+    lasting: Vec<&'v Served<'a>>,
+}
+
+impl<'v, 'a> Work<'v, 'a> {
+    /// `None` where there was none.
+    pub(super) fn of(served: &'v [Served<'a>]) -> Option<Self> {
+        let by_asking: Vec<&Served<'_>> =
+            served.iter().filter(|one| one.tool.is_some() && one.took() >= SHORTEST).collect();
+        let mut lasting = Vec::with_capacity(by_asking.len());
+        let mut last = *by_asking.first()?;
+        for tool in &by_asking {
+            if tool.answered.at > last.answered.at {
+                last = tool;
+            }
+            lasting.push(last);
+        }
+        let mut by_end = by_asking.clone();
+        by_end.sort_by_key(|tool| tool.answered.at);
+        Some(Self { by_end, by_asking, lasting })
+    }
+
+    /// The tool with whose end `request`, which came while it ran, was answered at `answered`.
+    pub(super) fn held_up(&self, request: &Served<'a>, answered: Nanos) -> Option<&'v Served<'a>> {
+        let ended = self.by_end.partition_point(|tool| tool.answered.at <= answered + CROSSING);
+        let tool = self.by_end[ended.checked_sub(1)?];
+        let end = tool.answered.at;
+        let waited = end.since(request.asked.at) >= SHORTEST && answered.since(end) <= RELEASE;
+        (tool.at != request.at && tool.asked.at < request.asked.at && waited).then_some(tool)
+    }
+
+    /// A tool that was at work while `request` was asked and answered, without any tool's end between.
+    fn passed(&self, request: &Served<'a>) -> Option<&'v Served<'a>> {
+        let before = self.by_asking.partition_point(|tool| tool.asked.at + BEGUN <= request.asked.at);
+        let tool = self.lasting[before.checked_sub(1)?];
+        let ended = |at: Nanos| self.by_end.partition_point(|tool| tool.answered.at <= at);
+        let meanwhile = ended(request.answered.at) != ended(request.asked.at);
+        (!meanwhile && tool.answered.at > request.answered.at + CROSSING).then_some(tool)
+    }
+}
