@@ -73,6 +73,8 @@ class Served:
     """A server over HTTP, from before its lifespan to after it. The methods wait: not for an event loop's thread."""
 
     def __init__(self, prepared: Prepared, settings: Settings, address: Address, family: Family | None = None) -> None:
+        if prepared.loopback_only is not None and not address.is_loopback:
+            raise UsageProblem(f"{address.host} can't be listened on: {prepared.loopback_only}")
         self._prepared = prepared
         self._settings = settings
         self._address = address

@@ -32,6 +32,8 @@ class Prepared:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Keywords of ``_core.HttpOptions`` that the server's own construction decides, such as ``token_verifier``. What
     the command line says wins."""
+    loopback_only: str | None = None
+    """Why it may listen on this machine's loopback only; ``None``: it may listen anywhere."""
     notes: tuple[str, ...] = ()
     """Said at start, one line each: what was adopted, and what was not."""
 
