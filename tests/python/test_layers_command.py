@@ -102,6 +102,24 @@ def test_a_module_that_cannot_be_imported_is_told_by_its_exception(tmp_path: Pat
     assert ended.sentence() == "importing broken raised RuntimeError: the database is away"
 
 
+UNREADY = {"DJANGO_SETTINGS_MODULE": "project_of_somebody.settings"}
+
+
+def test_another_projects_django_settings_keep_no_server_from_being_measured(tmp_path: Path) -> None:
+    words = ("--tool", "double", "--args", '{"n": 21}', "--json", *QUICK)
+    ended = run("layers", MCPACE.place, *words, folder=tmp_path, environment=UNREADY)
+    assert ended.code == DONE, ended.stderr
+    assert by_layer(Run.from_json(ended.stdout))["handler"].median_s
+
+
+def test_a_server_that_wants_django_is_told_what_its_set_up_failed_of(tmp_path: Path) -> None:
+    environment = {**MCPACE_DJANGO.environment, **UNREADY}
+    ended = run("layers", MCPACE_DJANGO.place, "--tool", "double", folder=tmp_path, environment=environment)
+    assert ended.code == UNREACHABLE
+    assert "Django could not be set up with DJANGO_SETTINGS_MODULE=project_of_somebody.settings" in ended.sentence()
+    assert "No module named 'project_of_somebody'" in ended.sentence()
+
+
 def test_a_worker_that_dies_in_a_call_is_told(tmp_path: Path) -> None:
     source = "import os\nfrom mcpace import MCPServer\nmcp = MCPServer('m')\n"
     (tmp_path / "dying.py").write_text(f"{source}@mcp.tool()\ndef die() -> None:\n    os._exit(7)\n")

@@ -38,6 +38,14 @@ def by_chunks(body: bytes) -> list[bytes]:
     return [head + parts[0][:5], parts[0][5:], parts[1], b"0\r\n\r\n"]
 
 
+def by_treacherous_chunks(body: bytes) -> list[bytes]:
+    """One of them ends as the last one would, and the last one has a trailer."""
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    hint, event = b"retry: 3000\r\n", b"data: " + body + b"\r\n\r\n"
+    parts = [b"%x\r\n%s\r\n" % (len(part), part) for part in (hint, event)]
+    return [head + parts[0], parts[1], b"0\r\n", b"x-took: 1\r\n\r\n"]
+
+
 @contextmanager
 def serving(frame: Framing, change: Callable[[dict[str, Any]], None] = lambda _: None) -> Iterator[str]:
     """A small server whose replies to calls are changed and framed."""
@@ -60,7 +68,7 @@ def serving(frame: Framing, change: Callable[[dict[str, Any]], None] = lambda _:
         yield url
 
 
-@pytest.mark.parametrize("frame", [by_length, by_chunks])
+@pytest.mark.parametrize("frame", [by_length, by_chunks, by_treacherous_chunks])
 def test_replies_are_read_to_their_end_whatever_the_framing(frame: Framing) -> None:
     with serving(frame) as url:
         wire = Wire(url, "greet", {})
@@ -68,7 +76,6 @@ def test_replies_are_read_to_their_end_whatever_the_framing(frame: Framing) -> N
             wire.check(wire.call())
         with pytest.raises(Unmeasured, match="tells no layers"):
             wire.told()
-        wire.close()
 
 
 def test_what_the_server_tells_is_its_dispatch_and_service() -> None:
@@ -110,6 +117,7 @@ def test_a_reply_that_is_no_good_result_is_a_problem(change: Callable[[dict[str,
         ([b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n"], "no sensible length"),
         ([b"HTTP/1.1 200 OK\r\n\r\n{}"], "keeps none alive"),
         ([b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n"], "no HTTP"),
+        ([b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n-5\r\n{}\r\n0\r\n\r\n"], "no HTTP"),
         ([b"HTTP/1.1 500 Oh\r\nContent-Length: 4\r\n\r\nbang"], "HTTP 500: bang"),
         ([b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbang"], "no message"),
     ],
@@ -139,7 +147,6 @@ def test_an_idle_connection_that_the_server_closed_is_made_anew() -> None:
         wire.check(wire.call())
         wire.renew()
         assert len(served) == 2
-        wire.close()
 
 
 def test_a_server_that_moves_its_endpoint_is_followed_once() -> None:

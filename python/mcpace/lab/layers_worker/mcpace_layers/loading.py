@@ -24,7 +24,19 @@ def load(text: str) -> Any:
         raise Problem(USAGE, f"{text!r} names no server object: write MODULE:SERVER, as in mypackage.server:mcp")
     # As `python -m` has it: this folder's own place is ours alone.
     sys.path.insert(0, str(Path.cwd()))
-    _set_up_django()
+    unready = _set_up_django()
+    try:
+        found = _found(place, name)
+        return _made(found, text)
+    except Problem as problem:
+        if unready is None or problem.kind == USAGE:
+            raise
+        # Whatever wanted Django's set-up failed of this, in words of its own.
+        setting = f"{SETTINGS}={os.environ[SETTINGS]}"
+        raise Problem(SETUP, f"{problem}; Django could not be set up with {setting}: {named(unready)}") from unready
+
+
+def _found(place: str, name: str) -> Any:
     found: Any = _module(place)
     for part in name.split("."):
         try:
@@ -32,22 +44,21 @@ def load(text: str) -> Any:
         except AttributeError:
             known = [one for one in vars(found) if not one.startswith("_")] if isinstance(found, ModuleType) else []
             raise Problem(USAGE, f"{place} has no {name!r}", known) from None
-    return _made(found, text)
+    return found
 
 
-def _set_up_django() -> None:
-    """Before anything of the project is imported: models can't be, until then."""
-    settings = os.environ.get(SETTINGS)
-    if not settings:
-        return
+def _set_up_django() -> Exception | None:
+    """Before anything of the project is imported: models can't be, until then. What it failed of is a problem only of
+    servers that want it: the variable may be another project's."""
+    if not os.environ.get(SETTINGS):
+        return None
     try:
-        django = importlib.import_module("django")
-    except ModuleNotFoundError:
-        return  # the variable is another project's
-    try:
-        django.setup()
+        importlib.import_module("django").setup()
+    except ModuleNotFoundError as error:
+        return None if error.name == "django" else error
     except Exception as error:
-        raise Problem(SETUP, f"Django could not be set up with {SETTINGS}={settings}: {named(error)}") from error
+        return error
+    return None
 
 
 def _module(place: str) -> ModuleType:

@@ -55,7 +55,9 @@ class DrfMcp(Probe):
             "handle_tools_call: name lookup, permissions, rate limits, the input serializer, the call (in a "
             "transaction where the spec is atomic), the output serializer, the result's shaping"
         )
-        return Plain(HANDLER, includes, self._check, partial(handle_tools_call, params, self._context()))
+        return Plain(
+            HANDLER, includes, partial(self._check, HANDLER), partial(handle_tools_call, params, self._context())
+        )
 
     def in_process(self) -> Layer:
         from django.test import Client
@@ -139,14 +141,14 @@ class DrfMcp(Probe):
         settings.ALLOWED_HOSTS = [*settings.ALLOWED_HOSTS, *HOSTS]
         clear_url_caches()
 
-    def _check(self, result: Any) -> None:
+    def _check(self, layer: str, result: Any) -> None:
         if not isinstance(result, Mapping):
-            raise failed(self.asked.tool, HANDLER, getattr(result, "message", result))
+            raise failed(self.asked.tool, layer, getattr(result, "message", result))
         if result.get("isError"):
-            raise failed(self.asked.tool, HANDLER, json.dumps(result.get("content"), default=str))
+            raise failed(self.asked.tool, layer, json.dumps(result.get("content"), default=str))
 
     def _check_reply(self, reply: Any) -> None:
-        self._check(_result(reply, self.asked.tool))
+        self._check(IN_PROCESS, _result(reply, self.asked.tool))
 
 
 def _body(number: int, method: str, params: dict[str, Any]) -> str:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import inspect
 from functools import partial
-from typing import Any
 
 from mcpace_layers import asgi
 from mcpace_layers.layer import Awaited, Layer
-from mcpace_layers.probe import HANDLER, IN_PROCESS, Probe, Served, official_failure, typed
-from mcpace_layers.problem import Unmeasured, failed
+from mcpace_layers.probe import HANDLER, IN_PROCESS, Probe, Served, typed
+from mcpace_layers.problem import Unmeasured
 
 PATH = "/mcp"
 DISPATCHES = ("call_tool", "_call_tool_mcp", "_mcp_call_tool")
@@ -49,7 +48,7 @@ class FastMcp(Probe):
             f"FastMCP.{name}: middleware, name lookup, validation, the call (from 3.x on plain functions in a thread), "
             "its result as content blocks"
         )
-        return Awaited(HANDLER, includes, self._check, self.asked.loop, call)
+        return Awaited(HANDLER, includes, self.checks(HANDLER), self.asked.loop, call)
 
     def in_process(self) -> Layer:
         from fastmcp import Client
@@ -57,11 +56,7 @@ class FastMcp(Probe):
         client = self.asked.loop.enter(Client(self.asked.server))
         call = partial(client.call_tool, self.asked.tool, self.asked.arguments)
         includes = "fastmcp.Client connected to the server object, no socket"
-        return Awaited(IN_PROCESS, includes, self._check, self.asked.loop, call)
+        return Awaited(IN_PROCESS, includes, self.checks(IN_PROCESS), self.asked.loop, call)
 
     def serve(self) -> Served:
         return asgi.serve(self.asked.server.http_app(path=PATH), PATH, lifespan="on")
-
-    def _check(self, result: Any) -> None:
-        if (why := official_failure(result)) is not None:
-            raise failed(self.asked.tool, IN_PROCESS, why)

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import threading
 from functools import partial
-from typing import Any
 
 from mcpace_layers.layer import Awaited, Layer
-from mcpace_layers.probe import IN_PROCESS, Probe, Served, official_failure
-from mcpace_layers.problem import SETUP, Problem, Unmeasured, failed, wrong_arguments
+from mcpace_layers.probe import IN_PROCESS, Probe, Served
+from mcpace_layers.problem import SETUP, Problem, Unmeasured, wrong_arguments
 
 
 class Mcpace(Probe):
@@ -45,7 +44,7 @@ class Mcpace(Probe):
         client = self.asked.loop.enter(Client(self.asked.server))
         call = partial(client.call_tool, self.asked.tool, self.asked.arguments)
         includes = "mcpace.Client connected to the server object: JSON-RPC both ways, no socket"
-        return Awaited(IN_PROCESS, includes, self._check, self.asked.loop, call)
+        return Awaited(IN_PROCESS, includes, self.checks(IN_PROCESS), self.asked.loop, call)
 
     def serve(self) -> Served:
         from mcpace import _core
@@ -67,7 +66,3 @@ class Mcpace(Probe):
 
         debug = " (a debug build: its figures mean nothing)" if getattr(_core, "DEBUG", False) else ""
         return Served(url, f"mcpace {self.version()}, one process{debug}", wait)
-
-    def _check(self, result: Any) -> None:
-        if (why := official_failure(result)) is not None:
-            raise failed(self.asked.tool, IN_PROCESS, why)

@@ -12,8 +12,8 @@ from typing import Any
 
 from mcpace_layers import asgi
 from mcpace_layers.layer import Awaited, Layer
-from mcpace_layers.probe import HANDLER, IN_PROCESS, Probe, Served, accept, official_failure
-from mcpace_layers.problem import Unmeasured, failed, wrong_arguments
+from mcpace_layers.probe import HANDLER, IN_PROCESS, Probe, Served, accept
+from mcpace_layers.problem import Unmeasured, wrong_arguments
 
 
 class Official1(Probe):
@@ -47,7 +47,7 @@ class Official1(Probe):
         session = self.asked.loop.enter(connected)
         call = partial(session.call_tool, self.asked.tool, self.asked.arguments)
         includes = "the SDK's client session over its in-memory streams, no socket"
-        return Awaited(IN_PROCESS, includes, self._check, self.asked.loop, call)
+        return Awaited(IN_PROCESS, includes, self.checks(IN_PROCESS), self.asked.loop, call)
 
     def serve(self) -> Served:
         server = self.asked.server
@@ -61,7 +61,3 @@ class Official1(Probe):
         except ValueError as error:
             raise wrong_arguments(self.asked.tool, error) from error
         return keywords
-
-    def _check(self, result: Any) -> None:
-        if (why := official_failure(result)) is not None:
-            raise failed(self.asked.tool, IN_PROCESS, why)

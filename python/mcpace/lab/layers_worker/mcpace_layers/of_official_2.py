@@ -8,12 +8,11 @@ Called of it: ``_tool_manager.get_tool`` and ``.list_tools``, ``Tool.fn``, ``Too
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from mcpace_layers import asgi
 from mcpace_layers.layer import Awaited, Layer
-from mcpace_layers.probe import HANDLER, IN_PROCESS, Probe, Served, official_failure
-from mcpace_layers.problem import Unmeasured, failed, wrong_arguments
+from mcpace_layers.probe import HANDLER, IN_PROCESS, Probe, Served
+from mcpace_layers.problem import Unmeasured, wrong_arguments
 
 PATH = "/mcp"
 
@@ -43,7 +42,7 @@ class Official2(Probe):
             "MCPServer.call_tool: name lookup, validation, the call (plain functions in a thread of their own), "
             "its result as content blocks"
         )
-        return Awaited(HANDLER, includes, self._check, self.asked.loop, call)
+        return Awaited(HANDLER, includes, self.checks(HANDLER), self.asked.loop, call)
 
     def in_process(self) -> Layer:
         from mcp.client.client import Client
@@ -51,11 +50,7 @@ class Official2(Probe):
         client = self.asked.loop.enter(Client(self.asked.server))
         call = partial(client.call_tool, self.asked.tool, self.asked.arguments)
         includes = "mcp.Client connected to the server object, as the SDK connects them: no socket"
-        return Awaited(IN_PROCESS, includes, self._check, self.asked.loop, call)
+        return Awaited(IN_PROCESS, includes, self.checks(IN_PROCESS), self.asked.loop, call)
 
     def serve(self) -> Served:
         return asgi.serve(self.asked.server.streamable_http_app(), PATH, lifespan="on")
-
-    def _check(self, result: Any) -> None:
-        if (why := official_failure(result)) is not None:
-            raise failed(self.asked.tool, IN_PROCESS, why)

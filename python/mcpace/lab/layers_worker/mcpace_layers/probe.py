@@ -15,11 +15,10 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
-from mcpace_layers.layer import Awaited, Layer, Loop, Plain
-from mcpace_layers.problem import USAGE, Problem, failed, missing, named, wrong_arguments
+from mcpace_layers.layer import Awaited, Check, Layer, Loop, Plain
+from mcpace_layers.problem import USAGE, Problem, failed, missing, wrong_arguments
 
 DIRECT, HANDLER, IN_PROCESS, SOCKET = "direct", "handler", "in-process", "socket"
-NAMES = (DIRECT, HANDLER, IN_PROCESS, SOCKET)
 
 
 class Asked(NamedTuple):
@@ -90,6 +89,15 @@ class Probe(ABC):
         except (AttributeError, ImportError) as error:
             raise missing(self.sdk, self.version(), error) from error
 
+    def checks(self, layer: str) -> Check:
+        """What looks at a layer's results, where they are of the official SDK's types."""
+
+        def check(result: Any) -> None:
+            if (why := official_failure(result)) is not None:
+                raise failed(self.asked.tool, layer, why)
+
+        return check
+
     def call_directly(self, function: Callable[..., Any], keywords: Mapping[str, Any]) -> Layer:
         """The layer of a plain or a coroutine function; called once here, so that what it raises is told apart."""
         call = partial(function, **keywords)
@@ -104,10 +112,6 @@ class Probe(ABC):
         if is_async:
             return Awaited(DIRECT, includes, accept, self.asked.loop, call)
         return Plain(DIRECT, includes, accept, call)
-
-
-class Refused(Exception):
-    """Validation refused the arguments."""
 
 
 def accept(_: Any) -> None:
@@ -172,8 +176,3 @@ PROBES = (
     ("rest_framework_mcp", "of_drf_mcp", "DrfMcp"),
 )
 """Where a server's class, or one it derives from, was defined; the probe's file; its class."""
-
-
-def told(error: BaseException) -> str:
-    """For a layer that can't be had."""
-    return str(error) if isinstance(error, Problem) else named(error)

@@ -68,10 +68,6 @@ class Wire:
         if result.get("isError"):
             raise Problem(SETUP, f"the tool {self._tool!r} failed: {json.dumps(result.get('content'))[:300]}")
 
-    def close(self) -> None:
-        """Hangs up."""
-        self._socket.close()
-
     def _connected(self) -> socket.socket:
         try:
             made = socket.create_connection((self._parts.hostname or "127.0.0.1", self._parts.port or 80), LIMIT_S)
@@ -136,10 +132,10 @@ class Wire:
                 rest += self._more(rest)
             return head, rest
         if b"chunked" in (_field(head, b"transfer-encoding") or b"").lower():
-            # Cheap to see, and right: a chunked reply's last bytes are the empty chunk's.
-            while not rest.endswith(b"0\r\n\r\n"):
+            # What is in a chunk may end like the last one: that only says when to look.
+            while not rest.endswith(b"\r\n\r\n") or (body := _joined(rest)) is None:
                 rest += self._more(rest)
-            return head, _joined(rest)
+            return head, body
         if head[9:12] in (b"202", b"204"):
             return head, b""
         raise Problem(SETUP, "the served server's reply ends with its connection: it keeps none alive to measure on")
@@ -180,16 +176,21 @@ def _field(head: bytes, name: bytes) -> bytes | None:
     return head[start : head.find(b"\r\n", start)].strip()
 
 
-def _joined(chunks: bytes) -> bytes:
+def _joined(chunks: bytes) -> bytes | None:
+    """The chunks' data; ``None`` where the last one is still to come (RFC 9112 §7.1)."""
     parts, at = [], 0
-    while at < len(chunks):
-        end = chunks.find(b"\r\n", at)
+    while (end := chunks.find(b"\r\n", at)) >= 0:
         try:
             size = int(chunks[at:end].split(b";")[0], 16)
         except ValueError:
-            raise Problem(SETUP, "the served server's chunks are no HTTP") from None
+            size = -1
+        if size < 0:
+            raise Problem(SETUP, "the served server's chunks are no HTTP")
         if size == 0:
-            break
-        parts.append(chunks[end + 2 : end + 2 + size])
-        at = end + 4 + size
-    return b"".join(parts)
+            # After its line, and trailers where there are any, an empty one.
+            return b"".join(parts) if chunks.find(b"\r\n\r\n", end) >= 0 else None
+        at, start = end + 4 + size, end + 2
+        if len(chunks) < at:
+            return None
+        parts.append(chunks[start : start + size])
+    return None
