@@ -32,6 +32,7 @@ from rest_framework.permissions import IsAuthenticated
 from rest_framework_services import SelectorKind, SelectorSpec, ServiceSpec
 
 from mcpace.django import AllowAny, CacheRateLimit, DjangoOAuthToolkit, MCPServer, ScopeRequired, conf
+from mcpace.server.errors import RegistrationError
 
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
 RESOURCE = "http://testserver/api/mcp"
@@ -359,8 +360,10 @@ def test_a_cache_that_cannot_count_is_refused() -> None:
         with pytest.raises(ImproperlyConfigured, match="can't count in one step"):
             CacheRateLimit("1/s", cache="files")
     for wrong in ("100", "0/minute", "5/0 seconds", "many/minute"):
-        with pytest.raises(ImproperlyConfigured, match="is none"):
+        with pytest.raises(RegistrationError, match="calls and time"):
             CacheRateLimit(wrong)
+    with pytest.raises(RegistrationError, match="RateLimit knows 'token-bucket'"):
+        CacheRateLimit("1/s", algorithm="token-bucket")
 
 
 def test_settings_are_checked_when_they_are_read() -> None:
@@ -430,7 +433,8 @@ def test_a_request_is_a_request_only_when_somebody_looks() -> None:
     assert seen[0]._made is None
     assert isinstance(seen[0]._request, HttpRequest)
     assert seen[0].query_params == {}
-    assert seen[0].META == {}
+    assert seen[0].META["REQUEST_METHOD"] == "POST"
+    assert not [name for name in seen[0].META if name.startswith("HTTP_")]
 
 
 def test_caches_with_connections_are_let_go_after_a_call(monkeypatch: pytest.MonkeyPatch) -> None:

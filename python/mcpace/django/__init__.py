@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mcpace.django.app import MCPServer
-    from mcpace.django.auth import AllowAny, AuthBackend, DjangoOAuthToolkit, Principal
+    from mcpace.django.auth import AllowAny, AuthBackend, DjangoOAuthToolkit, Principal, TokenBackend
     from mcpace.django.limits import CacheRateLimit
     from mcpace.django.permissions import DjangoPermRequired, ScopeRequired
     from mcpace.django.words import OutputFormat, UnknownArguments
 
 _WHERE = {
     "app": ("MCPServer",),
-    "auth": ("AllowAny", "AuthBackend", "DjangoOAuthToolkit", "Principal"),
+    "auth": ("AllowAny", "AuthBackend", "DjangoOAuthToolkit", "Principal", "TokenBackend"),
     "limits": ("CacheRateLimit",),
     "permissions": ("DjangoPermRequired", "ScopeRequired"),
     "words": ("OutputFormat", "UnknownArguments"),
@@ -38,6 +38,7 @@ __all__ = [
     "OutputFormat",
     "Principal",
     "ScopeRequired",
+    "TokenBackend",
     "UnknownArguments",
 ]
 

@@ -7,44 +7,48 @@ Design constraint: only the surface. What a spec becomes is elsewhere; what isn'
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from dataclasses import replace
+from typing import Any, TypeVar, Unpack
 
 from rest_framework_services import SelectorKind, SelectorSpec, ServiceSpec
 
 from mcpace.django import auth as backends
-from mcpace.django import views
+from mcpace.django import cycle, views
+from mcpace.django.calling import called, check_plain, is_asynchronous, succeeded
 from mcpace.django.conf import setting
-from mcpace.django.limits import CacheRateLimit
 from mcpace.django.longway import Dispatched
 from mcpace.django.outputs import Writer
-from mcpace.django.permissions import Maker, compiled, is_named, scopes_of
+from mcpace.django.plain import cycled
 from mcpace.django.pool import Seeds
-from mcpace.django.request import Call
+from mcpace.django.request import Site
 from mcpace.django.resources import guarded, reader
 from mcpace.django.selectors import Selector
 from mcpace.django.services import Service
 from mcpace.django.specs import check_selector, check_service, is_compiled_selector, is_compiled_service
-from mcpace.django.tool import SpecTool, check_name
-from mcpace.django.words import ArgumentBinding, OutputFormat, UnknownArguments, chosen
+from mcpace.django.stores import place
+from mcpace.django.terms import (
+    ResourceOptions,
+    SelectorOptions,
+    ToolOptions,
+    UseOptions,
+    most_rows,
+    output_format,
+    terms,
+    unknown_arguments,
+)
+from mcpace.django.tool import SpecTool
+from mcpace.django.words import ArgumentBinding, UnknownArguments, chosen
 from mcpace.server.app import MCPServer as PlainServer
-from mcpace.server.auth import AuthSettings
-from mcpace.server.errors import RegistrationError, ToolError
-from mcpace.server.guards import Guards, RateLimit, guards, requires
-from mcpace.server.inprocess import admitted_here
+from mcpace.server.errors import RegistrationError
 from mcpace.server.prompts import Prompt
 from mcpace.server.resources import FunctionResource, ResourceTemplate
+from mcpace.server.running.prepared import Prepared
+from mcpace.server.security import DEFAULT_RESOURCE_SECURITY
+from mcpace.server.tools import check_name
 from mcpace.server.uri_template import UriTemplate
-from mcpace.types import CallToolResult
+from mcpace.types import CallToolResult, InputRequiredResult
 
-Limits = Sequence[RateLimit | CacheRateLimit | str]
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
-
-
-class _Unset:
-    """What stands where nothing was given and ``None`` says something."""
-
-
-UNSET = _Unset()
 
 
 class MCPServer(PlainServer[Any]):
@@ -71,18 +75,27 @@ class MCPServer(PlainServer[Any]):
         url_namespace: str = "mcp",
         **options: Any,
     ) -> None:
-        """``auth``: an authentication backend (:class:`DjangoOAuthToolkit`, :class:`AllowAny`), or else the setting
-        ``AUTH_BACKEND``'s. ``pool_seeds``: more keywords for services and selectors, by name, each a function of any of
-        ``user``, ``request``, ``view``. The other options are :class:`mcpace.MCPServer`'s."""
+        """``auth``: an authentication backend (:class:`DjangoOAuthToolkit`, :class:`TokenBackend`, :class:`AllowAny`)
+        or a token verifier, or else the setting ``AUTH_BACKEND``'s. ``pool_seeds``: more keywords for services and
+        selectors, by name, each a function of any of ``user``, ``request``, ``view``. The other options are
+        :class:`mcpace.MCPServer`'s."""
+        if options.get("token_verifier") is not None:
+            raise TypeError("token_verifier: a Django server takes a verifier as auth=…, or in auth=TokenBackend(…)")
         self.backend = backends.backend(auth)
         self._url_namespace = url_namespace
         self._pool_seeds = dict(pool_seeds or {})
         self._seeds = Seeds(self._pool_seeds)
+        self._hosted: dict[bool, Any] = {}
+        """The endpoint in this process, by whether its views are asynchronous."""
+        resource = getattr(self.backend, "resource_url", None) or setting("RESOURCE_URL")
         if isinstance(self.backend, backends.AllowAny):
-            self._acting = self.backend.user
+            self._site = Site(self.backend.user, resource)
         else:
-            self._acting = None
-            options |= {"auth": _auth_settings(self.backend), "token_verifier": self.backend}
+            self._site = Site(None, resource)
+            options |= {"auth": backends.settings_of(self.backend), "token_verifier": self.backend}
+        limiter = place(setting("LIMITER"), "LIMITER")
+        if limiter is not None:
+            options = {"limiter": limiter.url, "on_store_down": setting("ON_STORE_DOWN")} | options
         super().__init__(name, **options)
 
     # Tools -------------------------------------------------------------------------------------------------------
@@ -92,18 +105,8 @@ class MCPServer(PlainServer[Any]):
         *,
         name: str,
         spec: ServiceSpec[Any, Any, Any],
-        description: str | None = None,
-        title: str | None = None,
-        icons: Sequence[Any] | None = None,
-        annotations: Any = None,
-        meta: dict[str, Any] | None = None,
-        permissions: Sequence[Any] | None = None,
-        rate_limits: Limits = (),
-        unknown_arguments: UnknownArguments | str | None = None,
         argument_binding: ArgumentBinding | str = ArgumentBinding.BUNDLE,
-        output_format: OutputFormat | str | None = None,
-        max_result_bytes: int | _Unset | None = UNSET,
-        dispatch_timeout: float | _Unset | None = UNSET,
+        **options: Unpack[ToolOptions],
     ) -> SpecTool:
         """Registers a ``ServiceSpec``: something that is done.
 
@@ -112,47 +115,37 @@ class MCPServer(PlainServer[Any]):
         """
         check_name(name)
         check_service(spec, name)
-        makers = self._permissions(name, spec.permission_classes, permissions)
-        unknown = self._unknown(unknown_arguments)
+        on = terms("tool", name, options, ToolOptions, spec.permission_classes, spec.service)
+        unknown = unknown_arguments(options)
         binding = chosen(ArgumentBinding, argument_binding, "argument_binding")
         passes = unknown is UnknownArguments.PASSTHROUGH
         runs: Any
         if is_compiled_service(spec):
-            runs = Service(name, spec, self._seeds, makers, binding=binding, passes_unknown=passes)
+            runs = Service(name, spec, self._seeds, on.makers, binding=binding, passes_unknown=passes)
+        elif passes:
+            raise RegistrationError(
+                f"tool {name!r}: PASSTHROUGH is for specs of a service, a serializer, a row and permissions; "
+                "djangorestframework-services, which runs the others, has no such thing"
+            )
         else:
-            _check_long_way(name, unknown)
             ignores = unknown is UnknownArguments.IGNORE
             runs = Dispatched(
-                name, spec, self._seeds, makers, binding=binding, ignores_unknown=ignores, pool_seeds=self._pool_seeds
-            )
+                name, spec, self._seeds, on.makers,
+                binding=binding, ignores_unknown=ignores, pool_seeds=self._pool_seeds,
+            )  # fmt: skip
         hints = {"readOnlyHint": False}
         if spec.idempotent is not None:
             hints["idempotentHint"] = spec.idempotent
-        return self._add(
-            name, runs, spec.service, unknown, rate_limits, makers, output_format, max_result_bytes,
-            dispatch_timeout,
-            title=title, description=description, icons=icons, meta=meta, annotations={**hints, **(annotations or {})},
-        )  # fmt: skip
+        return self._add(name, runs, on, options, hints)
 
     def register_selector_tool(
         self,
         *,
         name: str,
         spec: SelectorSpec[Any, Any],
-        description: str | None = None,
-        title: str | None = None,
-        icons: Sequence[Any] | None = None,
-        annotations: Any = None,
-        meta: dict[str, Any] | None = None,
-        permissions: Sequence[Any] | None = None,
-        rate_limits: Limits = (),
-        unknown_arguments: UnknownArguments | str | None = None,
-        output_format: OutputFormat | str | None = None,
         paginate: bool = False,
         ordering_fields: Sequence[str] = (),
-        max_page_size: int | _Unset | None = UNSET,
-        max_result_bytes: int | _Unset | None = UNSET,
-        dispatch_timeout: float | _Unset | None = UNSET,
+        **options: Unpack[SelectorOptions],
     ) -> SpecTool:
         """Registers a ``SelectorSpec``: something that is read.
 
@@ -162,29 +155,25 @@ class MCPServer(PlainServer[Any]):
         """
         check_name(name)
         check_selector(spec, name)
-        makers = self._permissions(name, spec.permission_classes, permissions)
-        unknown = self._unknown(unknown_arguments)
+        on = terms("tool", name, options, SelectorOptions, spec.permission_classes, spec.selector)
+        unknown = unknown_arguments(options)
         if unknown is UnknownArguments.PASSTHROUGH:
             raise RegistrationError(
                 f"tool {name!r}: a selector takes what its signature names; PASSTHROUGH is a service's"
             )
-        most = setting("MAX_PAGE_SIZE") if isinstance(max_page_size, _Unset) else max_page_size
-        pages: dict[str, Any] = {"paginate": paginate, "ordering": tuple(ordering_fields), "max_page": most}
+        pages: dict[str, Any] = {
+            "paginate": paginate, "ordering": tuple(ordering_fields), "max_page": most_rows(options)
+        }  # fmt: skip
         runs: Any
         if is_compiled_selector(spec):
-            runs = Selector(name, spec, self._seeds, makers, **pages)
+            runs = Selector(name, spec, self._seeds, on.makers, **pages)
         else:
             ignores = unknown is UnknownArguments.IGNORE
             runs = Dispatched(
-                name, spec, self._seeds, makers, binding=ArgumentBinding.BUNDLE, ignores_unknown=ignores,
+                name, spec, self._seeds, on.makers, binding=ArgumentBinding.BUNDLE, ignores_unknown=ignores,
                 pool_seeds=self._pool_seeds, **pages,
             )  # fmt: skip
-        return self._add(
-            name, runs, spec.selector, unknown, rate_limits, makers, output_format, max_result_bytes,
-            dispatch_timeout,
-            title=title, description=description, icons=icons, meta=meta,
-            annotations={"readOnlyHint": True, **(annotations or {})},
-        )  # fmt: skip
+        return self._add(name, runs, on, options, {"readOnlyHint": True})
 
     def service_tool(
         self,
@@ -248,14 +237,8 @@ class MCPServer(PlainServer[Any]):
         uri_template: str,
         selector: SelectorSpec[Any, Any],
         output_serializer: type[Any] | None = None,
-        description: str | None = None,
-        title: str | None = None,
-        icons: Sequence[Any] | None = None,
         mime_type: str = "application/json",
-        annotations: Any = None,
-        meta: dict[str, Any] | None = None,
-        permissions: Sequence[Any] | None = None,
-        rate_limits: Limits = (),
+        **options: Unpack[ResourceOptions],
     ) -> None:
         """Registers a ``SelectorSpec`` as a resource, or as a family of them: the variables of ``uri_template``
         (``invoices://{pk}``) are the selector's arguments."""
@@ -265,36 +248,27 @@ class MCPServer(PlainServer[Any]):
                 f"resource {name!r}: its selector must be a plain function of named arguments, and its spec no more "
                 "than what a row is shown by; register a selector tool for more"
             )
-        makers = self._permissions(name, selector.permission_classes, permissions, "resource")
+        on = terms("resource", name, options, ResourceOptions, selector.permission_classes, selector.selector)
         variables = UriTemplate.parse(uri_template).variable_names
-        counted, own = _split(rate_limits)
-        read = reader(name, selector, list(variables), self._seeds, makers, output_serializer, counted, self._acting)
-        details: dict[str, Any] = {
-            "guards": _guards(makers, own, f"resource {name!r}"),
-            "name": name, "title": title, "description": description or _told(selector.selector), "icons": icons,
-            "mime_type": mime_type, "annotations": annotations, "meta": meta,
-        }  # fmt: skip
+        read = reader(
+            name, selector, list(variables), self._seeds, on.makers, output_serializer, on.counted, self._site,
+            most_rows(options),
+        )  # fmt: skip
+        details: dict[str, Any] = {"name": name, "mime_type": mime_type, "guards": on.guards, **on.listed}
         if variables:
-            self.registry.add_template(ResourceTemplate.from_function(read, uri_template, **details))
+            security = self._resource_security or DEFAULT_RESOURCE_SECURITY
+            self.registry.add_template(ResourceTemplate.from_function(read, uri_template, security=security, **details))
         else:
             self.registry.add_resource(FunctionResource.from_function(read, uri_template, **details))
 
-    def register_prompt(
-        self,
-        *,
-        name: str,
-        render: Callable[..., Any],
-        description: str | None = None,
-        title: str | None = None,
-        icons: Sequence[Any] | None = None,
-        permissions: Sequence[Any] | None = None,
-    ) -> None:
+    def register_prompt(self, *, name: str, render: Callable[..., Any], **options: Unpack[UseOptions]) -> None:
         """Registers a function as a prompt: its parameters are what a user fills in, its value the messages."""
-        makers = compiled(None, permissions, f"prompt {name!r}")
-        function = guarded(name, render, makers, self._acting)
-        told = description or _told(render)
-        guarding = _guards(makers, [], f"prompt {name!r}")
-        self.add_prompt(Prompt.from_function(function, name, title, told, icons, guards=guarding))
+        on = terms("prompt", name, options, UseOptions, None, render)
+        function = guarded(name, self._inside.providers.applied(render), on.makers, on.counted, self._site)
+        told = on.listed
+        self.add_prompt(
+            Prompt.from_function(function, name, told["title"], told["description"], told["icons"], guards=on.guards)
+        )
 
     # In this process ---------------------------------------------------------------------------------------------
 
@@ -308,17 +282,17 @@ class MCPServer(PlainServer[Any]):
         principal: Any = None,
         request: Any = None,
     ) -> Any:
-        """Calls a spec's tool in this process and thread, on ``user``'s behalf: permissions, limits, validation and
-        transaction are a client's.
+        """Calls a tool in this process and thread, on ``user``'s or ``principal``'s behalf: permissions, limits,
+        validation and transaction are a client's.
 
         It runs within whatever transaction and connection there is: in a test or a view, the caller's own. Scopes are
-        those of ``principal``, where one is given. Raises ``ToolError`` where it fails, ``Forbidden`` where the user
-        may not. Given a context, or a tool of a plain function, it is the official SDK's coroutine.
+        those of ``principal``, where one is given; a plain function's caller is a ``principal`` alone. Raises
+        ``ToolError`` where it fails, ``Forbidden`` or ``MCPError`` where the caller may not. Given a context, it is the
+        official SDK's coroutine.
         """
-        tool = self.registry.tools.get(name)
-        if context is not None or (tool is not None and not isinstance(tool, SpecTool)):
+        if context is not None:
             return super().call_tool(name, arguments, context)
-        return self._called(name, arguments, user, principal, request)
+        return called(self, name, arguments, user=user, principal=principal, request=request)
 
     async def acall_tool(
         self,
@@ -328,24 +302,23 @@ class MCPServer(PlainServer[Any]):
         user: Any = None,
         principal: Any = None,
         request: Any = None,
-    ) -> CallToolResult:
+    ) -> CallToolResult | InputRequiredResult:
         """The same from asynchronous code."""
+        if is_asynchronous(self, name):
+            check_plain(name, user, request)
+            with cycle.callers_own():
+                return succeeded(await super().acall_tool(name, arguments, principal=principal))
         from asgiref.sync import sync_to_async
 
-        return await sync_to_async(self._called)(name, arguments, user, principal, request)
+        # In the thread that Django keeps for what isn't asynchronous: a test's transaction is there.
+        return await sync_to_async(called)(self, name, arguments, user=user, principal=principal, request=request)
 
-    def _called(
-        self, name: str, arguments: Mapping[str, Any] | None, user: Any, principal: Any, request: Any
-    ) -> CallToolResult:
-        tool: Any = self.registry.tools.get(name)
-        if not isinstance(tool, SpecTool):
-            raise ToolError(f"Unknown tool: {name}" if tool is None else f"{name} is a plain function's: call that")
-        call = Call(name, dict(arguments or {}), user=user, request=request)
-        call.principal = principal
-        if self._acting is not None:
-            call.acts_for(self._acting)
-        admitted_here(self, "tool", name, principal, self._inside.guards_of(tool))
-        return tool.result(call)
+    def call_tool_sync(
+        self, name: str, arguments: Mapping[str, Any] | None = None, *, principal: Any = None
+    ) -> CallToolResult | InputRequiredResult:
+        """As :class:`mcpace.MCPServer` has it, on the caller's connections: a tool's failure is in the result."""
+        with cycle.callers_own():
+            return super().call_tool_sync(name, arguments, principal=principal)
 
     # Serving -----------------------------------------------------------------------------------------------------
 
@@ -371,88 +344,29 @@ class MCPServer(PlainServer[Any]):
 
     # Within ------------------------------------------------------------------------------------------------------
 
-    def _permissions(
-        self, name: str, classes: Sequence[Any] | None, given: Sequence[Any] | None, kind: str = "tool"
-    ) -> tuple[Maker, ...]:
-        if setting("REQUIRE_TOOL_PERMISSIONS") and not is_named(classes, given):
-            raise RegistrationError(
-                f"{kind} {name!r} has no permissions, so every caller could use it. Say who may: "
-                "permission_classes=[…] in its spec, or permissions=[…] here; [] is everybody. "
-                "MCPACE['REQUIRE_TOOL_PERMISSIONS'] = False lifts this"
-            )
-        return compiled(classes, given, f"{kind} {name!r}")
+    def __mcpace__(self) -> Prepared:
+        prepared = super().__mcpace__()
+        if not isinstance(self.backend, backends.AllowAny):
+            return prepared
+        return replace(prepared, loopback_only=self.backend.reason, notes=(*prepared.notes, self.backend.warning))
 
-    def _unknown(self, given: UnknownArguments | str | None) -> UnknownArguments:
-        what = setting("UNKNOWN_ARGUMENTS") if given is None else given
-        return chosen(UnknownArguments, what, "unknown_arguments")
+    def _around(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        return cycled(fn)
 
-    def _add(
-        self,
-        name: str,
-        runs: Any,
-        function: Callable[..., Any] | None,
-        unknown: UnknownArguments,
-        limits: Limits,
-        makers: tuple[Maker, ...],
-        output_format: OutputFormat | str | None,
-        max_result_bytes: int | _Unset | None,
-        dispatch_timeout: float | _Unset | None,
-        *,
-        description: str | None,
-        **listed: Any,
-    ) -> SpecTool:
-        form = chosen(OutputFormat, output_format or setting("DEFAULT_OUTPUT_FORMAT"), "output_format")
-        most = setting("MAX_RESULT_BYTES") if isinstance(max_result_bytes, _Unset) else max_result_bytes
-        limit = setting("DISPATCH_TIMEOUT") if isinstance(dispatch_timeout, _Unset) else dispatch_timeout
-        counted, own = _split(limits)
+    def _add(self, name: str, runs: Any, on: Any, options: Mapping[str, Any], hints: Mapping[str, Any]) -> SpecTool:
+        listed = {**on.listed, "annotations": {**hints, **(on.listed["annotations"] or {})}}
         tool: Any = SpecTool(
             name=name,
-            description=description or _told(function),
             runs=runs,
-            writer=Writer(form, most, name),
-            unknown=unknown,
-            limits=counted,
-            guards=_guards(makers, own, f"tool {name!r}", limit),
-            acting=self._acting,
+            writer=Writer(output_format(options), on.max_result_bytes, name),
+            unknown=unknown_arguments(options),
+            limits=on.counted,
+            guards=on.guards,
+            site=self._site,
             **listed,
         )
         if name in self.registry.tools:
             raise RegistrationError(f"tool {name!r} is registered already")
         self.registry.add_tool(tool)
-        return cast("SpecTool", tool)
-
-
-def _split(limits: Limits) -> tuple[tuple[CacheRateLimit, ...], list[Any]]:
-    """Those that Django's cache counts, and the runtime's own."""
-    cached = tuple(one for one in limits if isinstance(one, CacheRateLimit))
-    return cached, [one for one in limits if not isinstance(one, CacheRateLimit)]
-
-
-def _guards(makers: tuple[Maker, ...], limits: list[Any], what: str, timeout: float | None = None) -> Guards:
-    """What the runtime looks at before a call begins."""
-    scopes = scopes_of(makers)
-    return guards([requires(*scopes)] if scopes else [], limits, timeout, what=what)
-
-
-def _auth_settings(backend: Any) -> AuthSettings:
-    return AuthSettings.model_validate(
-        {
-            "issuer_url": backend.authorization_servers[0],
-            "resource_server_url": backend.resource_url,
-            "required_scopes": list(backend.required_scopes) or None,
-        }
-    )
-
-
-def _check_long_way(name: str, unknown: UnknownArguments) -> None:
-    if unknown is UnknownArguments.PASSTHROUGH:
-        raise RegistrationError(
-            f"tool {name!r}: PASSTHROUGH is for specs of a service, a serializer, a row and permissions; "
-            "djangorestframework-services, which runs the others, has no such thing"
-        )
-
-
-def _told(function: Callable[..., Any] | None) -> str:
-    import inspect
-
-    return inspect.getdoc(function) or "" if function is not None else ""
+        made: SpecTool = tool
+        return made

@@ -22,6 +22,7 @@ from django.utils.module_loading import import_string
 
 from mcpace.django import cycle
 from mcpace.django.conf import setting
+from mcpace.server.auth import AuthSettings
 from mcpace.server.errors import logger
 
 
@@ -34,11 +35,28 @@ class Principal:
     scopes: tuple[str, ...] = ()
     client_id: str = ""
     subject: str | None = None
+    """What sessions and rate limits know it by. Users and clients never share one: :func:`of_user`,
+    :func:`of_client`."""
     expires_at: int | None = None
     """Seconds since 1970."""
     resource: str | None = None
     raw: Any = field(default=None, repr=False)
     """What the backend knows: REST framework's ``request.auth``."""
+
+    @property
+    def claims(self) -> Any:
+        """What the token says, where its verifier tells."""
+        return getattr(self.raw, "claims", None)
+
+
+def of_user(user: Any) -> str:
+    """The subject of a user's token."""
+    return f"user:{user.pk}"
+
+
+def of_client(client_id: str) -> str:
+    """The subject of a token that is of a client alone, whose id its owner may have chosen."""
+    return f"client:{client_id}"
 
 
 @runtime_checkable
@@ -56,18 +74,31 @@ class AuthBackend(Protocol):
 
 
 class AllowAny:
-    """Lets everybody in, without asking. For development: it warns when it is made.
+    """Lets everybody in, without asking. For development: it warns when it is made, and serves this machine only.
 
     ``user``: a function that gives the user on whose behalf all calls are; nobody (``AnonymousUser``) without it.
+    ``beyond_loopback``: serves other machines all the same.
     """
 
-    def __init__(self, user: Callable[[], Any] | None = None) -> None:
+    def __init__(self, user: Callable[[], Any] | None = None, *, beyond_loopback: bool = False) -> None:
         self.user = user
-        warnings.warn(
-            "mcpace: AllowAny lets every caller in"
-            + (" with a user's rights" if user is not None else "")
-            + ": use it for development only, and DjangoOAuthToolkit otherwise",
-            stacklevel=2,
+        self.beyond_loopback = beyond_loopback
+        warnings.warn(f"mcpace: {self.warning}", stacklevel=2)
+
+    @property
+    def warning(self) -> str:
+        """What is to be said of it, wherever it serves."""
+        rights = " with a user's rights" if self.user is not None else ""
+        return f"AllowAny lets every caller in{rights}: use it for development only, and DjangoOAuthToolkit otherwise"
+
+    @property
+    def reason(self) -> str | None:
+        """Why it serves this machine only, where it does."""
+        if self.beyond_loopback:
+            return None
+        return (
+            "AllowAny lets every caller in, so it serves this machine only (loopback, such as 127.0.0.1): take another "
+            "backend, or AllowAny(beyond_loopback=True)"
         )
 
 
@@ -136,11 +167,12 @@ class DjangoOAuthToolkit:
         if self._enforces and resource is None:
             logger.info("a token that was not issued for %s was refused", self.resource_url)
             return None
+        client_id = str(getattr(access.application, "client_id", ""))
         return Principal(
             user=user,
             scopes=tuple(access.scope.split()),
-            client_id=str(getattr(access.application, "client_id", "")),
-            subject=None if user is None else str(user.pk),
+            client_id=client_id,
+            subject=of_client(client_id) if user is None else of_user(user),
             expires_at=int(access.expires.timestamp()),
             resource=resource,
             raw=access,
@@ -158,6 +190,79 @@ class DjangoOAuthToolkit:
             raise ImproperlyConfigured(
                 "ENFORCE_AUDIENCE: tokens don't say what they were issued for; django-oauth-toolkit does from 3.4 on"
             )
+
+
+class TokenBackend:
+    """Tokens of another issuer, by one of the runtime's verifiers (``JWTVerifier``, ``IntrospectionTokenVerifier`` of
+    :mod:`mcpace.server.tokens`) or one's own: ``TokenBackend(JWTVerifier(jwks_uri=…), user=by_subject)``.
+
+    Without ``user`` callers have scopes and no user, and verifying runs no Python. What isn't given is read from the
+    settings, as :class:`DjangoOAuthToolkit` has them.
+    """
+
+    def __init__(
+        self,
+        verifier: Any,
+        resource_url: str | None = None,
+        authorization_servers: Sequence[str] | None = None,
+        required_scopes: Sequence[str] | None = None,
+        enforce_audience: bool | None = None,
+        *,
+        user: Callable[[Any], Any] | None = None,
+    ) -> None:
+        """``user``: from what the verifier returned to Django's user, or ``None`` for a token that is of no user. It
+        is called in a thread, for each request. Inactive users are refused."""
+        self._verifier = verifier
+        self._user = user
+        self.resource_url = resource_url or setting("RESOURCE_URL")
+        servers = setting("AUTHORIZATION_SERVERS") if authorization_servers is None else authorization_servers
+        scopes = setting("REQUIRED_SCOPES") if required_scopes is None else required_scopes
+        self.authorization_servers = list(servers)
+        self.required_scopes = [*scopes, *(getattr(verifier, "required_scopes", None) or ())]
+        self._enforces = bool(setting("ENFORCE_AUDIENCE") if enforce_audience is None else enforce_audience)
+
+    async def verify_token(self, token: str) -> Principal | None:
+        """Who a token stands for."""
+        from asgiref.sync import sync_to_async
+
+        access = await self._verifier.verify_token(token)
+        if access is None:
+            return None
+        return await sync_to_async(self._principal, thread_sensitive=False)(access)
+
+    def __mcpace_verifier__(self) -> Any:
+        """The compiled part, where no user has to be found."""
+        native = getattr(self._verifier, "__mcpace_verifier__", None)
+        return None if native is None or self._user is not None else native()
+
+    @property
+    def wants_resource(self) -> bool:
+        """Whether tokens are held to this server's address."""
+        return self._enforces or bool(getattr(self._verifier, "wants_resource", False))
+
+    @property
+    def takes_any_audience(self) -> bool:
+        """Whether they are held to none, and nobody has said so."""
+        return not self._enforces and bool(getattr(self._verifier, "takes_any_audience", False))
+
+    def _principal(self, access: Any) -> Principal | None:
+        cycle.begin()
+        try:
+            user = None if self._user is None else self._user(access)
+        finally:
+            cycle.end()
+        if user is not None and not user.is_active:
+            logger.info("a token of an inactive user was refused")
+            return None
+        return Principal(
+            user=user,
+            scopes=tuple(access.scopes),
+            client_id=access.client_id,
+            subject=getattr(access, "subject", None) or of_client(access.client_id) if user is None else of_user(user),
+            expires_at=access.expires_at,
+            resource=access.resource,
+            raw=access,
+        )
 
 
 class _AskedFor(HttpRequest):
@@ -193,8 +298,27 @@ def backend(given: Any) -> Any:
             )
         given = import_string(named)
     made = given() if isinstance(given, type) else given
+    if callable(getattr(made, "verify_token", None)) and not hasattr(made, "authorization_servers"):
+        made = TokenBackend(made)
     if not isinstance(made, AllowAny | AuthBackend):
         raise ImproperlyConfigured(
             f"auth={made!r} is no backend: one has resource_url, authorization_servers, required_scopes, verify_token"
         )
+    if not isinstance(made, AllowAny) and not (made.resource_url and made.authorization_servers):
+        raise ImproperlyConfigured(
+            f"{type(made).__name__}: clients are told which resource this is and who issues tokens for it. Set "
+            "MCPACE = {'RESOURCE_URL': 'https://example.com/mcp', 'AUTHORIZATION_SERVERS': ['https://example.com']}"
+        )
     return made
+
+
+def settings_of(backend: Any) -> AuthSettings:
+    """What clients are told of it, and what tokens must grant."""
+    return AuthSettings.model_validate(
+        {
+            "issuer_url": backend.authorization_servers[0],
+            "authorization_servers": list(backend.authorization_servers[1:]),
+            "resource_server_url": backend.resource_url,
+            "required_scopes": list(backend.required_scopes) or None,
+        }
+    )

@@ -68,6 +68,10 @@ SETTINGS: dict[str, Setting] = {
     "MAX_PAGE_SIZE": Setting(100, *_SIZE),
     "MAX_REQUEST_BYTES": Setting(1 << 20, *_SIZE),
     "DISPATCH_TIMEOUT": Setting(None, *_SECONDS),
+    "STORE": Setting(None, *_TEXT),
+    "LIMITER": Setting(None, *_TEXT),
+    "ON_STORE_DOWN": Setting("refuse", lambda value: value in ("refuse", "memory"), "'refuse' or 'memory'"),
+    "STORE_PREFIX": Setting(None, *_TEXT),
     "STATELESS": Setting(None, lambda value: value is None or isinstance(value, bool), "True, False or None"),
 }
 """All there are, by name. docs/django.md says what each means; a test holds the two together."""

@@ -4,12 +4,18 @@ A call through the runtime runs on a thread that no request of Django's knows. W
 here between calls: connections that are too old or broken are closed, and one that is kept is health-checked before it
 is used again (``CONN_MAX_AGE``, ``CONN_HEALTH_CHECKS``); caches are let go; logs of queries are emptied.
 
+A call within the process is somebody's own who has a cycle already (a view, a command, a test): none is added
+(:func:`callers_own`).
+
 Design constraint: a call that touches no database pays microseconds. Where nobody but Django listens to
 ``request_started`` and ``request_finished``, what Django's own receivers do is done without sending them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from django.core.cache import caches, close_caches
@@ -38,6 +44,7 @@ class _Known:
 
 
 _known = _Known()
+_is_callers: ContextVar[bool] = ContextVar("mcpace_django_cycle", default=False)
 # As signals know receivers of any sender.
 _STARTED = {(id(one), id(None)) for one in (reset_queries, close_old_connections)}
 _FINISHED = {(id(one), id(None)) for one in (close_caches, close_old_connections)}
@@ -52,8 +59,30 @@ def _are_djangos(signal: Signal, own: set[tuple[int, int]]) -> bool:
 _RESETS = {(id(reset_urlconf), id(None))}
 
 
+@contextmanager
+def callers_own() -> Iterator[None]:
+    """Within the block whoever calls looks after the connections."""
+    token = _is_callers.set(True)
+    try:
+        yield
+    finally:
+        _is_callers.reset(token)
+
+
+def is_callers_own() -> bool:
+    """Whether the cycle is somebody else's business."""
+    return _is_callers.get()
+
+
+def is_listened_to() -> bool:
+    """Whether somebody but Django wants to hear of calls."""
+    return not (_are_djangos(request_started, _STARTED) and _are_djangos(request_finished, _FINISHED))
+
+
 def begin() -> None:
     """Before a call."""
+    if _is_callers.get():
+        return
     if not _are_djangos(request_started, _STARTED):
         request_started.send(sender=Cycle)
         return
@@ -64,6 +93,8 @@ def begin() -> None:
 
 def end() -> None:
     """After it."""
+    if _is_callers.get():
+        return
     if not _are_djangos(request_finished, _FINISHED):
         request_finished.send(sender=Cycle)
         return

@@ -15,7 +15,15 @@ from typing import Any
 from django.core import exceptions
 from django.http import Http404
 from pydantic_core import to_json
-from rest_framework.exceptions import NotAuthenticated, NotFound, PermissionDenied, Throttled, ValidationError
+from rest_framework.exceptions import (
+    APIException,
+    AuthenticationFailed,
+    NotAuthenticated,
+    NotFound,
+    PermissionDenied,
+    Throttled,
+    ValidationError,
+)
 from rest_framework_services.exceptions import (
     ActionUnavailable,
     ServiceError,
@@ -23,11 +31,12 @@ from rest_framework_services.exceptions import (
     ServiceValidationError,
 )
 
-from mcpace.django.limits import LimitExceeded
+from mcpace.django.limits import LimitExceeded, Uncounted
 from mcpace.django.permissions import Forbidden
 from mcpace.server.content import failure_json
 from mcpace.server.errors import InvalidArguments, MCPError, ToolError, is_tool_error, log_tool_failure, logger, of_tool
 from mcpace.server.handlers import Answer, protocol_answer
+from mcpace.types import INTERNAL_ERROR
 
 FORBIDDEN, RATE_LIMITED = -32003, -32004
 """The runtime's own codes of a denial and of a limit."""
@@ -81,7 +90,9 @@ def protocol_error(error: BaseException) -> MCPError | None:
         return MCPError(RATE_LIMITED, str(error), {"retryAfterMs": int(error.retry_after_s * 1000)})
     if isinstance(error, Forbidden):
         return MCPError(FORBIDDEN, error.message, {"requiredScopes": list(error.scopes)})
-    if isinstance(error, exceptions.PermissionDenied | PermissionDenied | NotAuthenticated):
+    if isinstance(error, Uncounted):
+        return MCPError(INTERNAL_ERROR, str(error))
+    if isinstance(error, exceptions.PermissionDenied | PermissionDenied | NotAuthenticated | AuthenticationFailed):
         return MCPError(FORBIDDEN, "you do not have permission to perform this action", {"requiredScopes": []})
     return None
 
@@ -109,7 +120,17 @@ def told_of(error: BaseException) -> Refused | None:
         return Refused("service_error", getattr(error, "message", None) or str(error))
     if isinstance(error, Throttled):
         return Refused("throttled", str(error.detail))
+    if isinstance(error, APIException) and error.status_code < 500:
+        return _of_rest_framework(error)
     return None
+
+
+def _of_rest_framework(error: APIException) -> Refused:
+    """What an author refused in REST framework's words: its detail is meant to leave."""
+    detail = error.detail
+    if isinstance(detail, str):
+        return Refused(getattr(detail, "code", None) or error.default_code, str(detail))
+    return Refused(error.default_code, str(error.default_detail), detail)
 
 
 def text_of(refused: Refused) -> str:
@@ -122,7 +143,7 @@ def text_of(refused: Refused) -> str:
 
 def as_tool_error(name: str, error: Exception) -> Exception:
     """What an in-process call raises."""
-    if isinstance(error, Forbidden | LimitExceeded):
+    if isinstance(error, Forbidden | LimitExceeded | Uncounted):
         return error
     refused = told_of(error)
     if refused is not None:

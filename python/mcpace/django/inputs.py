@@ -49,7 +49,7 @@ class Kept:
         return lent
 
     def give_back(self, lent: _Restored) -> None:
-        """As it was made."""
+        """Takes it back, in the state that it was made in: whatever the call left on it is gone."""
         lent.restore()
         self._waiting.append(lent)
 
@@ -103,6 +103,9 @@ class Reader:
         """What a caller may send."""
         self.sources = frozenset(field.source for field in writable)
         """What validated data has, as far as the fields say."""
+        every = {text for field in fields.values() for text in (field.field_name, field.source)}
+        self.declared = frozenset(every | {text.partition(".")[0] for text in every})
+        """All names that the fields stand for, those that nobody may send among them."""
         self.is_plain = not any(_overrides(serializer, name, serializers.Serializer) for name in _CHANGING)
         """Whether validated data has no other keys."""
 

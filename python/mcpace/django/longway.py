@@ -79,8 +79,8 @@ class Dispatched:
 
     def run(self, call: Call, write: Write) -> Written:
         """The result. The spec's own transaction is the dispatcher's, and has ended by then."""
-        permissions = check(self._permissions, call)
-        context = build_offline_context(call.user, call.arguments, action=self._name)
+        called = getattr(call.request, "_request", call.request)
+        context = build_offline_context(call.user, call.arguments, action=self._name, http_request=called)
         context.request.auth = call.auth
         own = {name: value for name, value in call.arguments.items() if name not in self._pages.names}
 
@@ -89,6 +89,7 @@ class Dispatched:
                 check_object(permissions, call, instance)
 
         with entered(self._around):
+            permissions = check(self._permissions, call)
             result = dispatch_spec(
                 self._spec,
                 user=call.user,

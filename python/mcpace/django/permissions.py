@@ -4,6 +4,8 @@ A spec's ``permission_classes`` and a registration's ``permissions`` are asked o
 no ends the call. A denial is no result for the model to try again: it is a protocol error, and over HTTP it is 403 with
 a challenge that names the scopes which would do.
 
+Only a call that is permitted counts: who may not call uses up nobody's limit.
+
 Design constraint: one function, :func:`check`, decides, in the thread and the transaction of the call.
 """
 
@@ -87,17 +89,20 @@ def scopes_of(makers: Iterable[Maker]) -> tuple[str, ...]:
 
 
 def check(makers: Sequence[Maker], call: Call) -> list[Any]:
-    """The permissions, asked. Raises :class:`Forbidden` where one of them says no.
+    """The permissions, asked, and then the limits. Raises :class:`Forbidden` where one of them says no, and what
+    :meth:`mcpace.django.limits.CacheRateLimit.take` does.
 
     A class is made anew for each call, as REST framework's views do: it may keep something for its second question.
     """
-    if not makers:
-        return []
-    request, view = call.request, call.view
-    permissions = [make() for make in makers]
-    for permission in permissions:
-        if not permission.has_permission(request, view):
-            raise denial(permission)
+    permissions: list[Any] = []
+    if makers:
+        request, view = call.request, call.view
+        permissions = [make() for make in makers]
+        for permission in permissions:
+            if not permission.has_permission(request, view):
+                raise denial(permission)
+    for limit in call.limits:
+        limit.take(call.action, call)
     return permissions
 
 
@@ -119,6 +124,11 @@ def denial(permission: Any) -> Forbidden:
     message = getattr(permission, "message", None)
     told = message if isinstance(message, str) else "you do not have permission to perform this action"
     return Forbidden(told, getattr(permission, "scopes", ()))
+
+
+def asks_more(makers: Iterable[Maker]) -> bool:
+    """Whether anything but scopes is asked, which the runtime can't look at before a call begins."""
+    return any(not isinstance(maker, partial) or not isinstance(maker.args[0], ScopeRequired) for maker in makers)
 
 
 def is_named(spec_classes: Iterable[Any] | None, given: Iterable[Any] | None) -> bool:

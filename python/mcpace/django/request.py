@@ -6,12 +6,54 @@ headers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest
 from rest_framework.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What a server tells each of its calls."""
+
+    acting: Callable[[], Any] | None = None
+    """Gives the user whom calls are for, where nobody is authenticated; called when somebody wants to know."""
+    resource_url: str | None = None
+    """The endpoint as clients see it: what absolute URLs are made of."""
+
+
+NOWHERE = Site()
+
+
+class SeenRequest(HttpRequest):
+    """Django's request, of a call: the client's headers, and where clients see the server."""
+
+    def __init__(self, headers: Mapping[str, str], resource_url: str | None) -> None:
+        super().__init__()
+        seen = urlsplit(resource_url or "")
+        self._seen_scheme, self._seen_host = seen.scheme, seen.netloc
+        self.method = "POST"
+        self.path = self.path_info = seen.path or "/"
+        self.META = {
+            "REQUEST_METHOD": "POST",
+            "SERVER_NAME": seen.hostname or "localhost",
+            "SERVER_PORT": str(seen.port or (443 if seen.scheme == "https" else 80)),
+            **_meta(headers),
+        }
+
+    def get_host(self) -> str:
+        """The resource's own, where that is known, which need be none of ``ALLOWED_HOSTS``; else the client's, where
+        there is one."""
+        if self._seen_host:
+            return self._seen_host
+        return str(super().get_host()) if "HTTP_HOST" in self.META else "localhost"
+
+    def _get_scheme(self) -> str:
+        return self._seen_scheme or "http"
 
 
 class ToolRequest(Request):
@@ -56,12 +98,8 @@ class ToolRequest(Request):
     @property
     def _request(self) -> HttpRequest:
         if self._made is None:
-            made = HttpRequest()
-            made.method = "POST"
-            made.META = _meta(self._call.headers)
-            made.user = self.user
-            made.path = made.path_info = "/"
-            self._made = made
+            self._made = SeenRequest(self._call.headers, self._call.site.resource_url)
+            self._made.user = self.user
         return self._made
 
 
@@ -86,12 +124,21 @@ class ToolView:
 class Call:
     """Who calls what with which arguments."""
 
-    __slots__ = ("_acting", "_core", "_request", "_user", "_view", "action", "arguments", "principal")
+    __slots__ = ("_core", "_request", "_user", "_view", "action", "arguments", "limits", "principal", "site")
 
     def __init__(
-        self, action: str, arguments: dict[str, Any], core: Any = None, *, user: Any = None, request: Any = None
+        self,
+        action: str,
+        arguments: dict[str, Any],
+        core: Any = None,
+        *,
+        site: Site = NOWHERE,
+        limits: Sequence[Any] = (),
+        user: Any = None,
+        request: Any = None,
     ) -> None:
-        """``core`` is what the runtime tells of a call; without it, it is one of this process, on ``user``'s behalf."""
+        """``core`` is what the runtime tells of a call; without it, it is one of this process, on ``user``'s behalf.
+        ``limits`` count it once it is permitted."""
         self.action = action
         self.arguments = arguments
         self.principal = None if core is None else core.principal
@@ -99,15 +146,16 @@ class Call:
         self._user = user
         self._request = request
         self._view: ToolView | None = None
-        self._acting: Callable[[], Any] | None = None
+        self.site = site
+        self.limits = limits
 
     @property
     def user(self) -> Any:
         """Django's user; nobody is ``AnonymousUser``."""
         if self._user is None:
             self._user = getattr(self.principal, "user", None)
-            if self._user is None and self._acting is not None:
-                self._user = self._acting()
+            if self._user is None and self.site.acting is not None:
+                self._user = self.site.acting()
             if self._user is None:
                 self._user = AnonymousUser()
         return self._user
@@ -116,14 +164,10 @@ class Call:
     def user(self, user: Any) -> None:
         self._user = user
 
-    def acts_for(self, acting: Callable[[], Any]) -> None:
-        """What gives the user whom it is for, where nobody is authenticated; called when somebody wants to know."""
-        self._acting = acting
-
     @property
     def auth(self) -> Any:
-        """What the backend knows of the token: REST framework's ``request.auth``."""
-        return getattr(self.principal, "raw", None)
+        """What the backend knows of the token, or else the token: REST framework's ``request.auth``."""
+        return getattr(self.principal, "raw", self.principal)
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -170,6 +214,9 @@ def _silent(progress: float, *, total: float | None = None, message: str | None 
 def _meta(headers: Mapping[str, str]) -> dict[str, str]:
     meta = {}
     for name, value in headers.items():
+        if "_" in name:
+            # Another spelling of a name with "-", which a proxy may have looked at: Django's servers drop it, too.
+            continue
         key = name.upper().replace("-", "_")
         meta[key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"] = value
     return meta

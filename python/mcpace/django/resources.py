@@ -6,27 +6,27 @@ thread that reads it and within Django's request cycle.
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from django.db.models import Model
 from rest_framework_services import SelectorKind
 
 from mcpace.django import cycle
 from mcpace.django.failures import protocol_error, told_of
 from mcpace.django.limits import CacheRateLimit
 from mcpace.django.outputs import Renderer, json_of
-from mcpace.django.permissions import Maker, check, check_object
+from mcpace.django.permissions import Maker, check
 from mcpace.django.pool import Seeds
-from mcpace.django.request import Call
-from mcpace.django.selectors import Shaped
+from mcpace.django.request import Call, Site
+from mcpace.django.selectors import Found, all_of
 from mcpace.django.transactions import around, entered
-from mcpace.server.errors import RegistrationError, ResourceError, ResourceNotFoundError
+from mcpace.server.errors import RegistrationError, ResourceError, ResourceNotFoundError, ToolError
+from mcpace.server.injection import find_context
 from mcpace.server.principal import get_access_token
-
-Acting = Callable[[], Any] | None
-"""Gives the user whom calls are for, where nobody is authenticated."""
+from mcpace.server.signature import is_async, name_of
 
 
 def reader(
@@ -36,14 +36,16 @@ def reader(
     seeds: Seeds,
     permissions: tuple[Maker, ...],
     serializer: type[Any] | None,
-    limits: tuple[CacheRateLimit, ...],
-    acting: Acting,
+    limits: Sequence[CacheRateLimit],
+    site: Site,
+    most: int | None,
 ) -> Callable[..., str]:
-    """A function of the template's variables that reads the resource.
+    """A function of the template's variables that reads the resource; of a list, no more than ``most`` rows.
 
     Raises ``RegistrationError`` where the selector takes others.
     """
-    shaped = Shaped(name, spec, seeds)
+    finding = Found(name, spec, seeds, f"resource {name!r}")
+    shaped = finding.shaped
     reserved = sorted(set(variables) & seeds.names)
     if reserved:
         raise RegistrationError(
@@ -60,21 +62,16 @@ def reader(
     is_list = spec.kind is SelectorKind.LIST
 
     def found(call: Call) -> Any:
-        for limit in limits:
-            limit.take(name, call)
-        asked = check(permissions, call)
         with entered(surroundings):
+            asked = check(permissions, call)
             if is_list:
-                return renderer.many(shaped.rows(call), call)
-            instance = shaped.first(call)
-            if instance is None:
-                raise ResourceNotFoundError(f"{name}: there is nothing at this URI")
-            if isinstance(instance, Model):
-                check_object(asked, call, instance)
-            return renderer.one(instance, call)
+                return renderer.many(all_of(finding.rows(call), most), call)
+            return renderer.one(finding.one(call, asked), call)
 
     def read(**values: Any) -> str:
-        text: str = _within(name, values, acting, lambda call: json_of(found(call)).decode())
+        call = _call(name, values, limits, site)
+        with _within(name):
+            text: str = json_of(found(call)).decode()
         return text
 
     # The runtime reads the variables off the signature; what they become, the selector's own types say.
@@ -87,40 +84,89 @@ def reader(
 
 
 def guarded(
-    name: str, function: Callable[..., Any], permissions: tuple[Maker, ...], acting: Acting
+    name: str,
+    function: Callable[..., Any],
+    permissions: tuple[Maker, ...],
+    limits: Sequence[CacheRateLimit],
+    site: Site,
 ) -> Callable[..., Any]:
     """A prompt's function within Django's request cycle, for those who may."""
+    context = find_context(function)
 
+    def asked(values: Mapping[str, Any]) -> None:
+        check(permissions, _call(name, {key: one for key, one in values.items() if key != context}, limits, site))
+
+    made = _on_the_loop(name, function, asked) if is_async(function) else _in_its_thread(name, function, asked)
+    made.__name__ = name_of(function)
+    return made
+
+
+def _in_its_thread(
+    name: str, function: Callable[..., Any], asked: Callable[[Mapping[str, Any]], None]
+) -> Callable[..., Any]:
+    surroundings = around(function, atomic=False)
+
+    @functools.wraps(function)
     def render(**values: Any) -> Any:
-        def run(call: Call) -> Any:
-            check(permissions, call)
+        with _within(name), entered(surroundings):
+            asked(values)
             return function(**values)
 
-        return _within(name, values, acting, run)
-
-    render.__signature__ = inspect.signature(function, eval_str=True)  # type: ignore[attr-defined]
-    render.__name__ = getattr(function, "__name__", name)
-    render.__doc__ = function.__doc__
     return render
 
 
-def _within(name: str, values: Mapping[str, Any], acting: Acting, run: Callable[[Call], Any]) -> Any:
-    call = Call(name, dict(values))
+def _on_the_loop(
+    name: str, function: Callable[..., Any], asked: Callable[[Mapping[str, Any]], None]
+) -> Callable[..., Any]:
+    from asgiref.sync import ThreadSensitiveContext, sync_to_async
+
+    def opened(values: Mapping[str, Any]) -> None:
+        cycle.begin()
+        asked(values)
+
+    @functools.wraps(function)
+    async def render(**values: Any) -> Any:
+        async with ThreadSensitiveContext():
+            try:
+                with _translated(name):
+                    await sync_to_async(opened)(values)
+                    return await function(**values)
+            finally:
+                await sync_to_async(cycle.end_with_thread)()
+
+    return render
+
+
+def _call(name: str, values: Mapping[str, Any], limits: Sequence[CacheRateLimit], site: Site) -> Call:
+    call = Call(name, dict(values), site=site, limits=limits)
     call.principal = get_access_token()
+    return call
+
+
+@contextmanager
+def _within(name: str) -> Iterator[None]:
     cycle.begin()
     try:
-        if acting is not None:
-            call.acts_for(acting)
-        return run(call)
+        with _translated(name):
+            yield
+    finally:
+        cycle.end()
+
+
+@contextmanager
+def _translated(name: str) -> Iterator[None]:
+    """What is raised, as the runtime knows it."""
+    try:
+        yield
     except Exception as error:
         denied = protocol_error(error)
         if denied is not None:
             raise denied from error
         refused = told_of(error)
         if refused is None:
+            if isinstance(error, ToolError):
+                raise ResourceError(f"{name}: {error}") from error
             raise
         if refused.kind == "not_found":
-            raise ResourceNotFoundError(f"{name}: {refused.message}") from error
+            raise ResourceNotFoundError(f"{name}: there is nothing at this URI") from error
         raise ResourceError(f"{name}: {refused.message}") from error
-    finally:
-        cycle.end()

@@ -25,6 +25,8 @@ from mcpace.django.transactions import around, entered
 from mcpace.server.errors import RegistrationError, ToolError
 
 DEFAULT_PAGE = 100
+UNIQUE = frozenset({"pk", "-pk", "?"})
+"""Orders that need nothing more (or want none)."""
 
 
 class Selector:
@@ -44,44 +46,24 @@ class Selector:
         ordering: Sequence[str],
         max_page: int | None,
     ) -> None:
-        self._name = name
-        self._spec = spec
         self._permissions = permissions
         # Reading needs no transaction of its own: only the project's.
         self._around = around(spec.selector, atomic=False)
-        self._shaped = Shaped(name, spec, seeds)
-        self._preconditions = [Bound(one, seeds.by_name, label=f"tool {name!r}") for one in spec.preconditions or ()]
+        self._found = Found(name, spec, seeds, f"tool {name!r}")
         self._renderer = Renderer(spec.output_serializer)
         self._is_list = spec.kind is SelectorKind.LIST
         self._pages = Pages(name, max_page, ordering, is_paged=paginate, is_list=self._is_list)
-        self.input_schema = merged(self._shaped.schema, self._pages.schema)
-        self.names = self._shaped.names | self._pages.names
+        self.input_schema = merged(self._found.shaped.schema, self._pages.schema)
+        self.names = self._found.shaped.names | self._pages.names
         self.output_schema = self._output_schema(spec, paginate)
 
     def run(self, call: Call, write: Write) -> Written:
         """The result: of an object, a page, or ``{"items": […]}``."""
-        permissions = check(self._permissions, call)
         with entered(self._around):
-            if not self._is_list:
-                return write(self._retrieved(call, permissions))
-            rows = self._shaped.rows(call)
-            self._meets(call, {"collection": rows})
-            return write(self._pages.page(rows, call, self._renderer))
-
-    def _retrieved(self, call: Call, permissions: list[Any]) -> Any:
-        instance = self._shaped.first(call)
-        if instance is None:
-            if self._spec.allow_none:
-                return None
-            raise not_found(self._name)
-        if isinstance(instance, Model):
-            check_object(permissions, call, instance)
-        self._meets(call, {"instance": instance})
-        return self._renderer.one(instance, call)
-
-    def _meets(self, call: Call, values: Mapping[str, Any]) -> None:
-        for precondition in self._preconditions:
-            precondition(call, values)
+            permissions = check(self._permissions, call)
+            if self._is_list:
+                return write(self._pages.page(self._found.rows(call), call, self._renderer))
+            return write(self._renderer.one(self._found.one(call, permissions), call))
 
     def _output_schema(self, spec: Any, paginate: bool) -> dict[str, Any] | None:
         found = output_schema(spec)
@@ -91,12 +73,42 @@ class Selector:
         return of_list(item, paginate=paginate) if self._is_list else of_object(item, can_be_empty=spec.allow_none)
 
 
+class Found:
+    """What a caller may see of a selector's: all rows, or the one, held to permissions and to what must be true."""
+
+    def __init__(self, name: str, spec: Any, seeds: Seeds, label: str) -> None:
+        self._name = name
+        self._allows_none = spec.allow_none
+        self.shaped = Shaped(spec, seeds, label)
+        self._preconditions = [Bound(one, seeds.by_name, label=label) for one in spec.preconditions or ()]
+
+    def rows(self, call: Call) -> Any:
+        """All of them: a queryset, or whatever else the selector gives."""
+        rows = self.shaped.rows(call)
+        self._meets(call, {"collection": rows})
+        return rows
+
+    def one(self, call: Call, permissions: list[Any]) -> Any:
+        """The one row; ``None`` only where the spec allows that. Raises where there is none."""
+        instance = self.shaped.first(call)
+        if instance is None:
+            if self._allows_none:
+                return None
+            raise not_found(self._name)
+        if isinstance(instance, Model):
+            check_object(permissions, call, instance)
+        self._meets(call, {"instance": instance})
+        return instance
+
+    def _meets(self, call: Call, values: Mapping[str, Any]) -> None:
+        for precondition in self._preconditions:
+            precondition(call, values)
+
+
 class Shaped:
     """A selector's rows, as its spec shapes them."""
 
-    def __init__(self, name: str, spec: Any, seeds: Seeds) -> None:
-        label = f"tool {name!r}"
-        self._name = name
+    def __init__(self, spec: Any, seeds: Seeds, label: str) -> None:
         self._spec = spec
         provided = spec.kwargs
         self._provider = Bound(provided, seeds.by_name, label=label) if provided is not None else None
@@ -180,9 +192,8 @@ class Pages:
         """The rows that were asked for, shown."""
         rows = self._ordered(rows, call.arguments)
         if not self._is_paged:
-            return {"items": renderer.many(self._all(rows), call)}
-        if not isinstance(rows, QuerySet):
-            rows = list(rows)
+            return {"items": renderer.many(all_of(rows, self._most), call)}
+        rows = _in_an_order(rows) if isinstance(rows, QuerySet) else list(rows)
         limit = _whole(call.arguments, "limit", DEFAULT_PAGE)
         limit = limit if self._most is None else min(limit, self._most)
         total = rows.count() if isinstance(rows, QuerySet) else len(rows)
@@ -204,13 +215,28 @@ class Pages:
             return rows.order_by(order, *([] if order.lstrip("-") == "pk" else ["pk"]))
         raise ToolError("these rows can't be ordered: the selector gives no queryset")
 
-    def _all(self, rows: Any) -> list[Any]:
-        if self._most is None:
-            return list(rows)
-        first = list(rows[: self._most + 1]) if isinstance(rows, QuerySet) else list(islice(rows, self._most + 1))
-        if len(first) > self._most:
-            raise ToolError(f"there are more than {self._most} rows, the most that is given at once: narrow it down")
-        return first
+
+def all_of(rows: Any, most: int | None) -> list[Any]:
+    """The rows. Raises ``ToolError`` where there are more than may be given at once."""
+    if most is None:
+        return list(rows)
+    first = list(rows[: most + 1]) if isinstance(rows, QuerySet) else list(islice(rows, most + 1))
+    if len(first) > most:
+        raise ToolError(f"there are more than {most} rows, the most that is given at once: narrow it down")
+    return first
+
+
+def _in_an_order(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """Rows in an order that tells each from the others: else one may stand on two pages, and another on none."""
+    query = rows.query
+    if query.is_sliced or query.combinator or query.distinct_fields or query.extra_order_by or rows._fields is not None:
+        # What can't be ordered any more, or has no rows of its own.
+        return rows
+    by_default = rows.model._meta.ordering if query.default_ordering and not query.group_by else ()
+    names = query.order_by or by_default
+    if any(one in UNIQUE for one in names if isinstance(one, str)):
+        return rows
+    return rows.order_by(*names, "pk")
 
 
 def _whole(arguments: Mapping[str, Any], name: str, default: int) -> int:

@@ -15,7 +15,7 @@ from mcpace.django.failures import not_found
 from mcpace.django.inputs import Reader
 from mcpace.django.outputs import Renderer, Write, Written
 from mcpace.django.permissions import Maker, check, check_object
-from mcpace.django.pool import Bound, Seeds
+from mcpace.django.pool import OF_A_STEP, Bound, Seeds
 from mcpace.django.request import Call
 from mcpace.django.schemas import input_schema, of_object, output_schema
 from mcpace.django.selectors import Shaped
@@ -44,6 +44,8 @@ class Service:
         self._around = around(spec.service, atomic=spec.atomic)
         self._reader = Reader(spec.input_serializer, partial=bool(spec.partial)) if spec.input_serializer else None
         self._target = Target(name, spec.instance_selector_spec, seeds) if spec.instance_selector_spec else None
+        # What a caller may send only as the spec says, or not at all.
+        self._declared = (self._reader.declared if self._reader is not None else frozenset()) | OF_A_STEP
         self._passes_unknown = passes_unknown
         spreads = self._reader is None and binding is ArgumentBinding.SPREAD_AUTHOR_WINS
         self._own = parameters_of(spec.service, seeds.names, label) if spreads else None
@@ -71,8 +73,8 @@ class Service:
     def run(self, call: Call, write: Write) -> Written:
         """The result. Raises what the service raises; nothing of it is kept then, where it is atomic: nor is what can't
         be shown or is too long to be sent."""
-        permissions = check(self._permissions, call)
         with entered(self._around):
+            permissions = check(self._permissions, call)
             keywords = self._keywords(call, permissions)
             if self.is_async:
                 from asgiref.sync import async_to_sync
@@ -125,7 +127,7 @@ class Service:
             values |= self._own.validate({name: arguments[name] for name in names if name in arguments})
         if self._passes_unknown:
             for name, value in arguments.items():
-                if name not in self.names:
+                if name not in self.names and name not in self._declared:
                     values.setdefault(name, value)
 
     def _values(self, passes_unknown: bool) -> frozenset[str] | None:
@@ -161,7 +163,7 @@ class Target:
 
     def __init__(self, name: str, spec: Any, seeds: Seeds) -> None:
         self._name = name
-        self._shaped = Shaped(name, spec, seeds)
+        self._shaped = Shaped(spec, seeds, f"tool {name!r}")
         self.schema = self._shaped.schema
         self.names = self._shaped.names
 

@@ -13,16 +13,18 @@ from typing import Any, Protocol
 from pydantic_core import from_json
 
 from mcpace.django import cycle
-from mcpace.django.failures import as_tool_error, failure, invalid
+from mcpace.django.failures import as_tool_error, failure, invalid, protocol_error
 from mcpace.django.limits import CacheRateLimit
 from mcpace.django.outputs import Write, Writer, Written
-from mcpace.django.request import Call
+from mcpace.django.request import NOWHERE, Call, Site
 from mcpace.django.words import UnknownArguments
-from mcpace.server.errors import RegistrationError
+from mcpace.server.errors import ToolError
 from mcpace.server.guards import UNGUARDED, Guards
 from mcpace.server.handlers import Plan
+from mcpace.server.inprocess import too_long
 from mcpace.server.principal import remember
-from mcpace.types import CallToolResult, wire
+from mcpace.server.tools import entry_of
+from mcpace.types import CallToolResult
 
 _RAW, _CALL = "_raw", "_call"
 
@@ -37,8 +39,14 @@ class Runs(Protocol):
     """Whether what it runs is a coroutine function."""
 
     @property
-    def is_threaded(self) -> bool: ...
-    def run(self, call: Call, write: Write) -> Written: ...
+    def is_threaded(self) -> bool:
+        """Whether it takes a thread all the same."""
+        ...
+
+    def run(self, call: Call, write: Write) -> Written:
+        """What ``write`` makes of the result, in this thread. Raises what :mod:`.failures` knows, and what the author's
+        code raises."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,8 +65,7 @@ class SpecTool:
     meta: dict[str, Any] | None = None
     guards: Guards = UNGUARDED
     """What the runtime looks at before a call begins."""
-    acting: Callable[[], Any] | None = None
-    """Gives the user whom calls are for, where nobody is authenticated."""
+    site: Site = NOWHERE
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -74,17 +81,7 @@ class SpecTool:
 
     def listed(self) -> dict[str, Any]:
         """What lists show, in wire names."""
-        entry = {
-            "name": self.name,
-            "title": self.title,
-            "description": self.description,
-            "inputSchema": self.parameters,
-            "outputSchema": self.output_schema,
-            "icons": wire(self.icons),
-            "annotations": wire(self.annotations),
-            "_meta": self.meta,
-        }
-        return {key: value for key, value in entry.items() if value is not None}
+        return entry_of(self)
 
     def plan(self, server: Any) -> Plan:
         """How the compiled part calls it."""
@@ -103,45 +100,52 @@ class SpecTool:
 
     def called(self, call: Call) -> Written:
         """The result of a call, in this thread and as it stands. Raises what is to be told by :mod:`.failures`."""
-        self._admit(call)
+        self._fit(call)
         return self.runs.run(call, self.writer.write)
 
-    def result(self, call: Call) -> CallToolResult:
-        """The same as a client of this process gets it. Raises ``ToolError`` where it fails."""
+    def result(self, call: Call, bounds: Guards = UNGUARDED) -> CallToolResult:
+        """The same as a client of this process gets it. Raises ``ToolError`` where it fails, or is over a bound."""
         try:
             content, text = self.called(call)
         except Exception as error:
             raise as_tool_error(self.name, error) from error
+        words = too_long(len(content) * 2 if text is True else len(content) + len(text), bounds)
+        if words is not None:
+            raise ToolError(words)
         return _result(content, text)
 
     async def run(self, arguments: Mapping[str, Any], context: Any, convert_result: bool = False) -> Any:
         """Runs it in this process, off the event loop."""
         from asgiref.sync import sync_to_async
 
-        call = Call(self.name, dict(arguments), context.call)
-        result = await sync_to_async(self._surrounded)(call)
+        call = Call(self.name, dict(arguments), context.call, site=self.site, limits=self.limits)
+        try:
+            result = await sync_to_async(self._surrounded, thread_sensitive=False)(call)
+        except Exception as error:
+            denied = protocol_error(error)
+            if denied is None:
+                raise
+            raise denied from error
         return result if convert_result else result.structured_content
 
     def _surrounded(self, call: Call) -> CallToolResult:
+        if call.principal is not None:
+            remember(call.principal)
         cycle.begin()
         try:
-            if self.acting is not None:
-                call.acts_for(self.acting)
             return self.result(call)
         finally:
             cycle.end()
 
     def _in_a_thread(self) -> Callable[..., Written]:
-        name, called, acting = self.name, self.called, self.acting
+        name, called, site, limits = self.name, self.called, self.site, self.limits
 
         def run(*, _raw: bytes, _call: Any) -> Written:
-            call = Call(name, _arguments(_raw), _call)
+            call = Call(name, _arguments(_raw), _call, site=site, limits=limits)
             if call.principal is not None:
                 remember(call.principal)
             cycle.begin()
             try:
-                if acting is not None:
-                    call.acts_for(acting)
                 return called(call)
             finally:
                 cycle.end()
@@ -154,7 +158,7 @@ class SpecTool:
         runs: Any = self.runs
 
         async def run(*, _raw: bytes, _call: Any) -> Written:
-            call = Call(self.name, _arguments(_raw), _call)
+            call = Call(self.name, _arguments(_raw), _call, site=self.site, limits=self.limits)
             if call.principal is not None:
                 remember(call.principal)
             # A thread of this call's own, which all of it shares: it has the database connections.
@@ -170,14 +174,13 @@ class SpecTool:
 
     def _opened(self, call: Call) -> None:
         cycle.begin()
-        if self.acting is not None:
-            call.acts_for(self.acting)
+        if self.site.acting is not None:
             # Now: later there may be an event loop, where nobody may ask a database.
             _ = call.user
-        self._admit(call)
+        self._fit(call)
 
-    def _admit(self, call: Call) -> None:
-        """Looks at the arguments' names, and counts the call. Raises where it isn't to be."""
+    def _fit(self, call: Call) -> None:
+        """Looks at the arguments' names. Raises where there are others than the tool has, and that isn't allowed."""
         names = self.runs.names
         if names is not None and self.unknown is not UnknownArguments.PASSTHROUGH:
             arguments = call.arguments
@@ -186,18 +189,6 @@ class SpecTool:
                     there = f"; there are {', '.join(sorted(names))}" if names else "; it takes none"
                     raise invalid({key: [f"no such argument{there}"] for key in sorted(arguments.keys() - names)})
                 call.arguments = {key: value for key, value in arguments.items() if key in names}
-        for limit in self.limits:
-            limit.take(self.name, call)
-
-
-def check_name(name: str) -> None:
-    """Raises ``RegistrationError`` for what can't be a tool's name."""
-    import re
-
-    if not re.fullmatch(r"[A-Za-z0-9_./-]{1,128}", name):
-        raise RegistrationError(
-            f"Tool name {name!r}: a name has 1 to 128 of the characters A-Z, a-z, 0-9, _, -, . and /"
-        )
 
 
 def _kept_raw(raw: bytes) -> dict[str, Any]:

@@ -21,6 +21,9 @@ from django.http.request import RequestDataTooBig, UnreadablePostError
 from django.urls import URLPattern, path
 
 from mcpace.django.conf import setting
+from mcpace.django.stores import stored
+from mcpace.server.errors import logger
+from mcpace.server.running.addresses import LOOPBACK
 from mcpace.server.running.hosted import Hosted
 from mcpace.server.running.prepared import prepare
 from mcpace.server.running.settings import Settings
@@ -36,7 +39,9 @@ WITHOUT_BODY = ("GET", "DELETE", "OPTIONS", "HEAD")
 def patterns(server: MCPServer, namespace: str, *, is_async: bool) -> Patterns:
     """As ``path("mcp/", server.urls)`` wants them."""
     hosted = hosted_by(server, is_async=is_async)
-    return [path("", view(hosted, ENDPOINT, is_async=is_async), name="endpoint")], namespace, namespace
+    reason = getattr(server.backend, "reason", None)
+    answer = view(hosted, ENDPOINT, is_async=is_async, loopback_only=reason)
+    return [path("", answer, name="endpoint")], namespace, namespace
 
 
 def metadata_patterns(server: MCPServer, namespace: str, *, is_async: bool) -> Patterns:
@@ -49,34 +54,37 @@ def metadata_patterns(server: MCPServer, namespace: str, *, is_async: bool) -> P
 
 def hosted_by(server: MCPServer, *, is_async: bool) -> Hosted:
     """The endpoint of a server in this process, the same for all of its views of a kind."""
-    kept: dict[bool, Hosted] = server.__dict__.setdefault("_hosted", {})
+    kept: dict[bool, Hosted] = server._hosted
     if is_async not in kept:
         stateless = setting("STATELESS")
+        is_stateless = not is_async if stateless is None else stateless
         settings = Settings(
-            stateless=not is_async if stateless is None else stateless,
+            stateless=is_stateless,
             json_response=not is_async,
             max_body=setting("MAX_REQUEST_BYTES"),
             # Django has looked at the host by then.
             allowed_hosts=("*",),
             allowed_origins=tuple(setting("ALLOWED_ORIGINS")),
+            **({} if is_stateless else stored(setting("STORE"), "STORE")),
         )
         kept[is_async] = hosted = Hosted(lambda: prepare(server), settings)
         atexit.register(hosted.end)
     return kept[is_async]
 
 
-def view(hosted: Hosted, target: str, *, is_async: bool) -> Callable[..., Any]:
-    """A view that answers what comes to it as if it had come to ``target``."""
-    made = _async_view(hosted, target) if is_async else _view(hosted, target)
+def view(hosted: Hosted, target: str, *, is_async: bool, loopback_only: str | None = None) -> Callable[..., Any]:
+    """A view that answers what comes to it as if it had come to ``target``. ``loopback_only``: why other machines are
+    refused, where they are."""
+    made = (_async_view if is_async else _view)(hosted, target, loopback_only)
     made.csrf_exempt = True  # type: ignore[attr-defined]
     for alias in connections:
         transaction.non_atomic_requests(using=alias)(made)
     return made
 
 
-def _view(hosted: Hosted, target: str) -> Callable[..., Any]:
+def _view(hosted: Hosted, target: str, loopback_only: str | None) -> Callable[..., Any]:
     def answer(request: HttpRequest) -> HttpResponse:
-        body = _checked(request)
+        body = _checked(request, loopback_only)
         if isinstance(body, HttpResponse):
             return body
         endpoint = hosted.endpoint or hosted.begin()
@@ -94,9 +102,9 @@ def _view(hosted: Hosted, target: str) -> Callable[..., Any]:
     return answer
 
 
-def _async_view(hosted: Hosted, target: str) -> Callable[..., Any]:
+def _async_view(hosted: Hosted, target: str, loopback_only: str | None) -> Callable[..., Any]:
     async def answer(request: HttpRequest) -> HttpResponse:
-        body = _checked(request)
+        body = _checked(request, loopback_only)
         if isinstance(body, HttpResponse):
             return body
         endpoint = hosted.endpoint or await asyncio.to_thread(hosted.begin)
@@ -134,9 +142,12 @@ async def _awaited(make: Callable[[], Awaitable[Any]]) -> Any:
     return await make()
 
 
-def _checked(request: HttpRequest) -> bytes | HttpResponse:
+def _checked(request: HttpRequest, loopback_only: str | None) -> bytes | HttpResponse:
     """The body, or why there is none. Raises ``DisallowedHost`` where the project doesn't know the host."""
     request.get_host()
+    if loopback_only is not None and not request.META.get("REMOTE_ADDR", "").startswith(LOOPBACK):
+        logger.warning("refused a request from %r: %s", request.META.get("REMOTE_ADDR"), loopback_only)
+        return _refused(403, loopback_only)
     limit = setting("MAX_REQUEST_BYTES")
     try:
         length = int(request.META.get("CONTENT_LENGTH") or 0)

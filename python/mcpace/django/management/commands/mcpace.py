@@ -16,8 +16,10 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from mcpace.django.conf import setting
 from mcpace.django.served import PLACE, TARGET, loaded
+from mcpace.django.stores import stored
 from mcpace.server.running.errors import AuthorProblem, RunProblem
 from mcpace.server.running.prepared import prepare
+from mcpace.server.running.say import say
 from mcpace.server.running.settings import GRACE_S, Settings
 
 
@@ -41,6 +43,9 @@ class Command(BaseCommand):
         parser.add_argument("--ssl-keyfile", help="TLS: its key, PEM")
         parser.add_argument("--graceful-timeout", type=float, default=GRACE_S, help="seconds for calls in flight")
         parser.add_argument("--access-log", action="store_true", help="a line on stderr for each request")
+        parser.add_argument(
+            "--store", help="redis://…, or cache:NAME of CACHES, for sessions; MCPACE['STORE'] if not said"
+        )
         parser.add_argument("--server-timing", action="store_true", help="tell the layers' times with each reply")
 
     def handle(self, *_: Any, **options: Any) -> None:
@@ -71,7 +76,9 @@ class Command(BaseCommand):
 
 
 def _settings(options: dict[str, Any]) -> Settings:
-    stateless = setting("STATELESS")
+    is_stateless = options["stateless"] or bool(setting("STATELESS"))
+    has_store = options["store"] is not None or not (options["stdio"] or is_stateless)
+    named, what = (options["store"], "--store") if options["store"] is not None else (setting("STORE"), "STORE")
     return Settings(
         transport="stdio" if options["stdio"] else "http",
         host=options["host"],
@@ -80,7 +87,7 @@ def _settings(options: dict[str, Any]) -> Settings:
         workers=options["workers"],
         reload=options["reload"],
         json_response=options["json_response"],
-        stateless=options["stateless"] or bool(stateless),
+        stateless=is_stateless,
         ssl_certfile=options["ssl_certfile"],
         ssl_keyfile=options["ssl_keyfile"],
         graceful_timeout_s=options["graceful_timeout"],
@@ -89,9 +96,17 @@ def _settings(options: dict[str, Any]) -> Settings:
         max_body=setting("MAX_REQUEST_BYTES"),
         allowed_hosts=_hosts(),
         allowed_origins=tuple(setting("ALLOWED_ORIGINS")),
+        **(stored(named, what) if has_store else {}),
     )
 
 
 def _hosts() -> tuple[str, ...]:
     """``ALLOWED_HOSTS`` as the runtime has them, which knows no wildcard but ``*``."""
-    return tuple(host for host in project.ALLOWED_HOSTS if not host.startswith("."))
+    families = [host for host in project.ALLOWED_HOSTS if host.startswith(".")]
+    if families:
+        # The family's own name is one; the names under it can't be told.
+        say(
+            f"of {', '.join(families)} in ALLOWED_HOSTS only {', '.join(host[1:] for host in families)} is known here: "
+            "name the hosts under it that clients use"
+        )
+    return tuple(host.removeprefix(".") for host in project.ALLOWED_HOSTS)

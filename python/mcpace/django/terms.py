@@ -1,0 +1,143 @@
+"""On what terms something may be used: what its registration says, and the settings where that says nothing.
+
+Design constraint: all of it is looked at once, at registration; a keyword that there is none of is refused.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+from mcpace.django.conf import setting
+from mcpace.django.limits import CacheRateLimit
+from mcpace.django.permissions import Maker, asks_more, compiled, is_named, scopes_of
+from mcpace.django.words import OutputFormat, UnknownArguments, chosen
+from mcpace.server.errors import RegistrationError
+from mcpace.server.guards import Guards, RateLimit, guards, requires
+
+Limits = Sequence[RateLimit | CacheRateLimit | str]
+
+
+class UseOptions(TypedDict, total=False):
+    """The keywords of whatever is registered."""
+
+    title: str | None
+    description: str | None
+    icons: Sequence[Any] | None
+    permissions: Sequence[Any] | None
+    """Asked after the spec's own ``permission_classes``."""
+    rate_limits: Limits
+    max_result_bytes: int | None
+    dispatch_timeout: float | None
+
+
+class ResourceOptions(UseOptions, total=False):
+    """A resource's."""
+
+    annotations: Any
+    meta: dict[str, Any] | None
+    max_page_size: int | None
+
+
+class ToolOptions(UseOptions, total=False):
+    """A tool's."""
+
+    annotations: Any
+    meta: dict[str, Any] | None
+    unknown_arguments: UnknownArguments | str | None
+    output_format: OutputFormat | str | None
+
+
+class SelectorOptions(ToolOptions, total=False):
+    """A selector tool's."""
+
+    max_page_size: int | None
+    """Rows at once; ``None`` for any number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """See the module."""
+
+    makers: tuple[Maker, ...]
+    counted: tuple[CacheRateLimit, ...]
+    """The limits that Django's cache counts."""
+    guards: Guards
+    """What the runtime looks at before a call begins, and the bounds that it holds a call to."""
+    max_result_bytes: int | None
+    listed: Mapping[str, Any]
+    """What lists tell: title, description, icons and the like."""
+
+
+def terms(
+    kind: str, name: str, options: Mapping[str, Any], known: type, classes: Sequence[Any] | None, function: Any
+) -> Terms:
+    """Of something that ``function`` does. Raises ``RegistrationError`` where nobody has said who may use it,
+    ``TypeError`` for an option that ``known`` has not."""
+    for option in options:
+        if option not in known.__annotations__:
+            there = ", ".join(sorted(known.__annotations__))
+            raise TypeError(f"{kind} {name!r}: there is no option {option!r}; there are {there}")
+    what = f"{kind} {name!r}"
+    given = options.get("permissions")
+    if kind != "prompt" and setting("REQUIRE_TOOL_PERMISSIONS") and not is_named(classes, given):
+        raise RegistrationError(
+            f"{what} has no permissions, so every caller could use it. Say who may: "
+            "permission_classes=[…] in its spec, or permissions=[…] here; [] is everybody. "
+            "MCPACE['REQUIRE_TOOL_PERMISSIONS'] = False lifts this"
+        )
+    makers = compiled(classes, given, what)
+    most = options.get("max_result_bytes", _UNSAID)
+    limit = options.get("dispatch_timeout", _UNSAID)
+    most = setting("MAX_RESULT_BYTES") if most is _UNSAID else most
+    limit = setting("DISPATCH_TIMEOUT") if limit is _UNSAID else limit
+    limits = options.get("rate_limits", ())
+    counted = tuple(one for one in limits if isinstance(one, CacheRateLimit))
+    scopes = scopes_of(makers)
+    guarding = guards(
+        [requires(*scopes)] if scopes else [],
+        [one for one in limits if not isinstance(one, CacheRateLimit)],
+        limit,
+        # A tool's result is bounded within its transaction.
+        None if kind == "tool" else most,
+        what=what,
+    )
+    if asks_more(makers) and any(one.by == "everyone" for one in guarding.rate_limits):
+        raise RegistrationError(
+            f"{what}: a RateLimit by everyone counts before permission classes are asked, so callers who may not use "
+            "it could use it up for all. CacheRateLimit counts after them; or count by principal"
+        )
+    told: dict[str, Any] = {
+        key: options.get(key) for key in ("title", "icons", "annotations", "meta") if key in known.__annotations__
+    }
+    told["description"] = options.get("description") or described(function)
+    return Terms(makers, counted, guarding, most, told)
+
+
+_UNSAID = object()
+
+
+def unknown_arguments(options: Mapping[str, Any]) -> UnknownArguments:
+    """What becomes of arguments that a tool doesn't have."""
+    given = options.get("unknown_arguments")
+    return chosen(UnknownArguments, setting("UNKNOWN_ARGUMENTS") if given is None else given, "unknown_arguments")
+
+
+def output_format(options: Mapping[str, Any]) -> OutputFormat:
+    """How a tool's text is written."""
+    given = options.get("output_format")
+    return chosen(OutputFormat, setting("DEFAULT_OUTPUT_FORMAT") if given is None else given, "output_format")
+
+
+def most_rows(options: Mapping[str, Any]) -> int | None:
+    """How many rows there may be at once."""
+    given = options.get("max_page_size", _UNSAID)
+    most: int | None = setting("MAX_PAGE_SIZE") if given is _UNSAID else given
+    return most
+
+
+def described(function: Callable[..., Any] | None) -> str:
+    """What a function's own words say of it."""
+    return inspect.getdoc(function) or "" if function is not None else ""
