@@ -1,10 +1,14 @@
-"""Go modules: a build by the version's go.mod and go.sum, neither of which it may change."""
+"""Go modules: servers by the version's go.mod and go.sum, neither of which the build may change.
+
+Clients name their SDK alone: Go takes the least versions that it asks for, which are those of its own time.
+"""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+from mcpace.lab.adapters import Role
 from mcpace.lab.installers.locked import copy_sources, digest
 from mcpace.lab.installers.steps import BUILD_LIMIT_S, asked, needed, run_step
 from mcpace.lab.installers.wanted import Wanted
@@ -15,7 +19,7 @@ REQUIREMENT = re.compile(r"^\s*(?:require\s+)?(\S+\.\S+/\S+)\s+v(\S+)", re.MULTI
 
 
 class Go:
-    """Releases of modules, by committed locks."""
+    """Releases of modules."""
 
     cached = True
 
@@ -26,7 +30,8 @@ class Go:
         go = needed("go", wanted.label, REMEDY)
         say(f"building {wanted.label}")
         copy_sources(wanted, folder)
-        command = [go, "build", "-mod=readonly", "-trimpath", "-o", str(program_of(folder)), "."]
+        may_complete = "mod" if wanted.role is Role.CLIENT else "readonly"
+        command = [go, "build", f"-mod={may_complete}", "-trimpath", "-o", str(program_of(folder)), "."]
         # A workspace above the cache isn't meant.
         run_step(command, wanted.label, limit_s=BUILD_LIMIT_S, cwd=folder, env={"GOWORK": "off"})
         required = dict(REQUIREMENT.findall((folder / "go.mod").read_text(encoding="utf-8")))

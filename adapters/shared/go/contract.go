@@ -1,0 +1,290 @@
+// The process contract of ../../README.md, for client programs in Go.
+//
+// This file holds the contract only; a program's own driver drives its SDK. Nothing is imported but the standard library,
+// so that a release is built with the dependencies that it asks for and no others.
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+const (
+	defaultLimit = 60 * time.Second
+	// How long leaving a connection may take when nobody asked for it with a limit of their own.
+	abandonLimit = 2 * time.Second
+	messageLimit = 2000
+	textLimit    = 200
+	namesLimit   = 200
+)
+
+// command is what a line on stdin says.
+type command struct {
+	Cmd       string            `json:"cmd"`
+	URL       string            `json:"url"`
+	Command   []string          `json:"command"`
+	Env       map[string]string `json:"env"`
+	Auth      authorization     `json:"auth"`
+	Mode      string            `json:"mode"`
+	Name      string            `json:"name"`
+	Arguments map[string]any    `json:"arguments"`
+	TimeoutS  float64           `json:"timeout_s"`
+}
+
+type authorization struct {
+	Kind       string `json:"kind"`
+	Token      string `json:"token"`
+	Consent    string `json:"consent"`
+	Scope      string `json:"scope"`
+	ClientName string `json:"client_name"`
+	Fresh      bool   `json:"fresh"`
+}
+
+// driver is an SDK. Each operation stamps `now()` immediately before and after the SDK's calls.
+type driver interface {
+	module() string
+	provider(ctx context.Context, asked *command) outcome
+	// connect gets a context that lives as long as the connection: SDKs keep it.
+	connect(ctx context.Context, asked *command) outcome
+	listTools(ctx context.Context) outcome
+	callTool(ctx context.Context, asked *command) outcome
+	disconnect(ctx context.Context) outcome
+	connected() bool
+}
+
+// outcome is what an operation came to. Its stamps are 0 where nothing was started.
+type outcome struct {
+	start, end int64
+	result     any
+	err        error
+}
+
+type serverSummary struct {
+	ProtocolVersion string `json:"protocol_version"`
+	ServerName      string `json:"server_name"`
+	ServerVersion   string `json:"server_version"`
+}
+
+type toolsSummary struct {
+	Tools int      `json:"tools"`
+	Names []string `json:"names"`
+	More  bool     `json:"more"`
+}
+
+type callSummary struct {
+	IsError bool   `json:"is_error"`
+	Text    string `json:"text"`
+}
+
+// program serves commands, one after another.
+type program struct {
+	driver driver
+	// cancel ends what the connection's context still holds.
+	cancel context.CancelFunc
+}
+
+// run serves commands until `close`, the end of stdin, or SIGTERM.
+func run(sdk string, made driver) {
+	answers := claimStdout()
+	served := &program{driver: made, cancel: func() {}}
+	var leaving sync.Once
+	leave := func() {
+		leaving.Do(func() {
+			if made.connected() {
+				within(abandonLimit, served.cancel, made.disconnect)
+			}
+			os.Exit(0)
+		})
+	}
+	terminated := make(chan os.Signal, 1)
+	signal.Notify(terminated, syscall.SIGTERM)
+	go func() {
+		<-terminated
+		leave()
+	}()
+	answer(answers, map[string]any{"ready": true, "sdk": sdk, "version": version(made.module()), "pid": os.Getpid()})
+	lines := bufio.NewReader(os.Stdin)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(strings.TrimSpace(string(line))) > 0 {
+			var asked command
+			if wrong := json.Unmarshal(line, &asked); wrong != nil {
+				tell(answers, "", outcome{err: &problem{"protocol", "this line is no command: " + wrong.Error()}})
+			} else if asked.Cmd == "close" {
+				break
+			} else {
+				tell(answers, asked.Cmd, served.perform(&asked))
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	leave()
+}
+
+// perform runs one command. Whatever goes wrong becomes an answer: the next command can still run.
+func (p *program) perform(asked *command) outcome {
+	limit := defaultLimit
+	if asked.TimeoutS > 0 {
+		limit = time.Duration(asked.TimeoutS * float64(time.Second))
+	}
+	known := map[string]func(context.Context) outcome{
+		"provider":   func(ctx context.Context) outcome { return p.driver.provider(ctx, asked) },
+		"list_tools": p.driver.listTools,
+		"call_tool":  func(ctx context.Context) outcome { return p.driver.callTool(ctx, asked) },
+		"disconnect": p.driver.disconnect,
+	}
+	switch operation, there := known[asked.Cmd]; {
+	case asked.Cmd == "connect" && p.driver.connected():
+		return outcome{err: &problem{"protocol", "already connected: disconnect first"}}
+	case asked.Cmd == "connect":
+		return p.connect(limit, asked)
+	case !there:
+		return outcome{err: &problem{"protocol", fmt.Sprintf("unknown command %q", asked.Cmd)}}
+	case asked.Cmd != "provider" && !p.driver.connected():
+		return outcome{err: &problem{"protocol", "not connected: connect first"}}
+	case asked.Cmd == "disconnect":
+		return within(limit, p.cancel, operation)
+	default:
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		return within(limit, cancel, func(context.Context) outcome { return operation(ctx) })
+	}
+}
+
+func (p *program) connect(limit time.Duration, asked *command) outcome {
+	ctx, cancel := context.WithCancel(context.Background())
+	p.cancel = cancel
+	done := within(limit, cancel, func(context.Context) outcome { return p.driver.connect(ctx, asked) })
+	if done.err != nil {
+		cancel()
+	}
+	return done
+}
+
+// within gives an operation its limit, at which `cancel` is called. One that doesn't listen to that is left behind.
+func within(limit time.Duration, cancel context.CancelFunc, operation func(context.Context) outcome) outcome {
+	began := now()
+	finished := make(chan outcome, 1)
+	go func() { finished <- operation(context.Background()) }()
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case done := <-finished:
+		return done
+	case <-late.C:
+		ended := now()
+		cancel()
+		return outcome{start: began, end: ended, err: &problem{"timeout", fmt.Sprintf("nothing after %s", limit)}}
+	}
+}
+
+// problem is an error whose kind is known.
+type problem struct{ kind, message string }
+
+func (p *problem) Error() string { return p.message }
+
+// unsupported says that this release has no API for what was asked.
+func unsupported(format string, words ...any) error {
+	return &problem{"unsupported", fmt.Sprintf(format, words...)}
+}
+
+// failed is an operation that ended in an error now.
+func failed(start int64, err error) outcome { return outcome{start: start, end: now(), err: err} }
+
+func kindOf(err error) string {
+	var known *problem
+	text := strings.ToLower(err.Error())
+	switch {
+	case errors.As(err, &known):
+		return known.kind
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	case strings.Contains(text, "unauthorized"), strings.Contains(text, "401"), strings.Contains(text, "oauth"):
+		return "auth"
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF),
+		strings.Contains(text, "connection"), strings.Contains(text, "executable file not found"):
+		return "connection"
+	default:
+		return "protocol"
+	}
+}
+
+func tell(answers io.Writer, name string, done outcome) {
+	said := map[string]any{"op": name, "ok": done.err == nil, "start_ns": nil, "end_ns": nil}
+	if done.start != 0 {
+		said["start_ns"], said["end_ns"] = done.start, done.end
+	}
+	switch {
+	case done.err != nil:
+		message, _, _ := strings.Cut(done.err.Error(), "\n")
+		said["error"] = map[string]string{"kind": kindOf(done.err), "message": cut(message, messageLimit)}
+	case done.result != nil:
+		said["result"] = done.result
+	default:
+		said["result"] = struct{}{}
+	}
+	answer(answers, said)
+}
+
+func answer(answers io.Writer, said any) {
+	if err := json.NewEncoder(answers).Encode(said); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// claimStdout keeps stdout for answers; whatever a library prints goes to stderr instead, and what it logs nowhere.
+func claimStdout() io.Writer {
+	answers := os.Stdout
+	os.Stdout = os.Stderr
+	log.SetOutput(io.Discard)
+	return answers
+}
+
+func cut(text string, limit int) string {
+	runes := []rune(text)
+	return string(runes[:min(len(runes), limit)])
+}
+
+// version is a module's release, as it was linked in.
+func version(module string) string {
+	if built, ok := debug.ReadBuildInfo(); ok {
+		for _, linked := range built.Deps {
+			if linked.Path == module {
+				return strings.TrimPrefix(linked.Version, "v")
+			}
+		}
+	}
+	return "unknown"
+}
+
+var (
+	begun   = time.Now()
+	begunNs = monotonic()
+)
+
+// now is CLOCK_MONOTONIC in nanoseconds: time.Since is by the same clock, and costs no system call.
+func now() int64 { return begunNs + int64(time.Since(begun)) }
+
+func monotonic() int64 {
+	var stamp syscall.Timespec
+	const clockMonotonic = 1
+	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockMonotonic, uintptr(unsafe.Pointer(&stamp)), 0)
+	return stamp.Nano()
+}
