@@ -279,6 +279,18 @@ def test_a_token_of_a_client_alone_has_no_user(token: Any) -> None:
         assert post(token("machine", user=None)).json()["result"]["structuredContent"] == {"anonymous": True}
 
 
+def test_a_client_is_no_user(token: Any, application: Any) -> None:
+    """Whoever chose the id of a user for a client's neither uses up that user's limit nor has their sessions."""
+    application.client_id = str(USER.pk)
+    application.save()
+    made = MCPServer("shop", auth=DjangoOAuthToolkit(RESOURCE, ["http://testserver"]))
+    filled(made, permissions=[], rate_limits=["1/hour"])
+    with mounted(made):
+        client, user = token("of-a-client", user=None), token("of-a-user")
+        assert [post(client, n=1).status_code for _ in range(2)] == [200, 429]
+        assert [post(user, n=1).status_code for _ in range(2)] == [200, 429]
+
+
 def test_the_audience_is_checked_where_that_is_wanted(token: Any, application: Any) -> None:
     with mounted(guarded(enforce_audience=True)):
         assert post(token("for-anybody"), n=1).status_code == 401
