@@ -27,6 +27,23 @@ CONTEXTS = {
     "discovery-repeated": {"targets": ["/.well-known/oauth-protected-resource"], "repeats": 4},
     "waits-for-get": {"occurrences": 1, "gate": "authorization-lock", "longest_ns": 300_000_000},
     "delayed-ack": {"share": 0.48, "from_s": 0.035, "to_s": 0.06, "mean_s": 0.02, "quick_mean_s": 0.0013},
+    "redirect-per-request": {"redirects": 10, "of_requests": 10, "status": 307, "from": "/mcp", "to": "/mcp/"},
+    "address-fallback": {"tries": 5, "from": "[::1]:80", "to": "127.0.0.1:80", "longest_ns": 1_000_000_000},
+    "transport-probing": {"probes": 5, "status": 405},
+    "buffered-stream": {"replies": 2, "events": 10, "encoding": "gzip", "longest_ns": 400_000_000},
+    "clustered-stream-lifetime": {
+        "streams": 4,
+        "without_result": 1,
+        "age_ns": 300_000_000_000,
+        "counted_from": "last-event",
+        "closed_by": "client",
+    },
+    "connection-limit": {"limit": 6, "held": 2, "never_left": 1, "longest_ns": 3_000_000_000},
+    "blocked-event-loop": {"held": 9, "without_tool": 3, "across_sessions": True, "longest_ns": 900_000_000},
+    "serial-session": {"held": 9, "longest_ns": 900_000_000},
+    "completion-waves": {"at_a_time": 40, "held": 60, "longest_ns": 900_000_000},
+    "thread-pool-saturation": {"at_a_time": 8, "held": 12, "longest_ns": 900_000_000},
+    "head-of-line": {"held": 3, "released_with": "full-buffer", "longest_ns": 900_000_000},
     "slow-start": {"program": "npx", "package_runner": True, "starts": 1, "longest_ns": 4_000_000_000},
 }
 

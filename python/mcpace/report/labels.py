@@ -53,6 +53,17 @@ ROLES: dict[str, str] = {
     "first-stderr": "first line on stderr",
     "first-output": "first line on stdout",
     "initialize-answered": "initialize answered",
+    "request-received": "request at the server",
+    "other-answered": "an earlier one answered",
+    "answered": "answered",
+    "redirected": "sent on to another path",
+    "refused": "refused",
+    "connect-tried": "connection tried",
+    "connect-failed": "it failed",
+    "first-write": "first part of the reply",
+    "second-write": "the rest of it",
+    "first-progress": "first progress",
+    "stream-ended": "stream ended",
 }
 """What an event shows in a finding's argument."""
 
@@ -75,6 +86,16 @@ REASONS: dict[str, str] = {
     "processor-time-unknown": "which layer used the time in the process was not recorded",
     "end-not-seen": "the client left before the reply's end, so whether the end was near is not known",
     "recording-incomplete": "the recording is incomplete, and what is missing may explain it",
+    "another-looks-alike": "another cause would show itself in the same way",
+    "nothing-passed": "of what was asked meanwhile, nothing was answered",
+    "ended-in-waves": "equal calls ended in waves of one size, one call's time apart",
+    "ready-before": "the same call took a known time elsewhere, or the server told it",
+    "bursts-fill-buffers": "the replies came in bursts of a buffer's size",
+    "acknowledgements-own-time": (
+        "a pause of the size of a delayed acknowledgement, on connections that had carried replies before, and not the "
+        "tool's own"
+    ),
+    "stream-compressed": "the stream was compressed on its way",
     "vanishes-with-quick-ack": "it vanishes where acknowledgements are sent at once",
     "experiment-not-made": "the experiment that would confirm it could not be made",
 }

@@ -18,10 +18,25 @@ DISPROOFS: dict[str, str] = {
         "Start again from a warm package cache and read the process's processor time: tells a download from imports."
     ),
     "acknowledge-at-once": (
-        "Repeat the load with TCP_QUICKACK on the client's sockets, or TCP_NODELAY on the server's: "
-        "wrong if calls stay as slow."
+        "Repeat with TCP_QUICKACK on the client's sockets, or TCP_NODELAY on the server's: wrong if calls stay as slow."
     ),
+    "ask-at-final-path": "Ask at the path that the redirect names: wrong if requests are still sent on.",
+    "connect-by-address": "Name the server by the address that stood: wrong if connecting takes as long.",
+    "name-transport": "Name the transport in the client's settings: wrong if it is still tried out.",
+    "bypass-proxy": "Ask the server itself, past every proxy: wrong if the stream is the same.",
+    "ask-uncompressed": "Ask without Accept-Encoding: wrong if progress still comes all at once.",
+    "raise-stream-timeout": "Raise the client's time-out for bodies: wrong if streams end at the same age.",
+    "raise-connection-limit": "Allow the client more connections: wrong if requests still wait.",
+    "call-from-second-session": (
+        "Call from a second session at the same time: tells what holds up a session from what holds up the server."
+    ),
+    "call-tool-that-only-waits": (
+        "Call a tool that waits without blocking in the same way: wrong if calls still run one after another."
+    ),
+    "ping-meanwhile": "Ping while calls are under way: tells a pool for tools from one for all requests.",
+    "raise-worker-limit": "Repeat with a larger pool of workers or threads: wrong if as many calls end at a time.",
+    "flush-each-line": "Flush the server's stdout after each line: wrong if replies still come in bursts.",
 }
 """For each experiment's code, what it does and what it would show."""
 
-LOAD_DISPROOFS = ("acknowledge-at-once",)
+LOAD_DISPROOFS: tuple[str, ...] = ()

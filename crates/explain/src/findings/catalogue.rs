@@ -97,12 +97,26 @@ causes! {
     SessionPerCall = "session-per-call" in HiddenWork by hidden_work::session_per_call::find;
     /// OAuth metadata fetched again though nothing had changed.
     DiscoveryRepeated = "discovery-repeated" in HiddenWork by hidden_work::discovery_repeated::find;
+    /// Requests are sent on to another path each time.
+    RedirectPerRequest = "redirect-per-request" in Transport by transport::redirect_per_request::find;
+    /// The client tries out which transport the server speaks, on every connect.
+    TransportProbing = "transport-probing" in Transport by transport::transport_probing::find;
     /// No request leaves until the server's own stream has its reply head.
     WaitsForGet = "waits-for-get" in Waiting by waiting::waits_for_get::find;
+    /// A request waits until one of the client's connections is free.
+    ConnectionLimit = "connection-limit" in Transport by transport::connection_limit::find;
+    /// The first address of the server's name doesn't answer.
+    AddressFallback = "address-fallback" in Transport by transport::address_fallback::find;
     /// A new connection for each request though an open one was free.
     ConnectionPerRequest = "connection-per-request" in Transport by transport::connection_per_request::find;
     /// A server process takes long until it first answers.
     SlowStart = "slow-start" in Resources by resources::slow_start::find;
+    /// A reply's second small write waits for the acknowledgement of the first.
+    DelayedAck = "delayed-ack" in Transport by transport::delayed_ack::find;
+    /// Progress comes all at once, with the result.
+    BufferedStream = "buffered-stream" in Transport by transport::buffered_stream::find;
+    /// Streams end at one fixed age.
+    ClusteredStreamLifetime = "clustered-stream-lifetime" in Transport by transport::clustered_stream_lifetime::find;
     /// Requests wait for a pool of the server's to have room, whatever they ask.
     ThreadPoolSaturation = "thread-pool-saturation" in Concurrency by concurrency::thread_pool_saturation::find;
     /// Calls end in waves: a cap on workers or threads.

@@ -82,6 +82,11 @@ closed! {
         ReadyBefore,
         /// Replies came in bursts of a buffer's size.
         BurstsFillBuffers,
+        /// A pause of the size by which kernels delay acknowledgements, on connections that had carried replies before,
+        /// and not the tool's own.
+        AcknowledgementsOwnTime,
+        /// The stream was compressed on its way.
+        StreamCompressed,
     }
 }
 
@@ -142,6 +147,22 @@ closed! {
         OtherAnswered,
         /// The request was answered.
         Answered,
+        /// The reply that sent it on.
+        Redirected,
+        /// The reply that refused it.
+        Refused,
+        /// A connection was tried.
+        ConnectTried,
+        /// That failed.
+        ConnectFailed,
+        /// The first part of a reply.
+        FirstWrite,
+        /// The part that came late.
+        SecondWrite,
+        /// The first progress notification.
+        FirstProgress,
+        /// A stream ended.
+        StreamEnded,
     }
 }
 
@@ -178,5 +199,21 @@ closed! {
         RaiseWorkerLimit,
         /// Flush the server's stdout after each line: it is wrong if replies still come in bursts.
         FlushEachLine,
+        /// Ask at the path that the redirect names: it is wrong if requests are still sent on.
+        AskAtFinalPath,
+        /// Name the server by the address that stood: it is wrong if connecting takes as long.
+        ConnectByAddress,
+        /// Name the transport in the client's settings: it is wrong if it is still tried out.
+        NameTransport,
+        /// Acknowledge at once (TCP_QUICKACK on the client's socket): it is wrong if the pause stays.
+        AcknowledgeAtOnce,
+        /// Ask the server itself, past every proxy: it is wrong if the stream is the same.
+        BypassProxy,
+        /// Ask without `Accept-Encoding`: it is wrong if progress still comes all at once.
+        AskUncompressed,
+        /// Raise the client's time-out for bodies: it is wrong if streams end at the same age.
+        RaiseStreamTimeout,
+        /// Allow the client more connections: it is wrong if requests still wait.
+        RaiseConnectionLimit,
     }
 }

@@ -1,0 +1,103 @@
+//! `buffered-stream`: progress that a server sends while it works reaches the client in one piece, with the result: a reverse
+//! proxy or a compressor holds the stream back (nginx #1505, starlette #2753).
+//!
+//! One recorder sees only what comes out. That progress comes all at once, after a silence, and with the result, is no
+//! server's intention; whether something on the way holds it or the server itself could not send is for an experiment,
+//! except where the stream is compressed.
+
+use mcpace_record::{MessageKind, Nanos};
+
+use super::BufferedStream;
+use crate::findings::scene::Scene;
+use crate::findings::tally::{ByOperation, Tally};
+use crate::findings::{Cause, Code, Disproof, Finding, Level, Reason, Role, Severity};
+use crate::view::{Exchange, ReplyShape, Stamp};
+
+/// Progress that came at once; less may be chance.
+const FEWEST_EVENTS: usize = 3;
+
+/// Silence before it: a tool that is quicker has no progress to tell.
+const SILENCE: Nanos = Nanos::from_millis(200);
+
+/// One write, however it was cut.
+const AT_ONCE: Nanos = Nanos::from_millis(5);
+
+#[derive(Default)]
+struct Replies<'a> {
+    tally: Tally,
+    replies: u64,
+    events: u64,
+    longest: Nanos,
+    encoding: Option<&'a str>,
+}
+
+/// A reply whose progress came at once.
+struct Bunched {
+    silent_from: Stamp,
+    first: Stamp,
+    result: Stamp,
+    events: usize,
+}
+
+pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
+    let mut operations: ByOperation<'_, Replies<'_>> = ByOperation::new();
+    for exchange in &scene.view.exchanges {
+        let Some(bunched) = bunched(exchange) else { continue };
+        let replies = operations.of(scene.operation(exchange));
+        replies.tally.cost(exchange.call, Nanos::ZERO, 0, 0);
+        replies.tally.prove(&[
+            (Role::RequestReceived, Some(bunched.silent_from)),
+            (Role::FirstProgress, Some(bunched.first)),
+            (Role::Result, Some(bunched.result)),
+        ]);
+        replies.replies += 1;
+        replies.events += bunched.events as u64;
+        replies.longest = replies.longest.max(bunched.first.at.since(bunched.silent_from.at));
+        replies.encoding = replies.encoding.or(exchange.content_encoding.filter(|name| *name != "identity"));
+    }
+    operations
+        .into_iter()
+        .filter(|(_, replies)| replies.replies > 0)
+        .map(|(operation, replies)| conclude(scene, operation, replies))
+        .collect()
+}
+
+fn bunched(exchange: &Exchange<'_>) -> Option<Bunched> {
+    let back = exchange.back.as_ref()?;
+    let (silent_from, result) = (back.request_end?, back.result_end?);
+    if exchange.shape != ReplyShape::Events || exchange.is_standalone_stream() {
+        return None;
+    }
+    let told = exchange.events.iter().filter(|event| {
+        event
+            .messages
+            .iter()
+            .any(|m| m.kind == MessageKind::Notification && m.method.as_deref() == Some("notifications/progress"))
+    });
+    let told: Vec<Stamp> = told.filter_map(|event| event.read).collect();
+    let first = *told.iter().min_by_key(|stamp| stamp.at)?;
+    let at_once = result.at.since(first.at) <= AT_ONCE && told.iter().all(|stamp| stamp.at <= result.at + AT_ONCE);
+    let silent = first.at.since(silent_from.at) >= SILENCE;
+    let enough = told.len() >= FEWEST_EVENTS && at_once && silent;
+    enough.then_some(Bunched { silent_from, first, result, events: told.len() })
+}
+
+fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, replies: Replies<'_>) -> Finding {
+    let context = BufferedStream {
+        replies: replies.replies,
+        events: replies.events,
+        encoding: replies.encoding.map(str::to_owned),
+        longest: replies.longest,
+    };
+    let confidence = match (replies.encoding, replies.replies) {
+        (Some(_), _) => scene.confidence(Level::High, Reason::StreamCompressed),
+        (None, 1) => scene.confidence(Level::Low, Reason::SeenOnce),
+        (None, _) => scene.confidence(Level::Medium, Reason::AnotherLooksAlike),
+    };
+    let compressed = replies.encoding.is_some();
+    let disproof = if compressed { Disproof::AskUncompressed } else { Disproof::BypassProxy };
+    let cause = Cause::BufferedStream(context);
+    // Whoever waits sees no progress, whatever the time.
+    let finding = replies.tally.finding(cause, operation, Severity::Medium, confidence, disproof);
+    if compressed { finding } else { finding.or(Code::BlockedEventLoop, Disproof::BypassProxy) }
+}

@@ -1,0 +1,135 @@
+//! `clustered-stream-lifetime`: streams end at one fixed age, or after one fixed silence: a client's time-out for bodies
+//! (undici's 300 s, typescript-sdk #270) or an edge that cuts what is idle (cloudflare agents #1583). Who closes tells which.
+//!
+//! A stream that ends with its client's session ends rightly: only ends after which the session goes on count, and replies
+//! that end without their result.
+
+use std::collections::HashMap;
+
+use mcpace_record::{Closer, Nanos, ReplyEnding};
+
+use super::{ClusteredStreamLifetime, CountedFrom};
+use crate::findings::scene::Scene;
+use crate::findings::tally::{ByOperation, Tally};
+use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role, Severity};
+use crate::view::{Exchange, ReplyShape, Stamp, View};
+
+/// A younger stream is a poll, or a loop.
+const YOUNGEST: Nanos = Nanos::from_millis(4_000);
+
+/// Ends that are no chance.
+const FEWEST: usize = 3;
+
+/// Ages of one time-out differ by its clock's steps and the way, whatever their size.
+const SPREAD: Nanos = Nanos::from_millis(250);
+
+#[derive(Default)]
+struct Ends {
+    tally: Tally,
+    streams: u64,
+    without_result: u64,
+}
+
+/// A stream that ended before its time.
+struct Cut<'e, 'a> {
+    exchange: &'e Exchange<'a>,
+    begun: Stamp,
+    last: Stamp,
+    end: Stamp,
+    by: Closer,
+}
+
+pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
+    let cuts = cuts(scene.view);
+    let by = |closer| cuts.iter().filter(|cut| cut.by == closer).collect::<Vec<_>>();
+    let mut found = Vec::new();
+    for closer in [Closer::Client, Closer::Server] {
+        let cuts = by(closer);
+        let clusters = [
+            (CountedFrom::Beginning, cluster(&cuts, |cut| cut.end.at.since(cut.begun.at))),
+            (CountedFrom::LastEvent, cluster(&cuts, |cut| cut.end.at.since(cut.last.at))),
+        ];
+        // Of a stream that was silent throughout both are the same, and the first says less.
+        let best = clusters.into_iter().max_by_key(|(_, cluster)| cluster.len());
+        if let Some((from, cluster)) = best.filter(|(_, cluster)| cluster.len() >= FEWEST) {
+            found.extend(conclude(scene, &cluster, from, closer));
+        }
+    }
+    found
+}
+
+/// The most cuts whose ages are alike; none where most are not.
+fn cluster<'c, 'e, 'a>(cuts: &[&'c Cut<'e, 'a>], age: impl Fn(&Cut<'e, 'a>) -> Nanos) -> Vec<(&'c Cut<'e, 'a>, Nanos)> {
+    let mut ages: Vec<(&Cut<'_, '_>, Nanos)> = cuts.iter().map(|cut| (*cut, age(cut))).collect();
+    ages.retain(|(_, age)| *age >= YOUNGEST);
+    ages.sort_by_key(|(cut, age)| (*age, cut.end.event));
+    let (mut best, mut from) = (0..0, 0);
+    for to in 0..ages.len() {
+        while ages[to].1.since(ages[from].1) > SPREAD.max(Nanos(ages[from].1.0 / 50)) {
+            from += 1;
+        }
+        if to + 1 - from > best.len() {
+            best = from..to + 1;
+        }
+    }
+    if best.len() * 5 < ages.len() * 3 { Vec::new() } else { ages[best].to_vec() }
+}
+
+fn cuts<'e, 'a>(view: &'e View<'a>) -> Vec<Cut<'e, 'a>> {
+    let mut goes_on: HashMap<Option<&str>, usize> = HashMap::new();
+    for exchange in view.exchanges.iter().filter(|e| e.is_message() || e.is_standalone_stream()) {
+        let last = goes_on.entry(exchange.session_sent).or_default();
+        *last = exchange.start.event.max(*last);
+    }
+    let cut = view.exchanges.iter().filter_map(|exchange| {
+        let near = exchange.near()?;
+        let (begun, end) = (near.reply_head?, near.end?);
+        let by = match exchange.ending? {
+            ReplyEnding::ClientLeft => Closer::Client,
+            ReplyEnding::ServerBroke | ReplyEnding::Complete => Closer::Server,
+            ReplyEnding::NoReply | ReplyEnding::Cut => return None,
+        };
+        let unanswered = exchange.asks() && exchange.answer.is_none();
+        let reopened = exchange.is_standalone_stream()
+            && goes_on.get(&exchange.session_sent).is_some_and(|last| *last > end.event);
+        let last = exchange.events.iter().filter_map(|event| event.passed.or(event.read)).next_back().unwrap_or(begun);
+        let stream = exchange.shape == ReplyShape::Events && exchange.status == Some(200);
+        (stream && (unanswered || reopened)).then_some(Cut { exchange, begun, last, end, by })
+    });
+    cut.collect()
+}
+
+fn conclude(
+    scene: &mut Scene<'_, '_>,
+    cluster: &[(&Cut<'_, '_>, Nanos)],
+    counted_from: CountedFrom,
+    closed_by: Closer,
+) -> Vec<Finding> {
+    let age = cluster[cluster.len() / 2].1;
+    let mut operations: ByOperation<'_, Ends> = ByOperation::new();
+    for (cut, _) in cluster {
+        let exchange = cut.exchange;
+        let lost = exchange.asks();
+        let time = if lost { scene.claim(exchange.call, exchange.sent().at, cut.end.at) } else { Nanos::ZERO };
+        let ends = operations.of(scene.operation(exchange));
+        ends.tally.cost(exchange.call, time, 1, 0);
+        ends.tally.prove(&[(Role::StreamHead, Some(cut.begun)), (Role::StreamEnded, Some(cut.end))]);
+        ends.streams += 1;
+        ends.without_result += u64::from(lost);
+    }
+    let disproof = if closed_by == Closer::Client { Disproof::RaiseStreamTimeout } else { Disproof::BypassProxy };
+    let found = operations.into_iter().map(|(operation, ends)| {
+        let severity = if ends.without_result > 0 { Severity::High } else { Severity::Low };
+        let context = ClusteredStreamLifetime {
+            streams: ends.streams,
+            without_result: ends.without_result,
+            age,
+            counted_from,
+            closed_by,
+        };
+        let confidence = scene.confidence(Level::High, Reason::Repeated);
+        let cause = Cause::ClusteredStreamLifetime(context);
+        ends.tally.finding(cause, operation, severity, confidence, disproof)
+    });
+    found.collect()
+}

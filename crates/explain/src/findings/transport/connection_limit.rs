@@ -1,0 +1,122 @@
+//! `connection-limit`: as many replies are open as the client has connections for, and its next request leaves only when one
+//! of them ends, or never.
+//!
+//! Sees: an operation starts, nothing of it is on the wire, N replies are open and never more; and its request leaves as one
+//! of them ends, or the operation fails without one. Needs the client program's own stamps: without them nothing tells that
+//! it wanted to send.
+
+use mcpace_record::{CallOutcome, ExchangeId, Nanos};
+
+use super::ConnectionLimit;
+use crate::Ledger;
+use crate::findings::scene::Scene;
+use crate::findings::tally::{ByOperation, Tally};
+use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role};
+use crate::view::{Exchange, Stamp, View};
+
+/// One reply that is open is the server's own stream, or the call before.
+const SMALLEST: usize = 2;
+
+/// A wait below this is not felt.
+const SHORTEST: Nanos = Nanos::from_millis(200);
+
+/// How soon after the end of a reply the request must leave.
+const RELEASE: Nanos = Nanos::from_millis(20);
+
+#[derive(Default)]
+struct Waits {
+    tally: Tally,
+    held: u64,
+    never_left: u64,
+    longest: Nanos,
+}
+
+/// A request that found no connection.
+struct Held {
+    open: usize,
+    until: Nanos,
+    released: Option<Stamp>,
+    sent: Option<Stamp>,
+}
+
+pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
+    let held: Vec<(&Ledger, Held)> =
+        scene.ledgers.iter().filter_map(|ledger| Some((ledger, held(scene.view, ledger)?))).collect();
+    let Some((_, first)) = held.first() else { return Vec::new() };
+    let limit = first.open;
+    if held.iter().any(|(_, held)| held.open != limit) || most_open(scene.view) > limit {
+        return Vec::new();
+    }
+    let occurrences = held.len();
+    let mut operations: ByOperation<'_, Waits> = ByOperation::new();
+    for (ledger, held) in held {
+        let time = scene.claim(Some(ledger.call), ledger.start, held.until);
+        let waits = operations.of(Some(&ledger.operation));
+        let call = scene.view.call(ledger.call);
+        waits.tally.cost(Some(ledger.call), time, 0, 0);
+        waits.tally.prove(&[
+            (Role::CallStarted, call.map(|call| call.start)),
+            (Role::ReplyEnd, held.released),
+            (Role::HeldRequest, held.sent),
+        ]);
+        waits.held += 1;
+        waits.never_left += u64::from(held.sent.is_none());
+        waits.longest = waits.longest.max(held.until.since(ledger.start));
+    }
+    let found = operations.into_iter().map(|(operation, waits)| {
+        let severity = waits.tally.severity();
+        let context = ConnectionLimit {
+            limit: limit as u64,
+            held: waits.held,
+            never_left: waits.never_left,
+            longest: waits.longest,
+        };
+        let confidence = match occurrences {
+            1 => scene.confidence(Level::Low, Reason::SeenOnce),
+            _ => scene.confidence(Level::Medium, Reason::Repeated),
+        };
+        let cause = Cause::ConnectionLimit(context);
+        waits.tally.finding(cause, operation, severity, confidence, Disproof::RaiseConnectionLimit)
+    });
+    found.collect()
+}
+
+fn held(view: &View<'_>, ledger: &Ledger) -> Option<Held> {
+    let call = view.call(ledger.call)?;
+    let before: Vec<&Exchange<'_>> = ledger.in_flight.iter().filter_map(|id| view.exchange(*id)).collect();
+    let sent = ledger.exchanges.iter().filter_map(|id| view.exchange(*id)).find(|e| e.is_message());
+    match sent.map(Exchange::sent) {
+        Some(sent) => {
+            let released = before
+                .iter()
+                .filter_map(|open| open.ended())
+                .filter(|end| end.at >= ledger.start && end.at <= sent.at && sent.at.since(end.at) <= RELEASE);
+            let released = released.max_by_key(|end| end.at)?;
+            let open = before.iter().filter(|open| open.ended().is_none_or(|end| end.at >= released.at)).count();
+            let waited = released.at.since(ledger.start) >= SHORTEST && open >= SMALLEST;
+            waited.then_some(Held { open, until: released.at, released: Some(released), sent: Some(sent) })
+        }
+        None => {
+            let failed = matches!(call.outcome, Some(CallOutcome::Failed(_)));
+            let open = before.iter().filter(|open| open.ended().is_none_or(|end| end.at >= ledger.end)).count();
+            let waited = failed && ledger.end.since(ledger.start) >= SHORTEST && open >= SMALLEST;
+            waited.then_some(Held { open, until: ledger.end, released: None, sent: None })
+        }
+    }
+}
+
+/// The most replies that were open at one time.
+fn most_open(view: &View<'_>) -> usize {
+    let mut marks: Vec<(usize, bool, ExchangeId)> = Vec::with_capacity(view.exchanges.len() * 2);
+    for exchange in &view.exchanges {
+        marks.push((exchange.start.event, true, exchange.id));
+        marks.extend(exchange.ended().map(|end| (end.event, false, exchange.id)));
+    }
+    marks.sort_unstable_by_key(|(event, begins, _)| (*event, !begins));
+    let (mut open, mut most) = (0_usize, 0);
+    for (_, begins, _) in marks {
+        open = if begins { open + 1 } else { open.saturating_sub(1) };
+        most = most.max(open);
+    }
+    most
+}

@@ -1,0 +1,150 @@
+//! `delayed-ack`: a reply's second small write waits for the acknowledgement of the first, which the peer's kernel delays by
+//! some 40 ms (Nagle's algorithm against delayed ACK; rust-sdk #683, context-forge #4007).
+//!
+//! In one reply, a pause of that size proves nothing: a tool may take as long. Three things together do: the pause is always
+//! the kernel's, whatever is asked; a connection's first reply has none, since kernels acknowledge a young connection at
+//! once; and what is asked differs, or the server's own word or a young connection shows that the tool doesn't take it.
+
+use std::collections::{HashMap, HashSet};
+
+use mcpace_record::{ConnectionId, Nanos};
+
+use super::DelayedAck;
+use crate::findings::scene::Scene;
+use crate::findings::tally::{ByOperation, Tally};
+use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role};
+use crate::view::{Exchange, Stamp, Transport, View};
+
+/// Linux delays an acknowledgement by 40 ms at least (TCP_DELACK_MIN); the rest is the machine's.
+const SHORTEST: Nanos = Nanos::from_millis(38);
+const LONGEST: Nanos = Nanos::from_millis(56);
+
+/// Pauses that are no chance.
+const FEWEST: usize = 5;
+
+/// A reply that a server sends in more pieces is a stream with a pace of its own.
+const MOST_PIECES: usize = 6;
+
+/// Larger replies fill whole segments, which wait for nothing.
+const LARGEST: u64 = 64 * 1024;
+
+/// What was asked: method and tool.
+type Asked<'a> = (&'a str, Option<&'a str>);
+
+/// A reply's longest pause before its result.
+struct Pause<'e, 'a> {
+    exchange: &'e Exchange<'a>,
+    asked: Asked<'a>,
+    from: Stamp,
+    to: Stamp,
+    /// Whether it is the first reply of its connection.
+    first: bool,
+}
+
+impl Pause<'_, '_> {
+    fn long(&self) -> Nanos {
+        self.to.at.since(self.from.at)
+    }
+
+    fn is_kernels(&self) -> bool {
+        (SHORTEST..=LONGEST).contains(&self.long())
+    }
+}
+
+#[derive(Default)]
+struct Pauses {
+    tally: Tally,
+    pauses: u64,
+    times: Vec<Nanos>,
+}
+
+pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
+    let pauses = pauses(scene.view);
+    let Some(reason) = proven(&pauses) else { return Vec::new() };
+    let of_calls = pauses.iter().filter(|pause| !pause.first).count() as u64;
+    let mut operations: ByOperation<'_, Pauses> = ByOperation::new();
+    for pause in pauses.iter().filter(|pause| pause.is_kernels()) {
+        let exchange = pause.exchange;
+        let time = scene.claim(exchange.call, pause.from.at, pause.to.at);
+        let pauses = operations.of(scene.operation(exchange));
+        pauses.tally.cost(exchange.call, time, 0, 0);
+        pauses.tally.prove(&[
+            (Role::RequestReceived, exchange.back.as_ref().and_then(|back| back.request_end)),
+            (Role::FirstWrite, Some(pause.from)),
+            (Role::SecondWrite, Some(pause.to)),
+        ]);
+        pauses.pauses += 1;
+        pauses.times.push(pause.long());
+    }
+    operations.into_iter().map(|(operation, pauses)| conclude(scene, operation, pauses, of_calls, reason)).collect()
+}
+
+/// Why the pauses can't be the tools'; `None` where they may be.
+fn proven(pauses: &[Pause<'_, '_>]) -> Option<Reason> {
+    let (young, old): (Vec<_>, Vec<_>) = pauses.iter().partition(|pause| pause.first);
+    let stalled: Vec<_> = old.iter().filter(|pause| pause.is_kernels()).collect();
+    let many = stalled.len() >= FEWEST && stalled.len() * 2 >= old.len();
+    let spared = !young.iter().any(|pause| pause.is_kernels());
+    if !many || !spared {
+        return None;
+    }
+    let mut by_asked: HashMap<Asked<'_>, usize> = HashMap::new();
+    stalled.iter().for_each(|pause| *by_asked.entry(pause.asked).or_default() += 1);
+    let differs = by_asked.values().filter(|count| **count > 1).count() > 1;
+    let quick_when_young = young.iter().filter(|pause| by_asked.contains_key(&pause.asked)).count() > 1;
+    let told = stalled.iter().filter(|pause| {
+        let told = pause.exchange.told.filter(|told| !told.malformed);
+        told.is_some_and(|told| told.total() < Nanos(SHORTEST.0 / 2))
+    });
+    let told = told.count() * 2 > stalled.len();
+    (differs || quick_when_young || told).then_some(Reason::AcknowledgementsOwnTime)
+}
+
+/// The longest pause in each small reply.
+fn pauses<'e, 'a>(view: &'e View<'a>) -> Vec<Pause<'e, 'a>> {
+    let mut seen: HashSet<ConnectionId> = HashSet::new();
+    let mut found = Vec::new();
+    for exchange in view.exchanges.iter().filter(|exchange| exchange.transport == Transport::Http) {
+        let Some(conn) = exchange.back.as_ref().and_then(|back| back.conn) else { continue };
+        let first = seen.insert(conn);
+        let Some(asked) = asked(exchange) else { continue };
+        if let Some((from, to)) = longest_pause(exchange) {
+            found.push(Pause { exchange, asked, from, to, first });
+        }
+    }
+    found
+}
+
+fn asked<'a>(exchange: &Exchange<'a>) -> Option<Asked<'a>> {
+    let request = exchange.messages.iter().find(|_| exchange.asks() && exchange.answer.is_some())?;
+    Some((request.method.as_deref()?, request.name.as_deref()))
+}
+
+fn longest_pause(exchange: &Exchange<'_>) -> Option<(Stamp, Stamp)> {
+    let back = exchange.back.as_ref()?;
+    if exchange.reply_bytes > LARGEST || exchange.events.len() > MOST_PIECES {
+        return None;
+    }
+    let end = back.result_end?;
+    let events = exchange.events.iter().filter_map(|event| event.read);
+    let single = [back.reply_head, back.body_start, back.result_start, Some(end)];
+    let mut pieces: Vec<Stamp> = single.into_iter().flatten().chain(events).filter(|s| s.at <= end.at).collect();
+    pieces.sort_by_key(|piece| (piece.at, piece.event));
+    let pairs = pieces.windows(2).map(|pair| (pair[0], pair[1]));
+    pairs.max_by_key(|(from, to)| to.at.since(from.at))
+}
+
+fn conclude(
+    scene: &Scene<'_, '_>,
+    operation: Option<&str>,
+    mut pauses: Pauses,
+    of_calls: u64,
+    reason: Reason,
+) -> Finding {
+    let severity = pauses.tally.severity();
+    pauses.times.sort_unstable();
+    let typical = pauses.times.get(pauses.times.len() / 2).copied().unwrap_or_default();
+    let context = DelayedAck { pauses: pauses.pauses, of_replies: of_calls, typical };
+    let confidence = scene.confidence(Level::Medium, reason);
+    pauses.tally.finding(Cause::DelayedAck(context), operation, severity, confidence, Disproof::AcknowledgeAtOnce)
+}

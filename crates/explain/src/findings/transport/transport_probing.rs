@@ -1,0 +1,79 @@
+//! `transport-probing`: on every connect a POST that is refused, and then a GET: the client tries out which transport the
+//! server speaks, and forgets (csharp-sdk #456).
+
+use mcpace_record::Nanos;
+
+use super::TransportProbing;
+use crate::findings::scene::Scene;
+use crate::findings::tally::{ByOperation, Tally};
+use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role};
+use crate::view::{Exchange, Transport, View};
+
+/// Once, a client must find out.
+const FEWEST: usize = 2;
+
+/// The GET follows the refusal, not something else.
+const FOLLOWS: Nanos = Nanos::from_millis(5_000);
+
+#[derive(Default)]
+struct Probes {
+    tally: Tally,
+    probes: u64,
+    status: u16,
+}
+
+pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
+    let probes = probes(scene.view);
+    if probes.len() < FEWEST {
+        return Vec::new();
+    }
+    let mut operations: ByOperation<'_, Probes> = ByOperation::new();
+    for (refused, stream) in probes {
+        let time = scene.claim(refused.call, refused.sent().at, stream.sent().at);
+        let probes = operations.of(scene.operation(refused));
+        probes.tally.cost(refused.call, time, 1, refused.bytes());
+        probes.tally.prove(&[
+            (Role::FirstRequest, Some(refused.sent())),
+            (Role::Refused, refused.near().and_then(|near| near.reply_head)),
+            (Role::StreamRequest, Some(stream.sent())),
+        ]);
+        probes.probes += 1;
+        probes.status = refused.status.unwrap_or_default();
+    }
+    operations.into_iter().map(|(operation, probes)| conclude(scene, operation, probes)).collect()
+}
+
+/// Each refused POST with the GET right after it.
+fn probes<'e, 'a>(view: &'e View<'a>) -> Vec<(&'e Exchange<'a>, &'e Exchange<'a>)> {
+    let (mut found, mut before) = (Vec::new(), None);
+    for exchange in view.exchanges.iter().filter(|exchange| exchange.transport == Transport::Http) {
+        let refused: Option<&Exchange<'_>> = before.replace(exchange);
+        let Some(refused) = refused.filter(|before| is_refused(before) && exchange.is_standalone_stream()) else {
+            continue;
+        };
+        let follows = refused.ended().is_some_and(|end| {
+            let begun = exchange.sent().at;
+            begun >= end.at && begun.since(end.at) <= FOLLOWS
+        });
+        let same = refused.call == exchange.call && exchange.session_sent.is_none();
+        if follows && same {
+            found.push((refused, exchange));
+        }
+    }
+    found
+}
+
+/// A first message that is refused for what it is: not for want of a token, a session or patience.
+fn is_refused(exchange: &Exchange<'_>) -> bool {
+    let begins = exchange.requests("initialize") || exchange.requests("server/discover");
+    let status = exchange.status.unwrap_or_default();
+    begins && exchange.session_sent.is_none() && matches!(status, 400..=499) && !matches!(status, 401 | 403 | 407 | 429)
+}
+
+fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, probes: Probes) -> Finding {
+    let severity = probes.tally.severity();
+    let context = TransportProbing { probes: probes.probes, status: probes.status };
+    let confidence = scene.confidence(Level::High, Reason::Repeated);
+    let cause = Cause::TransportProbing(context);
+    probes.tally.finding(cause, operation, severity, confidence, Disproof::NameTransport)
+}
