@@ -55,5 +55,7 @@ pub use findings::*;
 pub use ledger::{Ledger, ledgers};
 pub use parts::{Part, Parts, Segment};
 pub use split::{Doubt, ServerSplit};
-pub use view::{Call, Connection, Exchange, Leg, Process, ReplyShape, Stamp, StreamEvent, Transport, View, exchanges};
+pub use view::{
+    Call, Connection, Exchange, Leg, Look, Process, ReplyShape, Stamp, StreamEvent, Transport, Usage, View, exchanges,
+};
 pub use waterfall::{ConnectionRow, ExchangeRow, Moment, Phase, PhaseRow, Waterfall, waterfall};

@@ -29,6 +29,22 @@ pub enum Part {
     Unaccounted,
 }
 
+impl Part {
+    /// Its dotted name, as it is serialised.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::ClientSend => "client.send",
+            Part::Connect => "connect",
+            Part::Request => "request",
+            Part::Server => "server",
+            Part::Response => "response",
+            Part::ClientReceive => "client.receive",
+            Part::Unaccounted => "unaccounted",
+        }
+    }
+}
+
 /// A stretch of a call's time that belongs to one part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Segment {

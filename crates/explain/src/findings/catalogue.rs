@@ -91,24 +91,50 @@ pub enum Family {
 causes! {
     /// A request is sent again though the first sending succeeded; the server executes it twice.
     DuplicateRequest = "duplicate-request" in HiddenWork by hidden_work::duplicate_request::find;
+    /// A tool is called again with the same arguments while the first call may be running still.
+    RetriedExecution = "retried-execution" in HiddenWork by hidden_work::retried_execution::find;
     /// A `tools/list` between a call's result and the call's return.
     HiddenListing = "hidden-listing" in HiddenWork by hidden_work::hidden_listing::find;
     /// Each call begins a session of its own.
     SessionPerCall = "session-per-call" in HiddenWork by hidden_work::session_per_call::find;
+    /// A listing that a client already has, fetched again and again.
+    RepeatedListing = "repeated-listing" in HiddenWork by hidden_work::repeated_listing::find;
+    /// A gateway sends several requests on for one call.
+    Amplification = "amplification" in HiddenWork by hidden_work::amplification::find;
+    /// A gateway asks the servers behind it one after another.
+    SerialFanOut = "serial-fan-out" in HiddenWork by hidden_work::serial_fan_out::find;
     /// OAuth metadata fetched again though nothing had changed.
     DiscoveryRepeated = "discovery-repeated" in HiddenWork by hidden_work::discovery_repeated::find;
     /// Requests are sent on to another path each time.
     RedirectPerRequest = "redirect-per-request" in Transport by transport::redirect_per_request::find;
     /// The client tries out which transport the server speaks, on every connect.
     TransportProbing = "transport-probing" in Transport by transport::transport_probing::find;
+    /// The token came, then nothing was sent any more.
+    AuthDeadlock = "auth-deadlock" in Waiting by waiting::auth_deadlock::find;
     /// No request leaves until the server's own stream has its reply head.
     WaitsForGet = "waits-for-get" in Waiting by waiting::waits_for_get::find;
     /// A request waits until one of the client's connections is free.
     ConnectionLimit = "connection-limit" in Transport by transport::connection_limit::find;
     /// The first address of the server's name doesn't answer.
     AddressFallback = "address-fallback" in Transport by transport::address_fallback::find;
+    /// The client drops replies before their end, so that their connections can't be used again.
+    StreamNotDrained = "stream-not-drained" in Waiting by waiting::stream_not_drained::find;
     /// A new connection for each request though an open one was free.
     ConnectionPerRequest = "connection-per-request" in Transport by transport::connection_per_request::find;
+    /// The standalone GET is opened again and again.
+    GetLoop = "get-loop" in Loops by loops::get_loop::find;
+    /// A stream is asked to go on after the same event, and the answer never comes.
+    ResumeLoop = "resume-loop" in Loops by loops::resume_loop::find;
+    /// Refused requests come again at a steady pace, or from many clients in step.
+    RetryStorm = "retry-storm" in Loops by loops::retry_storm::find;
+    /// The server's memory rises with the sessions that nobody ended.
+    SessionLeak = "session-leak" in Resources by resources::session_leak::find;
+    /// The memory of a server without sessions rises with each request.
+    TaskLeak = "task-leak" in Resources by resources::task_leak::find;
+    /// Processor time a request grows with the number of tools.
+    RebuiltPerRequest = "rebuilt-per-request" in Resources by resources::rebuilt_per_request::find;
+    /// A listing of tools that takes a good part of a model's context.
+    LargeListing = "large-listing" in Resources by resources::large_listing::find;
     /// A server process takes long until it first answers.
     SlowStart = "slow-start" in Resources by resources::slow_start::find;
     /// A reply's second small write waits for the acknowledgement of the first.
@@ -127,6 +153,8 @@ causes! {
     BlockedEventLoop = "blocked-event-loop" in Concurrency by concurrency::blocked_event_loop::find;
     /// Replies that were ready come only with a slower one's.
     HeadOfLine = "head-of-line" in Concurrency by concurrency::head_of_line::find;
+    /// Every request takes the same extra time, whatever it asks.
+    ConstantCostPerRequest = "constant-cost-per-request" in HiddenWork by hidden_work::constant_cost_per_request::find;
     /// The result was complete at the client long before the call returned. Last: it explains by exclusion.
     LateDelivery = "late-delivery" in Waiting by waiting::late_delivery::find;
 }

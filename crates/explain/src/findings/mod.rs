@@ -4,10 +4,13 @@
 //! catalogue and claim the time that they explain, so that no stretch of a call is charged twice; `late-delivery`, which
 //! explains by exclusion, comes last.
 
+mod behind;
 mod catalogue;
 mod closed;
 mod concurrency;
+mod groups;
 mod hidden_work;
+mod loops;
 mod proof;
 mod resources;
 mod scene;
@@ -19,11 +22,12 @@ use mcpace_record::{CallId, Nanos, Recording};
 use serde::Serialize;
 
 use crate::Ledger;
-use crate::view::exchanges;
+use crate::view::{View, exchanges};
 
 pub use catalogue::{Cause, Code, Family};
 pub use concurrency::*;
 pub use hidden_work::*;
+pub use loops::*;
 pub use proof::{Alternative, Confidence, Disproof, Evidence, Level, Reason, Role};
 pub use resources::*;
 pub use transport::*;
@@ -105,8 +109,18 @@ pub struct Cost {
 /// All causes that `recording` proves, worst first. `ledgers` are those of the same recording.
 #[must_use]
 pub fn findings(recording: &Recording, ledgers: &[Ledger]) -> Vec<Finding> {
-    let view = exchanges(recording);
-    let mut scene = Scene::new(&view, ledgers);
+    found(&exchanges(recording), ledgers, None)
+}
+
+/// All causes that `recording` proves, with what a second one on the same clock tells of a gateway: `behind` was recorded
+/// between the gateway and the servers that it asks.
+#[must_use]
+pub fn findings_with(recording: &Recording, ledgers: &[Ledger], behind: &Recording) -> Vec<Finding> {
+    found(&exchanges(recording), ledgers, Some(&exchanges(behind)))
+}
+
+fn found(view: &View<'_>, ledgers: &[Ledger], behind: Option<&View<'_>>) -> Vec<Finding> {
+    let mut scene = Scene::new(view, ledgers, behind);
     let mut found: Vec<Finding> = catalogue::RULES.iter().flat_map(|rule| rule(&mut scene)).collect();
     // Stable: equals stay in the order of the rules, then of their operations' first occurrence.
     found.sort_by_key(|finding| std::cmp::Reverse((finding.severity, finding.total.time)));

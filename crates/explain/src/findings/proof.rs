@@ -38,6 +38,9 @@ pub struct Evidence {
     pub at: Nanos,
     /// What it shows.
     pub role: Role,
+    /// Whether it is an event of the recording behind the gateway.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub behind: bool,
 }
 
 /// Another cause that would look the same in this recording.
@@ -87,6 +90,24 @@ closed! {
         AcknowledgementsOwnTime,
         /// The stream was compressed on its way.
         StreamCompressed,
+        /// Requests to the same server without it came back much sooner.
+        ControlIsQuick,
+        /// The gateway had only this request while it sent those on.
+        AloneAtGateway,
+        /// Other streams of the recording ended right after their result.
+        OthersEndPromptly,
+        /// It comes again at a fixed period.
+        FixedPeriod,
+        /// What the client waits for never came.
+        NeverAnswered,
+        /// Many clients at the same moments, with nothing in between.
+        SameMoments,
+        /// It rises with the count all the time; garbage that waits for its collection would too.
+        RisesWithCount,
+        /// It rises with the number of tools.
+        RisesWithTools,
+        /// The size is what was on the wire.
+        SizeOnTheWire,
     }
 }
 
@@ -163,6 +184,34 @@ closed! {
         FirstProgress,
         /// A stream ended.
         StreamEnded,
+        /// The client gave the request up.
+        GivenUp,
+        /// A listing of what was known.
+        RepeatedListing,
+        /// The reply's head came.
+        ReplyHead,
+        /// The server had a request that lacks what is blamed.
+        ControlReceived,
+        /// The head of that one's reply.
+        ControlReplyHead,
+        /// A request left behind the gateway.
+        SentOn,
+        /// A token was asked for.
+        TokenRequest,
+        /// It was granted.
+        TokenGranted,
+        /// A stream was asked to go on after an event.
+        ResumeRequest,
+        /// A request that was refused.
+        RefusedRequest,
+        /// What the process had before.
+        MemoryBefore,
+        /// What it had after.
+        MemoryAfter,
+        /// What the process had used before.
+        ProcessorBefore,
+        /// What it had used after.
+        ProcessorAfter,
     }
 }
 
@@ -215,5 +264,33 @@ closed! {
         RaiseStreamTimeout,
         /// Allow the client more connections: it is wrong if requests still wait.
         RaiseConnectionLimit,
+        /// Let the client keep its listing (a cache, or one listing a session): it is wrong if as many are fetched.
+        KeepListing,
+        /// Ask the same server for the same without a token, or with one it knows: it is wrong if requests take as long.
+        CallWithoutToken,
+        /// Ask the same server without a session: it is wrong if requests take as long.
+        CallWithoutSession,
+        /// Call the server behind the gateway directly: it is wrong if it gets as many requests.
+        CallBehindGateway,
+        /// Delay every server behind the gateway by a second: it is wrong if the answer comes one second later, not several.
+        DelayEveryServer,
+        /// Call with a token that is still good: it is wrong if the call hangs as well.
+        CallWithGoodToken,
+        /// Read each reply to its end before the next request: it is wrong if connections stay as many.
+        DrainReplies,
+        /// Hold the GET's stream open: it is wrong if it is still opened again.
+        HoldStreamOpen,
+        /// Answer the resumed GET with what follows that event: it is wrong if the client asks again.
+        ReplayAfterEvent,
+        /// Let clients wait longer after each refusal, each by a time of its own: it is wrong if requests stay as many.
+        BackOff,
+        /// End each session with DELETE: it is wrong if memory rises as much.
+        EndEachSession,
+        /// Wait for some minutes without requests and look again: it is wrong if the memory is given back.
+        WaitAndLookAgain,
+        /// Repeat with another number of tools: it is wrong if processor time doesn't follow it.
+        ChangeNumberOfTools,
+        /// Count the listing's tokens with the model's own tokenizer: it is wrong if they are few.
+        CountTokens,
     }
 }

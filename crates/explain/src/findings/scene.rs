@@ -14,6 +14,8 @@ use crate::view::{Exchange, View};
 pub(super) struct Scene<'s, 'a> {
     pub(super) view: &'s View<'a>,
     pub(super) ledgers: &'s [Ledger],
+    /// What was seen behind a gateway, where this recording is the one before it.
+    pub(super) behind: Option<&'s View<'a>>,
     pub(super) duplicates: Vec<Duplicate>,
     repeats: HashSet<ExchangeId>,
     by_call: HashMap<CallId, usize>,
@@ -23,12 +25,13 @@ pub(super) struct Scene<'s, 'a> {
 }
 
 impl<'s, 'a> Scene<'s, 'a> {
-    pub(super) fn new(view: &'s View<'a>, ledgers: &'s [Ledger]) -> Self {
+    pub(super) fn new(view: &'s View<'a>, ledgers: &'s [Ledger], behind: Option<&'s View<'a>>) -> Self {
         let duplicates = duplicates(view);
         let repeats = duplicates.iter().map(|d| view.exchanges[d.repeat].id);
         Self {
             view,
             ledgers,
+            behind,
             repeats: repeats.collect(),
             duplicates,
             by_call: ledgers.iter().enumerate().map(|(at, ledger)| (ledger.call, at)).collect(),

@@ -35,10 +35,17 @@ impl Tally {
         if self.evidence.len() + events.len() > EVIDENCE_LIMIT {
             return;
         }
-        let events = events
-            .iter()
-            .filter_map(|(role, stamp)| stamp.map(|Stamp { at, event }| Evidence { event, at, role: *role }));
+        let events = events.iter().filter_map(|(role, stamp)| {
+            stamp.map(|Stamp { at, event }| Evidence { event, at, role: *role, behind: false })
+        });
         self.evidence.extend(events);
+    }
+
+    /// Names events of the recording behind the gateway, as far as there is room.
+    pub(super) fn prove_behind(&mut self, events: impl Iterator<Item = (Role, Stamp)>) {
+        let room = EVIDENCE_LIMIT - self.evidence.len().min(EVIDENCE_LIMIT);
+        let events = events.take(room);
+        self.evidence.extend(events.map(|(role, Stamp { at, event })| Evidence { event, at, role, behind: true }));
     }
 
     /// The severity of the median call's time.

@@ -93,6 +93,10 @@ pub struct Exchange<'a> {
     pub authorization: Option<&'a str>,
     /// Whether the request asks for server-sent events.
     pub accepts_events: bool,
+    /// The event id after which the request asks a stream to go on.
+    pub last_event_id: Option<&'a str>,
+    /// Whether the request's body is a form: OAuth's endpoints take those, MCP's never.
+    pub sends_form: bool,
     /// JSON-RPC messages in the request.
     pub messages: &'a [MessageNote],
     /// Identity of the request's body.
@@ -138,6 +142,8 @@ impl<'a> Exchange<'a> {
             session_given: None,
             authorization: None,
             accepts_events: false,
+            last_event_id: None,
+            sends_form: false,
             messages: &[],
             digest: None,
             request_bytes: 0,

@@ -212,6 +212,9 @@ fn leg<'e>(exchange: &'e mut Exchange<'_>, side: Side) -> &'e mut Leg {
 fn read_request_headers<'a>(exchange: &mut Exchange<'a>, headers: &'a [Header]) {
     exchange.session_sent = header(headers, "mcp-session-id");
     exchange.authorization = header(headers, "authorization");
+    exchange.last_event_id = header(headers, "last-event-id");
+    exchange.sends_form =
+        header(headers, "content-type").is_some_and(|value| value.starts_with("application/x-www-form-urlencoded"));
     exchange.accepts_events = header(headers, "accept").is_some_and(|value| value.contains("text/event-stream"));
 }
 

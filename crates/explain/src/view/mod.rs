@@ -10,6 +10,7 @@ mod exchange;
 mod join;
 mod late_answers;
 mod stdio;
+mod usage;
 
 use std::collections::HashMap;
 
@@ -19,6 +20,7 @@ use serde::Serialize;
 pub use calls::Call;
 pub use connection::{Connection, Process};
 pub use exchange::{Exchange, Leg, ReplyShape, StreamEvent, Transport};
+pub use usage::{Look, Usage};
 
 /// One fact's time and the event that says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -41,6 +43,8 @@ pub struct View<'a> {
     pub calls: Vec<Call<'a>>,
     /// Every server process that was spawned.
     pub processes: Vec<Process<'a>>,
+    /// What processes of either side used, where that was looked at.
+    pub usage: Vec<Usage>,
     /// The last event's time.
     #[serde(rename = "end_ns")]
     pub end: Nanos,
@@ -76,6 +80,7 @@ pub fn exchanges(recording: &Recording) -> View<'_> {
         exchanges: parts.exchanges,
         calls,
         processes: parts.processes,
+        usage: usage::usage(recording),
         bursts: parts.bursts,
         end: recording.events().last().map_or(Nanos::ZERO, |e| e.at),
         incomplete: recording.partial || recording.lost() > 0,

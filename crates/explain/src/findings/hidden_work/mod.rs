@@ -1,10 +1,18 @@
 //! Work that is done twice, or that nobody asked for. Here are the facts that each finding tells its reader.
 
+pub(super) mod amplification;
+pub(super) mod constant_cost_per_request;
 pub(super) mod discovery_repeated;
 pub(super) mod duplicate_request;
 pub(super) mod hidden_listing;
+pub(super) mod repeated_listing;
+pub(super) mod retried_execution;
+pub(super) mod serial_fan_out;
 pub(super) mod session_per_call;
 
+use std::collections::BTreeMap;
+
+use mcpace_record::Nanos;
 use serde::Serialize;
 
 /// See [`Cause::DuplicateRequest`](crate::Cause::DuplicateRequest).
@@ -53,4 +61,102 @@ pub struct DiscoveryRepeated {
     pub targets: Vec<String>,
     /// Needless fetches.
     pub repeats: u64,
+}
+
+/// See [`Cause::RetriedExecution`](crate::Cause::RetriedExecution).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RetriedExecution {
+    /// The tool, the first one where there are several.
+    pub tool: Option<String>,
+    /// Calls that were made again.
+    pub repeats: u64,
+    /// Of these, such that both had an answer in the end: both ran.
+    pub both_answered: u64,
+    /// What set the second one off.
+    pub trigger: Trigger,
+    /// How long the first was waited for, where it was given up.
+    #[serde(rename = "timeout_ns")]
+    pub timeout: Option<Nanos>,
+}
+
+/// What sets a second call off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trigger {
+    /// A time-out: the client gave the first one up.
+    TimeOut,
+    /// Nothing: both left at the same moment.
+    AtOnce,
+}
+
+/// See [`Cause::RepeatedListing`](crate::Cause::RepeatedListing).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RepeatedListing {
+    /// JSON-RPC methods, each once, sorted.
+    pub methods: Vec<String>,
+    /// Listings that brought what was known.
+    pub repeats: u64,
+    /// Tool calls of the same sessions.
+    pub tool_calls: u64,
+    /// The largest of them.
+    pub largest_bytes: u64,
+}
+
+/// See [`Cause::Amplification`](crate::Cause::Amplification).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Amplification {
+    /// Calls that the gateway had alone.
+    pub calls: u64,
+    /// Requests that it sent for them.
+    pub requests: u64,
+    /// For the typical call.
+    pub typical: u64,
+    /// Sessions that it began for them.
+    pub sessions: u64,
+    /// Requests by JSON-RPC method, or HTTP method where there is none.
+    pub methods: BTreeMap<String, u64>,
+}
+
+/// See [`Cause::SerialFanOut`](crate::Cause::SerialFanOut).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SerialFanOut {
+    /// Requests that the gateway answered so.
+    pub requests: u64,
+    /// Servers that it asked for one.
+    pub servers: u64,
+    /// What it asked them, each once, sorted.
+    pub methods: Vec<String>,
+    /// The longest that such a request took at the gateway.
+    #[serde(rename = "longest_ns")]
+    pub longest: Nanos,
+    /// What it would have taken with the servers asked at once.
+    #[serde(rename = "at_once_ns")]
+    pub at_once: Nanos,
+}
+
+/// See [`Cause::ConstantCostPerRequest`](crate::Cause::ConstantCostPerRequest).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ConstantCostPerRequest {
+    /// What the cost goes with.
+    pub follows: Follows,
+    /// Requests and notifications that paid it.
+    pub requests: u64,
+    /// Kinds of them.
+    pub kinds: u64,
+    /// The least that the server took for any.
+    #[serde(rename = "floor_ns")]
+    pub floor: Nanos,
+    /// What it took without.
+    #[serde(rename = "without_ns")]
+    pub without: Nanos,
+}
+
+/// What a constant cost goes with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Follows {
+    /// The token: looked up or verified at a cost, each time.
+    Token,
+    /// The session's id: opened or looked up at a cost, each time.
+    Session,
 }

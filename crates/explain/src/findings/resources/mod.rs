@@ -1,8 +1,13 @@
 //! Processor time, memory, and the start of processes. Here are the facts that each finding tells its reader.
 
+mod growth;
+pub(super) mod large_listing;
+pub(super) mod rebuilt_per_request;
+pub(super) mod session_leak;
 pub(super) mod slow_start;
+pub(super) mod task_leak;
 
-use mcpace_record::Nanos;
+use mcpace_record::{Nanos, Peer};
 use serde::Serialize;
 
 /// See [`Cause::SlowStart`](crate::Cause::SlowStart).
@@ -20,4 +25,70 @@ pub struct SlowStart {
     /// The median time of later answers of the same processes, where there were any.
     #[serde(rename = "typical_answer_ns")]
     pub typical_answer: Option<Nanos>,
+}
+
+/// See [`Cause::SessionLeak`](crate::Cause::SessionLeak).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SessionLeak {
+    /// Sessions that were begun.
+    pub begun: u64,
+    /// Of these, ended by the client.
+    pub ended: u64,
+    /// Bytes of memory for each that was left.
+    pub bytes_each: u64,
+    /// The server's memory before.
+    pub bytes_before: u64,
+    /// And after.
+    pub bytes_after: u64,
+}
+
+/// See [`Cause::TaskLeak`](crate::Cause::TaskLeak).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TaskLeak {
+    /// Requests that memory rose with.
+    pub requests: u64,
+    /// Bytes of memory for each.
+    pub bytes_each: u64,
+    /// The server's memory before.
+    pub bytes_before: u64,
+    /// And after.
+    pub bytes_after: u64,
+    /// Threads that came in the meantime.
+    pub threads: u32,
+}
+
+/// See [`Cause::RebuiltPerRequest`](crate::Cause::RebuiltPerRequest).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RebuiltPerRequest {
+    /// Whose processor.
+    pub of: Peer,
+    /// Tools, where there were few.
+    pub few_tools: u64,
+    /// And where there were many.
+    pub many_tools: u64,
+    /// Requests with many.
+    pub requests: u64,
+    /// Processor time of a request with few tools.
+    #[serde(rename = "each_with_few_ns")]
+    pub each_with_few: Nanos,
+    /// And with many.
+    #[serde(rename = "each_with_many_ns")]
+    pub each_with_many: Nanos,
+}
+
+/// See [`Cause::LargeListing`](crate::Cause::LargeListing).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LargeListing {
+    /// Tools in it, where that was counted.
+    pub tools: Option<u64>,
+    /// Replies that it came in.
+    pub pages: u64,
+    /// Bytes of one whole listing.
+    pub bytes: u64,
+    /// Tokens of it, estimated.
+    pub tokens: u64,
+    /// Bytes of all listings of the recording.
+    pub bytes_in_all: u64,
+    /// Bytes of all bodies of the recording.
+    pub of_bytes: u64,
 }

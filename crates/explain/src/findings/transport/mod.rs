@@ -5,6 +5,7 @@ pub(super) mod buffered_stream;
 pub(super) mod clustered_stream_lifetime;
 pub(super) mod connection_limit;
 pub(super) mod connection_per_request;
+pub(super) mod connections;
 pub(super) mod delayed_ack;
 pub(super) mod redirect_per_request;
 pub(super) mod transport_probing;

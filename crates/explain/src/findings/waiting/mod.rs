@@ -1,6 +1,8 @@
 //! Calls that wait for the wrong thing. Here are the facts that each finding tells its reader.
 
+pub(super) mod auth_deadlock;
 pub(super) mod late_delivery;
+pub(super) mod stream_not_drained;
 pub(super) mod waits_for_get;
 
 use mcpace_record::Nanos;
@@ -52,4 +54,29 @@ pub enum Gate {
     AuthorizationLock,
     /// No authentication: the client opens the stream before anything else, by design.
     StreamFirst,
+}
+
+/// See [`Cause::AuthDeadlock`](crate::Cause::AuthDeadlock).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AuthDeadlock {
+    /// Calls that stood still.
+    pub calls: u64,
+    /// Calls of the same operation.
+    pub of_calls: u64,
+    /// The longest silence after the token.
+    #[serde(rename = "longest_ns")]
+    pub longest: Nanos,
+}
+
+/// See [`Cause::StreamNotDrained`](crate::Cause::StreamNotDrained).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct StreamNotDrained {
+    /// Requests of the sessions concerned.
+    pub requests: u64,
+    /// Connections that they used.
+    pub connections: u64,
+    /// Of these, opened because the one before was spoiled, or though another was free.
+    pub needless: u64,
+    /// Replies that the client broke off.
+    pub left_early: u64,
 }

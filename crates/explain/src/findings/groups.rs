@@ -1,0 +1,35 @@
+//! Which exchanges are one client's: those of a session or, without session ids, those since the last connect.
+
+use std::collections::BTreeMap;
+
+use crate::view::{Exchange, View};
+
+/// Requests and streams that one client could send over the same connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Group<'a> {
+    Session(&'a str),
+    /// No session ids: everything since the last connect.
+    Epoch(usize),
+}
+
+/// The messages and standalone streams of each group, in order.
+pub(super) fn groups<'s, 'a>(view: &'s View<'a>) -> BTreeMap<Group<'a>, Vec<&'s Exchange<'a>>> {
+    let mut groups: BTreeMap<Group<'_>, Vec<&Exchange<'_>>> = BTreeMap::new();
+    let (mut epoch, mut connect) = (0, None);
+    for exchange in &view.exchanges {
+        if !exchange.is_message() && !exchange.is_standalone_stream() {
+            continue;
+        }
+        let call = exchange.call.and_then(|call| view.call(call));
+        let connecting = call.filter(|call| call.operation == "connect");
+        let connecting = connecting.map(|call| call.id);
+        let introduces = exchange.requests("initialize") || exchange.requests("server/discover");
+        if introduces || (connecting.is_some() && connecting != connect) {
+            epoch += 1;
+        }
+        connect = connecting.or(connect);
+        let group = exchange.session().map_or(Group::Epoch(epoch), Group::Session);
+        groups.entry(group).or_default().push(exchange);
+    }
+    groups
+}

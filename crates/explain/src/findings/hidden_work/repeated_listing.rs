@@ -1,0 +1,162 @@
+//! `repeated-listing`: a listing that a client already has, fetched again and again: before every call, every turn, as a
+//! health check (litellm #23544, openai-agents #803, context-forge #2033).
+//!
+//! Counts listings of one session that bring what an earlier one brought, with no word of a change in between. A program
+//! that was asked to list (`list`, `connect`) lists; listings between a result and its return are `hidden-listing`'s.
+
+use std::collections::{BTreeSet, HashMap};
+
+use mcpace_record::{CallId, Digest, Nanos};
+
+use crate::findings::groups::{Group, groups};
+use crate::findings::scene::Scene;
+use crate::findings::tally::{ByOperation, Tally};
+use crate::findings::{Cause, Disproof, Finding, Level, Reason, RepeatedListing, Role, Severity};
+use crate::view::Exchange;
+
+/// Repeats beside tool calls, and without any, below which nothing is concluded.
+const FEWEST: (u64, u64) = (3, 5);
+
+/// Bytes that are more than hardly felt.
+const LARGE: u64 = 100_000;
+
+const LISTS: [(&str, &str); 4] = [
+    ("tools/list", "notifications/tools/list_changed"),
+    ("resources/list", "notifications/resources/list_changed"),
+    ("resources/templates/list", "notifications/resources/list_changed"),
+    ("prompts/list", "notifications/prompts/list_changed"),
+];
+
+#[derive(Default)]
+struct Listings<'a> {
+    tally: Tally,
+    methods: BTreeSet<&'a str>,
+    repeats: u64,
+    tool_calls: u64,
+    largest: u64,
+    named: bool,
+}
+
+/// A listing and the earlier one that brought the same.
+struct Repeat<'s, 'a> {
+    method: &'static str,
+    first: &'s Exchange<'a>,
+    again: &'s Exchange<'a>,
+}
+
+pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
+    let changes = changes(scene);
+    let results = results(scene);
+    let mut operations: ByOperation<'_, Listings<'_>> = ByOperation::new();
+    for (group, used) in groups(scene.view) {
+        let repeats = repeats(scene, &used, &changes, &results);
+        let tool_calls = used.iter().filter(|e| e.requests("tools/call")).count() as u64;
+        let count = repeats.len() as u64;
+        let enough = if tool_calls == 0 { FEWEST.1 } else { FEWEST.0 };
+        if count < enough || count * 5 < tool_calls * 4 {
+            continue;
+        }
+        for repeat in &repeats {
+            let listings = operations.of(scene.operation(repeat.again));
+            charge(scene, repeat, listings);
+            listings.named |= matches!(group, Group::Session(_));
+            // Each operation is told the sessions' calls, not its own: a session may list in one and call in another.
+            listings.tool_calls = listings.tool_calls.max(tool_calls);
+        }
+    }
+    operations.into_iter().map(|(operation, listings)| conclude(scene, operation, listings)).collect()
+}
+
+/// When a server said that a list had changed: positions of events, by the notification's name.
+fn changes(scene: &Scene<'_, '_>) -> HashMap<&'static str, Vec<usize>> {
+    let mut changes: HashMap<&'static str, Vec<usize>> = HashMap::new();
+    for event in scene.view.exchanges.iter().flat_map(|exchange| &exchange.events) {
+        let Some(read) = event.read else { continue };
+        for (_, notification) in &LISTS {
+            if event.messages.iter().any(|message| message.notifies(notification)) {
+                changes.entry(notification).or_default().push(read.event);
+            }
+        }
+    }
+    for events in changes.values_mut() {
+        events.sort_unstable();
+    }
+    changes
+}
+
+/// When each call had its tool's result: a listing after it is `hidden-listing`'s.
+fn results(scene: &Scene<'_, '_>) -> HashMap<CallId, Nanos> {
+    let mut results: HashMap<CallId, Nanos> = HashMap::new();
+    for exchange in scene.view.exchanges.iter().filter(|e| e.requests("tools/call") && e.answer.is_some()) {
+        if let (Some(call), Some(completed)) = (exchange.call, exchange.completed()) {
+            let first = results.entry(call).or_insert(completed.at);
+            *first = completed.at.min(*first);
+        }
+    }
+    results
+}
+
+fn repeats<'s, 'a>(
+    scene: &Scene<'s, 'a>,
+    used: &[&'s Exchange<'a>],
+    changes: &HashMap<&'static str, Vec<usize>>,
+    results: &HashMap<CallId, Nanos>,
+) -> Vec<Repeat<'s, 'a>> {
+    let mut known: HashMap<(&str, Digest), &'s Exchange<'a>> = HashMap::new();
+    let mut found = Vec::new();
+    for listing in used {
+        let method = LISTS.iter().find(|(method, _)| listing.requests(method));
+        let (Some((method, notification)), true) = (method, listing.succeeded()) else { continue };
+        let Some(content) = listing.answer.and_then(|answer| answer.content) else { continue };
+        let Some(first) = known.insert((method, content), listing) else { continue };
+        let changed = changes.get(notification).is_some_and(|events| {
+            let next = events.partition_point(|event| *event <= first.start.event);
+            events.get(next).is_some_and(|event| *event <= listing.start.event)
+        });
+        let hidden =
+            listing.call.and_then(|call| results.get(&call)).is_some_and(|result| *result <= listing.sent().at);
+        if !changed && !hidden && !asked_for(scene, listing) && !scene.is_repeat(listing) {
+            found.push(Repeat { method, first, again: listing });
+        }
+    }
+    found
+}
+
+fn asked_for(scene: &Scene<'_, '_>, listing: &Exchange<'_>) -> bool {
+    matches!(scene.operation(listing), Some("list" | "connect"))
+}
+
+fn charge(scene: &mut Scene<'_, '_>, repeat: &Repeat<'_, '_>, listings: &mut Listings<'_>) {
+    let again = repeat.again;
+    let from = again.sent();
+    let to = again.completed().map_or(from.at, |stamp| stamp.at);
+    let time = scene.claim(again.call, from.at, to);
+    listings.tally.cost(again.call, time, 1, again.bytes());
+    listings.tally.prove(&[
+        (Role::Listing, Some(repeat.first.sent())),
+        (Role::RepeatedListing, Some(from)),
+        (Role::ListingResult, again.completed()),
+    ]);
+    listings.methods.insert(repeat.method);
+    listings.repeats += 1;
+    listings.largest = listings.largest.max(again.reply_bytes);
+}
+
+fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, listings: Listings<'_>) -> Finding {
+    let large = if listings.largest >= LARGE { Severity::Medium } else { Severity::Low };
+    let severity = listings.tally.severity().max(large);
+    let level = if listings.named { Level::High } else { Level::Medium };
+    let context = RepeatedListing {
+        methods: listings.methods.into_iter().map(str::to_owned).collect(),
+        repeats: listings.repeats,
+        tool_calls: listings.tool_calls,
+        largest_bytes: listings.largest,
+    };
+    listings.tally.finding(
+        Cause::RepeatedListing(context),
+        operation,
+        severity,
+        scene.confidence(level, Reason::Repeated),
+        Disproof::KeepListing,
+    )
+}

@@ -1,0 +1,169 @@
+//! `retry-storm`: a client that is refused asks again at a steady pace, or many clients try again at the same moments
+//! (LibreChat #12162, open-webui #27795).
+//!
+//! Trying again is right; doing so without waiting longer each time, or in step with everybody else, keeps down a server
+//! that comes back. Pauses that grow acquit a client, and so does a request that succeeds in between. 401 and 403 belong to
+//! authentication.
+
+use std::collections::{BTreeMap, HashSet};
+
+use mcpace_record::{ConnectionId, Nanos, ReplyEnding};
+
+use super::rhythm::{median, period};
+use crate::findings::groups::{Group, groups};
+use crate::findings::scene::Scene;
+use crate::findings::tally::Tally;
+use crate::findings::{Cause, Disproof, Finding, Level, Reason, RetryStorm, Role, Severity, Storm};
+use crate::view::Exchange;
+
+/// Refusals in a row below which nothing is concluded.
+const FEWEST: usize = 5;
+
+/// From here on chance is excluded.
+const MANY: u64 = 10;
+
+/// Without session ids, requests that follow each other sooner may be many clients that ask once each.
+const SLOWEST_CROWD: Nanos = Nanos::from_millis(200);
+
+/// Clients at one moment, and moments, below which it is chance.
+const IN_STEP: (usize, usize) = (5, 3);
+
+/// How close tries are that count as one moment.
+const MOMENT: Nanos = Nanos::from_millis(100);
+
+/// How much longer than a moment the pauses between them must be.
+const TIMES_MOMENT: u64 = 5;
+
+pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
+    let in_step = in_step(scene);
+    // Who retries in step with others often does so steadily too: it is one storm.
+    if !in_step.is_empty() {
+        return in_step;
+    }
+    steady(scene)
+}
+
+/// What a client asks that is refused in the same way each time.
+type Refusal<'a> = (&'a str, Option<&'a str>, Option<u16>);
+
+fn steady(scene: &Scene<'_, '_>) -> Vec<Finding> {
+    let mut by_status: BTreeMap<Option<u16>, (Tally, RetryStorm)> = BTreeMap::new();
+    for (group, used) in groups(scene.view) {
+        for run in refusals(&used) {
+            let Some(beat) = period(&run.iter().map(|e| e.sent().at).collect::<Vec<_>>()) else { continue };
+            if matches!(group, Group::Epoch(_)) && beat < SLOWEST_CROWD {
+                continue;
+            }
+            let status = run[0].status;
+            let (tally, storm) = by_status.entry(status).or_insert_with(|| {
+                let storm = RetryStorm { requests: 0, pattern: Storm::Steady, status, clients: 0, period: beat };
+                (Tally::default(), storm)
+            });
+            storm.requests += run.len() as u64;
+            storm.clients += 1;
+            charge(&run, tally);
+        }
+    }
+    let found = by_status.into_values().map(|(tally, storm)| {
+        let level = if storm.requests >= MANY { Level::High } else { Level::Medium };
+        let confidence = scene.confidence(level, Reason::FixedPeriod);
+        tally.finding(Cause::RetryStorm(storm), None, Severity::Medium, confidence, Disproof::BackOff)
+    });
+    found.collect()
+}
+
+/// Requests of one kind that were refused one after another, with no success of that kind in between.
+fn refusals<'e, 'a>(used: &[&'e Exchange<'a>]) -> Vec<Vec<&'e Exchange<'a>>> {
+    let mut open: BTreeMap<(&str, Option<&str>), (Refusal<'_>, Vec<&Exchange<'_>>)> = BTreeMap::new();
+    let mut found = Vec::new();
+    for exchange in used {
+        let method = exchange.messages.first().and_then(|message| message.method.as_deref());
+        let kind = (exchange.method, method);
+        let refusal = (exchange.method, method, exchange.status);
+        let refused = is_refused(exchange);
+        let same = open.get(&kind).is_some_and(|(known, _)| refused && *known == refusal);
+        if !same {
+            found.extend(open.remove(&kind).map(|(_, run)| run));
+        }
+        if refused {
+            open.entry(kind).or_insert_with(|| (refusal, Vec::new())).1.push(exchange);
+        }
+    }
+    found.extend(open.into_values().map(|(_, run)| run));
+    found.retain(|run| run.len() >= FEWEST);
+    found.sort_by_key(|run| run[0].start.event);
+    found
+}
+
+fn is_refused(exchange: &Exchange<'_>) -> bool {
+    match exchange.status {
+        Some(401 | 403) => false,
+        Some(status) => status >= 400,
+        None => exchange.ending == Some(ReplyEnding::NoReply),
+    }
+}
+
+fn charge(run: &[&Exchange<'_>], tally: &mut Tally) {
+    for exchange in &run[1..] {
+        tally.cost(None, Nanos::ZERO, 1, exchange.bytes());
+    }
+    for exchange in run.iter().take(FEWEST) {
+        let head = exchange.near().and_then(|near| near.reply_head.or(near.end));
+        tally.prove(&[(Role::RefusedRequest, Some(exchange.sent())), (Role::Refused, head)]);
+    }
+}
+
+/// Tries that failed, as moments at which several clients tried.
+fn in_step(scene: &Scene<'_, '_>) -> Vec<Finding> {
+    let mut failed: Vec<&Exchange<'_>> = scene.view.exchanges.iter().filter(|e| is_refused(e)).collect();
+    failed.sort_by_key(|exchange| exchange.sent().at);
+    let mut moments: Vec<Vec<&Exchange<'_>>> = Vec::new();
+    for exchange in &failed {
+        let near = moments
+            .last()
+            .and_then(|moment| moment.last())
+            .is_some_and(|last| exchange.sent().at.since(last.sent().at) <= MOMENT);
+        match moments.last_mut() {
+            Some(moment) if near => moment.push(exchange),
+            _ => moments.push(vec![exchange]),
+        }
+    }
+    moments.retain(|moment| clients(moment) >= IN_STEP.0);
+    let tries: usize = moments.iter().map(Vec::len).sum();
+    let pauses: Vec<Nanos> =
+        moments.windows(2).map(|two| two[1][0].sent().at.since(two[0][two[0].len() - 1].sent().at)).collect();
+    let apart = pauses.iter().all(|pause| pause.0 >= MOMENT.0 * TIMES_MOMENT);
+    if moments.len() < IN_STEP.1 || !apart || tries * 5 < failed.len() * 4 {
+        return Vec::new();
+    }
+    let mut tally = Tally::default();
+    for (at, moment) in moments.iter().enumerate() {
+        for exchange in moment {
+            // The first try of each is due; those at the later moments needn't all be then.
+            tally.cost(None, Nanos::ZERO, u64::from(at > 0), if at > 0 { exchange.bytes() } else { 0 });
+        }
+        let (first, last) = (moment[0], moment[moment.len() - 1]);
+        tally.prove(&[(Role::RefusedRequest, Some(first.sent())), (Role::RefusedRequest, Some(last.sent()))]);
+    }
+    let storm = RetryStorm {
+        requests: tries as u64,
+        pattern: Storm::InStep,
+        status: moments[0][0].status,
+        clients: moments.iter().map(|moment| clients(moment)).max().unwrap_or(0) as u64,
+        period: median(pauses),
+    };
+    let confidence = scene.confidence(Level::Medium, Reason::SameMoments);
+    vec![tally.finding(Cause::RetryStorm(storm), None, Severity::Medium, confidence, Disproof::BackOff)]
+}
+
+/// Clients, as their connections or sessions tell them apart.
+fn clients(moment: &[&Exchange<'_>]) -> usize {
+    let known: HashSet<(Option<&str>, Option<ConnectionId>)> = moment
+        .iter()
+        .map(|exchange| match exchange.session_sent {
+            Some(session) => (Some(session), None),
+            None => (None, exchange.near().and_then(|near| near.conn)),
+        })
+        .collect();
+    known.len()
+}

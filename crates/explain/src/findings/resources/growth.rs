@@ -1,0 +1,128 @@
+//! Whether a process's memory rises with a count of something, all the time and for good.
+//!
+//! Memory rises for many reasons: caches fill, garbage waits for its collection. So a rise counts only where it is large,
+//! follows the count closely, and goes on in the second half as in the first.
+
+use mcpace_record::Nanos;
+
+use crate::view::{Look, Usage};
+
+/// Looks below which no line can be drawn.
+const FEWEST_LOOKS: usize = 8;
+
+/// Counted things below which nothing is concluded.
+const FEWEST: u64 = 100;
+
+/// A rise below this is a process's usual unevenness, garbage included.
+const SMALLEST: u64 = 32 * 1024 * 1024;
+
+/// How much of what it had before it must be, as one part in so many.
+const PART_OF_BEFORE: u64 = 4;
+
+/// How much of the variance the line must explain.
+const FIT: f64 = 0.9;
+
+/// How steep the second half must be against the first.
+const GOES_ON: f64 = 0.6;
+
+/// A rise of memory with a count.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Growth {
+    pub(super) first: Look,
+    pub(super) last: Look,
+    /// Things that were counted in between.
+    pub(super) count: u64,
+    /// Bytes for each of them.
+    pub(super) bytes_each: u64,
+    /// Threads that came in between.
+    pub(super) threads: u32,
+}
+
+impl Growth {
+    pub(super) fn bytes(&self) -> u64 {
+        self.last.resident.saturating_sub(self.first.resident)
+    }
+}
+
+/// The growth of one process with the `moments` at which something was counted up; sorted.
+pub(super) fn growth(usage: &Usage, moments: &[Nanos]) -> Option<Growth> {
+    let counted = |at: Nanos| moments.partition_point(|moment| *moment <= at);
+    let points: Vec<(u64, &Look)> = usage.looks.iter().map(|look| (counted(look.at.at) as u64, look)).collect();
+    // From the last look before anything was counted to the first after everything was.
+    let from = points.iter().rposition(|(count, _)| *count == 0).unwrap_or(0);
+    let to = points.iter().position(|(count, _)| *count == moments.len() as u64);
+    let points = points.get(from..=to.unwrap_or(points.len().checked_sub(1)?))?;
+    let ((_, first), (count, last)) = (points.first()?, points.last()?);
+    let count = count - points[0].0;
+    let bytes = last.resident.checked_sub(first.resident)?;
+    if points.len() < FEWEST_LOOKS || count < FEWEST || bytes < SMALLEST || bytes < first.resident / PART_OF_BEFORE {
+        return None;
+    }
+    let (slope, fit) = line(points);
+    let middle = points.len() / 2;
+    let (before, after) = (line(&points[..=middle]).0, line(&points[middle..]).0);
+    let goes_on = before > 0.0 && after >= before * GOES_ON;
+    (fit >= FIT && slope > 0.0 && goes_on).then(|| Growth {
+        first: **first,
+        last: **last,
+        count,
+        bytes_each: bytes / count,
+        threads: last.threads.saturating_sub(first.threads),
+    })
+}
+
+/// Slope and share of the variance that is explained, by least squares.
+fn line(points: &[(u64, &Look)]) -> (f64, f64) {
+    let number = points.len() as f64;
+    let mean = |value: &dyn Fn(&(u64, &Look)) -> f64| points.iter().map(value).sum::<f64>() / number;
+    let (x, y) = (|point: &(u64, &Look)| point.0 as f64, |point: &(u64, &Look)| point.1.resident as f64);
+    let (mean_x, mean_y) = (mean(&x), mean(&y));
+    let xx = mean(&|point| (x(point) - mean_x).powi(2));
+    let yy = mean(&|point| (y(point) - mean_y).powi(2));
+    let xy = mean(&|point| (x(point) - mean_x) * (y(point) - mean_y));
+    if xx <= 0.0 || yy <= 0.0 { (0.0, 0.0) } else { (xy / xx, xy * xy / (xx * yy)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcpace_record::Peer;
+
+    use super::*;
+    use crate::view::Stamp;
+
+    /// A look each second, with so many MiB; ten things are counted a second.
+    fn grown(mebibytes: &[u64]) -> Option<Growth> {
+        let looks = mebibytes.iter().enumerate().map(|(second, resident)| Look {
+            at: Stamp { at: Nanos::from_millis(second as u64 * 1000), event: second },
+            cpu: Nanos::ZERO,
+            resident: resident * 1024 * 1024,
+            threads: 1,
+        });
+        let usage = Usage { of: Peer::Server, pid: 1, looks: looks.collect() };
+        let moments: Vec<Nanos> =
+            (0..10 * (mebibytes.len() as u64 - 1)).map(|number| Nanos::from_millis(number * 100 + 50)).collect();
+        growth(&usage, &moments)
+    }
+
+    #[test]
+    fn a_line_is_growth_and_tells_what_each_takes() {
+        let growth = grown(&[50, 60, 70, 80, 90, 100, 110, 120, 130, 140, 150]).unwrap();
+        assert_eq!((growth.count, growth.bytes_each), (100, 1024 * 1024));
+    }
+
+    #[test]
+    fn a_cache_that_fills_is_none() {
+        assert!(grown(&[50, 80, 110, 130, 145, 150, 151, 151, 151, 152, 152, 152]).is_none());
+    }
+
+    #[test]
+    fn garbage_that_is_collected_is_none() {
+        assert!(grown(&[50, 70, 90, 110, 60, 80, 100, 120, 60, 80, 100, 120]).is_none());
+    }
+
+    #[test]
+    fn a_small_or_a_short_rise_is_none() {
+        assert!(grown(&[50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60]).is_none());
+        assert!(grown(&[50, 80, 110, 140, 170]).is_none());
+    }
+}

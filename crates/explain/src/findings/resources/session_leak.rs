@@ -1,0 +1,69 @@
+//! `session-leak`: the server's memory rises with the sessions that were begun and never ended (python-sdk #1283; mcp-go
+//! #724).
+//!
+//! Most clients never end their sessions, so that alone is no finding: the memory must rise with them. Without session ids it
+//! is `task-leak`'s; where each call begins a session, the two can't be told apart.
+
+use std::collections::HashSet;
+
+use mcpace_record::{Nanos, Peer};
+
+use super::growth::{Growth, growth};
+use crate::findings::scene::Scene;
+use crate::findings::tally::Tally;
+use crate::findings::{Cause, Code, Disproof, Finding, Level, Reason, Role, SessionLeak, Severity};
+use crate::view::View;
+
+/// Requests for each session from which on the two counts differ enough to tell sessions from requests.
+const REQUESTS_EACH: u64 = 4;
+
+pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
+    let sessions = Sessions::of(scene.view);
+    let servers = scene.view.usage.iter().filter(|usage| usage.of == Peer::Server);
+    let grown: Vec<Growth> = servers.filter_map(|usage| growth(usage, &sessions.left_open)).collect();
+    grown.iter().map(|growth| conclude(scene, &sessions, growth)).collect()
+}
+
+/// The sessions of a recording.
+struct Sessions {
+    begun: u64,
+    ended: u64,
+    /// When those began that nobody ended; sorted.
+    left_open: Vec<Nanos>,
+}
+
+impl Sessions {
+    fn of(view: &View<'_>) -> Self {
+        let deleted = view.exchanges.iter().filter(|e| e.method == "DELETE" && matches!(e.status, Some(200..=299)));
+        let deleted: HashSet<&str> = deleted.filter_map(|exchange| exchange.session_sent).collect();
+        let (mut begun, mut left_open) = (0, Vec::new());
+        for exchange in view.exchanges.iter().filter(|e| e.requests("initialize") && e.succeeded()) {
+            let Some(session) = exchange.session_given else { continue };
+            begun += 1;
+            if !deleted.contains(session) {
+                left_open.extend(exchange.completed().map(|stamp| stamp.at));
+            }
+        }
+        left_open.sort_unstable();
+        Self { begun, ended: begun - left_open.len() as u64, left_open }
+    }
+}
+
+fn conclude(scene: &Scene<'_, '_>, sessions: &Sessions, growth: &Growth) -> Finding {
+    let requests = scene.view.exchanges.iter().filter(|exchange| exchange.asks()).count() as u64;
+    let told_apart = requests >= sessions.begun.saturating_mul(REQUESTS_EACH);
+    let mut tally = Tally::default();
+    tally.cost(None, Nanos::ZERO, 0, growth.bytes());
+    tally.prove(&[(Role::MemoryBefore, Some(growth.first.at)), (Role::MemoryAfter, Some(growth.last.at))]);
+    let context = SessionLeak {
+        begun: sessions.begun,
+        ended: sessions.ended,
+        bytes_each: growth.bytes_each,
+        bytes_before: growth.first.resident,
+        bytes_after: growth.last.resident,
+    };
+    let confidence = scene.confidence(Level::Medium, Reason::RisesWithCount);
+    let finding =
+        tally.finding(Cause::SessionLeak(context), None, Severity::Medium, confidence, Disproof::EndEachSession);
+    if told_apart { finding } else { finding.or(Code::TaskLeak, Disproof::HoldOneSession) }
+}

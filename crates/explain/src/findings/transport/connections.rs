@@ -1,0 +1,148 @@
+//! Connections that a client opened though one of its own was free: what `connection-per-request` and `stream-not-drained`
+//! start from.
+//!
+//! A new connection is needless where an earlier one of the same session carries nothing at that moment and the server had
+//! not closed it. One that carries an open stream is busy, so the usual second connection beside a GET is healthy. One whose
+//! reply the client broke off is lost to it: whether it had to be is for the rules to say.
+
+use std::collections::{HashMap, HashSet};
+
+use mcpace_record::{Closer, ConnectionId, ReplyEnding};
+
+use crate::findings::groups::{Group, groups};
+use crate::view::{Connection, Exchange, Stamp, Transport, View};
+
+/// Requests of a session below which nothing is concluded.
+const FEWEST: usize = 3;
+
+/// A session whose requests mostly had a connection of their own.
+pub(in crate::findings) struct Wasteful<'s, 'a> {
+    /// Its requests and streams.
+    pub(in crate::findings) used: Vec<&'s Exchange<'a>>,
+    /// Whether it has an id.
+    pub(in crate::findings) named: bool,
+    /// Connections that its requests travelled on.
+    pub(in crate::findings) connections: usize,
+    /// Those that needn't have been.
+    pub(in crate::findings) needless: Vec<Needless<'s, 'a>>,
+}
+
+/// A connection that was opened without need, by the exchange that it was opened for.
+pub(in crate::findings) struct Needless<'e, 'a> {
+    pub(in crate::findings) exchange: &'e Exchange<'a>,
+    pub(in crate::findings) opened: Stamp,
+    /// The one that could have been used, and its last exchange.
+    pub(in crate::findings) free: ConnectionId,
+    pub(in crate::findings) last: &'e Exchange<'a>,
+}
+
+impl<'s, 'a> Wasteful<'s, 'a> {
+    pub(in crate::findings) fn posts(&self) -> impl Iterator<Item = &&'s Exchange<'a>> {
+        self.used.iter().filter(|exchange| exchange.is_message())
+    }
+
+    /// Whether nearly all of it comes of replies that the client broke off.
+    pub(in crate::findings) fn breaks_off(&self) -> bool {
+        let spoiled = self.needless.iter().filter(|needless| left_early(needless.last)).count();
+        spoiled * 5 >= self.needless.len() * 4
+    }
+}
+
+/// Every such session.
+pub(in crate::findings) fn wasteful<'s, 'a>(view: &'s View<'a>) -> Vec<Wasteful<'s, 'a>> {
+    let sessions = groups(view).into_iter().filter_map(|(group, mut used)| {
+        used.retain(|exchange| exchange.transport == Transport::Http);
+        let posts = || used.iter().filter(|exchange| exchange.is_message());
+        let requests = posts().count();
+        let connections: HashSet<_> = posts().filter_map(|exchange| exchange.near()?.conn).collect();
+        let connections = connections.len();
+        let needless = needless(view, &used);
+        let many = requests >= FEWEST && connections * 4 >= requests * 3 && needless.len() >= 2;
+        many.then_some(Wasteful { used, named: matches!(group, Group::Session(_)), connections, needless })
+    });
+    sessions.collect()
+}
+
+/// Whether the client broke off a reply to a message: whether the server would have ended it soon is not seen.
+pub(in crate::findings) fn left_early(exchange: &Exchange<'_>) -> bool {
+    exchange.is_message() && exchange.ending == Some(ReplyEnding::ClientLeft)
+}
+
+enum Mark<'e, 'a> {
+    Opened(&'e Connection<'a>, &'e Exchange<'a>),
+    Begun(&'e Exchange<'a>),
+    Ended(&'e Exchange<'a>),
+    Closed(&'e Connection<'a>),
+}
+
+/// Replays a group's connections in the order of events and notes what is opened while another one is free.
+fn needless<'s, 'a>(view: &'s View<'a>, used: &[&'s Exchange<'a>]) -> Vec<Needless<'s, 'a>> {
+    let mut found = Vec::new();
+    let mut busy: HashMap<ConnectionId, i64> = HashMap::new();
+    let mut free: Vec<(ConnectionId, &Exchange<'_>)> = Vec::new();
+    let mut lost: HashSet<ConnectionId> = HashSet::new();
+    for (event, mark) in marks(view, used) {
+        match mark {
+            Mark::Opened(connection, exchange) => {
+                // Stale entries are dropped as they surface, which keeps this linear.
+                while let Some((id, last)) = free.last() {
+                    let idle = busy.get(id) == Some(&0) && !lost.contains(id);
+                    if idle && *id != connection.id {
+                        let at = connection.opened.map_or(exchange.start.at, |o| o.at);
+                        found.push(Needless { exchange, opened: Stamp { at, event }, free: *id, last });
+                        break;
+                    }
+                    free.pop();
+                }
+            }
+            Mark::Begun(exchange) => *busy.entry(conn(exchange)).or_default() += 1,
+            Mark::Ended(exchange) => {
+                let id = conn(exchange);
+                let carried = busy.entry(id).or_default();
+                *carried -= 1;
+                // A client that leaves in mid-reply spoils a connection that the server may have kept.
+                let spoiled = left_early(exchange);
+                let kept = exchange.ending == Some(ReplyEnding::Complete) || spoiled;
+                if kept && !exchange.closes_connection && *carried == 0 {
+                    free.push((id, exchange));
+                } else {
+                    lost.insert(id);
+                }
+            }
+            Mark::Closed(connection) => {
+                if connection.closed_by != Some(Closer::Client) {
+                    lost.insert(connection.id);
+                }
+            }
+        }
+    }
+    found
+}
+
+fn marks<'s, 'a>(view: &'s View<'a>, used: &[&'s Exchange<'a>]) -> Vec<(usize, Mark<'s, 'a>)> {
+    let mut marks = Vec::new();
+    for exchange in used {
+        let Some(connection) = exchange.near().and_then(|near| near.conn).and_then(|conn| view.connection(conn)) else {
+            continue;
+        };
+        if connection.first_exchange == Some(exchange.id) {
+            let opened = connection.opened.unwrap_or(exchange.start).event;
+            marks.push((opened, Mark::Opened(connection, exchange)));
+            if let Some(closed) = connection.closed {
+                marks.push((closed.event, Mark::Closed(connection)));
+            }
+        }
+        marks.push((exchange.start.event, Mark::Begun(exchange)));
+        if let Some(end) = exchange.ended() {
+            marks.push((end.event, Mark::Ended(exchange)));
+        }
+    }
+    marks.sort_by_key(|(event, _)| *event);
+    marks
+}
+
+/// The client's connection; marks are made only of exchanges that have one.
+fn conn(exchange: &Exchange<'_>) -> ConnectionId {
+    let near = exchange.near().and_then(|near| near.conn);
+    near.unwrap_or(ConnectionId(u64::MAX))
+}
