@@ -69,14 +69,14 @@ def interpreter(sdk: Sdk) -> Path:
     return installed(sdk.name, SOURCES / "environments" / f"{sdk.name}.txt")
 
 
-def installed(name: str, lock: Path) -> Path:
-    """The Python of an environment with all that a lock names."""
+def installed(name: str, lock: Path, version: str = "3.11") -> Path:
+    """The Python of an environment with all that a lock names, of this version."""
     folder = INSTALLED / name
     python, stamp = folder / "bin" / "python", folder / "installed"
     digest = hashlib.sha256(lock.read_bytes()).hexdigest()
     if not stamp.exists() or stamp.read_text() != digest:
         uv = shutil.which("uv") or str(ROOT / ".venv" / "bin" / "uv")
-        _run([uv, "venv", "--quiet", "--clear", "--python", "3.11", str(folder)])
+        _run([uv, "venv", "--quiet", "--clear", "--python", version, str(folder)])
         # The lock is whole; its resolution may have needed an override.
         _run([uv, "pip", "install", "--quiet", "--no-deps", "--python", str(python), "-r", str(lock)])
         stamp.write_text(digest)
