@@ -1,4 +1,4 @@
-"""Writes the documents that are made from code: docs/cli.md and docs/run.schema.json. `--check` only compares."""
+"""Writes what is made from code: docs/cli.md, docs/run.schema.json and web/src/page.gen.ts. `--check` only compares."""
 
 from __future__ import annotations
 
@@ -8,32 +8,35 @@ import subprocess
 import sys
 from pathlib import Path
 
+from typescript_types import typescript
+
+from mcpace.report import page_model
 from mcpace.report.run import Run
 
-DOCS = Path(__file__).parents[1] / "docs"
-COMMANDS = ("demo", "clients", "bisect", "measure", "load", "servers", "layers", "record", "target", "report", "serve")
+ROOT = Path(__file__).parents[1]
+COMMANDS = ("demo", "clients", "bisect", "measure", "load", "servers", "layers", "compare", "gate", "record", "export", "target", "report", "serve")
 
 
 def main() -> int:
     """Exit code 1 where `--check` finds a document stale."""
     stale = []
     for name, text in documents().items():
-        path = DOCS / name
+        path = ROOT / name
         if "--check" in sys.argv:
             if not path.exists() or path.read_text() != text:
                 stale.append(name)
         else:
-            DOCS.mkdir(exist_ok=True)
             path.write_text(text)
     for name in stale:
-        print(f"docs/{name} is stale: run make docs", file=sys.stderr)
+        print(f"{name} is stale: run make docs", file=sys.stderr)
     return 1 if stale else 0
 
 
 def documents() -> dict[str, str]:
-    """File name to text."""
+    """Path to text."""
     schema = json.dumps(Run.model_json_schema(by_alias=True), indent=1) + "\n"
-    return {"cli.md": command_line(), "run.schema.json": schema}
+    types = typescript(page_model.Shell, page_model.Comparison, page_model.Live, page_model.Listing)
+    return {"docs/cli.md": command_line(), "docs/run.schema.json": schema, "web/src/page.gen.ts": types}
 
 
 def command_line() -> str:

@@ -19,6 +19,7 @@ CRATES = {
     "wire": set(),
     "record": {"wire"},
     "explain": {"record", "wire"},
+    "export": {"record", "explain"},
     "net": {"wire", "record", "oauth", "trust"},
     "oauth": {"wire"},
     "client": {"wire", "oauth", "trust"},
@@ -29,10 +30,10 @@ CRATES = {
     "stats": set(),
     "trust": set(),
     "load": {"wire", "stats", "trust"},
-    "py": {"wire", "record", "explain", "net", "client", "serve", "auth", "redis", "target", "stats", "load"},
+    "py": {"wire", "record", "explain", "export", "net", "client", "serve", "auth", "redis", "target", "stats", "load"},
 }
 
-PURE = {"wire", "record", "explain", "stats"}
+PURE = {"wire", "record", "explain", "export", "stats"}
 IMPURE_PACKAGES = {"tokio", "hyper", "hyper-util", "pyo3", "mio", "socket2", "rustix", "libc", "rand", "tokio-rustls"}
 IMPURE_WORDS = re.compile(r"\bstd::(net|fs|env|process|thread)\b|\b(Instant|SystemTime)::now\b")
 
@@ -52,6 +53,7 @@ PARTS = {
 REPORT_FOR_LAB = {
     "mcpace.report",
     "mcpace.report.run",
+    "mcpace.report.run_comparison",
     "mcpace.report.run_layers",
     "mcpace.report.run_load",
     "mcpace.report.run_servers",

@@ -33,6 +33,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let head = RecordingHead {
         instrument: Instrument::Client,
         started: String::new(),
+            started_at: None,
         mcpace: env!("CARGO_PKG_VERSION").to_owned(),
         upstream: target.clone(),
     };

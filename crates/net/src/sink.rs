@@ -297,6 +297,7 @@ mod tests {
         RecordingHead {
             instrument: Instrument::Client,
             started: String::new(),
+            started_at: None,
             mcpace: String::new(),
             upstream: String::new(),
         }

@@ -113,8 +113,9 @@ pub(crate) fn parse_url(text: &str) -> PyResult<Url> {
 
 /// The first line of a recording that starts now.
 pub(crate) fn head(instrument: Instrument, upstream: &str) -> RecordingHead {
-    let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let started = humantime::format_rfc3339_micros(SystemTime::now()).to_string();
     // What is masked in the head need not be recognised again, so its seed need not be secret.
     let upstream = Redactor::new(0).target(upstream).into_owned();
-    RecordingHead { instrument, started, mcpace: env!("CARGO_PKG_VERSION").to_owned(), upstream }
+    let started_at = Some(mcpace_net::now());
+    RecordingHead { instrument, started, started_at, mcpace: env!("CARGO_PKG_VERSION").to_owned(), upstream }
 }

@@ -1,10 +1,11 @@
 //! `Recording`: what an instrument saw, and what it means.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, BufWriter};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mcpace_explain::{findings, ledgers, waterfall};
+use mcpace_export::ExportError;
 use mcpace_record::{CallId, CallOutcome, Event, EventKind, Nanos, Reader, Writer};
 use pyo3::prelude::*;
 
@@ -93,6 +94,25 @@ impl Recording {
                 writer.write(event).map_err(|error| cannot(&error))?;
             }
             writer.finish().map(|_| ()).map_err(|error| cannot(&error))
+        })
+    }
+
+    /// Writes it to a file in another tool's format: `har`, `trace` (Chrome's) or `otlp` (JSON lines).
+    fn export(&self, py: Python<'_>, format: &str, path: &str) -> PyResult<()> {
+        let write: fn(&mcpace_record::Recording, BufWriter<File>) -> Result<(), ExportError> = match format {
+            "har" => mcpace_export::har,
+            "trace" => mcpace_export::trace,
+            "otlp" => mcpace_export::otlp,
+            other => return Err(UsageProblem::new_err(format!("no format is called {other:?}"))),
+        };
+        py.detach(|| {
+            let recording = self.lock();
+            let file = File::create(path);
+            let file = file.map_err(|error| EnvironmentProblem::new_err(format!("cannot write {path}: {error}")))?;
+            write(&recording, BufWriter::new(file)).map_err(|error| match error {
+                ExportError::NoHttp => UsageProblem::new_err(error.to_string()),
+                other => EnvironmentProblem::new_err(format!("cannot write {path}: {other}")),
+            })
         })
     }
 

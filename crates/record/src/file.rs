@@ -192,6 +192,7 @@ mod tests {
         RecordingHead {
             instrument: Instrument::Recorder,
             started: "2026-11-20T00:00:00Z".to_owned(),
+            started_at: None,
             mcpace: "0.1.0".to_owned(),
             upstream: "http://127.0.0.1:1/mcp".to_owned(),
         }

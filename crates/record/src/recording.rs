@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::numbers::Numbers;
-use crate::{Event, EventKind};
+use crate::{Event, EventKind, Nanos};
 
 /// Which instrument made a recording; says what its sides mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,8 +22,11 @@ pub enum Instrument {
 pub struct RecordingHead {
     /// Which instrument.
     pub instrument: Instrument,
-    /// Wall-clock start, RFC 3339, for people; every other time is on the monotonic clock.
+    /// Wall-clock start, RFC 3339; every other time is on the monotonic clock.
     pub started: String,
+    /// The same moment on the recording's own clock; recordings of before it was kept have none.
+    #[serde(rename = "started_ns", default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Nanos>,
     /// The release of mcpace that recorded.
     pub mcpace: String,
     /// What was reached: a redacted URL or a program's name.

@@ -29,6 +29,7 @@ COMMANDS = (
     "gate",
     "demo",
     "record",
+    "export",
     "target",
     "report",
     "serve",

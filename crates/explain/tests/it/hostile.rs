@@ -66,7 +66,7 @@ fn check(recording: &Recording) -> Result<(), TestCaseError> {
 }
 
 fn recording(instrument: Instrument, events: Vec<Event>) -> Recording {
-    let head = RecordingHead { instrument, started: String::new(), mcpace: String::new(), upstream: String::new() };
+    let head = RecordingHead { instrument, started: String::new(), started_at: None, mcpace: String::new(), upstream: String::new() };
     Recording::new(head, events)
 }
 

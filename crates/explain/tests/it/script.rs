@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use mcpace_record::{
-    CallId, CallOutcome, Closer, ConnectionId, Event, EventKind, ExchangeId, Header, Instrument, LineFrom, MessageKind,
-    MessageNote, Nanos, Recording, RecordingHead, ReplyEnding, ServerTiming, Side, digest,
+    CallId, CallOutcome, Closer, ConnectionId, Digest, Event, EventKind, ExchangeId, Header, Instrument, LineFrom,
+    MessageKind, MessageNote, Nanos, Recording, RecordingHead, ReplyEnding, ServerTiming, Side, digest,
 };
 
 /// The recorder needs this long to pass anything on.
@@ -34,6 +34,12 @@ pub(crate) struct Post {
     /// The JSON-RPC outcome is an error.
     pub(crate) error: bool,
     pub(crate) timing: Option<ServerTiming>,
+    /// The path that is asked.
+    pub(crate) target: &'static str,
+    /// Identity of the parameters.
+    pub(crate) content: Option<u64>,
+    /// What the reply is packed in.
+    pub(crate) encoding: Option<&'static str>,
 }
 
 /// Times at the server's side.
@@ -71,6 +77,9 @@ pub(crate) fn request(at: f64, id: u64, method: &'static str, reply: Reply) -> P
         reply,
         error: false,
         timing: None,
+        target: "/mcp",
+        content: None,
+        encoding: None,
     }
 }
 
@@ -111,6 +120,7 @@ impl Script {
         let head = RecordingHead {
             instrument: self.instrument,
             started: "2026-11-01T12:00:00Z".to_owned(),
+            started_at: None,
             mcpace: "0.1.0".to_owned(),
             upstream: "http://127.0.0.1:1".to_owned(),
         };
@@ -178,7 +188,7 @@ impl Script {
             ("mcp-session-id", post.session),
             ("authorization", post.token),
         ]);
-        let sent = Sent { ex, conn: post.conn, method: "POST", target: "/mcp" };
+        let sent = Sent { ex, conn: post.conn, method: "POST", target: post.target };
         self.request(&sent, (post.at, post.at + post.sending), headers, vec![asked(&post)], &body(&post));
         self.reply(ex, &post);
         ex
@@ -212,6 +222,16 @@ impl Script {
         ex
     }
 
+    /// The standalone GET of a session, with its head.
+    pub(crate) fn session_get(&mut self, conn: u64, at: f64, head: f64, session: Option<&str>) -> ExchangeId {
+        let ex = self.exchange();
+        let accept = headers(&[("accept", Some("text/event-stream")), ("mcp-session-id", session)]);
+        let sent = Sent { ex, conn, method: "GET", target: "/mcp" };
+        self.request(&sent, (at, at), accept, Vec::new(), "");
+        self.head(ex, head, 200, Some("text/event-stream"));
+        ex
+    }
+
     /// A plain GET of a document.
     pub(crate) fn fetch(&mut self, conn: u64, at: f64, target: &str, done: f64, status: u16) {
         let ex = self.exchange();
@@ -229,6 +249,12 @@ impl Script {
     }
 
     pub(crate) fn line(&mut self, at: f64, from: LineFrom, message: Option<Post>) {
+        let bytes = message.as_ref().map_or(3, |post| body(post).len() as u64);
+        self.sized_line(at, from, message, bytes);
+    }
+
+    /// A line of so many bytes.
+    pub(crate) fn sized_line(&mut self, at: f64, from: LineFrom, message: Option<Post>, bytes: u64) {
         let text = message.as_ref().map_or_else(|| "log".to_owned(), body);
         let (first, second) = match from {
             LineFrom::Client => (Side::Front, Side::Back),
@@ -245,15 +271,7 @@ impl Script {
             _ => Some((at + PASS, second, Vec::new())),
         };
         for (at, side, messages) in [Some((at, first, messages)), passed].into_iter().flatten() {
-            let line = EventKind::StdioLine {
-                side,
-                from,
-                began: ms(at),
-                bytes: text.len() as u64,
-                digest,
-                messages,
-                body: None,
-            };
+            let line = EventKind::StdioLine { side, from, began: ms(at), bytes, digest, messages, body: None };
             self.event(at, line);
         }
     }
@@ -288,7 +306,7 @@ impl Script {
                 self.reply_end(ex, last, ReplyEnding::Complete, &body(post), answers());
             }
             Reply::Sse(head, result, end) => {
-                self.head(ex, head, post.status, Some("text/event-stream"));
+                self.packed_head(ex, head, post.status, Some("text/event-stream"), post.encoding);
                 self.both(result, |side| EventKind::ReplyBodyStart { side, ex });
                 self.stream_event(ex, 0, result, answers());
                 if let Some(end) = end {
@@ -328,11 +346,29 @@ impl Script {
     }
 
     fn head(&mut self, ex: ExchangeId, at: f64, status: u16, content_type: Option<&str>) {
-        let mut headers = headers(&[("content-type", content_type)]);
+        self.packed_head(ex, at, status, content_type, None);
+    }
+
+    fn packed_head(
+        &mut self,
+        ex: ExchangeId,
+        at: f64,
+        status: u16,
+        content_type: Option<&str>,
+        encoding: Option<&str>,
+    ) {
+        let mut headers = headers(&[("content-type", content_type), ("content-encoding", encoding)]);
         self.both(at, |side| EventKind::ReplyHead { side, ex, status, headers: std::mem::take(&mut headers) });
     }
 
-    fn reply_end(&mut self, ex: ExchangeId, at: f64, ending: ReplyEnding, body: &str, messages: Vec<MessageNote>) {
+    pub(crate) fn reply_end(
+        &mut self,
+        ex: ExchangeId,
+        at: f64,
+        ending: ReplyEnding,
+        body: &str,
+        messages: Vec<MessageNote>,
+    ) {
         let mut messages = Some(messages);
         self.both(at, |side| EventKind::ReplyEnd {
             side,
@@ -402,7 +438,8 @@ pub(crate) fn asked(post: &Post) -> MessageNote {
         Some(_) => MessageKind::Request,
         None => MessageKind::Notification,
     };
-    MessageNote { method: Some(post.method.to_owned()), name: post.name.map(str::to_owned), ..note(kind, post.id) }
+    let (method, name) = (Some(post.method.to_owned()), post.name.map(str::to_owned));
+    MessageNote { method, name, content: post.content.map(Digest), ..note(kind, post.id) }
 }
 
 pub(crate) fn answered(post: &Post) -> MessageNote {

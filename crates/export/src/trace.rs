@@ -1,0 +1,169 @@
+//! Chrome's trace event format (<https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>), which
+//! Perfetto and chrome://tracing read.
+//!
+//! Three groups of rows: the client program's operations, each with its ledger beneath; its exchanges, one row a
+//! connection; the server's side of them. Every slice lies within the one above it.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use mcpace_explain::{Exchange, Ledger, Leg, Transport, exchanges, ledgers};
+use mcpace_record::{ConnectionId, Nanos, Recording};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::ExportError;
+use crate::lanes::Lanes;
+use crate::otlp::name_of;
+
+const OPERATIONS: u64 = 1;
+const CLIENT: u64 = 2;
+const SERVER: u64 = 3;
+/// Rows of stdio, where there are no connections, and of exchanges without one.
+const NO_CONNECTION: u64 = 1 << 40;
+
+/// Writes all operations and exchanges of `recording`.
+pub fn trace(recording: &Recording, into: impl Write) -> Result<(), ExportError> {
+    let mut file = File { into, first: true, origin: recording.events().first().map_or(Nanos::ZERO, |event| event.at) };
+    file.into.write_all(br#"{"displayTimeUnit":"ms","traceEvents":["#)?;
+    let groups = [
+        (OPERATIONS, "operations of the client"),
+        (CLIENT, "exchanges, client's side"),
+        (SERVER, "exchanges, server's side"),
+    ];
+    for (pid, name) in groups {
+        file.event(&json!({"ph": "M", "pid": pid, "tid": 0, "name": "process_name", "args": {"name": name}}))?;
+        file.event(
+            &json!({"ph": "M", "pid": pid, "tid": 0, "name": "process_sort_index", "args": {"sort_index": pid}}),
+        )?;
+    }
+    let mut lanes = Lanes::default();
+    for ledger in ledgers(recording) {
+        file.operation(&ledger, lanes.place(ledger.start, ledger.end))?;
+    }
+    let view = exchanges(recording);
+    let mut rows: HashMap<u64, Rows> = HashMap::new();
+    for exchange in &view.exchanges {
+        for (pid, leg) in [(CLIENT, exchange.near()), (SERVER, exchange.front.as_ref().and(exchange.back.as_ref()))] {
+            if let Some(leg) = leg {
+                let tid = rows.entry(pid).or_default().of(exchange, leg);
+                file.exchange(pid, tid, exchange, leg)?;
+            }
+        }
+    }
+    let head = &recording.head;
+    let about = json!({"mcpace": head.mcpace, "started": head.started, "upstream": head.upstream, "partial": recording.partial});
+    file.into.write_all(br#"],"otherData":"#)?;
+    serde_json::to_writer(&mut file.into, &about)?;
+    file.into.write_all(b"}\n")?;
+    Ok(file.into.flush()?)
+}
+
+/// A row a connection; what a connection can't carry at the same time lies in rows of its own.
+#[derive(Default)]
+struct Rows {
+    last: HashMap<ConnectionId, Nanos>,
+    others: Lanes,
+}
+
+impl Rows {
+    fn of(&mut self, exchange: &Exchange<'_>, leg: &Leg) -> u64 {
+        let (from, to) = window(exchange, leg);
+        if let Some(conn) = leg.conn.filter(|_| exchange.transport == Transport::Http) {
+            let last = self.last.entry(conn).or_default();
+            if *last <= from {
+                *last = to;
+                return conn.0 + 1;
+            }
+        }
+        NO_CONNECTION + self.others.place(from, to)
+    }
+}
+
+fn window(exchange: &Exchange<'_>, leg: &Leg) -> (Nanos, Nanos) {
+    let stamps = [leg.request_end, leg.reply_head, leg.body_start, leg.result_end, leg.end];
+    let from = leg.request_start.map_or(exchange.start.at, |stamp| stamp.at);
+    (from, stamps.into_iter().flatten().map(|stamp| stamp.at).fold(from, Nanos::max))
+}
+
+struct File<W> {
+    into: W,
+    first: bool,
+    origin: Nanos,
+}
+
+#[derive(Serialize)]
+struct Slice<'a> {
+    ph: &'a str,
+    pid: u64,
+    tid: u64,
+    name: &'a str,
+    cat: &'a str,
+    /// Microseconds.
+    ts: f64,
+    dur: f64,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    args: Value,
+}
+
+impl<W: Write> File<W> {
+    fn event(&mut self, event: &impl Serialize) -> Result<(), ExportError> {
+        self.into.write_all(if self.first { b"\n" } else { b",\n" })?;
+        self.first = false;
+        Ok(serde_json::to_writer(&mut self.into, event)?)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "a slice has as many parts")]
+    fn slice(
+        &mut self,
+        pid: u64,
+        tid: u64,
+        cat: &str,
+        name: &str,
+        from: Nanos,
+        to: Nanos,
+        args: Value,
+    ) -> Result<(), ExportError> {
+        let micros = |span: Nanos| span.0 as f64 / 1e3;
+        let (ts, dur) = (micros(from.since(self.origin)), micros(to.since(from)));
+        self.event(&Slice { ph: "X", pid, tid, name, cat, ts, dur, args })
+    }
+
+    fn operation(&mut self, ledger: &Ledger, tid: u64) -> Result<(), ExportError> {
+        let name = ledger.tool.as_ref().map_or(ledger.operation.clone(), |tool| format!("{} {tool}", ledger.operation));
+        let args = json!({"outcome": ledger.outcome, "parts_ns": ledger.parts});
+        self.slice(OPERATIONS, tid, "operation", &name, ledger.start, ledger.end, args)?;
+        for segment in ledger.segments.iter().filter(|segment| segment.from < segment.to) {
+            let args = segment.exchange.map_or(Value::Null, |exchange| json!({"exchange": exchange}));
+            self.slice(OPERATIONS, tid, "ledger", segment.part.name(), segment.from, segment.to, args)?;
+        }
+        Ok(())
+    }
+
+    fn exchange(&mut self, pid: u64, tid: u64, exchange: &Exchange<'_>, leg: &Leg) -> Result<(), ExportError> {
+        let (from, to) = window(exchange, leg);
+        let args = json!({
+            "exchange": exchange.id, "http": [exchange.method, exchange.target], "status": exchange.status,
+            "sent_bytes": exchange.request_bytes, "received_bytes": exchange.reply_bytes, "ending": exchange.ending,
+        });
+        self.slice(pid, tid, "exchange", &name_of(exchange), from, to, args)?;
+        // Each phase lasts until the next one that was seen.
+        let marks = [("send", leg.request_start), ("wait", leg.request_end), ("receive", leg.reply_head)];
+        let seen: Vec<(&str, Nanos)> =
+            marks.into_iter().filter_map(|(name, stamp)| Some((name, stamp?.at.max(from).min(to)))).collect();
+        for (place, (name, begun)) in seen.iter().enumerate() {
+            let until = seen.get(place + 1).map_or(to, |(_, next)| *next).max(*begun);
+            self.slice(pid, tid, "phase", name, *begun, until, Value::Null)?;
+        }
+        for event in &exchange.events {
+            let stamp = if pid == CLIENT { event.passed.or(event.read) } else { event.read };
+            if let Some(stamp) = stamp {
+                let ts = stamp.at.since(self.origin).0 as f64 / 1e3;
+                let name = event.event.unwrap_or("message");
+                let args = json!({"seq": event.seq, "bytes": event.bytes});
+                self.event(&json!({"ph": "i", "s": "t", "pid": pid, "tid": tid, "name": name, "cat": "sse", "ts": ts, "args": args}))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,141 @@
+"""A recording in other tools' formats, read by what reads them: a collector for spans, each format's own rules."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import commands
+from otlp_collector import collecting
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Our client at a profile with sessions and event streams: two rounds of connect, list, call."""
+    folder = tmp_path_factory.mktemp("recording")
+    made = commands.run(
+        "measure", "profile:notion", "--trials", 2, "--hold", "20ms", "--recordings", folder, folder=folder
+    )
+    assert made.code == 0, made.stderr
+    return folder / "measure.jsonl.zst"
+
+
+def exported(recording: Path, option: str, folder: Path) -> str:
+    done = commands.run("export", recording, option, "out", folder=folder)
+    assert done.code == 0, done.stderr
+    return (folder / "out").read_text()
+
+
+def test_a_har_has_every_exchange_with_its_times_and_bodies(recording: Path, tmp_path: Path) -> None:
+    log = json.loads(exported(recording, "--har", tmp_path))["log"]
+    assert (log["version"], log["creator"]["name"]) == ("1.2", "mcpace")
+    calls = [entry for entry in log["entries"] if entry.get("_mcp", {}).get("method") == "tools/call"]
+    assert len(calls) == 2
+    for entry in log["entries"]:
+        _holds_to_the_format(entry)
+    call = calls[0]
+    assert json.loads(call["request"]["postData"]["text"])["method"] == "tools/call"
+    assert call["response"]["content"]["mimeType"].startswith("text/event-stream")
+    assert '"result"' in call["response"]["content"]["text"]
+    assert 0 < call["_result_ms"] < call["time"]
+    # The stream stays open for 20 ms after the result.
+    assert call["time"] - call["_result_ms"] >= 15
+
+
+def _holds_to_the_format(entry: dict[str, Any]) -> None:
+    """HAR 1.2: what an entry must have, and that its times add up (`ssl` is a part of `connect`)."""
+    datetime.fromisoformat(entry["startedDateTime"])
+    assert {"method", "url", "httpVersion", "cookies", "headers", "queryString", "headersSize", "bodySize"} <= set(
+        entry["request"]
+    )
+    assert entry["request"]["url"].startswith("http")
+    assert {"status", "statusText", "content", "redirectURL", "headersSize", "bodySize"} <= set(entry["response"])
+    parts = [entry["timings"][name] for name in ("blocked", "dns", "connect", "send", "wait", "receive")]
+    assert sum(part for part in parts if part >= 0) == pytest.approx(entry["time"], abs=1e-6)
+
+
+def test_no_secret_leaves_in_any_format(recording: Path, tmp_path: Path) -> None:
+    for option in ("--har", "--trace", "--otlp"):
+        text = exported(recording, option, tmp_path)
+        # Tokens of the profile begin so; a redacted one says that it is.
+        assert "Bearer notion-" not in text and "code_verifier=" not in text.replace("code_verifier=[", "")
+
+
+def test_slices_of_a_trace_lie_within_each_other(recording: Path, tmp_path: Path) -> None:
+    document = json.loads(exported(recording, "--trace", tmp_path))
+    slices = [event for event in document["traceEvents"] if event["ph"] == "X"]
+    named = [one for one in slices if one["cat"] == "operation"]
+    assert [one["name"].split()[0] for one in named] == ["connect", "list", "call"] * 2 or len(named) >= 6
+    rows: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    for one in slices:
+        assert one["dur"] >= 0 and one["ts"] >= 0
+        rows.setdefault((one["pid"], one["tid"]), []).append(one)
+    for row in rows.values():
+        _nests(row)
+    parts = [one for one in slices if one["cat"] == "ledger"]
+    spans = sum(one["dur"] for one in parts)
+    assert spans == pytest.approx(sum(one["dur"] for one in named), rel=1e-6)
+
+
+def _nests(row: list[dict[str, Any]]) -> None:
+    """Perfetto draws slices of a row by their nesting: none may cross another's end."""
+    open_ends: list[float] = []
+    for one in sorted(row, key=lambda one: (one["ts"], -one["dur"])):
+        while open_ends and open_ends[-1] <= one["ts"] + 1e-3:
+            open_ends.pop()
+        end = one["ts"] + one["dur"]
+        assert not open_ends or end <= open_ends[-1] + 1e-3, one
+        open_ends.append(end)
+
+
+def test_a_collector_takes_the_spans(recording: Path, tmp_path: Path) -> None:
+    with collecting(tmp_path) as collector:
+        url = f"http://127.0.0.1:{collector.port}/v1/traces"
+        sent = commands.run("export", recording, "--otlp", url, folder=tmp_path)
+        assert sent.code == 0, sent.stderr
+        document = [json.loads(line) for line in exported(recording, "--otlp", tmp_path).splitlines()]
+        spans = [span for line in document for span in line["resourceSpans"][0]["scopeSpans"][0]["spans"]]
+        told = collector.wait(len(spans))
+    assert len(told) == len(spans)
+    assert {span.name for span in told} == {span["name"] for span in spans}
+    ids = {span["spanId"] for span in spans}
+    assert len(ids) == len(spans)
+    assert all(span["parentSpanId"] in ids for span in spans if "parentSpanId" in span)
+    call = next(span for span in spans if span["name"].startswith("tools/call"))
+    attributes = {one["key"]: one["value"] for one in call["attributes"]}
+    assert attributes["mcp.method.name"] == {"stringValue": "tools/call"}
+    assert attributes["http.response.status_code"] == {"intValue": "200"}
+    # On the wall's clock: within a minute of the file's own time.
+    age = recording.stat().st_mtime - int(call["startTimeUnixNano"]) / 1e9
+    assert abs(age) < 60
+
+
+def test_stdio_is_no_har_but_a_trace(tmp_path: Path) -> None:
+    made = commands.run("measure", "stdio:cat", "--trials", 1, "--recordings", tmp_path, folder=tmp_path)
+    assert made.code == 3
+    recorded = tmp_path / "measure.jsonl.zst"
+    refused = commands.run("export", recorded, "--har", "out", folder=tmp_path)
+    assert refused.code == 2
+    assert "HAR is of HTTP" in refused.sentence()
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        ([], 2, "say what to export"),
+        (["--otlp", "http://"], 2, "names no host"),
+        (["--otlp", "http://127.0.0.1:1/v1/traces"], 3, "could not be reached"),
+        (["--har", "nowhere/out.har"], 3, "cannot write"),
+    ],
+)
+def test_what_can_not_be_done_is_said(
+    recording: Path, words: list[str], code: int, sentence: str, tmp_path: Path
+) -> None:
+    done = commands.run("export", recording, *words, folder=tmp_path)
+    assert done.code == code
+    assert sentence in done.sentence()
