@@ -2,7 +2,8 @@
 
 Subjects take turns, turn after turn, there and back, so that the machine's drift hits all alike; a turn is a short run
 of ``mcpace layers``. Figures are medians over all batches of all turns; ratios are taken turn by turn, and their median
-is told. A run of everything also writes ``latest.json`` and the table of README.md beside this file.
+is told. Then what such a server does under load (``throughput.py``), and how often an issuer is asked about tokens
+(``introspection.py``). A run of everything also writes ``latest.json`` and the tables of README.md beside this file.
 """
 
 from __future__ import annotations
@@ -23,11 +24,26 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "python"))
 
-from layering import DRF, DRF_OLD, MCP_1, MCP_2, MCPACE, MCPACE_DJANGO, SERVERS, Served  # noqa: E402
+import introspection  # noqa: E402
+import throughput  # noqa: E402
+from table import table  # noqa: E402
+
+from layering import (  # noqa: E402
+    DRF,
+    DRF_OLD,
+    MCP_1,
+    MCP_2,
+    MCPACE,
+    MCPACE_DJANGO,
+    MCPACE_GUARDED,
+    SERVERS,
+    Served,
+)
 from mcpace import _core  # noqa: E402
 
 SUBJECTS: dict[str, Served] = {
     "mcpace": MCPACE,
+    "mcpace-guarded": MCPACE_GUARDED,
     "mcpace-django": MCPACE_DJANGO,
     DRF.name: DRF,
     DRF_OLD.name: DRF_OLD,
@@ -35,6 +51,8 @@ SUBJECTS: dict[str, Served] = {
     "mcp-1": MCP_1,
 }
 LAYERS = ("direct", "handler", "in-process", "socket")
+THROUGHPUT, INTROSPECTION = "throughput", "introspection"
+PARTS = (*SUBJECTS, THROUGHPUT, INTROSPECTION)
 TARGETS = (
     ("handler over direct, plain Python with pydantic", "mcpace", "handler", 5e-6),
     ("handler over direct, DRF input serializer, atomic off", "mcpace-django", "handler", 40e-6),
@@ -48,37 +66,67 @@ Turn = dict[str, list[float]]
 
 
 def main() -> int:
+    options = arguments()
+    names = options.only.split(",") if options.only else list(PARTS)
+    if unknown := set(names) - set(PARTS):
+        sys.exit(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    is_whole = not options.only and not options.quick
+    if _core.DEBUG and is_whole:
+        sys.exit("mcpace's compiled part is a debug build, whose figures mean nothing: run make build first")
+    try:
+        document = measured(names, options)
+    except RuntimeError as problem:
+        sys.exit(str(problem))
+    text = table(document)
+    print(text)
+    if is_whole:
+        (HERE / "latest.json").write_text(json.dumps(document, indent=1) + "\n")
+        readme = HERE / "README.md"
+        readme.write_text(TABLE.sub(lambda match: f"{match[1]}{text}\n{match[2]}", readme.read_text()))
+    return 0
+
+
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--only", help=f"of {', '.join(SUBJECTS)}, with commas; writes no files")
+    parser.add_argument("--only", help=f"of {', '.join(PARTS)}, with commas; writes no files")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=8, help="batches of each layer in a turn")
+    parser.add_argument("--load-s", type=float, default=5.0, help="seconds of load in a turn")
+    parser.add_argument("--quick", action="store_true", help="all of it, as short as can be: writes no files")
     options = parser.parse_args()
-    names = options.only.split(",") if options.only else list(SUBJECTS)
-    if unknown := set(names) - set(SUBJECTS):
-        sys.exit(f"no such subject: {', '.join(sorted(unknown))}")
-    if _core.DEBUG and not options.only:
-        sys.exit("mcpace's compiled part is a debug build, whose figures mean nothing: run make build first")
-    turns: dict[str, list[Turn]] = {name: [] for name in names}
-    for number in range(options.turns):
-        for name in names if number % 2 == 0 else names[::-1]:
-            print(f"turn {number + 1}/{options.turns} · {name}", file=sys.stderr)
-            turns[name].append(turn(SUBJECTS[name], options.rounds))
-    document = {
+    if options.quick:
+        options.turns, options.rounds, options.load_s = 2, 2, 0.5
+    return options
+
+
+def measured(names: list[str], options: argparse.Namespace) -> dict[str, Any]:
+    """All parts, one after the other. Raises ``RuntimeError`` where one can't be measured."""
+    document: dict[str, Any] = {
         "measured": datetime.now(UTC).replace(microsecond=0).isoformat(),
         "machine": {"cpu": cpu(), "cores": os.cpu_count(), "system": platform.platform()},
         "python": platform.python_version(),
         "turns": options.turns,
         "batches_a_turn": options.rounds,
-        "rows": [row for name in names for row in rows(name, turns[name])],
-        "targets": targets(turns),
+        "load_s_a_turn": options.load_s,
     }
-    text = table(document)
-    print(text)
-    if not options.only:
-        (HERE / "latest.json").write_text(json.dumps(document, indent=1) + "\n")
-        readme = HERE / "README.md"
-        readme.write_text(TABLE.sub(lambda match: f"{match[1]}{text}\n{match[2]}", readme.read_text()))
-    return 0
+    subjects = [name for name in names if name in SUBJECTS]
+    turns: dict[str, list[Turn]] = {name: [] for name in subjects}
+    for number in range(options.turns):
+        for name in subjects if number % 2 == 0 else subjects[::-1]:
+            say(f"turn {number + 1}/{options.turns} · {name}")
+            turns[name].append(turn(SUBJECTS[name], options.rounds))
+    found, reached = [row for name in subjects for row in rows(name, turns[name])], targets(turns)
+    if THROUGHPUT in names:
+        loads = throughput.measure(options.turns, options.load_s, say)
+        found += throughput.rows(loads)
+        reached.append(throughput.target(loads))
+    if INTROSPECTION in names:
+        say("introspection")
+        tiny = introspection.Size(tokens=40, connections=4, further=20, answer_s=0.05, lifetime_s=5)
+        row = introspection.measure(tiny if options.quick else introspection.Size())
+        found.append(row)
+        reached.append(introspection.target(row))
+    return {**document, "rows": found, "targets": reached}
 
 
 def turn(served: Served, rounds: int) -> Turn:
@@ -90,11 +138,11 @@ def turn(served: Served, rounds: int) -> Turn:
         command, cwd=SERVERS, env=environment, capture_output=True, text=True, timeout=TURN_LIMIT_S, check=False
     )
     if done.returncode != 0:
-        sys.exit(f"{served.name}: {done.stderr.strip()}")
+        raise RuntimeError(f"{served.name}: {done.stderr.strip()}")
     run = json.loads(done.stdout)
     for case in run["cases"]:
         if case["unsupported"] or case["error"]:
-            sys.exit(f"{served.name}, {case['layer']['name']}: {case['unsupported'] or case['error']}")
+            raise RuntimeError(f"{served.name}, {case['layer']['name']}: {case['unsupported'] or case['error']}")
     return {case["layer"]["name"]: case["trials_s"] for case in run["cases"]}
 
 
@@ -104,7 +152,7 @@ def rows(name: str, turns: list[Turn]) -> list[dict[str, Any]]:
     for layer in LAYERS:
         batches = [value for one in turns for value in one[layer]]
         low, median, high = statistics.quantiles(batches, n=4, method="inclusive")
-        over = [statistics.median(one[layer]) - statistics.median(one["direct"]) for one in turns]
+        over = [over_direct(one, layer) for one in turns]
         found.append(
             {
                 "name": name,
@@ -121,49 +169,35 @@ def rows(name: str, turns: list[Turn]) -> list[dict[str, Any]]:
 
 def targets(turns: dict[str, list[Turn]]) -> list[dict[str, Any]]:
     """What was to be reached, and what came."""
-    told = []
+    told: list[dict[str, Any]] = []
     for what, name, layer, limit_s in TARGETS:
         if name in turns:
             over = statistics.median(over_direct(one, layer) for one in turns[name])
-            told.append({"what": what, "limit_s": limit_s, "actual_s": over, "met": over <= limit_s})
+            told.append({"what": what, "at_most": limit_s, "unit": "s", "actual": over, "met": over <= limit_s})
     ours, theirs = turns.get("mcpace-django"), turns.get(DRF.name)
     if ours and theirs:
-        pairs = zip(ours, theirs, strict=True)
-        ratio = statistics.median(over_direct(b, "handler") / over_direct(a, "handler") for a, b in pairs)
+        ratio = by_turns(theirs, ours, lambda one: over_direct(one, "handler"))
         what = "handler over direct with a DRF serializer: djangorestframework-mcp-server 0.54.0 ÷ mcpace.django"
-        told.append({"what": what, "limit": 25, "actual": ratio, "met": ratio >= 25})
+        told.append({"what": what, "at_least": 25, "unit": "ratio", "actual": ratio, "met": ratio >= 25})
+    bare, guarded = turns.get("mcpace"), turns.get("mcpace-guarded")
+    if bare and guarded:
+        ratio = by_turns(guarded, bare, lambda one: statistics.median(one["socket"]))
+        what = "100 tools, 100 permissions and a rate limit on each ÷ one bare tool, time of a call over the socket"
+        told.append({"what": what, "at_most": 1.3, "unit": "ratio", "actual": ratio, "met": ratio <= 1.3})
     return told
+
+
+def by_turns(above: list[Turn], below: list[Turn], figure: Any) -> float:
+    """The median of the turns' ratios."""
+    return statistics.median(figure(one) / figure(other) for one, other in zip(above, below, strict=True))
 
 
 def over_direct(one: Turn, layer: str) -> float:
     return statistics.median(one[layer]) - statistics.median(one["direct"])
 
 
-def table(document: dict[str, Any]) -> str:
-    """Microseconds, as Markdown."""
-    lines = ["| µs a call | direct | handler | in-process | socket |", "|---|---|---|---|---|"]
-    names = list(dict.fromkeys(row["name"] for row in document["rows"]))
-    for name in names:
-        cells = [shown(row) for row in document["rows"] if row["name"] == name]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    lines += ["", "| to reach | | came |", "|---|---|---|"]
-    for one in document["targets"]:
-        limit = f"≤ {one['limit_s'] * 1e6:g} µs" if "limit_s" in one else f"≥ {one['limit']} ×"
-        came = f"{one['actual_s'] * 1e6:.1f} µs" if "limit_s" in one else f"{one['actual']:.1f} ×"
-        lines.append(f"| {one['what']} | {limit} | {came}{'' if one['met'] else ' (missed)'} |")
-    machine = document["machine"]
-    lines += [
-        "",
-        f"Medians of {document['turns']} × {document['batches_a_turn']} batches, quartiles in brackets; "
-        f"{document['measured']}, {machine['cores']} cores, {machine['cpu']}, Python {document['python']}.",
-    ]
-    return "\n".join(lines)
-
-
-def shown(row: dict[str, Any]) -> str:
-    digits = 2 if row["median_s"] < 1e-6 else 1 if row["median_s"] < 100e-6 else 0
-    low, median, high = (f"{row[name] * 1e6:,.{digits}f}" for name in ("low_s", "median_s", "high_s"))
-    return f"{median} ({low}–{high})"
+def say(words: str) -> None:
+    print(words, file=sys.stderr, flush=True)
 
 
 def cpu() -> str:

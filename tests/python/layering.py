@@ -34,8 +34,8 @@ def _of(name: str, sdk: str, file: str) -> Served:
     return Served(name, sdk, f"{SERVERS / file}.py:mcp", adoption.SOURCES / "environments" / f"{name}.txt")
 
 
-def _drf(version: str) -> Served:
-    name = f"drf-mcp-{version}"
+def _drf(version: str, environment: str = "") -> Served:
+    name = f"drf-mcp-{version}{environment}"
     return Served(name, "djangorestframework-mcp-server", "on_drf_mcp:server", SOURCES / f"{name}.txt", DJANGO)
 
 
@@ -43,7 +43,10 @@ MCPACE = Served("mcpace", "mcpace", f"{SERVERS / 'on_mcpace.py'}:mcp")
 MCP_1 = _of("mcp-1", "python", "on_mcp_1")
 MCP_2 = _of("mcp-2", "python", "on_mcp_2")
 FASTMCP = _of("fastmcp-4", "fastmcp", "on_fastmcp")
+MCPACE_GUARDED = Served("mcpace-guarded", "mcpace", f"{SERVERS / 'on_mcpace_guarded.py'}:mcp")
 DRF, DRF_OLD = _drf("0.54.0"), _drf("0.4.0")
+DRF_SERVED = _drf("0.54.0", "-served")
+"""With gunicorn, and uvicorn with all that makes it quick."""
 MCPACE_DJANGO = Served("mcpace.django", "mcpace-django", "on_mcpace_django:server", environment=DJANGO)
 SERVED = (
     MCPACE,

@@ -1,0 +1,80 @@
+"""A run's document as Markdown. Knows nothing of how it was measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Row = dict[str, Any]
+
+
+def table(document: dict[str, Any]) -> str:
+    """All tables, those that there is something for."""
+    rows: list[Row] = document["rows"]
+    introspected = [row for row in rows if "requests_per_token" in row]
+    served = [row for row in rows if row["layer"] == "served"]
+    layers = [row for row in rows if row not in introspected and row not in served]
+    parts = [_layers(layers), _served(served), *map(_introspected, introspected), _targets(document["targets"])]
+    return "\n\n".join([*filter(None, parts), _machine(document)])
+
+
+def _layers(rows: list[Row]) -> str:
+    """Microseconds."""
+    if not rows:
+        return ""
+    lines = ["| µs a call | direct | handler | in-process | socket |", "|---|---|---|---|---|"]
+    for name in dict.fromkeys(row["name"] for row in rows):
+        cells = [_shown(row) for row in rows if row["name"] == name]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _served(rows: list[Row]) -> str:
+    if not rows:
+        return ""
+    lines = [f"| requests/s, {rows[0]['users']} users, one process | | all turns |", "|---|---|---|"]
+    for row in rows:
+        turns = f"{1 / row['high_s']:,.0f}–{1 / row['low_s']:,.0f}"
+        lines.append(f"| {row['name']}, {row['by']} | {row['requests_per_s']:,.0f} | {turns} |")
+    return "\n".join(lines)
+
+
+def _introspected(row: Row) -> str:
+    return (
+        f"Introspection: {row['calls']:,} calls on {row['connections']} connections with {row['tokens']:,} tokens in "
+        f"{row['lifetimes']} lifetimes of a kept answer asked the issuer {row['requests']:,} times. A token's first "
+        f"call took {row['first_median_s'] * 1e3:,.0f} ms, of which the issuer's {row['answer_s'] * 1e3:g}."
+    )
+
+
+def _targets(targets: list[Row]) -> str:
+    lines = ["| to reach | | came |", "|---|---|---|"]
+    for one in targets:
+        limit = f"≤ {_figure(one['at_most'], one)}" if "at_most" in one else f"≥ {_figure(one['at_least'], one)}"
+        missed = "" if one["met"] else " (missed)"
+        lines.append(f"| {one['what']} | {limit} | {_figure(one['actual'], one, 1)}{missed} |")
+    return "\n".join(lines) if targets else ""
+
+
+def _figure(value: float, target: Row, digits: int | None = None) -> str:
+    """In the target's unit; with digits where it was measured."""
+    if target["unit"] == "requests":
+        return f"{value:g}"
+    scaled, unit = (value * 1e6, "µs") if target["unit"] == "s" else (value, "×")
+    # A ratio near one wants another digit.
+    more = 1 if unit == "×" and scaled < 10 else 0
+    return f"{scaled:g} {unit}" if digits is None else f"{scaled:,.{digits + more}f} {unit}"
+
+
+def _machine(document: dict[str, Any]) -> str:
+    machine = document["machine"]
+    return (
+        f"Medians of {document['turns']} × {document['batches_a_turn']} batches, quartiles in brackets; "
+        f"{document['turns']} × {document['load_s_a_turn']:g} s of load; {document['measured']}, "
+        f"{machine['cores']} cores, {machine['cpu']}, Python {document['python']}."
+    )
+
+
+def _shown(row: Row) -> str:
+    digits = 2 if row["median_s"] < 1e-6 else 1 if row["median_s"] < 100e-6 else 0
+    low, median, high = (f"{row[name] * 1e6:,.{digits}f}" for name in ("low_s", "median_s", "high_s"))
+    return f"{median} ({low}–{high})"
