@@ -1,5 +1,6 @@
 //! Recordings written by hand, and what is concluded from them.
 
+mod concurrency;
 mod duplicate_request;
 mod healthy;
 mod hidden_listing;
@@ -9,9 +10,11 @@ mod ledger;
 mod script;
 mod sessions;
 mod slow_start;
+mod streams;
 mod transport;
 mod view;
 mod waits_for_get;
+mod ways;
 
 use mcpace_explain::{Code, Disproof, Finding, Reason, Role, findings, ledgers};
 use mcpace_record::Recording;
@@ -43,6 +46,26 @@ fn every_cause_reason_and_disproof_is_shown_by_a_case() {
         waits_for_get::held(Some("Bearer t"), 1),
         waits_for_get::held(None, 2),
         slow_start::slow(),
+        concurrency::blocked(),
+        concurrency::blocked_or_serial(),
+        concurrency::blocked_stdio(),
+        concurrency::serial(),
+        concurrency::serial_by_heads(),
+        concurrency::waves(),
+        concurrency::waves_or_pool(),
+        concurrency::pool(),
+        concurrency::pool_by_heads(),
+        concurrency::head_of_line(),
+        concurrency::buffered_stdout(),
+        ways::redirected(),
+        ways::dead_address(),
+        ways::probing(),
+        ways::acknowledged_late(),
+        streams::bunched(),
+        streams::packed(),
+        streams::cut_by_the_server(),
+        streams::cut_by_the_client(),
+        streams::no_connection_free(),
     ];
     let all: Vec<Finding> = cases.iter().flat_map(found).collect();
     for code in Code::ALL {

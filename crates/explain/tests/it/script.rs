@@ -1,5 +1,7 @@
 //! Writes recordings by hand: what was sent when, in milliseconds; both sides of the recorder follow from it.
 
+pub(crate) mod asides;
+
 use std::collections::HashMap;
 
 use mcpace_record::{
@@ -40,6 +42,14 @@ pub(crate) struct Post {
     pub(crate) content: Option<u64>,
     /// What the reply is packed in.
     pub(crate) encoding: Option<&'static str>,
+    /// Identity of a tool call's arguments.
+    pub(crate) arguments: Option<u64>,
+    /// Identity of the result.
+    pub(crate) result: Option<u64>,
+    /// Tools in the result.
+    pub(crate) tools: Option<u32>,
+    /// Bytes of the reply, where they matter.
+    pub(crate) bytes: Option<u64>,
 }
 
 /// Times at the server's side.
@@ -80,6 +90,10 @@ pub(crate) fn request(at: f64, id: u64, method: &'static str, reply: Reply) -> P
         target: "/mcp",
         content: None,
         encoding: None,
+        arguments: None,
+        result: None,
+        tools: None,
+        bytes: None,
     }
 }
 
@@ -303,7 +317,7 @@ impl Script {
             Reply::Json(first, last) => {
                 self.head(ex, first, post.status, Some("application/json"));
                 self.both(first, |side| EventKind::ReplyBodyStart { side, ex });
-                self.reply_end(ex, last, ReplyEnding::Complete, &body(post), answers());
+                self.sized_reply_end(ex, last, ReplyEnding::Complete, &body(post), answers(), post.bytes);
             }
             Reply::Sse(head, result, end) => {
                 self.packed_head(ex, head, post.status, Some("text/event-stream"), post.encoding);
@@ -369,11 +383,23 @@ impl Script {
         body: &str,
         messages: Vec<MessageNote>,
     ) {
+        self.sized_reply_end(ex, at, ending, body, messages, None);
+    }
+
+    fn sized_reply_end(
+        &mut self,
+        ex: ExchangeId,
+        at: f64,
+        ending: ReplyEnding,
+        body: &str,
+        messages: Vec<MessageNote>,
+        bytes: Option<u64>,
+    ) {
         let mut messages = Some(messages);
         self.both(at, |side| EventKind::ReplyEnd {
             side,
             ex,
-            bytes: body.len() as u64,
+            bytes: bytes.unwrap_or(body.len() as u64),
             digest: digest(body.as_bytes()),
             ending,
             messages: messages.take().unwrap_or_default(),

@@ -13,7 +13,7 @@
 //! | N | answered, or heads came early | completion-waves | – |
 //! | N | nothing | completion-waves | thread-pool-saturation |
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use mcpace_record::Nanos;
 
@@ -74,13 +74,22 @@ pub(in crate::findings) fn episodes(view: &View<'_>) -> Vec<Episode> {
     let stalls = stalls(&served);
     let batches = batches(&tools);
     let pools: Vec<&str> = batches.iter().filter(|b| b.at_a_time() > 1).filter_map(|b| b.calls[0].tool).collect();
-    let mut found: Vec<Episode> = batches.iter().map(|batch| of_batch(batch, stalls_of(batch, &stalls))).collect();
+    let mut found = of_sessions(&tools);
+    // Where sessions have their calls take turns, those of N sessions end in waves of N.
+    let explained = |batch: &&Batch<'_, '_>| !found.is_empty() && one_of_each_owner(batch);
+    let others: Vec<&Batch<'_, '_>> = batches.iter().filter(|batch| !explained(batch)).collect();
+    found.extend(others.iter().map(|batch| of_batch(batch, stalls_of(batch, &stalls))));
     let mut by_name: Vec<_> = stalls.iter().collect();
     by_name.sort_by_key(|(tool, _)| **tool);
     found.extend(by_name.iter().filter(|(tool, _)| !pools.contains(tool)).filter_map(|(_, stalls)| of_stalls(stalls)));
     found.extend(late_heads(&served, &tools));
-    found.extend(of_sessions(&tools));
     found
+}
+
+fn one_of_each_owner(batch: &Batch<'_, '_>) -> bool {
+    let first: HashSet<Owner<'_>> = batch.calls[..batch.at_a_time()].iter().map(|call| call.owner).collect();
+    let all: HashSet<Owner<'_>> = batch.calls.iter().map(|call| call.owner).collect();
+    first.len() == batch.at_a_time() && all.len() == first.len()
 }
 
 fn stalls_of<'e, 'v, 'a>(

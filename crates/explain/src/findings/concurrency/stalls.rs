@@ -16,6 +16,9 @@ const RELEASE: Nanos = Nanos::from_millis(20);
 /// A tool is at work by then, and no longer on its way to it.
 const BEGUN: Nanos = Nanos::from_millis(20);
 
+/// Tools that end within [`RELEASE`]: past so many, any of them speaks for all.
+const TOGETHER: usize = 64;
+
 /// Stamps of the two replies may cross by this much.
 const CROSSING: Nanos = Nanos::from_millis(2);
 
@@ -79,13 +82,17 @@ impl<'v, 'a> Work<'v, 'a> {
         Some(Self { by_end, by_asking, lasting })
     }
 
-    /// The tool with whose end `request`, which came while it ran, was answered at `answered`.
+    /// The tool with whose end `request`, which came while it ran, was answered at `answered`: of several that ended
+    /// together, the one that was asked first.
     pub(super) fn held_up(&self, request: &Served<'a>, answered: Nanos) -> Option<&'v Served<'a>> {
         let ended = self.by_end.partition_point(|tool| tool.answered.at <= answered + CROSSING);
-        let tool = self.by_end[ended.checked_sub(1)?];
-        let end = tool.answered.at;
-        let waited = end.since(request.asked.at) >= SHORTEST && answered.since(end) <= RELEASE;
-        (tool.at != request.at && tool.asked.at < request.asked.at && waited).then_some(tool)
+        let together = self.by_end[..ended].iter().rev().take(TOGETHER);
+        let together = together.take_while(|tool| answered.since(tool.answered.at) <= RELEASE);
+        let held = together.filter(|tool| {
+            let waited = tool.answered.at.since(request.asked.at) >= SHORTEST;
+            tool.at != request.at && tool.asked.at < request.asked.at && waited
+        });
+        held.min_by_key(|tool| tool.asked.at).copied()
     }
 
     /// A tool that was at work while `request` was asked and answered, without any tool's end between.

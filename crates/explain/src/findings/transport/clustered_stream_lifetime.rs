@@ -46,10 +46,10 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     for closer in [Closer::Client, Closer::Server] {
         let cuts = by(closer);
         let clusters = [
-            (CountedFrom::Beginning, cluster(&cuts, |cut| cut.end.at.since(cut.begun.at))),
             (CountedFrom::LastEvent, cluster(&cuts, |cut| cut.end.at.since(cut.last.at))),
+            (CountedFrom::Beginning, cluster(&cuts, |cut| cut.end.at.since(cut.begun.at))),
         ];
-        // Of a stream that was silent throughout both are the same, and the first says less.
+        // Of streams that were silent throughout both are the same, and the last of equals says less.
         let best = clusters.into_iter().max_by_key(|(_, cluster)| cluster.len());
         if let Some((from, cluster)) = best.filter(|(_, cluster)| cluster.len() >= FEWEST) {
             found.extend(conclude(scene, &cluster, from, closer));

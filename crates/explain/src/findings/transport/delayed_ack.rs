@@ -12,7 +12,7 @@ use mcpace_record::{ConnectionId, Nanos};
 use super::DelayedAck;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role};
+use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role, Severity};
 use crate::view::{Exchange, Stamp, Transport, View};
 
 /// Linux delays an acknowledgement by 40 ms at least (TCP_DELACK_MIN); the rest is the machine's.
@@ -141,7 +141,8 @@ fn conclude(
     of_calls: u64,
     reason: Reason,
 ) -> Finding {
-    let severity = pauses.tally.severity();
+    // Little in seconds, but most of what a call on a good network takes.
+    let severity = pauses.tally.severity().max(Severity::Medium);
     pauses.times.sort_unstable();
     let typical = pauses.times.get(pauses.times.len() / 2).copied().unwrap_or_default();
     let context = DelayedAck { pauses: pauses.pauses, of_replies: of_calls, typical };

@@ -1,0 +1,271 @@
+//! Requests that hold each other up at the server, told apart by what else gets through.
+
+use mcpace_explain::{Cause, Code, Disproof, Level};
+use mcpace_record::{LineFrom, Recording};
+
+use crate::script::{Post, Reply, Script, call_tool, request};
+use crate::{codes, found};
+
+const SESSIONS: [&str; 3] = ["s0", "s1", "s2"];
+
+/// A tool's call that the server has at `asked` and answers at `answered`, as JSON.
+fn call(id: u64, session: Option<&'static str>, asked: f64, answered: f64) -> Post {
+    let reply = Reply::Json(answered, answered + 0.1);
+    Post { conn: id, session, content: Some(1), ..call_tool(asked, id, reply) }
+}
+
+/// The same, as events whose head comes at `head`.
+fn streamed(id: u64, session: Option<&'static str>, asked: f64, head: f64, answered: f64) -> Post {
+    let reply = Reply::Sse(head, answered, Some(answered + 0.1));
+    Post { reply, ..call(id, session, asked, answered) }
+}
+
+fn ping(id: u64, session: Option<&'static str>, asked: f64, answered: f64) -> Post {
+    let reply = Reply::Json(answered, answered + 0.1);
+    Post { conn: id, session, ..request(asked, id, "ping", reply) }
+}
+
+fn recorded(posts: impl IntoIterator<Item = Post>) -> Recording {
+    let mut script = Script::recorder();
+    posts.into_iter().for_each(|post| {
+        script.post(post);
+    });
+    script.recording()
+}
+
+/// The code, its sureness, and what would look the same.
+fn named(recording: &Recording) -> Vec<(&'static str, Level, Option<(Code, Disproof)>)> {
+    let found = found(recording);
+    let named = found.iter().map(|f| {
+        let other = f.alternatives.first().map(|other| (other.code, other.decided_by));
+        (f.cause.code(), f.confidence.level, other)
+    });
+    named.collect()
+}
+
+/// A tool of one session runs for 500 ms; another session's pings are answered when it ends.
+pub(crate) fn blocked() -> Recording {
+    let mut posts = vec![call(1, Some("s0"), 0.0, 500.0)];
+    posts.extend((2..5).map(|id| ping(id, Some("s1"), id as f64 * 50.0, 500.0 + id as f64)));
+    recorded(posts)
+}
+
+#[test]
+fn a_server_that_answers_no_session_while_a_tool_runs_is_blocked() {
+    insta::assert_json_snapshot!(found(&blocked()));
+}
+
+/// The same within one session, which may as well have its requests take turns.
+pub(crate) fn blocked_or_serial() -> Recording {
+    let mut posts = vec![call(1, Some("s0"), 0.0, 500.0)];
+    posts.extend((2..5).map(|id| ping(id, Some("s0"), id as f64 * 50.0, 500.0 + id as f64)));
+    recorded(posts)
+}
+
+#[test]
+fn within_one_session_its_turns_would_look_the_same() {
+    let other = Some((Code::SerialSession, Disproof::CallFromSecondSession));
+    assert_eq!(named(&blocked_or_serial()), [("blocked-event-loop", Level::Medium, other)]);
+}
+
+/// Over stdio there is one session only.
+pub(crate) fn blocked_stdio() -> Recording {
+    let mut script = Script::stdio();
+    let tool = |id| Some(Post { content: Some(1), ..call_tool(0.0, id, Reply::Silence) });
+    script.spawn(0.0, 1, "server");
+    for id in 1..5 {
+        script.line(10.0 + id as f64, LineFrom::Client, tool(id));
+        script.line(10.0 + id as f64 * 100.0, LineFrom::Server, tool(id));
+    }
+    script.recording()
+}
+
+#[test]
+fn over_stdio_a_tool_that_only_waits_decides() {
+    let other = Some((Code::SerialSession, Disproof::CallToolThatOnlyWaits));
+    assert_eq!(named(&blocked_stdio()), [("blocked-event-loop", Level::Low, other)]);
+}
+
+#[test]
+fn a_ping_that_gets_through_acquits_the_loop() {
+    let mut posts = vec![call(1, Some("s0"), 0.0, 500.0)];
+    posts.extend((2..5).map(|id| ping(id, Some("s1"), id as f64 * 50.0, id as f64 * 50.0 + 1.0)));
+    assert_eq!(codes(&recorded(posts)), [""; 0]);
+}
+
+#[test]
+fn one_request_that_ends_with_a_tool_is_chance() {
+    let posts = [call(1, Some("s0"), 0.0, 500.0), ping(2, Some("s1"), 100.0, 501.0)];
+    assert_eq!(codes(&recorded(posts)), [""; 0]);
+}
+
+/// Three sessions with three calls each, whose own take turns.
+pub(crate) fn serial() -> Recording {
+    let calls = (0..9_u64).map(|at| {
+        let (session, turn) = (at as usize % 3, at / 3);
+        call(at + 1, Some(SESSIONS[session]), at as f64 * 0.1, 100.0 + turn as f64 * 100.0)
+    });
+    recorded(calls)
+}
+
+#[test]
+fn sessions_whose_own_calls_take_turns_beside_each_other_are_serial() {
+    let found = found(&serial());
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((found[0].cause.code(), found[0].confidence.level), ("serial-session", Level::High));
+    let Cause::SerialSession(context) = &found[0].cause else { panic!() };
+    assert_eq!(context.held, 6);
+}
+
+/// One session: heads of later calls come while the first one runs, their results one after another.
+pub(crate) fn serial_by_heads() -> Recording {
+    let calls = (0..4_u64).map(|at| {
+        let asked = at as f64 * 21.0;
+        streamed(at + 1, Some("s0"), asked, asked + 1.0, 100.0 + at as f64 * 100.0)
+    });
+    recorded(calls)
+}
+
+#[test]
+fn heads_that_come_meanwhile_acquit_the_loop() {
+    let other = Some((Code::CompletionWaves, Disproof::CallFromSecondSession));
+    assert_eq!(named(&serial_by_heads()), [("serial-session", Level::Low, other)]);
+}
+
+/// Twelve equal calls without sessions, four at a time; pings are answered as `pings` says.
+fn four_at_a_time(pings: impl Fn(f64) -> Option<f64>) -> Recording {
+    let mut posts: Vec<Post> = (0..12_u64)
+        .map(|at| {
+            let wave = (at / 4 + 1) as f64;
+            call(at + 1, None, at as f64 * 0.2, wave * 100.0 + (at % 4) as f64)
+        })
+        .collect();
+    for (id, asked) in [(20, 40.0), (21, 45.0)] {
+        posts.extend(pings(asked).map(|answered| ping(id, None, asked, answered)));
+    }
+    recorded(posts)
+}
+
+pub(crate) fn waves() -> Recording {
+    four_at_a_time(|asked| Some(asked + 1.0))
+}
+
+pub(crate) fn waves_or_pool() -> Recording {
+    four_at_a_time(|_| None)
+}
+
+pub(crate) fn pool() -> Recording {
+    four_at_a_time(|_| Some(104.0))
+}
+
+#[test]
+fn equal_calls_that_end_in_waves_name_the_cap() {
+    insta::assert_json_snapshot!(found(&waves()));
+}
+
+#[test]
+fn without_anything_else_asked_a_pool_for_all_requests_would_look_the_same() {
+    let other = Some((Code::ThreadPoolSaturation, Disproof::PingMeanwhile));
+    assert_eq!(named(&waves_or_pool()), [("completion-waves", Level::Low, other)]);
+}
+
+#[test]
+fn where_pings_wait_too_it_is_the_pool_for_all_requests() {
+    assert_eq!(named(&pool()), [("thread-pool-saturation", Level::High, None)]);
+}
+
+#[test]
+fn equal_calls_that_end_together_are_healthy() {
+    let posts = (0..12_u64).map(|at| call(at + 1, None, at as f64 * 0.2, 100.0 + at as f64));
+    assert_eq!(codes(&recorded(posts)), [""; 0]);
+}
+
+#[test]
+fn a_straggler_is_no_wave() {
+    let posts = (0..6_u64).map(|at| call(at + 1, None, at as f64 * 0.2, if at == 5 { 200.0 } else { 100.0 }));
+    assert_eq!(codes(&recorded(posts)), [""; 0]);
+}
+
+#[test]
+fn calls_that_take_longer_each_are_no_turns() {
+    let posts = (0..4_u64)
+        .map(|at| Post { content: Some(at), ..call(at + 1, Some("s0"), at as f64 * 0.2, 100.0 + at as f64 * 100.0) });
+    assert_eq!(codes(&recorded(posts)), [""; 0]);
+}
+
+/// A pool of three: the head of a fourth reply comes only as one of the three ends, whatever each takes.
+pub(crate) fn pool_by_heads() -> Recording {
+    recorded([
+        streamed(1, None, 0.0, 1.0, 300.0),
+        streamed(2, None, 0.2, 1.2, 410.0),
+        streamed(3, None, 0.4, 1.4, 560.0),
+        streamed(4, None, 0.6, 302.0, 700.0),
+        streamed(5, None, 0.8, 413.0, 650.0),
+        streamed(6, None, 1.0, 561.0, 800.0),
+    ])
+}
+
+#[test]
+fn heads_that_wait_for_an_end_each_time_name_the_pool() {
+    let found = found(&pool_by_heads());
+    let Some(Cause::ThreadPoolSaturation(context)) = found.first().map(|f| &f.cause) else { panic!("{found:?}") };
+    assert_eq!((context.at_a_time, context.held), (3, 3));
+}
+
+/// Calls that take 60 ms by themselves come with a slow one that was asked before.
+pub(crate) fn behind_a_slow_reply(answered: f64) -> Recording {
+    let quick = |id: u64, asked: f64, answered: f64| Post { name: Some("quick"), ..call(id, None, asked, answered) };
+    let slow = Post { content: Some(2), ..call(3, None, 1_000.0, 1_500.0) };
+    recorded([quick(1, 0.0, 60.0), slow, quick(4, 1_100.0, answered), quick(5, 1_150.0, answered + 1.0)])
+}
+
+pub(crate) fn head_of_line() -> Recording {
+    behind_a_slow_reply(1_502.0)
+}
+
+#[test]
+fn replies_that_were_ready_and_come_with_a_slow_one_are_held() {
+    let found = found(&head_of_line());
+    let Some(Cause::HeadOfLine(context)) = found.first().map(|f| &f.cause) else { panic!("{found:?}") };
+    assert_eq!(context.held, 2);
+}
+
+#[test]
+fn replies_that_come_when_they_are_ready_are_healthy() {
+    assert_eq!(codes(&behind_a_slow_reply(1_162.0)), [""; 0]);
+}
+
+#[test]
+fn calls_that_begin_only_when_a_slow_one_ends_are_not_held_replies() {
+    assert_eq!(codes(&behind_a_slow_reply(1_562.0)), [""; 0]);
+}
+
+/// Sixty replies over stdio, which come in bursts of `lines` at a time.
+fn stdio_bursts(lines: u64) -> Recording {
+    let mut script = Script::stdio();
+    let ask = |id| Some(Post { name: None, ..call_tool(0.0, id, Reply::Silence) });
+    script.spawn(0.0, 1, "server");
+    for id in 1..61_u64 {
+        script.line(id as f64, LineFrom::Client, ask(id));
+        let burst = 200.0 + ((id - 1) / lines) as f64 * 100.0;
+        script.sized_line(burst, LineFrom::Server, ask(id), 204);
+    }
+    script.recording()
+}
+
+/// 205 bytes a line: twenty of them pass 4 KiB.
+pub(crate) fn buffered_stdout() -> Recording {
+    stdio_bursts(20)
+}
+
+#[test]
+fn replies_in_bursts_of_a_buffers_size_wait_for_it_to_fill() {
+    let found = found(&buffered_stdout());
+    let Some(Cause::HeadOfLine(context)) = found.first().map(|f| &f.cause) else { panic!("{found:?}") };
+    assert_eq!(serde_json::to_value(context.released_with).unwrap(), "full-buffer");
+}
+
+#[test]
+fn bursts_of_another_size_fill_no_buffer() {
+    assert_eq!(codes(&stdio_bursts(15)), [""; 0]);
+}
