@@ -1,15 +1,18 @@
 //! What a good token gives: the principal that sessions are bound to, and the details that handlers may ask for.
 
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use mcpace_oauth::Secret;
-use mcpace_serve::Principal;
+use mcpace_serve::http::TokenError;
+use mcpace_serve::{Identity, Principal};
 
-use crate::Refusal;
 use crate::claims::Claims;
 use crate::digest::Digest;
+use crate::error::tell;
+use crate::{Failure, Refusal, Report};
 
 /// A good token; the `details` of a [`Principal`] that one of this crate's verifiers found.
 pub struct Access {
@@ -22,7 +25,7 @@ pub struct Access {
 /// What a token says. Shown in part only: claims are personal.
 #[derive(PartialEq)]
 pub struct Grant {
-    /// Who calls, for sessions and limits: see [`Principal::subject`].
+    /// Who calls, for sessions and limits: see [`Identity`].
     pub principal: Arc<str>,
     /// The client, of `client_id`, else `azp`, else `sub`; `unknown` where the token names none.
     pub client_id: String,
@@ -48,17 +51,16 @@ impl Grant {
     /// have equal names.
     pub(crate) fn of(claims: &Claims, json: &str, token: &Digest, many_issuers: bool) -> Self {
         let named = claims.client_id.as_ref().or(claims.azp.as_ref());
-        let name = match claims.sub.as_ref().or(named) {
-            Some(name) => name.clone(),
+        let issuer = claims.iss.as_deref().filter(|_| many_issuers);
+        let bearer = token.short();
+        let caller = match (claims.sub.as_deref(), named) {
+            (Some(subject), _) => Identity::User { issuer, subject },
+            (None, Some(id)) => Identity::Client { issuer, id },
             // Two callers without a name are not one.
-            None => format!("token {}", token.short()),
-        };
-        let principal = match &claims.iss {
-            Some(issuer) if many_issuers => format!("{issuer} {name}"),
-            _ => name,
+            (None, None) => Identity::Token(&bearer),
         };
         Self {
-            principal: principal.into(),
+            principal: caller.subject(),
             client_id: named.or(claims.sub.as_ref()).map_or_else(|| "unknown".to_owned(), Clone::clone),
             subject: claims.sub.clone(),
             scopes: claims.scopes().into(),
@@ -81,6 +83,23 @@ impl Grant {
             subject: Arc::clone(&grant.principal),
             scopes: Arc::clone(&grant.scopes),
             details: Some(Arc::new(access)),
+        }
+    }
+}
+
+/// What a verifier found of a token, as the server is told it; failures that nobody has heard of are reported.
+pub(crate) async fn answered(
+    checked: impl Future<Output = Result<Arc<Grant>, Failure>>,
+    report: Option<&Report>,
+    token: &str,
+) -> Result<Principal, TokenError> {
+    match checked.await {
+        Ok(grant) => Ok(Grant::principal(&grant, token)),
+        Err(failure) => {
+            if !failure.is_told() {
+                tell(report, &failure);
+            }
+            Err(failure.into())
         }
     }
 }
@@ -124,7 +143,11 @@ mod tests {
     #[test]
     fn callers_are_told_apart() {
         assert_eq!(&*grant(r#"{"sub":"ada","client_id":"app"}"#, false).principal, "ada");
-        assert_eq!(&*grant(r#"{"azp":"app"}"#, false).principal, "app");
+        let (user, client) = (grant(r#"{"sub":"1"}"#, false), grant(r#"{"client_id":"1"}"#, false));
+        assert_ne!(user.principal, client.principal, "a client that calls itself as a user is called");
+        assert_eq!(client.principal, grant(r#"{"azp":"1"}"#, false).principal);
+        let spaced = grant(r#"{"sub":"https://a b"}"#, true);
+        assert_ne!(spaced.principal, grant(r#"{"iss":"https://a","sub":"b"}"#, true).principal);
         let named = grant(r#"{"sub":"ada","iss":"https://one"}"#, true);
         assert_ne!(named.principal, grant(r#"{"sub":"ada","iss":"https://two"}"#, true).principal);
         let nameless = Grant::of(&Claims::default(), "{}", &Digest::of("other"), false);

@@ -9,7 +9,7 @@ use mcpace_serve::Principal;
 use mcpace_serve::http::{Development, TokenError, TokenVerifier};
 use url::Url;
 
-use crate::error::told;
+use crate::error::tell;
 use crate::{Access, Failure, Refusal, Report};
 
 /// See the module. For verifiers of this crate: others tell no audience, and all their tokens are refused.
@@ -42,7 +42,9 @@ impl TokenVerifier for Bound {
             if self.is_meant(&principal) {
                 return Ok(principal);
             }
-            Err(told(self.report.as_ref(), Failure::Refused(Refusal::Audience)).into())
+            let failure = Failure::Refused(Refusal::Audience);
+            tell(self.report.as_ref(), &failure);
+            Err(failure.into())
         })
     }
 

@@ -35,7 +35,7 @@ impl Until {
         (!until.is_past(now)).then_some(until)
     }
 
-    fn is_past(self, now: Moment) -> bool {
+    pub(crate) fn is_past(self, now: Moment) -> bool {
         now.steady >= self.steady || self.wall.is_some_and(|end| now.wall >= end)
     }
 }
@@ -48,7 +48,7 @@ impl<V> Cache<V> {
     /// What is known of a token, as long as it holds.
     pub(crate) fn look(&mut self, token: &Digest, now: Moment) -> Option<&V> {
         if self.entries.peek(token)?.until.is_past(now) {
-            self.drop_entry(token);
+            self.forget(token);
             return None;
         }
         self.entries.get(token).map(|entry| &entry.value)
@@ -56,7 +56,7 @@ impl<V> Cache<V> {
 
     /// Keeps what takes `bytes`; too large a thing isn't kept.
     pub(crate) fn keep(&mut self, token: Digest, value: V, bytes: usize, until: Until) {
-        self.drop_entry(&token);
+        self.forget(&token);
         if bytes > self.most_bytes {
             return;
         }
@@ -70,7 +70,7 @@ impl<V> Cache<V> {
         }
     }
 
-    fn drop_entry(&mut self, token: &Digest) {
+    pub(crate) fn forget(&mut self, token: &Digest) {
         if let Some(entry) = self.entries.pop(token) {
             self.bytes -= entry.bytes;
         }

@@ -1,11 +1,14 @@
 //! What a token says (RFC 7519 §4.1, RFC 8693 §4.2, RFC 7662 §2.2), and whether that is meant for us. Pure: the clock is a
 //! parameter.
 //!
-//! A claim of the wrong type is a refusal, never a claim that isn't there.
+//! A claim of the wrong type is a refusal, never a claim that isn't there. A token that is good for something else, and says
+//! so, is refused: an issuer vouches for refresh and ID tokens as well.
 
 use std::time::Duration;
 
+use mcpace_wire::jsonrpc::is_deeper_than;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::Refusal;
 
@@ -30,7 +33,21 @@ pub(crate) struct Claims {
     scope: Option<Words>,
     #[serde(default)]
     scp: Option<Words>,
+    /// RFC 7662 §2.2.
+    #[serde(default)]
+    token_type: Option<String>,
+    /// What several issuers tell of a token's use.
+    #[serde(default)]
+    typ: Option<String>,
+    #[serde(default)]
+    token_use: Option<String>,
+    /// RFC 7800 §3.1: of RFC 8705 and RFC 9449.
+    #[serde(default)]
+    cnf: Option<IgnoredAny>,
 }
+
+/// How deep claims may nest: what some parser further on can't follow must not look like no token there.
+const NESTING: usize = 32;
 
 /// One text or several.
 #[derive(Debug, Deserialize)]
@@ -56,6 +73,9 @@ impl Claims {
         if !json.trim_ascii_start().starts_with('{') {
             return Err(Refusal::Claim("set"));
         }
+        if is_deeper_than(json.as_bytes(), NESTING) {
+            return Err(Refusal::Nesting { limit: NESTING });
+        }
         serde_json::from_str(json).map_err(|error| Refusal::Claim(culprit(json, &error)))
     }
 
@@ -72,28 +92,39 @@ impl Claims {
         self.aud.as_ref().map_or(&[], Words::all)
     }
 
+    /// Whether it is an access token for whoever bears it, as far as it says.
+    fn check_use(&self) -> Result<(), Refusal> {
+        let is_bearer = self.token_type.as_deref().is_none_or(is_bearer);
+        let is_another = |kind: &Option<String>| kind.as_deref().is_some_and(is_another_use);
+        if !is_bearer || is_another(&self.typ) || is_another(&self.token_use) {
+            return Err(Refusal::Type);
+        }
+        if self.cnf.is_some() { Err(Refusal::KeyBound) } else { Ok(()) }
+    }
+
     /// When it expires, on the calendar.
     pub(crate) fn expires(&self) -> Option<Duration> {
         self.exp.map(since_1970)
     }
 }
 
-/// What is expected of claims.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Expected {
-    /// Any of them; none: not looked at.
-    pub(crate) issuers: Vec<String>,
-    /// Any of them (RFC 8707); none: not looked at.
-    pub(crate) audiences: Vec<String>,
+/// What is demanded of a token, whoever vouches for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Demands {
+    /// Issuers, as `iss` has them, one of them. None: not looked at.
+    pub issuers: Vec<String>,
+    /// What a token must be meant for, one of them (RFC 8707). None: not looked at, which takes tokens of other servers too.
+    pub audiences: Vec<String>,
     /// How far clocks may differ.
-    pub(crate) leeway: Duration,
-    /// Whether a token without `exp` is refused.
-    pub(crate) needs_expiry: bool,
+    pub leeway: Duration,
+    /// Whether a token needs an `exp`.
+    pub needs_expiry: bool,
 }
 
-impl Expected {
+impl Demands {
     /// `now` is by the calendar.
     pub(crate) fn check(&self, claims: &Claims, now: Duration) -> Result<(), Refusal> {
+        claims.check_use()?;
         match claims.expires() {
             Some(end) if now >= end.saturating_add(self.leeway) => return Err(Refusal::Expired),
             None if self.needs_expiry => return Err(Refusal::Claim("exp")),
@@ -111,6 +142,29 @@ impl Expected {
         }
         Ok(())
     }
+}
+
+impl Demands {
+    /// Whether there may be several issuers, whose subjects may have equal names.
+    pub(crate) fn tells_issuers_apart(&self) -> bool {
+        self.issuers.len() != 1
+    }
+}
+
+/// Whether a `token_type` is one for whoever bears the token: `Bearer` (RFC 6750), or a name for access tokens as such, which
+/// several issuers tell instead. Not `DPoP` (RFC 9449), `mac`, `refresh_token` or `N_A` (RFC 8693).
+fn is_bearer(kind: &str) -> bool {
+    let kind = kind.strip_prefix("urn:ietf:params:oauth:token-type:").unwrap_or(kind);
+    ["bearer", "access", "access_token", "jwt", "at+jwt"].iter().any(|bearer| kind.eq_ignore_ascii_case(bearer))
+}
+
+/// Whether an issuer's own word for a token's use is that of one which is shown to nobody but issuer or client. Other words
+/// mean nothing here: there is no list of them.
+fn is_another_use(kind: &str) -> bool {
+    let letters = kind.chars().filter(char::is_ascii_alphabetic).map(|letter| letter.to_ascii_lowercase());
+    let kind: String = letters.take(16).collect();
+    let others = ["refresh", "offline", "logout", "dpop"];
+    others.iter().any(|other| kind.starts_with(other)) || matches!(kind.as_str(), "id" | "idtoken" | "idjwt")
 }
 
 /// A `NumericDate` may have a fraction, and be anything that a JSON number is.
@@ -131,7 +185,7 @@ fn culprit(json: &str, error: &serde_json::Error) -> &'static str {
     let are_texts = |value: &serde_json::Value| {
         is_text(value) || value.as_array().is_some_and(|list| list.iter().all(serde_json::Value::is_string))
     };
-    for name in ["iss", "sub", "client_id", "azp"] {
+    for name in ["iss", "sub", "client_id", "azp", "token_type", "typ", "token_use"] {
         if object.get(name).is_some_and(|value| !is_text(value)) {
             return name;
         }
@@ -153,8 +207,8 @@ fn culprit(json: &str, error: &serde_json::Error) -> &'static str {
 mod tests {
     use super::*;
 
-    fn expected() -> Expected {
-        Expected {
+    fn demands() -> Demands {
+        Demands {
             issuers: vec!["https://id".to_owned(), "https://id2".to_owned()],
             audiences: vec!["https://mcp/mcp".to_owned()],
             leeway: Duration::from_secs(10),
@@ -163,7 +217,7 @@ mod tests {
     }
 
     fn check(json: &str, now: u64) -> Result<(), Refusal> {
-        Claims::read(json).and_then(|claims| expected().check(&claims, Duration::from_secs(now)))
+        Claims::read(json).and_then(|claims| demands().check(&claims, Duration::from_secs(now)))
     }
 
     fn with(more: &str) -> String {
@@ -202,6 +256,8 @@ mod tests {
             ("iss", with("").replace(r#""https://id""#, r#"["https://id"]"#)),
             ("sub", with(r#","sub":7"#)),
             ("scope", with(r#","scope":{}"#)),
+            ("token_type", with(r#","token_type":1"#)),
+            ("typ", with(r#","typ":["ID"]"#)),
             ("set", with(r#","exp":5000"#)),
             ("set", "[]".to_owned()),
             ("set", r#"["https://id",null,"https://mcp/mcp",1000]"#.to_owned()),
@@ -210,6 +266,48 @@ mod tests {
         ] {
             assert_eq!(check(&json, 1), Err(Refusal::Claim(claim)), "{json}");
         }
+    }
+
+    #[test]
+    fn tokens_of_another_use_and_those_bound_to_a_key_are_refused() {
+        for more in [
+            r#","token_type":"Bearer""#,
+            r#","token_type":"bearer","typ":"Bearer""#,
+            r#","token_type":"access_token","token_use":"access""#,
+            r#","typ":"JWT""#,
+            r#","typ":"identity-provider""#,
+            r#","cnf":null,"token_type":null"#,
+        ] {
+            assert_eq!(check(&with(more), 1), Ok(()), "{more}");
+        }
+        for more in [
+            r#","token_type":"refresh_token""#,
+            r#","token_type":"Refresh""#,
+            r#","token_type":"N_A""#,
+            r#","token_type":"DPoP""#,
+            r#","token_type":"""#,
+            r#","typ":"Refresh""#,
+            r#","typ":"ID""#,
+            r#","typ":"Offline""#,
+            r#","typ":"id_token""#,
+            r#","token_use":"id""#,
+            r#","token_use":"refresh_token""#,
+        ] {
+            assert_eq!(check(&with(more), 1), Err(Refusal::Type), "{more}");
+        }
+        for more in [r#","cnf":{"jkt":"x"}"#, r#","cnf":{}"#, r#","cnf":false"#] {
+            assert_eq!(check(&with(more), 1), Err(Refusal::KeyBound), "{more}");
+        }
+    }
+
+    #[test]
+    fn claims_that_nest_beyond_use_are_refused() {
+        let nested = |depth: usize| with(&format!(r#","x":{}{}"#, "[".repeat(depth), "]".repeat(depth)));
+        assert_eq!(check(&nested(NESTING - 1), 1), Ok(()));
+        for depth in [NESTING, 5_000] {
+            assert_eq!(check(&nested(depth), 1), Err(Refusal::Nesting { limit: NESTING }), "{depth}");
+        }
+        assert_eq!(check(&with(&format!(r#","x":"{}""#, "[".repeat(99))), 1), Ok(()));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// One moment on both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// Since 1970, UTC.
+    /// Since 1970, UTC. Where the calendar is before that, [`Duration::MAX`]: every token that ends has ended.
     pub wall: Duration,
     /// Since whenever the clock began; never goes back.
     pub steady: Duration,
@@ -34,8 +34,28 @@ impl Default for SystemClock {
 
 impl Clock for SystemClock {
     fn now(&self) -> Moment {
-        // A calendar before 1970 makes every token one of the future, which is refused.
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Moment { wall, steady: self.begun.elapsed() }
+        Moment { wall: wall(SystemTime::now()), steady: self.begun.elapsed() }
+    }
+}
+
+/// A calendar before 1970 is wrong, and can't tell what has expired.
+fn wall(now: SystemTime) -> Duration {
+    now.duration_since(UNIX_EPOCH).unwrap_or(Duration::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Refusal;
+    use crate::claims::{Claims, Demands};
+
+    #[test]
+    fn a_calendar_that_cant_be_right_takes_no_token_for_one_that_goes_on() {
+        assert_eq!(wall(UNIX_EPOCH + Duration::from_secs(9)), Duration::from_secs(9));
+        let long_ago = wall(UNIX_EPOCH - Duration::from_secs(1));
+        for end in ["1", "4102444800", "1e300"] {
+            let claims = Claims::read(&format!(r#"{{"exp":{end}}}"#)).unwrap();
+            assert_eq!(Demands::default().check(&claims, long_ago), Err(Refusal::Expired), "{end}");
+        }
     }
 }

@@ -7,12 +7,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpace_serve::Principal;
 use mcpace_serve::http::{Development, TokenError, TokenVerifier};
+use mcpace_serve::{Identity, Principal};
 
 use crate::access::{Grant, check_shape};
 use crate::digest::Digest;
-use crate::error::told;
+use crate::error::tell;
 use crate::{Clock, Failure, Refusal, Report, SystemClock};
 
 /// What a listed token stands for.
@@ -81,8 +81,12 @@ impl StaticTokens {
 
 impl From<StaticToken> for Grant {
     fn from(known: StaticToken) -> Self {
+        let caller = match &known.subject {
+            Some(subject) => Identity::User { issuer: None, subject },
+            None => Identity::Client { issuer: None, id: &known.client_id },
+        };
         Self {
-            principal: known.subject.as_deref().unwrap_or(&known.client_id).into(),
+            principal: caller.subject(),
             client_id: known.client_id,
             subject: known.subject,
             scopes: known.scopes.into(),
@@ -101,7 +105,11 @@ impl TokenVerifier for StaticTokens {
     ) -> Pin<Box<dyn Future<Output = Result<Principal, TokenError>> + Send + 'a>> {
         let checked = match self.check(token) {
             Ok(grant) => Ok(Grant::principal(grant, token)),
-            Err(refusal) => Err(told(self.report.as_ref(), Failure::Refused(refusal)).into()),
+            Err(refusal) => {
+                let failure = Failure::Refused(refusal);
+                tell(self.report.as_ref(), &failure);
+                Err(failure.into())
+            }
         };
         Box::pin(ready(checked))
     }

@@ -76,6 +76,15 @@ pub enum Refusal {
     /// A token of another use: RFC 8725 §3.11.
     #[error("its type is not an access token's")]
     Type,
+    /// A token for whoever proves to have a key (RFC 7800 §3.1): taken without that proof, it would serve a thief.
+    #[error("it is bound to a key of its sender's (cnf), and no proof of that is looked at here")]
+    KeyBound,
+    /// More than anybody means.
+    #[error("its claims nest more than {limit} deep")]
+    Nesting {
+        /// How deep they may.
+        limit: usize,
+    },
     /// Extensions that must be understood (RFC 7515 §4.1.11), and aren't.
     #[error("it has critical extensions")]
     Critical,
@@ -176,6 +185,16 @@ pub enum Outage {
     },
 }
 
+impl Failure {
+    /// Whether whoever asked the issuer has told of it: once, however many wait for the answer.
+    pub(crate) fn is_told(&self) -> bool {
+        match self {
+            Failure::Refused(_) | Failure::Unavailable(Outage::Busy { .. } | Outage::Thread { .. }) => false,
+            Failure::Unavailable(_) => true,
+        }
+    }
+}
+
 fn hint(status: u16) -> &'static str {
     match status {
         300..=399 => " (redirects are not followed: give the URL that it leads to)",
@@ -187,12 +206,11 @@ fn hint(status: u16) -> &'static str {
 /// Hears of each failure, on the thread where it is found: it must be quick. Without one they go to `tracing`.
 pub type Report = Arc<dyn Fn(&Failure) + Send + Sync>;
 
-/// Tells of a failure, and passes it on.
-pub(crate) fn told(report: Option<&Report>, failure: Failure) -> Failure {
-    match (report, &failure) {
+/// Tells of a failure.
+pub(crate) fn tell(report: Option<&Report>, failure: &Failure) {
+    match (report, failure) {
         (Some(report), failure) => report(failure),
         (None, Failure::Refused(_)) => tracing::info!("{failure}"),
         (None, Failure::Unavailable(_)) => tracing::warn!("{failure}"),
     }
-    failure
 }

@@ -3,43 +3,36 @@
 //!
 //! Kept: what is good, for its time and never past `exp`; what isn't, briefly, apart from the good ones so that a flood of
 //! rubbish drives none of them out. Never kept: that nobody could tell.
+//!
+//! Anybody can make up a token, and each is a question. So those that were good lately are known beyond the time for which that
+//! is believed: their questions stand in a line of their own, which goes first, and a token that nobody waits for any more
+//! leaves the line. However many strangers there are, who was let in before them gets through.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::future::Future;
 use std::num::NonZeroUsize;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::Method;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
 use mcpace_serve::Principal;
 use mcpace_serve::http::{TokenError, TokenVerifier};
-use serde::Deserialize;
-use tokio::sync::Semaphore;
 
-use crate::access::{Grant, check_shape};
+use crate::access::{Grant, answered, check_shape};
+use crate::answer::{ENDPOINT, judge};
 use crate::cache::{Cache, Until};
-use crate::claims::{Claims, Expected};
+use crate::claims::Demands;
+use crate::credentials::{Client, ClientAuth};
 use crate::digest::Digest;
-use crate::error::told;
-use crate::provider::{Reach, Way};
-use crate::ticket::Ticket;
-use crate::{AuthError, Clock, Failure, Outage, Refusal, Report, Secret, SystemClock};
-
-/// How this server proves to the issuer that it may ask (RFC 6749 §2.3.1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ClientAuth {
-    /// `client_secret_basic`: in the header.
-    #[default]
-    Basic,
-    /// `client_secret_post`: in the body.
-    Post,
-}
+use crate::error::tell;
+use crate::gate::{Gate, Line, Place};
+use crate::per_process::PerProcess;
+use crate::provider::{Provider, Reach, Way};
+use crate::ticket::{Ticket, Work};
+use crate::{AuthError, Clock, Failure, Moment, Outage, Refusal, Report, Secret, SystemClock};
 
 /// How [`IntrospectionVerifier`] asks.
 pub struct IntrospectionOptions {
@@ -51,14 +44,12 @@ pub struct IntrospectionOptions {
     pub client_secret: Secret,
     /// How it is shown.
     pub client_auth: ClientAuth,
-    /// What tokens must be meant for, one of them (RFC 8707). None: what the issuer says is enough.
-    pub audiences: Vec<String>,
-    /// Issuers, as `iss` has them. None: not looked at.
-    pub issuers: Vec<String>,
-    /// How far clocks may differ. Default: none; the issuer has looked at its own.
-    pub leeway: Duration,
+    /// What active tokens must be beyond that. Default: nothing; the issuer has looked at its own clock.
+    pub demands: Demands,
     /// How long a good answer is kept; a token that is revoked meanwhile is taken for as long. Default: a minute.
     pub kept: Duration,
+    /// For how much longer it is taken while the issuer can't be asked. Default: not at all.
+    pub grace: Duration,
     /// How long a bad one is. Default: 5 s.
     pub refusals_kept: Duration,
     /// How many of each are kept. Default: 10,000.
@@ -82,10 +73,9 @@ impl IntrospectionOptions {
             client_id: client_id.into(),
             client_secret,
             client_auth: ClientAuth::default(),
-            audiences: Vec::new(),
-            issuers: Vec::new(),
-            leeway: Duration::ZERO,
+            demands: Demands::default(),
             kept: Duration::from_secs(60),
+            grace: Duration::ZERO,
             refusals_kept: Duration::from_secs(5),
             most_kept: MOST_KEPT,
             most_requests: 64,
@@ -98,73 +88,101 @@ impl IntrospectionOptions {
 
 /// See the module.
 pub struct IntrospectionVerifier {
-    shared: Arc<Shared>,
+    shared: PerProcess<Arc<Shared>>,
     report: Option<Report>,
+    checks_audience: bool,
 }
 
 struct Shared {
-    provider: crate::provider::Provider,
-    client: Client,
-    expected: Expected,
-    kept: Duration,
-    refusals_kept: Duration,
-    places: Semaphore,
-    time: Duration,
-    clock: Arc<dyn Clock>,
+    provider: Provider,
+    set: Arc<Set>,
+    gate: Gate,
     state: Mutex<State>,
 }
 
+/// What stays as it was set.
+struct Set {
+    client: Client,
+    demands: Demands,
+    kept: Duration,
+    grace: Duration,
+    refusals_kept: Duration,
+    time: Duration,
+    clock: Arc<dyn Clock>,
+    report: Option<Report>,
+}
+
 struct State {
-    good: Cache<Arc<Grant>>,
+    good: Cache<Known>,
     bad: Cache<Refusal>,
-    under_way: HashMap<Digest, Ticket<Verdict>>,
+    under_way: HashMap<Digest, (Work<Verdict>, Line)>,
+    /// How many of these stand in which line.
+    waiting: [usize; 2],
+}
+
+/// A token that was good.
+struct Known {
+    grant: Arc<Grant>,
+    /// How long that is believed without asking again.
+    believed: Option<Until>,
+    /// And how long where the issuer can't be asked.
+    graced: Option<Until>,
 }
 
 type Verdict = Result<Arc<Grant>, Failure>;
 
 const MOST_KEPT: NonZeroUsize = NonZeroUsize::new(10_000).expect("not zero");
 const MOST_KEPT_BYTES: usize = 32 << 20;
-/// How many tokens wait for their verdict at most, those being asked for included.
+/// How many tokens wait for their verdict at most, those being asked for included; in each line.
 const MOST_WAITING: usize = 1024;
+/// How long a token that was good is told from strangers' ones, where it doesn't end before.
+const KNOWN: Duration = Duration::from_secs(24 * 3600);
 
 impl IntrospectionVerifier {
     /// # Errors
     /// [`AuthError`]: a URL or credentials that can't be used.
     pub fn new(options: IntrospectionOptions) -> Result<Self, AuthError> {
-        let provider = Way::new("the issuer's introspection endpoint", &options.url, &options.reach)?.open();
-        let state = State {
-            good: Cache::new(options.most_kept, MOST_KEPT_BYTES),
-            bad: Cache::new(options.most_kept, MOST_KEPT_BYTES),
-            under_way: HashMap::new(),
-        };
-        let shared = Shared {
-            provider,
+        let way = Way::new(ENDPOINT, &options.url, &options.reach)?;
+        let set = Arc::new(Set {
             client: Client::new(&options.client_id, &options.client_secret, options.client_auth)?,
-            expected: Expected {
-                issuers: options.issuers,
-                audiences: options.audiences,
-                leeway: options.leeway,
-                needs_expiry: false,
-            },
+            demands: options.demands,
             kept: options.kept,
+            grace: options.grace,
             refusals_kept: options.refusals_kept,
-            places: Semaphore::new(options.most_requests.clamp(1, MOST_WAITING)),
             time: options.reach.time,
             clock: options.clock,
-            state: Mutex::new(state),
-        };
-        Ok(Self { shared: Arc::new(shared), report: options.report })
+            report: options.report.clone(),
+        });
+        let (most_kept, most_requests) = (options.most_kept, options.most_requests.clamp(1, MOST_WAITING));
+        let checks_audience = !set.demands.audiences.is_empty();
+        let shared = PerProcess::new(move || {
+            let state = State {
+                good: Cache::new(most_kept, MOST_KEPT_BYTES),
+                bad: Cache::new(most_kept, MOST_KEPT_BYTES),
+                under_way: HashMap::new(),
+                waiting: [0; 2],
+            };
+            let (provider, gate) = (way.open(), Gate::new(most_requests));
+            Arc::new(Shared { provider, set: Arc::clone(&set), gate, state: Mutex::new(state) })
+        });
+        Ok(Self { shared, report: options.report, checks_audience })
     }
 
     async fn check(&self, token: &str) -> Verdict {
         check_shape(token)?;
         let digest = Digest::of(token);
-        let ticket = match self.shared.look(&digest, token)? {
-            Known::Verdict(verdict) => return verdict,
-            Known::Ticket(ticket) => ticket,
+        let (asked, in_grace) = match self.shared.get().look(&digest, token) {
+            Look::Verdict(verdict) => return verdict,
+            Look::Asked(asked, in_grace) => (asked, in_grace),
         };
-        let what = self.shared.provider.what();
-        ticket.wait().await.unwrap_or(Err(Outage::Thread { what }.into()))
+        let verdict = match asked {
+            Ok(ticket) => ticket.wait().await.unwrap_or(Err(Outage::Thread { what: ENDPOINT }.into())),
+            Err(outage) => Err(outage.into()),
+        };
+        match (verdict, in_grace) {
+            (Err(Failure::Unavailable(_)), Some(grant)) => Ok(grant),
+            (verdict, _) => verdict,
+        }
     }
 }
 
@@ -173,196 +191,157 @@ impl TokenVerifier for IntrospectionVerifier {
         &'a self,
         token: &'a str,
     ) -> Pin<Box<dyn Future<Output = Result<Principal, TokenError>> + Send + 'a>> {
-        Box::pin(async move {
-            let checked = self.check(token).await.map_err(|failure| told(self.report.as_ref(), failure));
-            Ok(Grant::principal(&checked?, token))
-        })
+        Box::pin(answered(self.check(token), self.report.as_ref(), token))
+    }
+
+    fn takes_any_audience(&self) -> bool {
+        !self.checks_audience
     }
 }
 
-enum Known {
+/// What is known of a token at once.
+enum Look {
     Verdict(Verdict),
-    Ticket(Ticket<Verdict>),
+    /// The issuer has to say; and what to take it for where it can't.
+    Asked(Result<Ticket<Verdict>, Outage>, Option<Arc<Grant>>),
 }
 
 impl Shared {
     /// What is known of a token, or a place among those who wait for it: in one look, so that nobody asks for what has just
     /// been told.
-    fn look(self: &Arc<Self>, digest: &Digest, token: &str) -> Result<Known, Outage> {
-        let now = self.clock.now();
-        let what = self.provider.what();
+    fn look(self: &Arc<Self>, digest: &Digest, token: &str) -> Look {
+        let now = self.set.clock.now();
         let mut state = self.lock();
-        if let Some(grant) = state.good.look(digest, now) {
-            return Ok(Known::Verdict(Ok(Arc::clone(grant))));
+        let known = state.good.look(digest, now);
+        if let Some(known) = known
+            && holds(known.believed, now)
+        {
+            return Look::Verdict(Ok(Arc::clone(&known.grant)));
         }
+        let line = if known.is_some() { Line::Known } else { Line::Strangers };
+        let in_grace = known.filter(|known| holds(known.graced, now)).map(|known| Arc::clone(&known.grant));
         if let Some(refusal) = state.bad.look(digest, now) {
-            return Ok(Known::Verdict(Err(refusal.clone().into())));
+            return Look::Verdict(Err(refusal.clone().into()));
         }
-        let waiting = state.under_way.len();
-        let begin = || {
-            let (shared, digest, token) = (Arc::clone(self), *digest, Secret::new(token));
-            let work = async move { shared.settle(digest, &token).await };
-            Ticket::begin(work).ok_or(Outage::Thread { what })
-        };
-        match state.under_way.entry(*digest) {
-            Entry::Occupied(mut known) => {
-                if known.get().is_broken() {
-                    known.insert(begin()?);
-                }
-                Ok(Known::Ticket(known.get().clone()))
-            }
-            Entry::Vacant(_) if waiting >= MOST_WAITING => Err(Outage::Busy { what, limit: MOST_WAITING }),
-            Entry::Vacant(place) => Ok(Known::Ticket(place.insert(begin()?).clone())),
-        }
+        Look::Asked(self.join(&mut state, digest, token, line), in_grace)
     }
 
-    /// Asks, and keeps what was told.
-    async fn settle(&self, digest: Digest, token: &Secret) -> Verdict {
-        let verdict = match self.ask(token).await {
-            Ok(json) => self.read(&json, &digest),
-            Err(outage) => Err(outage.into()),
-        };
-        let now = self.clock.now();
-        let mut state = self.lock();
-        match &verdict {
-            Ok(grant) => {
-                let expires = grant.expires.map(|end| end.saturating_add(self.expected.leeway));
-                if let Some(until) = Until::within(self.kept, expires, now) {
-                    state.good.keep(digest, Arc::clone(grant), grant.bytes(), until);
-                }
-            }
-            Err(Failure::Refused(refusal)) => {
-                if let Some(until) = Until::within(self.refusals_kept, None, now) {
-                    state.bad.keep(digest, refusal.clone(), size_of::<Refusal>(), until);
-                }
-            }
-            Err(Failure::Unavailable(_)) => {}
+    fn join(
+        self: &Arc<Self>,
+        state: &mut State,
+        digest: &Digest,
+        token: &str,
+        line: Line,
+    ) -> Result<Ticket<Verdict>, Outage> {
+        if let Some(ticket) = state.under_way.get(digest).and_then(|(work, _)| work.join()) {
+            return Ok(ticket);
         }
-        state.under_way.remove(&digest);
-        verdict
+        // What broke off is over.
+        state.over(digest);
+        if state.waiting[line as usize] >= MOST_WAITING {
+            return Err(Outage::Busy { what: ENDPOINT, limit: MOST_WAITING });
+        }
+        let (shared, digest, token) = (Arc::clone(self), *digest, Secret::new(token));
+        let begun = Ticket::begin(|work| async move { shared.settle(digest, &token, line, &work).await });
+        let (ticket, work) = begun.ok_or(Outage::Thread { what: ENDPOINT })?;
+        state.under_way.insert(digest, (work, line));
+        state.waiting[line as usize] += 1;
+        Ok(ticket)
+    }
+
+    /// Asks, and keeps what was told. `None` where nobody waits for it any more.
+    async fn settle(&self, digest: Digest, token: &Secret, line: Line, work: &Work<Verdict>) -> Option<Verdict> {
+        let Set { demands, clock, time, .. } = &*self.set;
+        let asking = async {
+            let _place = self.place(&digest, line, work).await?;
+            Some(self.ask(token).await)
+        };
+        let asked = match tokio::time::timeout(*time, asking).await {
+            Ok(asked) => asked?,
+            Err(_) => Err(Outage::TimeLimit { what: ENDPOINT, limit: *time }),
+        };
+        let judged = |json: Bytes| judge(&json, &digest, demands, clock.now().wall).map(Arc::new);
+        let verdict = asked.map_err(Failure::from).and_then(judged);
+        if let Err(failure) = &verdict
+            && failure.is_told()
+        {
+            tell(self.set.report.as_ref(), failure);
+        }
+        let mut state = self.lock();
+        state.keep(digest, &verdict, &self.set);
+        state.over(&digest);
+        Some(verdict)
+    }
+
+    /// A place among the questions under way. `None` where all have gone away who waited for it.
+    async fn place(&self, digest: &Digest, line: Line, work: &Work<Verdict>) -> Option<Place> {
+        let mut place = pin!(self.gate.place(line));
+        loop {
+            tokio::select! {
+                // Also where there is a place: the issuer's time is others'.
+                biased;
+                () = work.left() => {
+                    let mut state = self.lock();
+                    // Nobody comes back to it without the lock.
+                    if work.is_left() {
+                        state.over(digest);
+                        return None;
+                    }
+                }
+                place = &mut place => return Some(place),
+            }
+        }
     }
 
     async fn ask(&self, token: &Secret) -> Result<Bytes, Outage> {
-        let what = self.provider.what();
-        let asking = async {
-            // Never closed.
-            let _place = self.places.acquire().await.map_err(|_| Outage::Thread { what })?;
-            self.provider.ask(Method::POST, &self.client.headers, self.client.form(token)).await
-        };
-        let asked = tokio::time::timeout(self.time, asking).await;
-        asked.unwrap_or(Err(Outage::TimeLimit { what, limit: self.time }))
-    }
-
-    fn read(&self, json: &[u8], digest: &Digest) -> Verdict {
-        let unreadable = |reason| Outage::Unreadable { what: self.provider.what(), reason };
-        let json = std::str::from_utf8(json).map_err(|_| unreadable("UTF-8"))?;
-        let claims = active(json).map_err(unreadable)??;
-        self.expected.check(&claims, self.clock.now().wall)?;
-        Ok(Arc::new(Grant::of(&claims, json, digest, self.expected.issuers.len() > 1)))
+        let client = &self.set.client;
+        self.provider.ask(Method::POST, &client.headers, client.form(token)).await
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing under the lock can panic half way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What an answer says of a token that is active. The outer error: it is no answer.
-fn active(json: &str) -> Result<Result<Claims, Refusal>, &'static str> {
-    #[derive(Deserialize)]
-    struct Answer {
-        active: bool,
-    }
-    const WANTED: &str = "a JSON object with `active`, true or false";
-    if !json.trim_ascii_start().starts_with('{') {
-        return Err(WANTED);
-    }
-    let answer: Answer = serde_json::from_str(json).map_err(|_| WANTED)?;
-    Ok(if answer.active { Claims::read(json) } else { Err(Refusal::Inactive) })
-}
-
-/// This server, as the issuer knows it.
-struct Client {
-    headers: Vec<(HeaderName, HeaderValue)>,
-    /// What the body ends in; a secret.
-    rest: Secret,
-}
-
-impl Client {
-    fn new(id: &str, secret: &Secret, auth: ClientAuth) -> Result<Self, AuthError> {
-        if id.is_empty() {
-            let (option, value) = ("the client's id", "empty".to_owned());
-            return Err(AuthError::Option {
-                option,
-                value,
-                reason: "the issuer answers only to clients that it knows",
-            });
-        }
-        let form = HeaderValue::from_static("application/x-www-form-urlencoded");
-        let mut headers = vec![(CONTENT_TYPE, form)];
-        let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
-        let (id, secret) = (encoded(id), encoded(secret.reveal()));
-        let rest = match auth {
-            ClientAuth::Basic => {
-                let credentials = format!("Basic {}", STANDARD.encode(format!("{id}:{secret}")));
-                let unusable = |_| AuthError::Key("the client's credentials fit no header");
-                let mut header = HeaderValue::from_str(&credentials).map_err(unusable)?;
-                header.set_sensitive(true);
-                headers.push((AUTHORIZATION, header));
-                String::new()
+impl State {
+    fn keep(&mut self, digest: Digest, verdict: &Verdict, set: &Set) {
+        let now = set.clock.now();
+        match verdict {
+            Ok(grant) => {
+                let expires = grant.expires.map(|end| end.saturating_add(set.demands.leeway));
+                let within = |time| Until::within(time, expires, now);
+                let graced = within(set.kept.saturating_add(set.grace)).filter(|_| !set.grace.is_zero());
+                let known = Known { grant: Arc::clone(grant), believed: within(set.kept), graced };
+                if let Some(until) = within(KNOWN.max(set.kept.saturating_add(set.grace))) {
+                    self.good.keep(digest, known, grant.bytes(), until);
+                }
             }
-            ClientAuth::Post => format!("&client_id={id}&client_secret={secret}"),
-        };
-        Ok(Self { headers, rest: Secret::new(rest) })
+            Err(Failure::Refused(refusal)) => {
+                self.good.forget(&digest);
+                if let Some(until) = Until::within(set.refusals_kept, None, now) {
+                    self.bad.keep(digest, refusal.clone(), size_of::<Refusal>(), until);
+                }
+            }
+            Err(Failure::Unavailable(_)) => {}
+        }
     }
 
-    /// The question about a token.
-    fn form(&self, token: &Secret) -> Bytes {
-        let token: String = form_urlencoded::byte_serialize(token.reveal().as_bytes()).collect();
-        format!("token={token}&token_type_hint=access_token{}", self.rest.reveal()).into()
+    /// Nobody is asked about it any more.
+    fn over(&mut self, digest: &Digest) {
+        if let Entry::Occupied(entry) = self.under_way.entry(*digest) {
+            let (_, line) = entry.remove();
+            self.waiting[line as usize] -= 1;
+        }
     }
+}
+
+fn holds(until: Option<Until>, now: Moment) -> bool {
+    until.is_some_and(|until| !until.is_past(now))
 }
 
 impl std::fmt::Debug for IntrospectionVerifier {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("IntrospectionVerifier").finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn credentials_are_written_as_the_rfc_has_them() {
-        let secret = Secret::new("p&s:ß");
-        let basic = Client::new("a b", &secret, ClientAuth::Basic).unwrap();
-        let shown = basic.headers[1].1.to_str().unwrap().strip_prefix("Basic ").unwrap();
-        assert_eq!(STANDARD.decode(shown).unwrap(), b"a+b:p%26s%3A%C3%9F");
-        assert_eq!(basic.form(&Secret::new("t+k")), "token=t%2Bk&token_type_hint=access_token");
-        let post = Client::new("a b", &secret, ClientAuth::Post).unwrap();
-        assert_eq!(post.headers.len(), 1);
-        let form = "token=t&token_type_hint=access_token&client_id=a+b&client_secret=p%26s%3A%C3%9F";
-        assert_eq!(post.form(&Secret::new("t")), form);
-        assert!(!format!("{:?}", basic.headers).contains(shown));
-    }
-
-    #[test]
-    fn only_a_plain_yes_is_one() {
-        assert!(active(r#"{"active":true,"sub":"a"}"#).unwrap().is_ok());
-        assert_eq!(active(r#"{"active":false}"#).unwrap().unwrap_err(), Refusal::Inactive);
-        assert_eq!(active(r#"{"active":true,"exp":"x"}"#).unwrap().unwrap_err(), Refusal::Claim("exp"));
-        for text in [
-            "",
-            "{}",
-            "[]",
-            "true",
-            "[true]",
-            r#"{"active":"true"}"#,
-            r#"{"active":1}"#,
-            r#"{"active":null}"#,
-            "<html>",
-        ] {
-            assert!(active(text).is_err(), "{text}");
-        }
     }
 }

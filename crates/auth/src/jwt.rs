@@ -1,7 +1,7 @@
 //! Signed tokens (JWT as access tokens, RFC 9068), verified without asking anybody but for keys.
 //!
-//! Once verified, a token is known by its SHA-256 for a few minutes, never past its `exp` nor its keys: a signature costs
-//! fifty times a hash.
+//! Once verified, a token is known by its SHA-256 for a few minutes, never past its `exp` nor past the time of the keys that
+//! verified it: a signature costs fifty times a hash.
 
 use std::future::Future;
 use std::num::NonZeroUsize;
@@ -12,15 +12,15 @@ use std::time::Duration;
 use mcpace_serve::Principal;
 use mcpace_serve::http::{TokenError, TokenVerifier};
 
-use crate::access::{Grant, check_shape};
+use crate::access::{Grant, answered, check_shape};
 use crate::cache::{Cache, Until};
-use crate::claims::{Claims, Expected};
+use crate::claims::{Claims, Demands};
 use crate::digest::Digest;
-use crate::error::told;
 use crate::jws::Jws;
 use crate::key::Key;
 use crate::key_ring::KeyRing;
 use crate::key_set::{Judgement, KeySet};
+use crate::per_process::PerProcess;
 use crate::provider::{Reach, Way};
 use crate::rotation::Policy;
 use crate::{Algorithm, AuthError, Clock, Failure, Refusal, Report, Secret, SystemClock};
@@ -43,14 +43,8 @@ pub struct JwtOptions {
     pub keys: Keys,
     /// What tokens may be signed with. None: whatever the keys are for; of a shared secret it has to be said.
     pub algorithms: Vec<Algorithm>,
-    /// Issuers, as `iss` has them. None: not looked at.
-    pub issuers: Vec<String>,
-    /// What tokens must be meant for, one of them (RFC 8707). None: not looked at, which takes tokens of other servers too.
-    pub audiences: Vec<String>,
-    /// How far clocks may differ. Default: 10 s.
-    pub leeway: Duration,
-    /// Whether tokens need an `exp`. Default: yes.
-    pub needs_expiry: bool,
+    /// What tokens must be. Default: any issuer's, for any audience; with an `exp`, and 10 s for clocks that differ.
+    pub demands: Demands,
     /// How long keys are believed without asking again. Default: an hour.
     pub key_lifetime: Duration,
     /// How long keys go on while the issuer is away. Default: a day.
@@ -72,10 +66,7 @@ impl JwtOptions {
         Self {
             keys,
             algorithms: Vec::new(),
-            issuers: Vec::new(),
-            audiences: Vec::new(),
-            leeway: Duration::from_secs(10),
-            needs_expiry: true,
+            demands: Demands { leeway: Duration::from_secs(10), needs_expiry: true, ..Demands::default() },
             key_lifetime: Duration::from_secs(3600),
             keys_kept: Duration::from_secs(24 * 3600),
             key_interval: Duration::from_secs(30),
@@ -88,16 +79,21 @@ impl JwtOptions {
 
 /// See the module.
 pub struct JwtVerifier {
-    source: Source,
+    own: PerProcess<Own>,
     algorithms: Vec<Algorithm>,
-    expected: Expected,
+    demands: Demands,
     clock: Arc<dyn Clock>,
     report: Option<Report>,
+}
+
+/// What each process has of its own.
+struct Own {
+    source: Source,
     verified: Mutex<Cache<Verified>>,
 }
 
 enum Source {
-    Given(KeySet),
+    Given(Arc<KeySet>),
     Issuer(KeyRing),
 }
 
@@ -110,6 +106,8 @@ struct Verified {
 
 /// How long a verified token is known, at most.
 const KNOWN: Duration = Duration::from_secs(300);
+/// The generation of keys that were given.
+const GIVEN: u64 = 0;
 const MOST_KNOWN: NonZeroUsize = NonZeroUsize::new(10_000).expect("not zero");
 const MOST_KNOWN_BYTES: usize = 16 << 20;
 
@@ -118,73 +116,67 @@ impl JwtVerifier {
     /// [`AuthError`]: a key, a URL or an algorithm that can't be used.
     pub fn new(options: JwtOptions) -> Result<Self, AuthError> {
         let algorithms = allowed(&options)?;
-        let source = match &options.keys {
+        let make: Box<dyn Fn() -> Source + Send + Sync> = match &options.keys {
             Keys::Url(url) => {
-                let provider = Way::new("the issuer's key set", url, &options.reach)?.open();
+                let way = Way::new("the issuer's key set", url, &options.reach)?;
                 let policy =
                     Policy { lifetime: options.key_lifetime, kept: options.keys_kept, interval: options.key_interval };
                 let (clock, report) = (Arc::clone(&options.clock), options.report.clone());
-                Source::Issuer(KeyRing::new(provider, policy, clock, report))
+                Box::new(move || Source::Issuer(KeyRing::new(way.open(), policy, Arc::clone(&clock), report.clone())))
             }
-            Keys::Pem(pem) => Source::Given(fitting(KeySet::of(Key::from_pem(pem)?), &algorithms)?),
+            Keys::Pem(pem) => given(fitting(KeySet::of(Key::from_pem(pem)?), &algorithms)?),
             Keys::Set(json) => {
                 let read = KeySet::read(json.as_bytes());
                 let set = read.map_err(|_| AuthError::Key("a key set is a JSON object with an array `keys`"))?;
-                Source::Given(fitting(set, &algorithms)?)
+                given(fitting(set, &algorithms)?)
             }
-            Keys::Shared(secret) => Source::Given(KeySet::of(Key::shared(secret)?)),
+            Keys::Shared(secret) => given(KeySet::of(Key::shared(secret)?)),
         };
-        let expected = Expected {
-            issuers: options.issuers,
-            audiences: options.audiences,
-            leeway: options.leeway,
-            needs_expiry: options.needs_expiry,
-        };
-        let verified = Mutex::new(Cache::new(MOST_KNOWN, MOST_KNOWN_BYTES));
-        Ok(Self { source, algorithms, expected, clock: options.clock, report: options.report, verified })
-    }
-
-    /// Whether tokens are held to an audience.
-    #[must_use]
-    pub fn checks_audience(&self) -> bool {
-        !self.expected.audiences.is_empty()
+        let own = PerProcess::new(move || Own {
+            source: make(),
+            verified: Mutex::new(Cache::new(MOST_KNOWN, MOST_KNOWN_BYTES)),
+        });
+        Ok(Self { own, algorithms, demands: options.demands, clock: options.clock, report: options.report })
     }
 
     async fn check(&self, token: &str) -> Result<Arc<Grant>, Failure> {
         check_shape(token)?;
-        let digest = Digest::of(token);
-        let generation = self.generation();
-        let known = self.lock().look(&digest, self.clock.now()).cloned();
-        if let Some(known) = known.filter(|known| known.generation == generation) {
+        let (own, digest, now) = (self.own.get(), Digest::of(token), self.clock.now());
+        let generation = own.generation(now.steady);
+        let known = own.lock().look(&digest, now).cloned();
+        if let Some(known) = known.filter(|known| Some(known.generation) == generation) {
             return Ok(known.grant);
         }
         let jws = Jws::read(token)?;
         if !self.algorithms.contains(&jws.algorithm) {
             return Err(Refusal::Algorithm(jws.algorithm).into());
         }
-        match &self.source {
+        let generation = match &own.source {
             Source::Issuer(ring) => ring.check(&jws).await?,
-            Source::Given(keys) if keys.judge(&jws) == Judgement::Good => {}
+            Source::Given(keys) if keys.judge(&jws) == Judgement::Good => GIVEN,
             Source::Given(_) => return Err(Refusal::Signature.into()),
-        }
+        };
         // Only now is anything in it believed.
         let json = std::str::from_utf8(&jws.payload).map_err(|_| Refusal::Claim("set"))?;
         let claims = Claims::read(json)?;
         let now = self.clock.now();
-        self.expected.check(&claims, now.wall)?;
-        let grant = Arc::new(Grant::of(&claims, json, &digest, self.expected.issuers.len() != 1));
-        let expires = grant.expires.map(|end| end.saturating_add(self.expected.leeway));
+        self.demands.check(&claims, now.wall)?;
+        let grant = Arc::new(Grant::of(&claims, json, &digest, self.demands.tells_issuers_apart()));
+        let expires = grant.expires.map(|end| end.saturating_add(self.demands.leeway));
         if let Some(until) = Until::within(KNOWN, expires, now) {
-            let known = Verified { grant: Arc::clone(&grant), generation: self.generation() };
-            self.lock().keep(digest, known, grant.bytes(), until);
+            let known = Verified { grant: Arc::clone(&grant), generation };
+            own.lock().keep(digest, known, grant.bytes(), until);
         }
         Ok(grant)
     }
+}
 
-    fn generation(&self) -> u64 {
+impl Own {
+    /// Of the keys, where they are believed at the moment.
+    fn generation(&self, now: Duration) -> Option<u64> {
         match &self.source {
-            Source::Given(_) => 0,
-            Source::Issuer(ring) => ring.generation(),
+            Source::Given(_) => Some(GIVEN),
+            Source::Issuer(ring) => ring.believed(now),
         }
     }
 
@@ -198,11 +190,18 @@ impl TokenVerifier for JwtVerifier {
         &'a self,
         token: &'a str,
     ) -> Pin<Box<dyn Future<Output = Result<Principal, TokenError>> + Send + 'a>> {
-        Box::pin(async move {
-            let checked = self.check(token).await.map_err(|failure| told(self.report.as_ref(), failure));
-            Ok(Grant::principal(&checked?, token))
-        })
+        Box::pin(answered(self.check(token), self.report.as_ref(), token))
     }
+
+    fn takes_any_audience(&self) -> bool {
+        self.demands.audiences.is_empty()
+    }
+}
+
+/// Keys that stay.
+fn given(keys: KeySet) -> Box<dyn Fn() -> Source + Send + Sync> {
+    let keys = Arc::new(keys);
+    Box::new(move || Source::Given(Arc::clone(&keys)))
 }
 
 /// What tokens may be signed with.

@@ -2,16 +2,17 @@
 //! all who wait. When that is due, `rotation` decides.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
 
-use crate::error::told;
+use crate::error::tell;
 use crate::jws::Jws;
 use crate::key_set::{Judgement, KeySet};
 use crate::provider::Provider;
 use crate::rotation::{Policy, Rotation, Step};
-use crate::ticket::Ticket;
+use crate::ticket::{Ticket, Work};
 use crate::{Clock, Failure, Outage, Refusal, Report};
 
 /// See the module.
@@ -26,7 +27,7 @@ struct Shared {
 
 struct State {
     rotation: Rotation,
-    under_way: Option<Ticket<Result<(), Outage>>>,
+    under_way: Option<Work<Result<(), Outage>>>,
 }
 
 impl KeyRing {
@@ -36,13 +37,13 @@ impl KeyRing {
         Self(Arc::new(Shared { provider, clock, report, state }))
     }
 
-    /// Changes when the keys do.
-    pub(crate) fn generation(&self) -> u64 {
-        self.0.lock().rotation.generation()
+    /// The generation of the keys, which changes with them, where they are not too old to be believed.
+    pub(crate) fn believed(&self, now: Duration) -> Option<u64> {
+        self.0.lock().rotation.believed(now)
     }
 
-    /// Whether the issuer signed it. Waits for its keys where they are missing or too old; once.
-    pub(crate) async fn check(&self, token: &Jws<'_>) -> Result<(), Failure> {
+    /// Whether the issuer signed it, and by which generation of keys. Waits for them where they are missing or too old; once.
+    pub(crate) async fn check(&self, token: &Jws<'_>) -> Result<u64, Failure> {
         let mut outage = None;
         let mut may_fetch = true;
         loop {
@@ -57,24 +58,22 @@ impl KeyRing {
                 if state.rotation.generation() != generation {
                     continue;
                 }
-                let under_way = state.under_way.take_if(|ticket| ticket.is_broken());
-                drop(under_way);
+                let joined = state.under_way.as_ref().and_then(Work::join);
                 let now = self.0.clock.now().steady;
-                let is_fetching = state.under_way.is_some();
-                match state.rotation.look(now, judgement != Judgement::Missing, may_fetch, is_fetching) {
-                    Step::Use => return verdict(judgement),
+                match state.rotation.look(now, judgement != Judgement::Missing, may_fetch, joined.is_some()) {
+                    Step::Use => return verdict(judgement, generation),
                     Step::UseAndRefresh => {
                         // Its failure is told by itself.
                         let _ = self.0.begin(&mut state, now);
-                        return verdict(judgement);
+                        return verdict(judgement, generation);
                     }
                     Step::Unknown => return Err(Refusal::UnknownKey.into()),
                     Step::Unavailable => {
                         let what = self.0.provider.what();
                         return Err(outage.unwrap_or(Outage::Resting { what }).into());
                     }
-                    Step::Fetch => match &state.under_way {
-                        Some(ticket) => ticket.clone(),
+                    Step::Fetch => match joined {
+                        Some(ticket) => ticket,
                         None => self.0.begin(&mut state, now)?,
                     },
                 }
@@ -86,9 +85,9 @@ impl KeyRing {
     }
 }
 
-fn verdict(judgement: Judgement) -> Result<(), Failure> {
+fn verdict(judgement: Judgement, generation: u64) -> Result<u64, Failure> {
     match judgement {
-        Judgement::Good => Ok(()),
+        Judgement::Good => Ok(generation),
         Judgement::Forged | Judgement::Missing => Err(Refusal::Signature.into()),
     }
 }
@@ -98,17 +97,14 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn begin(
-        self: &Arc<Self>,
-        state: &mut State,
-        now: std::time::Duration,
-    ) -> Result<Ticket<Result<(), Outage>>, Outage> {
+    fn begin(self: &Arc<Self>, state: &mut State, now: Duration) -> Result<Ticket<Result<(), Outage>>, Outage> {
         state.rotation.begun(now);
         let shared = Arc::clone(self);
-        let work = async move {
+        // Also where nobody waits: the keys are for the next.
+        let work = |_: Work<_>| async move {
             let fetched = shared.fetch().await;
             if let Err(outage) = &fetched {
-                told(shared.report.as_ref(), outage.clone().into());
+                tell(shared.report.as_ref(), &outage.clone().into());
             }
             let mut state = shared.lock();
             let done = match fetched {
@@ -122,10 +118,10 @@ impl Shared {
                 }
             };
             state.under_way = None;
-            done
+            Some(done)
         };
-        let ticket = Ticket::begin(work).ok_or(Outage::Thread { what: self.provider.what() })?;
-        state.under_way = Some(ticket.clone());
+        let (ticket, work) = Ticket::begin(work).ok_or(Outage::Thread { what: self.provider.what() })?;
+        state.under_way = Some(work);
         Ok(ticket)
     }
 

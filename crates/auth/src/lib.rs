@@ -6,7 +6,8 @@
 //! secret: neither kept by the caches, which know its SHA-256, nor shown. An issuer that is away is no verdict.
 //!
 //! Requests to issuers run on one thread of this crate's own, so that they outlive whoever began them: a caller that goes
-//! away ends nobody else's wait, and a server that stops leaves no half-read reply on its threads.
+//! away ends nobody else's wait, and a server that stops leaves no half-read reply on its threads. A forked child, which has no
+//! such thread, begins anew.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -17,8 +18,8 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut tokens = JwtOptions::new(Keys::Url("https://id.example/jwks".to_owned()));
-//! tokens.issuers = vec!["https://id.example".to_owned()];
-//! tokens.audiences = vec!["https://mcp.example/mcp".to_owned()];
+//! tokens.demands.issuers = vec!["https://id.example".to_owned()];
+//! tokens.demands.audiences = vec!["https://mcp.example/mcp".to_owned()];
 //! let authorization = Authorization {
 //!     verifier: Arc::new(JwtVerifier::new(tokens)?),
 //!     resource: "https://mcp.example/mcp".to_owned(),
@@ -35,30 +36,37 @@
 
 mod access;
 mod algorithm;
+mod answer;
 mod bound;
 mod cache;
 mod claims;
 mod clock;
+mod credentials;
 mod development;
 mod digest;
 mod error;
+mod gate;
 mod introspection;
 mod jws;
 mod jwt;
 mod key;
 mod key_ring;
 mod key_set;
+mod per_process;
 mod provider;
 mod rotation;
 mod ticket;
 
 pub use access::{Access, Grant};
 pub use algorithm::Algorithm;
+pub use answer::judge_answer;
 pub use bound::Bound;
+pub use claims::Demands;
 pub use clock::{Clock, Moment, SystemClock};
+pub use credentials::ClientAuth;
 pub use development::{AllowAny, StaticToken, StaticTokens};
 pub use error::{AuthError, Failure, Outage, Refusal, Report};
-pub use introspection::{ClientAuth, IntrospectionOptions, IntrospectionVerifier};
+pub use introspection::{IntrospectionOptions, IntrospectionVerifier};
 pub use jwt::{JwtOptions, JwtVerifier, Keys};
 pub use mcpace_oauth::Secret;
 pub use provider::Reach;

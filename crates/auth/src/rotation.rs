@@ -58,6 +58,13 @@ impl Rotation {
         self.generation
     }
 
+    /// The generation of the keys that are there, where they are not too old to be believed.
+    pub(crate) fn believed(&self, now: Duration) -> Option<u64> {
+        let (_, fetched) = self.keys.as_ref()?;
+        let Policy { lifetime, kept, .. } = self.policy;
+        (now.saturating_sub(*fetched) < kept.max(lifetime)).then_some(self.generation)
+    }
+
     /// The keys that are there, however old.
     pub(crate) fn keys(&self) -> Option<Arc<KeySet>> {
         self.keys.as_ref().map(|(keys, _)| Arc::clone(keys))

@@ -1,47 +1,84 @@
 //! One request for many waiters: work on this crate's own thread, and tickets for what it gives.
 //!
-//! Constraint: nobody's leaving ends it. It ends by itself: whoever begins it gives it a time limit.
+//! Constraint: nobody's leaving ends it, unless it asks itself whether anybody still waits. It ends by itself: whoever begins it
+//! gives it a time limit.
 
 use std::future::Future;
-use std::sync::OnceLock;
+use std::sync::{Arc, LazyLock, Weak};
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
+use crate::per_process::PerProcess;
+
 /// A place among those who wait for one piece of work.
-#[derive(Clone)]
 pub(crate) struct Ticket<V>(watch::Receiver<Option<V>>);
 
+/// The work, for whoever else wants to wait for it. Keeps nothing alive.
+pub(crate) struct Work<V>(Weak<watch::Sender<Option<V>>>);
+
 impl<V: Clone + Send + Sync + 'static> Ticket<V> {
-    /// Begins `work`. `None` where there is no thread for it.
-    pub(crate) fn begin(work: impl Future<Output = V> + Send + 'static) -> Option<Self> {
+    /// Begins a piece of work, which is given itself. `None` of it: nobody is told anything. None at all where there is no
+    /// thread for it.
+    pub(crate) fn begin<F>(work: impl FnOnce(Work<V>) -> F) -> Option<(Self, Work<V>)>
+    where
+        F: Future<Output = Option<V>> + Send + 'static,
+    {
         let (sender, receiver) = watch::channel(None);
-        thread()?.spawn(async move {
-            // Where all have gone away nobody hears it.
-            let _ = sender.send(Some(work.await));
-        });
-        Some(Self(receiver))
+        let sender = Arc::new(sender);
+        let begun = Work(Arc::downgrade(&sender));
+        let work = work(begun.clone());
+        thread(|thread| {
+            thread.spawn(async move {
+                if let Some(given) = work.await {
+                    // Where all have gone away nobody hears it.
+                    let _ = sender.send(Some(given));
+                }
+            });
+        })?;
+        Some((Self(receiver), begun))
     }
 
     /// What it gave; `None` where it broke off.
     pub(crate) async fn wait(mut self) -> Option<V> {
         self.0.wait_for(Option::is_some).await.ok()?.clone()
     }
+}
 
-    /// Whether nothing will ever come of it.
-    pub(crate) fn is_broken(&self) -> bool {
-        self.0.has_changed().is_err() && self.0.borrow().is_none()
+impl<V> Work<V> {
+    /// A place among those who wait. `None` where nothing will come of it.
+    pub(crate) fn join(&self) -> Option<Ticket<V>> {
+        Some(Ticket(self.0.upgrade()?.subscribe()))
+    }
+
+    /// Whether nobody waits for it.
+    pub(crate) fn is_left(&self) -> bool {
+        self.0.upgrade().is_none_or(|sender| sender.receiver_count() == 0)
+    }
+
+    /// Until nobody waits for it. Somebody may come again after that.
+    pub(crate) async fn left(&self) {
+        if let Some(sender) = self.0.upgrade() {
+            sender.closed().await;
+        }
     }
 }
 
-/// The thread, started by the first request of the process.
-fn thread() -> Option<&'static Runtime> {
-    static RUNTIME: OnceLock<Option<Runtime>> = OnceLock::new();
-    let made = RUNTIME.get_or_init(|| {
-        let built = Builder::new_multi_thread().worker_threads(1).thread_name("mcpace-auth").enable_all().build();
-        built.inspect_err(|error| tracing::error!("no thread can be started that asks issuers: {error}")).ok()
+impl<V> Clone for Work<V> {
+    fn clone(&self) -> Self {
+        Self(Weak::clone(&self.0))
+    }
+}
+
+/// Does something with the thread, which the first request of the process starts.
+fn thread(with: impl FnOnce(&Runtime)) -> Option<()> {
+    static RUNTIME: LazyLock<PerProcess<Option<Runtime>>> = LazyLock::new(|| {
+        PerProcess::new(|| {
+            let built = Builder::new_multi_thread().worker_threads(1).thread_name("mcpace-auth").enable_all().build();
+            built.inspect_err(|error| tracing::error!("no thread can be started that asks issuers: {error}")).ok()
+        })
     });
-    made.as_ref()
+    RUNTIME.get().as_ref().as_ref().map(with)
 }
 
 #[cfg(test)]
@@ -61,11 +98,11 @@ mod tests {
             async move {
                 go.notified().await;
                 runs.fetch_add(1, Ordering::SeqCst);
-                7
+                Some(7)
             }
         };
-        let first = Ticket::begin(work).unwrap();
-        let others: Vec<_> = (0..3).map(|_| tokio::spawn(first.clone().wait())).collect();
+        let (first, begun) = Ticket::begin(|_| work).unwrap();
+        let others: Vec<_> = (0..3).map(|_| tokio::spawn(begun.join().unwrap().wait())).collect();
         drop(first);
         go.notify_one();
         for other in others {
@@ -75,12 +112,29 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn work_hears_that_nobody_waits_any_more() {
+        let heard = Arc::new(Notify::new());
+        let tells = Arc::clone(&heard);
+        let (ticket, begun) = Ticket::<u8>::begin(|work| async move {
+            work.left().await;
+            assert!(work.is_left());
+            tells.notify_one();
+            None
+        })
+        .unwrap();
+        let other = begun.join().unwrap();
+        drop(ticket);
+        assert!(!begun.is_left());
+        drop(other);
+        heard.notified().await;
+    }
+
+    #[tokio::test]
     async fn work_that_breaks_off_leaves_nobody_waiting() {
-        let ticket = Ticket::<u8>::begin(async { panic!("on purpose") }).unwrap();
-        assert_eq!(ticket.clone().wait().await, None);
-        assert!(ticket.is_broken());
-        let kept = Ticket::begin(async { 1 }).unwrap();
-        assert_eq!(kept.clone().wait().await, Some(1));
-        assert!(!kept.is_broken());
+        let (ticket, begun) = Ticket::<u8>::begin(|_| async { panic!("on purpose") }).unwrap();
+        assert_eq!(ticket.wait().await, None);
+        assert!(begun.join().is_none() && begun.is_left());
+        let (kept, _) = Ticket::begin(|_| async { Some(1) }).unwrap();
+        assert_eq!(kept.wait().await, Some(1));
     }
 }

@@ -47,7 +47,7 @@ pub struct Peer {
 /// An authenticated caller. Two of the same subject and scopes are equal, whatever their details.
 #[derive(Clone)]
 pub struct Principal {
-    /// Stable name, e.g. the token's `sub` or client id. Sessions are bound to it.
+    /// Stable name, such as [`crate::Identity::subject`] makes of a token's `sub` or client id. Sessions are bound to it.
     pub subject: Arc<str>,
     /// Granted scopes.
     pub scopes: Arc<[String]>,

@@ -40,6 +40,7 @@ mod dispatch;
 mod exchange;
 pub mod guard;
 pub mod http;
+mod identity;
 mod limits;
 mod listeners;
 mod notify;
@@ -56,6 +57,7 @@ pub use changes::Changes;
 pub use exchange::{
     Channel, Gone, Handled, Headers, Incoming, Outlet, Peer, Principal, Remedy, Reply, ReplyStatus, Road, Timing,
 };
+pub use identity::Identity;
 pub use limits::Limits;
 pub use notify::NotifyError;
 pub use server::Server;

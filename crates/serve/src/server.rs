@@ -9,6 +9,7 @@ use mcpace_wire::Revision;
 use mcpace_wire::http::ParamHeader;
 use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::attached::Attached;
@@ -44,6 +45,8 @@ pub(crate) struct Inner {
     pub(crate) keep_headers: bool,
     pub(crate) limiter: Arc<dyn Limiter>,
     pub(crate) on_limiter_down: OnLimiterDown,
+    /// For what lists and subscriptions ask of guards.
+    pub(crate) asking: Semaphore,
     pub(crate) key: hmac::Key,
     pub(crate) closing: CancellationToken,
     pub(crate) listeners: Listeners,
@@ -229,6 +232,7 @@ impl Inner {
             limits,
             tell_failures,
             keep_headers,
+            asking: Semaphore::new(dispatch::ASKED_AT_ONCE),
             limiter: limiter.unwrap_or_else(|| Arc::new(MemoryLimiter::default())),
             on_limiter_down,
             key: hmac::Key::new(hmac::HMAC_SHA256, &key.map_or_else(random_key, Ok)?),

@@ -264,8 +264,8 @@ async fn an_active_token_must_be_meant_for_us() {
     })
     .await;
     let tried = Tried::new(&issuer, |options| {
-        options.audiences = vec!["https://mcp".to_owned()];
-        options.issuers = vec!["https://id".to_owned()];
+        options.demands.audiences = vec!["https://mcp".to_owned()];
+        options.demands.issuers = vec!["https://id".to_owned()];
     });
     assert!(tried.check("ours").await.is_ok());
     for (token, refusal) in [

@@ -23,8 +23,8 @@ impl Tried {
     fn new(keys: Keys, change: impl FnOnce(&mut JwtOptions)) -> Self {
         let (clock, heard) = (Manual::new(), Arc::new(Mutex::new(Vec::new())));
         let mut options = JwtOptions::new(keys);
-        options.issuers = vec!["https://id.example".to_owned()];
-        options.audiences = vec!["https://mcp.example/mcp".to_owned()];
+        options.demands.issuers = vec!["https://id.example".to_owned()];
+        options.demands.audiences = vec!["https://mcp.example/mcp".to_owned()];
         options.clock = clock.clone();
         let told = Arc::clone(&heard);
         options.report = Some(Arc::new(move |failure: &Failure| told.lock().unwrap().push(failure.clone())));
@@ -41,7 +41,9 @@ impl Tried {
         match limited("a verdict", self.verifier.verify(token)).await {
             Ok(principal) => Ok(principal.subject.to_string()),
             Err(error) => {
-                let failure = self.heard.lock().unwrap().pop().unwrap();
+                // That it rests is told to nobody: why it does was.
+                let resting = || Outage::Resting { what: "the issuer's key set" }.into();
+                let failure = self.heard.lock().unwrap().pop().unwrap_or_else(resting);
                 assert_eq!(error, failure.clone().into());
                 Err(failure)
             }

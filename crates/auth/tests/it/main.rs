@@ -6,3 +6,4 @@ mod issuer;
 mod jwt;
 mod serving;
 mod signing;
+mod strangers;

@@ -151,7 +151,7 @@ async fn refusals_and_outages_are_told_as_the_rfcs_have_it() {
     let key = Signer::ed(1);
     let mut options = JwtOptions::new(Keys::Pem(key.pem()));
     options.clock = Manual::new();
-    options.issuers = vec!["https://id.example".to_owned()];
+    options.demands.issuers = vec!["https://id.example".to_owned()];
     let running = start(Arc::new(JwtVerifier::new(options).unwrap()));
     let mut caller = Caller::connect(running.address()).await;
     let (status, _, body) = caller.call(&key.token("k", &claims(&json!({})))).await;
@@ -219,7 +219,7 @@ async fn tokens_for_development_serve_this_machine_only() {
     }
     let any = start(Arc::new(AllowAny::new("anyone", ["read".to_owned()])));
     let (status, _, body) = Caller::connect(any.address()).await.call("whatever").await;
-    assert_eq!((status, body["result"]["content"][0]["text"].as_str()), (200, Some("anyone")));
+    assert_eq!((status, body["result"]["content"][0]["text"].as_str()), (200, Some(":client::anyone")));
 
     let server = || Server::builder("tokens", "1").build().unwrap();
     let strict: [Arc<dyn TokenVerifier>; 3] = [

@@ -55,8 +55,8 @@ impl Asked {
 
     /// What the token verifier returned.
     #[getter]
-    fn principal(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        context::principal_of(py, self.principal.as_ref()?)
+    fn principal(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        self.principal.as_ref().map_or(Ok(None), |principal| context::principal_of(py, principal))
     }
 
     #[getter]

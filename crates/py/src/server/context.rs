@@ -30,12 +30,12 @@ pub(crate) struct Context {
 /// What a verifier gave for a token; the principal's details.
 pub(super) struct Verified(pub(super) Py<PyAny>);
 
-/// What the token verifier knows of a caller, as functions see it.
-pub(super) fn principal_of(py: Python<'_>, principal: &mcpace_serve::Principal) -> Option<Py<PyAny>> {
-    let details = principal.details.as_ref()?;
+/// What the token verifier knows of a caller, as functions see it. `None`: it knows nothing.
+pub(super) fn principal_of(py: Python<'_>, principal: &mcpace_serve::Principal) -> PyResult<Option<Py<PyAny>>> {
+    let Some(details) = &principal.details else { return Ok(None) };
     match details.downcast_ref::<Verified>() {
-        Some(verified) => Some(verified.0.clone_ref(py)),
-        None => tokens::shown(py, details.downcast_ref()?),
+        Some(verified) => Ok(Some(verified.0.clone_ref(py))),
+        None => details.downcast_ref().map(|access| tokens::shown(py, access)).transpose(),
     }
 }
 
@@ -134,8 +134,8 @@ impl Context {
 
     /// What the token verifier returned.
     #[getter]
-    fn principal(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        principal_of(py, self.inner.principal()?)
+    fn principal(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        self.inner.principal().map_or(Ok(None), |principal| principal_of(py, principal))
     }
 
     /// The HTTP headers by lower-case name; of several values of a name, all, joined by commas.

@@ -123,8 +123,8 @@ impl Exchange {
 
     /// What the token verifier returned for the caller.
     #[getter]
-    fn token(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        principal_of(py, self.context.principal()?)
+    fn token(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        self.context.principal().map_or(Ok(None), |principal| principal_of(py, principal))
     }
 
     /// Whether there is a legacy session.

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use mcpace_auth::{
-    Access, AllowAny, AuthError, ClientAuth, Failure, IntrospectionOptions, JwtOptions, Keys, Reach, Refusal, Report,
-    Secret, StaticToken, StaticTokens,
+    Access, AllowAny, AuthError, ClientAuth, Demands, Failure, IntrospectionOptions, JwtOptions, Keys, Reach, Refusal,
+    Report, Secret, StaticToken, StaticTokens,
 };
 use mcpace_serve::http::{TokenError, TokenVerifier};
 use pyo3::intern;
@@ -18,7 +18,6 @@ use pyo3::types::PyDict;
 
 use super::bridge::{self, Given};
 use super::context::principal_of;
-use super::failing;
 use crate::problem::{EnvironmentProblem, UsageProblem};
 use crate::runtime::runtime;
 
@@ -37,7 +36,7 @@ impl NativeVerifier {
         bridge::awaitable(py, runtime()?.handle(), async move {
             let verified = verifier.verify(&token).await;
             Box::new(move |py: Python<'_>| match verified {
-                Ok(principal) => Ok(principal_of(py, &principal).unwrap_or_else(|| py.None())),
+                Ok(principal) => Ok(principal_of(py, &principal)?.unwrap_or_else(|| py.None())),
                 Err(TokenError::Invalid | TokenError::InsufficientScope) => Ok(py.None()),
                 Err(error @ TokenError::Unavailable) => Err(EnvironmentProblem::new_err(error.to_string())),
             }) as Given
@@ -89,10 +88,7 @@ impl JwtVerifier {
         let report = report();
         let verifier = mcpace_auth::JwtVerifier::new(JwtOptions {
             algorithms: algorithms.iter().map(|name| name.parse()).collect::<Result<_, _>>().map_err(unusable)?,
-            issuers,
-            audiences,
-            leeway: seconds("leeway_s", leeway_s)?,
-            needs_expiry,
+            demands: Demands { issuers, audiences, leeway: seconds("leeway_s", leeway_s)?, needs_expiry },
             key_lifetime: seconds("key_lifetime_s", key_lifetime_s)?,
             keys_kept: seconds("keys_kept_s", keys_kept_s)?,
             key_interval: seconds("key_interval_s", key_interval_s)?,
@@ -113,7 +109,7 @@ impl IntrospectionVerifier {
     #[new]
     #[pyo3(signature = (
         *, url, client_id, client_secret, client_auth="client_secret_basic", audiences=vec![], issuers=vec![], kept_s=60.0,
-        refusals_kept_s=5.0, most_kept=10_000, timeout_s=10.0, extra_root=None, without_tls=false,
+        grace_s=0.0, refusals_kept_s=5.0, most_kept=10_000, timeout_s=10.0, extra_root=None, without_tls=false,
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
@@ -124,6 +120,7 @@ impl IntrospectionVerifier {
         audiences: Vec<String>,
         issuers: Vec<String>,
         kept_s: f64,
+        grace_s: f64,
         refusals_kept_s: f64,
         most_kept: usize,
         timeout_s: f64,
@@ -142,9 +139,9 @@ impl IntrospectionVerifier {
         let report = report();
         let verifier = mcpace_auth::IntrospectionVerifier::new(IntrospectionOptions {
             client_auth,
-            audiences,
-            issuers,
+            demands: Demands { issuers, audiences, ..Demands::default() },
             kept: seconds("kept_s", kept_s)?,
+            grace: seconds("grace_s", grace_s)?,
             refusals_kept: seconds("refusals_kept_s", refusals_kept_s)?,
             most_kept: most_kept.try_into().map_err(|_| at_least_one())?,
             reach: reach(timeout_s, extra_root, without_tls)?,
@@ -190,11 +187,6 @@ fn listed((token, client_id, subject, scopes, end, audiences, claims): Listed) -
     Ok((token, StaticToken { client_id, subject, scopes, expires, audiences, claims }))
 }
 
-/// What a token says, as functions see it.
-pub(super) fn shown(py: Python<'_>, access: &Access) -> Option<Py<PyAny>> {
-    made(py, access).inspect_err(|error| failing::log(py, "making an access token", error)).ok()
-}
-
 /// Makes an access token of keyword arguments.
 static ACCESS_TOKEN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
@@ -206,7 +198,9 @@ pub(crate) fn set_access_token(py: Python<'_>, make: Py<PyAny>) {
     let _ = ACCESS_TOKEN.set(py, make);
 }
 
-fn made(py: Python<'_>, access: &Access) -> PyResult<Py<PyAny>> {
+/// What a token says, as functions see it. One that can't be made is an error, never nobody: who reads `None` as the owner's own
+/// pipe must not find a stranger behind it.
+pub(super) fn shown(py: Python<'_>, access: &Access) -> PyResult<Py<PyAny>> {
     let Access { token, grant } = access;
     let keywords = PyDict::new(py);
     keywords.set_item(intern!(py, "token"), token.reveal())?;
@@ -247,7 +241,12 @@ fn report() -> Report {
             // What is set up wrongly looks like this; the rest is callers' everyday life.
             Failure::Refused(refusal) => matches!(
                 refusal,
-                Refusal::Algorithm(_) | Refusal::Audience | Refusal::Issuer | Refusal::Critical | Refusal::Type
+                Refusal::Algorithm(_)
+                    | Refusal::Audience
+                    | Refusal::Issuer
+                    | Refusal::Critical
+                    | Refusal::Type
+                    | Refusal::KeyBound
             ),
         };
         let unsaid = {

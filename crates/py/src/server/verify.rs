@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use mcpace_serve::Principal;
 use mcpace_serve::http::{TokenError, TokenVerifier};
+use mcpace_serve::{Identity, Principal};
 use pyo3::intern;
 use pyo3::prelude::*;
 use tokio::sync::oneshot;
@@ -75,19 +75,23 @@ fn principal(token: &Bound<'_, PyAny>) -> PyResult<Result<Principal, TokenError>
     }
     let optional = |name| token.getattr_opt(name).map(|found| found.filter(|value| !value.is_none()));
     if let Some(expires_at) = optional(intern!(py, "expires_at"))? {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        // A calendar before 1970 is wrong, and can't tell what has expired: everything has.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(f64::INFINITY, |now| now.as_secs_f64());
         if expires_at.extract::<f64>()? < now {
             return Ok(Err(TokenError::Invalid));
         }
     }
-    let subject: String = match optional(intern!(py, "subject"))? {
-        Some(subject) => subject.extract()?,
-        None => token.getattr(intern!(py, "client_id"))?.extract()?,
+    let subject = match optional(intern!(py, "subject"))? {
+        Some(subject) => Identity::User { issuer: None, subject: &subject.extract::<String>()? }.subject(),
+        None => {
+            let id: String = token.getattr(intern!(py, "client_id"))?.extract()?;
+            Identity::Client { issuer: None, id: &id }.subject()
+        }
     };
     let scopes: Vec<String> = match optional(intern!(py, "scopes"))? {
         Some(scopes) => scopes.extract()?,
         None => Vec::new(),
     };
     let details = Arc::new(Verified(token.clone().unbind()));
-    Ok(Ok(Principal { subject: subject.into(), scopes: scopes.into(), details: Some(details) }))
+    Ok(Ok(Principal { subject, scopes: scopes.into(), details: Some(details) }))
 }

@@ -43,8 +43,10 @@ impl Call<'_> {
         let pages_of = T::pages;
         Ok(Handled::Later(Box::pin(async move {
             let entries = entries(&kept.catalogue);
-            let picked = picking
-                .see_through(entries, waits, |entry| Asked { listing: true, ..kept.asked(T::KIND, entry.key()) });
+            let picked = picking.see_through(&kept.server.asking, entries, waits, |entry| Asked {
+                listing: true,
+                ..kept.asked(T::KIND, entry.key())
+            });
             if in_flight.run(picked).await.is_none() {
                 return Refusal::Cancelled.reply(&kept.id, kept.revision);
             }

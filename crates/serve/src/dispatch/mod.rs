@@ -38,6 +38,7 @@ use crate::exchange::{Handled, Incoming};
 use crate::server::Inner;
 pub(crate) use admitting::Caller;
 use clocks::Clocks;
+pub(crate) use picking::ASKED_AT_ONCE;
 pub(crate) use reply::Refusal;
 
 /// Takes one message.

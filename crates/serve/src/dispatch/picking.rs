@@ -2,12 +2,14 @@
 //!
 //! Constraint: a page holds as many entries as any other, whatever was left out, and is followed by another one only where
 //! the caller may use something on it: neither its length nor its cursor tells that there is more. What takes asking is asked
-//! side by side.
+//! side by side, so many at a time: asking must not cost the server what calls need.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
+
+use tokio::sync::Semaphore;
 
 use super::guarding::{all_agree, permits};
 use crate::catalogue::Listed;
@@ -60,12 +62,13 @@ impl Picking {
     /// The same to the end, whoever has to be asked.
     pub(super) async fn see_through<'a, T: Listed>(
         &mut self,
+        places: &Semaphore,
         entries: &'a [Arc<T>],
         mut waits: Waits<usize>,
         asked: impl Fn(&'a T) -> Asked<'a>,
     ) {
         while !waits.is_empty() {
-            let refused = refused(std::mem::take(&mut waits)).await;
+            let refused = refused(places, std::mem::take(&mut waits)).await;
             self.picked.retain(|position| !refused.contains(position));
             waits = self.go_on(entries, &asked);
         }
@@ -78,30 +81,46 @@ impl Picking {
     }
 }
 
-/// Those of them that somebody didn't agree to. All are asked at the same time.
-pub(super) async fn refused<K>(waits: Waits<K>) -> Vec<K> {
-    type Asking = Pin<Box<dyn Future<Output = Result<(), Denial>> + Send>>;
-    let mut asking: Vec<(Option<K>, Asking)> =
-        waits.into_iter().map(|(about, agreeing)| (Some(about), Box::pin(all_agree(agreeing)) as Asking)).collect();
+/// How many are asked at a time, for all of a server's lists and subscriptions together: one small request may ask about a
+/// thousand things, and calls need the threads that permissions run on.
+pub(crate) const ASKED_AT_ONCE: usize = 24;
+
+/// Those of them that somebody didn't agree to. They are asked side by side, as far as others leave `places`.
+pub(super) async fn refused<K>(places: &Semaphore, waits: Waits<K>) -> Vec<K> {
+    let mut waits = waits.into_iter();
+    let mut asking: Vec<Asking<'_, K>> = Vec::new();
     let mut refused = Vec::new();
     poll_fn(|context| {
-        let mut is_over = true;
-        for (about, asking) in &mut asking {
-            if about.is_none() {
-                continue;
+        let mut goes_on = |asking: &mut Asking<'_, K>| match asking.answer.as_mut().poll(context) {
+            Poll::Pending => true,
+            Poll::Ready(agreed) => {
+                refused.extend(asking.about.take().filter(|_| agreed.is_err()));
+                false
             }
-            match asking.as_mut().poll(context) {
-                Poll::Pending => is_over = false,
-                Poll::Ready(agreed) => {
-                    let about = about.take();
-                    if agreed.is_err() {
-                        refused.extend(about);
-                    }
-                }
+        };
+        asking.retain_mut(&mut goes_on);
+        while asking.len() < ASKED_AT_ONCE {
+            // Nobody has begun with those that are left.
+            let Some((about, agreeing)) = waits.next() else { break };
+            let mut next = Asking { about: Some(about), answer: Box::pin(in_turn(places, agreeing)) };
+            if goes_on(&mut next) {
+                asking.push(next);
             }
         }
-        if is_over { Poll::Ready(()) } else { Poll::Pending }
+        if asking.is_empty() { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
     refused
+}
+
+/// Something that somebody is being asked about.
+struct Asking<'p, K> {
+    about: Option<K>,
+    answer: Pin<Box<dyn Future<Output = Result<(), Denial>> + Send + 'p>>,
+}
+
+async fn in_turn(places: &Semaphore, agreeing: Vec<BoxFuture<Result<(), Denial>>>) -> Result<(), Denial> {
+    // Never closed.
+    let _place = places.acquire().await;
+    all_agree(agreeing).await
 }

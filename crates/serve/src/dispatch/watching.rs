@@ -1,5 +1,6 @@
 //! Being told of changes: `resources/subscribe` in legacy sessions, `subscriptions/listen` since 2026-07-28.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use mcpace_wire::jsonrpc::code;
@@ -51,6 +52,11 @@ impl Call<'_> {
         let params: SubscriptionParams = self.params()?;
         let mut filter = params.notifications;
         self.check_watched(&filter)?;
+        // Asked once about each, however often it is named.
+        if let Some(uris) = &mut filter.resource_subscriptions {
+            let mut known = HashSet::new();
+            uris.retain(|uri| known.insert(uri.clone()));
+        }
         let (mut refused, mut waits) = (Vec::new(), Waits::new());
         for uri in filter.resource_subscriptions.iter().flatten() {
             let Some((kind, name, guard)) = catalogue.read_guard(uri) else { continue };
@@ -66,7 +72,7 @@ impl Call<'_> {
         }
         let (kept, in_flight) = (self.kept(catalogue), InFlight::begin(self)?);
         Ok(Handled::Later(Box::pin(async move {
-            let Some(refused) = in_flight.run(picking::refused(waits)).await else {
+            let Some(refused) = in_flight.run(picking::refused(&kept.server.asking, waits)).await else {
                 return Refusal::Cancelled.reply(&kept.id, kept.revision);
             };
             drop(in_flight);
@@ -125,6 +131,7 @@ impl Call<'_> {
 
 /// What somebody may not read, it may not watch.
 fn leave_out(filter: &mut SubscriptionFilter, refused: &[String]) {
+    let refused: HashSet<&String> = refused.iter().collect();
     if let Some(uris) = &mut filter.resource_subscriptions {
         uris.retain(|uri| !refused.contains(uri));
     }

@@ -87,6 +87,11 @@ pub(super) enum Route {
 }
 
 impl Site {
+    /// Whether it answers only to who has a token.
+    pub(super) fn asks_for_tokens(&self) -> bool {
+        self.guard.is_some()
+    }
+
     fn new(server: Server, options: Options, bound: SocketAddr) -> Result<Self, ServeError> {
         if !options.path.starts_with('/') {
             return Err(ServeError::Option { option: "path", value: options.path, reason: "it begins with a slash" });

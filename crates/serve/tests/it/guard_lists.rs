@@ -203,6 +203,9 @@ fn all_four_lists_are_filtered() {
     }
 }
 
+/// How many things are asked about at a time.
+const AT_ONCE: u64 = 24;
+
 #[tokio::test(start_paused = true)]
 async fn what_takes_asking_is_asked_side_by_side() {
     let asked_once = Arc::new(AtomicUsize::new(0));
@@ -216,15 +219,27 @@ async fn what_takes_asking_is_asked_side_by_side() {
                 Ok(())
             }))
         };
-        let tool = Tool::new(format!("tool-{index}")).guard(Guard::new().permission(slow));
-        builder.tool(tool.handler(|_: NoArguments| Ok::<_, ToolError>("done")))
+        let tool = Tool::new(format!("tool-{index}")).guard(Guard::new().permission(slow.clone()));
+        let prompt = Prompt::new(format!("prompt-{index}")).guard(Guard::new().permission(slow));
+        let prompt = prompt.handler(|_: NoArguments| Ok::<_, HandlerError>("done"));
+        builder.tool(tool.handler(|_: NoArguments| Ok::<_, ToolError>("done"))).prompt(prompt)
     });
-    let client = Client::connect(&builder.build().unwrap(), Revision::V2025_06_18);
+    let server = builder.build().unwrap();
+    let client = Client::connect(&server, Revision::V2025_06_18);
     let begun = tokio::time::Instant::now();
     let listed = pages(&client, "tools/list", "tools", "name").await;
     assert_eq!(listed[0].len(), 50);
-    // Virtual time.
-    assert_eq!(begun.elapsed(), Duration::from_secs(1));
+    // Virtual time: so many at once, and never more.
+    assert_eq!(begun.elapsed(), Duration::from_secs(50_u64.div_ceil(AT_ONCE)));
     assert_eq!(asked_once.load(SeqCst), 50);
     assert_eq!(client.session().in_flight(), 0);
+    // For all who list together.
+    let others = [(); 2].map(|()| Client::connect(&server, Revision::V2025_06_18));
+    let begun = tokio::time::Instant::now();
+    let (one, two) = tokio::join!(
+        pages(&others[0], "tools/list", "tools", "name"),
+        pages(&others[1], "prompts/list", "prompts", "name")
+    );
+    assert_eq!((one[0].len(), two[0].len()), (50, 50));
+    assert_eq!(begun.elapsed(), Duration::from_secs(100_u64.div_ceil(AT_ONCE)));
 }

@@ -361,3 +361,30 @@ async fn what_a_handler_refuses_as_a_guard_would_has_a_guards_status() {
     assert_eq!(own.error(), (-32003, ReplyStatus::Ok));
     assert_eq!(own.body["error"]["data"], json!({"something": "else"}));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_asks_once_about_each_thing_that_it_names() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counts = Arc::clone(&asked);
+    let permission = move |about: &Asked<'_>| {
+        counts.fetch_add(1, SeqCst);
+        let is_it = about.uri.is_none_or(|uri| uri.ends_with("7"));
+        Verdict::Later(Box::pin(async move {
+            tokio::task::yield_now().await;
+            if is_it { Ok(()) } else { Err(Denial::default()) }
+        }))
+    };
+    let template = ResourceTemplate::new("note://{number}", "notes").guard(Guard::new().permission(permission));
+    let template = template.handler(|_: ResourceRequest| Ok::<_, HandlerError>("note"));
+    let server = Server::builder("watched", "1").resource_template(template).build().unwrap();
+    let client = Client::connect(&server, MODERN);
+    let mut uris = vec!["note://1"; 500];
+    uris.extend(["note://7"; 500]);
+    let filter = json!({"notifications": {"resourceSubscriptions": uris}});
+    let listening = tokio::spawn(finish(client.send(json!(7), "subscriptions/listen", filter)));
+    let acknowledged = client.outbox.next().await;
+    assert_eq!(acknowledged["params"]["notifications"]["resourceSubscriptions"], json!(["note://7"]));
+    assert_eq!(asked.load(SeqCst), 2);
+    server.close();
+    assert!(listening.await.is_ok());
+}

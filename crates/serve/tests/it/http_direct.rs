@@ -7,6 +7,7 @@ use mcpace_serve::http::{Options, ResponseMode};
 use serde_json::{Value, json};
 
 use crate::http_harness::{Answer, Request, call, echo, initialize, receive, start, text_of};
+use crate::http_sessions::guarded;
 use crate::peer::Peer;
 
 /// The same request as hyper reads it: a header that plain requests don't have, and that says nothing.
@@ -135,5 +136,31 @@ async fn a_stream_of_events_leaves_its_connection_usable() {
         let answer = on(&mut peer, &request).await;
         assert_eq!(answer.head.header("transfer-encoding"), Some("chunked"));
         assert_eq!(answer.events().last().unwrap()["id"], id);
+    }
+}
+
+#[tokio::test]
+async fn a_long_body_is_read_of_whoever_is_known() {
+    let running = start(|options| {
+        guarded(options);
+        options.stateless = true;
+    });
+    let text = "long ".repeat(200_000);
+    let long = Request::post(&echo(1, &text));
+    for token in [None, Some("Bearer mallory")] {
+        let request = token.map_or_else(|| long.clone(), |token| long.clone().with("Authorization", token)).bytes();
+        let head = request.windows(4).position(|end| end == b"\r\n\r\n").unwrap() + 4;
+        // The last byte never comes, and hardly any other.
+        for sent in [head, head + 100] {
+            let mut peer = Peer::connect(running.address()).await.unwrap();
+            assert!(peer.send(&request[..sent]).await);
+            assert_eq!(receive(&mut peer).await.head.status, 401, "{token:?} {sent}");
+        }
+    }
+    let mut peer = Peer::connect(running.address()).await.unwrap();
+    for request in [long.clone(), Request::post(&echo(2, "short")), long] {
+        let answer = on(&mut peer, &request.with("Authorization", "Bearer alice")).await;
+        assert_eq!(answer.head.status, 200);
+        assert!(text_of(&answer.json()).len() >= 5);
     }
 }

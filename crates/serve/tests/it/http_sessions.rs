@@ -109,7 +109,7 @@ impl TokenVerifier for Names {
     }
 }
 
-fn guarded(options: &mut Options) {
+pub(crate) fn guarded(options: &mut Options) {
     options.authorization = Some(Authorization {
         verifier: Arc::new(Names),
         resource: "https://mcp.example/mcp".to_owned(),

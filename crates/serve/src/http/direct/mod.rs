@@ -36,6 +36,9 @@ const READ: usize = 4 << 10;
 /// A buffer that was used for more is not kept between requests.
 const KEPT: usize = 64 << 10;
 
+/// A body longer than this isn't read before its sender is known: hyper's way asks for the token first.
+const UNASKED: usize = 64 << 10;
+
 /// How much a client may send ahead while its request is handled.
 const AHEAD: usize = 64 << 10;
 
@@ -124,10 +127,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
                 Err(NotPlain::Partial) if whole.len() < self.site.limits.head => Next::Head,
                 Ok(head) if head.body <= self.site.limits.body && !self.is_elsewhere(&head.fields) => {
                     let end = head.length + head.body;
-                    if whole.len() < end {
-                        Next::Body(end)
-                    } else {
+                    if whole.len() >= end {
                         Next::Answered(end, self.answer(&head.fields, whole.slice(head.length..end)).await?)
+                    } else if head.body > UNASKED && self.site.asks_for_tokens() {
+                        Next::Leave
+                    } else {
+                        Next::Body(end)
                     }
                 }
                 Ok(_) | Err(_) => Next::Leave,

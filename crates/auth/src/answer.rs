@@ -1,0 +1,90 @@
+//! What an issuer answers about a token (RFC 7662 §2.2). Pure: the clock is a parameter.
+//!
+//! `active` is the issuer's word for that it knows the token, of whatever kind, and whomever it is meant for: so what it tells of
+//! the token is held to the same demands as a signed one's claims.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::access::Grant;
+use crate::claims::{Claims, Demands};
+use crate::digest::Digest;
+use crate::{Failure, Outage, Refusal};
+
+/// Who answers, in messages.
+pub(crate) const ENDPOINT: &str = "the issuer's introspection endpoint";
+
+/// What an introspection endpoint's `answer` about `token` comes to, held to `demands` at `now`, the time since 1970. For who has
+/// the answer already; [`crate::IntrospectionVerifier`] asks, and keeps what it was told.
+///
+/// # Errors
+/// [`Failure::Refused`]: the token isn't good. [`Failure::Unavailable`]: it is no answer.
+pub fn judge_answer(answer: &[u8], token: &str, demands: &Demands, now: Duration) -> Result<Grant, Failure> {
+    judge(answer, &Digest::of(token), demands, now)
+}
+
+pub(crate) fn judge(answer: &[u8], token: &Digest, demands: &Demands, now: Duration) -> Result<Grant, Failure> {
+    let unreadable = |reason| Outage::Unreadable { what: ENDPOINT, reason };
+    let json = std::str::from_utf8(answer).map_err(|_| unreadable("UTF-8"))?;
+    let claims = active(json).map_err(unreadable)??;
+    demands.check(&claims, now)?;
+    Ok(Grant::of(&claims, json, token, demands.tells_issuers_apart()))
+}
+
+/// What an answer says of a token that is active. The outer error: it is no answer.
+fn active(json: &str) -> Result<Result<Claims, Refusal>, &'static str> {
+    #[derive(Deserialize)]
+    struct Answer {
+        active: bool,
+    }
+    const WANTED: &str = "a JSON object with `active`, true or false";
+    if !json.trim_ascii_start().starts_with('{') {
+        return Err(WANTED);
+    }
+    let answer: Answer = serde_json::from_str(json).map_err(|_| WANTED)?;
+    Ok(if answer.active { Claims::read(json) } else { Err(Refusal::Inactive) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_plain_yes_is_one() {
+        assert!(active(r#"{"active":true,"sub":"a"}"#).unwrap().is_ok());
+        assert_eq!(active(r#"{"active":false}"#).unwrap().unwrap_err(), Refusal::Inactive);
+        assert_eq!(active(r#"{"active":true,"exp":"x"}"#).unwrap().unwrap_err(), Refusal::Claim("exp"));
+        for text in [
+            "",
+            "{}",
+            "[]",
+            "true",
+            "[true]",
+            r#"{"active":"true"}"#,
+            r#"{"active":1}"#,
+            r#"{"active":null}"#,
+            "<html>",
+        ] {
+            assert!(active(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_active_token_of_another_use_is_none() {
+        let judged = |more: &str| {
+            let answer = format!(r#"{{"active":true,"sub":"ada"{more}}}"#);
+            judge_answer(answer.as_bytes(), "t", &Demands::default(), Duration::from_secs(1))
+                .map(|grant| grant.principal)
+        };
+        assert_eq!(judged("").as_deref(), Ok("ada"));
+        assert_eq!(judged(r#","token_type":"Bearer","typ":"Bearer""#).as_deref(), Ok("ada"));
+        assert_eq!(judged(r#","typ":"Refresh""#), Err(Refusal::Type.into()));
+        assert_eq!(judged(r#","token_type":"DPoP","cnf":{"jkt":"k"}"#), Err(Refusal::Type.into()));
+        assert_eq!(judged(r#","token_type":"Bearer","cnf":{"x5t#S256":"k"}"#), Err(Refusal::KeyBound.into()));
+        assert!(matches!(
+            judge_answer(b"\xff", "t", &Demands::default(), Duration::ZERO),
+            Err(Failure::Unavailable(_))
+        ));
+    }
+}
