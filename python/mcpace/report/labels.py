@@ -64,6 +64,20 @@ ROLES: dict[str, str] = {
     "second-write": "the rest of it",
     "first-progress": "first progress",
     "stream-ended": "stream ended",
+    "given-up": "given up",
+    "repeated-listing": "the same list fetched again",
+    "reply-head": "head of the reply",
+    "control-received": "one without it at the server",
+    "control-reply-head": "head of its reply",
+    "sent-on": "sent on behind the gateway",
+    "token-request": "token asked for",
+    "token-granted": "token there",
+    "resume-request": "stream asked to go on",
+    "refused-request": "request that was refused",
+    "memory-before": "memory before",
+    "memory-after": "memory after",
+    "processor-before": "processor time before",
+    "processor-after": "processor time after",
 }
 """What an event shows in a finding's argument."""
 
@@ -96,6 +110,15 @@ REASONS: dict[str, str] = {
         "tool's own"
     ),
     "stream-compressed": "the stream was compressed on its way",
+    "control-is-quick": "requests to the same server without it came back much sooner",
+    "alone-at-gateway": "the gateway had only this request while it sent those on",
+    "others-end-promptly": "other streams of the recording ended right after their result",
+    "fixed-period": "it comes again at a fixed period",
+    "never-answered": "what the client waits for never came",
+    "same-moments": "many clients at the same moments, and nothing in between",
+    "rises-with-count": "it rises with the count all the time, though garbage that waits for its collection would too",
+    "rises-with-tools": "it rises with the number of tools",
+    "size-on-the-wire": "the size is what was on the wire",
     "vanishes-with-quick-ack": "it vanishes where acknowledgements are sent at once",
     "experiment-not-made": "the experiment that would confirm it could not be made",
 }

@@ -7,7 +7,14 @@ The words themselves stand by family in ``words_*.py``.
 
 from __future__ import annotations
 
-from mcpace.report import words_concurrency, words_hidden_work, words_resources, words_transport, words_waiting
+from mcpace.report import (
+    words_concurrency,
+    words_hidden_work,
+    words_loops,
+    words_resources,
+    words_transport,
+    words_waiting,
+)
 from mcpace.report.quantities import clean, count, duration, size
 from mcpace.report.run import Alternative, Finding
 from mcpace.report.words_disproofs import DISPROOFS, LOAD_DISPROOFS
@@ -19,6 +26,7 @@ _WORDS: dict[str, Words] = {
     **words_hidden_work.WORDS,
     **words_waiting.WORDS,
     **words_transport.WORDS,
+    **words_loops.WORDS,
     **words_concurrency.WORDS,
     **words_resources.WORDS,
 }

@@ -36,6 +36,24 @@ DISPROOFS: dict[str, str] = {
     "ping-meanwhile": "Ping while calls are under way: tells a pool for tools from one for all requests.",
     "raise-worker-limit": "Repeat with a larger pool of workers or threads: wrong if as many calls end at a time.",
     "flush-each-line": "Flush the server's stdout after each line: wrong if replies still come in bursts.",
+    "keep-listing": "Let the client keep its listing, or list once a session: wrong if as many are fetched.",
+    "call-without-token": (
+        "Ask the same server without a token, or with one that it needn't look up: wrong if requests take as long."
+    ),
+    "call-without-session": "Ask the same server without a session: wrong if requests take as long.",
+    "call-behind-gateway": "Call the server behind the gateway directly: wrong if it gets as many requests.",
+    "delay-every-server": (
+        "Delay every server behind the gateway by a second: wrong if the answer comes one second later, not several."
+    ),
+    "call-with-good-token": "Call with a token that is still good: wrong if the call hangs as well.",
+    "drain-replies": "Read each reply to its end before the next request: wrong if connections stay as many.",
+    "hold-stream-open": "Hold the GET's stream open: wrong if it is still opened again.",
+    "replay-after-event": "Answer the resumed GET with what follows that event: wrong if the client asks again.",
+    "back-off": ("Let clients wait longer after each refusal, by a time of their own: wrong if requests stay as many."),
+    "end-each-session": "End each session with DELETE: wrong if memory rises as much.",
+    "wait-and-look-again": "Wait for some minutes without requests and look again: wrong if the memory is given back.",
+    "change-number-of-tools": "Repeat with another number of tools: wrong if processor time doesn't follow it.",
+    "count-tokens": "Count the listing's tokens with the model's own tokenizer: wrong if they are few.",
 }
 """For each experiment's code, what it does and what it would show."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mcpace.report.quantities import clean, count, duration, listed
+from mcpace.report.quantities import clean, count, duration, listed, size
 from mcpace.report.run import Finding
-from mcpace.report.words_reading import Context, Words, between, calls, number
+from mcpace.report.words_reading import Context, Words, between, calls, number, time
 
 
 def _duplicate_request(finding: Finding) -> str:
@@ -71,6 +71,101 @@ def _discovery_repeated_advice(_: Context) -> str:
     return "Keep the OAuth provider, with its metadata and tokens, over connects instead of making a new one for each."
 
 
+def _retried_execution(finding: Finding) -> str:
+    context = finding.context
+    repeats, both = number(context, "repeats"), number(context, "both_answered")
+    tool = f" of {clean(context['tool'], 60)}" if context.get("tool") else ""
+    what = f"{count(repeats, 'call')}{tool}" if repeats else f"Calls{tool}"
+    ran = f" Both had an answer {count(both, 'time')}: the tool ran twice." if both else ""
+    if context.get("trigger") == "at-once":
+        verb = "was" if repeats == 1 else "were"
+        return f"{what} {verb} sent a second time at the same moment, with the same arguments and another id.{ran}"
+    timeout = time(context, "timeout_ns")
+    after = f" after {duration(timeout)}" if timeout else ""
+    return f"{what} had no answer{after}, when the client gave up and called again with the same arguments.{ran}"
+
+
+def _retried_execution_advice(context: Context) -> str:
+    if context.get("trigger") == "at-once":
+        return "Look in the host for two places that dispatch the call; until then, tools with side effects act twice."
+    return (
+        "Raise the client's time-out past what the tool takes, have the tool report progress, or make it safe to run "
+        "twice: the first run may go on."
+    )
+
+
+def _repeated_listing(finding: Finding) -> str:
+    context = finding.context
+    repeats, tool_calls = number(context, "repeats"), number(context, "tool_calls")
+    methods = context.get("methods")
+    what = listed([clean(method, 40) for method in methods[:4]]) if isinstance(methods, list) and methods else "A list"
+    often = f" {count(repeats, 'time')}" if repeats else ""
+    beside = f", beside {count(tool_calls, 'tool call')}" if tool_calls else ""
+    largest = number(context, "largest_bytes")
+    each = f", up to {size(largest)} each" if largest else ""
+    return f"{what} was fetched{often} though it brought what the client already had{beside}{each}."
+
+
+def _repeated_listing_advice(_: Context) -> str:
+    return "Keep the list for the session, and fetch it anew when the server says notifications/tools/list_changed."
+
+
+def _amplification(finding: Finding) -> str:
+    context = finding.context
+    typical = number(context, "typical")
+    each = f"{count(typical, 'request')} behind the gateway" if typical else "Several requests behind the gateway"
+    methods = context.get("methods")
+    split = ""
+    if isinstance(methods, dict) and methods:
+        parts = [f"{clean(name, 40)} {_figure(methods[name])}" for name in list(methods)[:6]]
+        split = f": {', '.join(parts)} in all"
+    sessions = number(context, "sessions")
+    begun = " It begins a session for them." if sessions else ""
+    return f"One tool call causes {each}{split}.{begun}"
+
+
+def _amplification_advice(context: Context) -> str:
+    if number(context, "sessions"):
+        return "Have the gateway hold its sessions with the servers behind it, and keep what they list."
+    return "Have the gateway keep what it asks the servers behind it for, rather than ask for each call."
+
+
+def _serial_fan_out(finding: Finding) -> str:
+    context = finding.context
+    servers, longest, at_once = number(context, "servers"), time(context, "longest_ns"), time(context, "at_once_ns")
+    asked = count(servers, "server") if servers else "several servers"
+    took = f": {duration(longest)}, where asking at once would take {duration(at_once)}" if longest and at_once else ""
+    return (
+        f"The gateway asked {asked} the same, one after another, so that its answer took as long as all together{took}."
+    )
+
+
+def _serial_fan_out_advice(_: Context) -> str:
+    return "Have the gateway ask the servers behind it at the same time."
+
+
+def _constant_cost_per_request(finding: Finding) -> str:
+    context = finding.context
+    floor, without = time(context, "floor_ns"), time(context, "without_ns")
+    what = {"token": "a token", "session": "a session"}.get(str(context.get("follows")), "it")
+    kinds = number(context, "kinds")
+    any_ = f" of any of {count(kinds, 'kind')}" if kinds else ""
+    seen = f"Every request{any_} that has {what} takes the server"
+    if floor is None or without is None:
+        return f"{seen} the same extra time, notifications included."
+    return f"{seen} {duration(floor)} at least, notifications included; one without takes {duration(without)}."
+
+
+def _constant_cost_per_request_advice(context: Context) -> str:
+    if context.get("follows") == "session":
+        return "Make sessions cheap to find at the server or proxy: look at how their ids are signed, opened or stored."
+    return "Verify tokens at the server itself, or keep what the authorization server said of one for a short while."
+
+
+def _figure(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else "?"
+
+
 WORDS: dict[str, Words] = {
     "duplicate-request": Words(
         "Every request is sent twice",
@@ -95,5 +190,35 @@ WORDS: dict[str, Words] = {
         "the OAuth metadata is fetched again for each connect",
         _discovery_repeated,
         _discovery_repeated_advice,
+    ),
+    "retried-execution": Words(
+        "A tool is called again while the first call may be running",
+        "tools are called again while the first call may be running",
+        _retried_execution,
+        _retried_execution_advice,
+    ),
+    "repeated-listing": Words(
+        "An unchanged list is fetched again and again",
+        "the client fetches a list that it already has",
+        _repeated_listing,
+        _repeated_listing_advice,
+    ),
+    "amplification": Words(
+        "A gateway makes several requests of one",
+        "the gateway sends several requests for each call",
+        _amplification,
+        _amplification_advice,
+    ),
+    "serial-fan-out": Words(
+        "A gateway asks its servers one after another",
+        "the gateway asks its servers one after another",
+        _serial_fan_out,
+        _serial_fan_out_advice,
+    ),
+    "constant-cost-per-request": Words(
+        "Every request takes the same extra time",
+        "every request takes the same extra time, whatever it asks",
+        _constant_cost_per_request,
+        _constant_cost_per_request_advice,
     ),
 }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mcpace.report.quantities import duration
+from mcpace.report.quantities import count, duration
 from mcpace.report.run import Finding
-from mcpace.report.words_reading import Context, Words, between, time
+from mcpace.report.words_reading import Context, Words, between, number, time
 
 
 def _late_delivery(finding: Finding) -> str:
@@ -45,6 +45,36 @@ def _waits_for_get_advice(_: Context) -> str:
     )
 
 
+def _auth_deadlock(finding: Finding) -> str:
+    longest = time(finding.context, "longest_ns") or finding.cost_s
+    return (
+        f"The token came, and then nothing was sent any more: {duration(longest)} of silence, with no request under way, "
+        "until the call failed or the recording ended."
+    )
+
+
+def _auth_deadlock_advice(_: Context) -> str:
+    return (
+        "Use a release of the client SDK without the deadlock (see python-sdk #1326), or connect anew before the token "
+        "runs out."
+    )
+
+
+def _stream_not_drained(finding: Finding) -> str:
+    context = finding.context
+    left, connections, requests = (number(context, name) for name in ("left_early", "connections", "requests"))
+    broke = count(left, "reply", "replies") if left else "its replies"
+    used = f": {count(connections, 'connection')} for {count(requests, 'request')}" if connections and requests else ""
+    return (
+        f"The client broke off {broke} once it had the result, after which a connection can't be used again{used}, "
+        f"{duration(finding.cost_s)} a call for setting them up."
+    )
+
+
+def _stream_not_drained_advice(_: Context) -> str:
+    return "Read each reply to its end in the client, at least for a moment; have the server end it with the result."
+
+
 WORDS: dict[str, Words] = {
     "late-delivery": Words(
         "The result is there, but the call doesn't return",
@@ -57,5 +87,17 @@ WORDS: dict[str, Words] = {
         "requests wait for the standalone GET's reply",
         _waits_for_get,
         _waits_for_get_advice,
+    ),
+    "auth-deadlock": Words(
+        "The client stands still after it got its token",
+        "the client stands still after it got its token",
+        _auth_deadlock,
+        _auth_deadlock_advice,
+    ),
+    "stream-not-drained": Words(
+        "Replies are dropped before their end, and connections with them",
+        "the client drops replies before their end, and connections with them",
+        _stream_not_drained,
+        _stream_not_drained_advice,
     ),
 }
