@@ -4,6 +4,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PAGE := python/mcpace/report/assets/report.js
+PAGE_SOURCES := $(wildcard web/src/*) web/package-lock.json web/tsconfig.json web/vite.config.mjs
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
@@ -12,7 +14,7 @@ RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name Cargo.toml) Carg
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
 
-build: $(VENV)/.built ## Build everything; leaves the command at .venv/bin/mcpace
+build: $(PAGE) $(VENV)/.built ## Build everything; leaves the command at .venv/bin/mcpace
 
 demo: build ## The main job on embedded targets: real SDK releases, the cause of a regression, report.html
 	$(BIN)/mcpace demo
@@ -85,6 +87,7 @@ lock: $(VENV)/.tools ## Resolve the Python dependencies anew
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --no-emit-index-url --python-version 3.11 -o requirements.txt -q
 
 clean: ## Remove what was built
+	rm -rf web/node_modules python/mcpace/report/assets
 	rm -rf target $(VENV) .pytest_cache .mypy_cache .ruff_cache
 	rm -f python/mcpace/_core*.so
 
@@ -99,4 +102,13 @@ $(VENV)/.tools: requirements.txt scripts/doctor.py
 $(VENV)/.built: $(VENV)/.tools pyproject.toml $(RUST_SOURCES)
 	@echo "building mcpace (some minutes the first time)"
 	VIRTUAL_ENV="$(CURDIR)/$(VENV)" PATH="$(CURDIR)/$(BIN):$(PATH)" $(BIN)/maturin develop --release --locked --quiet --uv
+	@touch $@
+
+# The report's page: one script and one style, which the package carries.
+$(PAGE): $(PAGE_SOURCES) web/node_modules/.installed
+	@cd web && npm run --silent check && npm run --silent build -- --logLevel warn
+
+web/node_modules/.installed: web/package.json web/package-lock.json
+	@$(PYTHON) scripts/doctor.py --page
+	@cd web && npm ci --loglevel=error
 	@touch $@

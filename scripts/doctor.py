@@ -1,7 +1,7 @@
 """Names what is missing for building mcpace, or with `--tests` for testing it, with the command that installs it.
-`--servers`: of what the tests need, the servers alone.
+`--servers`: of what the tests need, the servers alone. `--page`: what the report's page is built with.
 
-With both, what Debian has in one small package is installed where this may be done: as root, with apt-get.
+For tests, what Debian has in one package is installed where this may be done: as root, with apt-get.
 Standard library only: it runs first.
 """
 
@@ -16,11 +16,13 @@ import sys
 from pathlib import Path
 
 # Programs that the tests run, and the packages that have them.
-PACKAGES = {"redis-server": "redis-server", "initdb": "postgresql"}
+SERVERS = {"redis-server": "redis-server", "initdb": "postgresql"}
+PACKAGES = {**SERVERS, "chromium": "chromium"}
 INSTALL_LIMIT_S = 600
 
 RUST = (1, 88)
 PYTHON = (3, 11)
+NODE = (20, 19)
 
 
 def problems() -> list[str]:
@@ -53,15 +55,23 @@ def test_problems() -> list[str]:
             "a JDK (17 or newer) or Maven is missing, for the Java SDK's server: "
             "apt-get install default-jdk-headless maven"
         )
-    if shutil.which("npm") is None:
-        found.append("Node with npm is missing, for the TypeScript SDK's clients: apt-get install nodejs npm")
-    return found + missing_servers()
+    return found + page_problems() + missing_programs(PACKAGES)
 
 
-def missing_servers() -> list[str]:
-    """One line for each server that tests run and that is missing."""
+def page_problems() -> list[str]:
+    """One line for each thing that is missing for building the report's page."""
+    node = version_of("node", r"v(\d+)\.(\d+)")
+    if node is None or shutil.which("npm") is None:
+        return ["Node with npm is missing, for the report's page: apt-get install nodejs npm"]
+    if node < NODE:
+        return [f"Node {NODE[0]}.{NODE[1]} or newer is needed for the report's page, this is {node[0]}.{node[1]}"]
+    return []
+
+
+def missing_programs(packages: dict[str, str]) -> list[str]:
+    """One line for each program that tests run and that is missing."""
     return [
-        f"{program} is missing: apt-get install {package}" for program, package in PACKAGES.items() if not has(program)
+        f"{program} is missing: apt-get install {package}" for program, package in packages.items() if not has(program)
     ]
 
 
@@ -71,9 +81,9 @@ def has(program: str) -> bool:
     return shutil.which(program, path=os.pathsep.join([os.environ.get("PATH", os.defpath), *folders])) is not None
 
 
-def install_packages() -> None:
+def install_packages(packages: dict[str, str]) -> None:
     """Installs the packages that are missing. Where that may not be done or fails, they stay missing, and are named."""
-    missing = [package for program, package in PACKAGES.items() if not has(program)]
+    missing = [package for program, package in packages.items() if not has(program)]
     if not missing or os.geteuid() != 0 or not has("apt-get"):
         return
     print(f"mcpace: installing {', '.join(missing)} with apt-get", file=sys.stderr)
@@ -88,22 +98,29 @@ def install_packages() -> None:
 
 def rust_version() -> tuple[int, int] | None:
     """Version of the cargo on PATH; ``None`` where there is none."""
-    cargo = shutil.which("cargo")
-    if cargo is None:
+    return version_of("cargo", r"cargo (\d+)\.(\d+)")
+
+
+def version_of(program: str, pattern: str) -> tuple[int, int] | None:
+    """What a program says of itself; ``None`` where there is none."""
+    found = shutil.which(program)
+    if found is None:
         return None
-    done = subprocess.run([cargo, "--version"], capture_output=True, text=True, timeout=60, check=False)
-    match = re.search(r"cargo (\d+)\.(\d+)", done.stdout)
+    done = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=60, check=False)
+    match = re.search(pattern, done.stdout)
     return (int(match[1]), int(match[2])) if match else None
 
 
 if __name__ == "__main__":
     missing = problems()
     if "--tests" in sys.argv:
-        install_packages()
+        install_packages(PACKAGES)
         missing += test_problems()
     elif "--servers" in sys.argv:
-        install_packages()
-        missing += missing_servers()
+        install_packages(SERVERS)
+        missing += missing_programs(SERVERS)
+    elif "--page" in sys.argv:
+        missing = page_problems()
     for line in missing:
         print(f"mcpace: {line}", file=sys.stderr)
     sys.exit(3 if missing else 0)

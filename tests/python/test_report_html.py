@@ -1,38 +1,42 @@
-"""The page: well-formed, offline, escaped, small."""
+"""The page as a file: offline, escaped, small, with a policy that names its own script and style alone."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from mcpace.report.html import render
+from mcpace.report import html
+from mcpace.report.html import render, shell
+from mcpace.report.page import page_of
+from mcpace.report.page_load import distribution
 from mcpace.report.run import Ledger, Run, Summary
 from mcpace.report.verdict import verdict
 
 RUNS = Path(__file__).parents[1] / "fixtures" / "runs"
 NAMES = sorted(path.stem for path in RUNS.glob("*.json"))
+SOURCES = Path(__file__).parents[2] / "web" / "src"
 LARGEST = 600_000
 VOID = {"meta", "input", "br", "link", "img", "hr"}
 
 
-class Page(HTMLParser):
+class Document(HTMLParser):
     """Collects elements, and fails where they don't nest."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.open: list[str] = []
         self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.text: list[str] = []
-        self.scripts: list[str] = []
+        self.texts: dict[str, list[str]] = {}
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, dict(attrs)))
-        assert len(dict(attrs)) == len(attrs), f"an attribute twice in {tag}"
         if tag not in VOID:
             self.open.append(tag)
 
@@ -41,81 +45,93 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] == "script":
-            self.scripts.append(data)
-        elif self.open and self.open[-1] != "style":
-            self.text.append(data)
+        if self.open:
+            self.texts.setdefault(self.open[-1], []).append(data)
 
 
 def load(name: str) -> Run:
     return Run.load(RUNS / f"{name}.json")
 
 
-def parsed(text: str) -> Page:
-    page = Page()
-    page.feed(text)
-    page.close()
-    assert page.open == []
-    return page
+def parsed(text: str) -> Document:
+    document = Document()
+    document.feed(text)
+    document.close()
+    assert document.open == []
+    return document
+
+
+def data(text: str) -> dict[str, Any]:
+    """What the page hands its script."""
+    [block] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
+    told: dict[str, Any] = json.loads(block)
+    return told
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_elements_nest_and_ids_are_unique(name: str) -> None:
-    page = parsed(render(load(name)))
-    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
-    assert len(ids) == len(set(ids))
-    links = [attributes["href"] for tag, attributes in page.elements if tag == "a"]
-    assert {str(link).removeprefix("#") for link in links if link != "#findings"} <= set(ids)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_asks_the_network_for_nothing(name: str) -> None:
-    page = parsed(render(load(name)))
-    for tag, attributes in page.elements:
+def test_it_is_one_document_that_asks_the_network_for_nothing(name: str) -> None:
+    text = render(load(name))
+    document = parsed(text)
+    kinds = [tag for tag, _ in document.elements]
+    assert kinds.count("script") == 2
+    assert kinds.count("style") == 1
+    for tag, attributes in document.elements:
         assert tag not in {"link", "img", "iframe", "object", "embed", "base", "form", "video", "audio", "image", "use"}
-        assert "src" not in attributes
-        assert str(attributes.get("href", "#")).startswith("#")
-        assert "style" not in attributes, "the page's policy forbids inline styles"
+        assert not {"src", "href", "style"} & set(attributes)
         assert not [name for name in attributes if name.startswith("on")]
-    style = re.search(r"<style>(.*?)</style>", render(load(name)), re.S)
-    assert style
-    assert "url(" not in style[1]
-    assert "@import" not in style[1]
+    style = "".join(document.texts["style"])
+    assert "url(" not in style
+    assert "@import" not in style
 
 
 def test_policy_names_exactly_the_script_and_style_in_the_page() -> None:
-    text = render(load("clients"))
-    policy = next(str(a["content"]) for t, a in parsed(text).elements if t == "meta" and a.get("http-equiv"))
-    for element in ("script", "style"):
-        found = re.findall(rf"<{element}>(.*?)</{element}>", text, re.S)
-        assert len(found) == 1
-        digest = base64.b64encode(hashlib.sha256(found[0].encode()).digest()).decode()
-        assert f"{element}-src 'sha256-{digest}'" in policy
-    assert policy.startswith("default-src 'none'")
-    assert "unsafe" not in policy
+    for text, asks in ((render(load("clients")), False), (shell(), True)):
+        policy = next(str(a["content"]) for t, a in parsed(text).elements if a.get("http-equiv"))
+        for element in ("script", "style"):
+            [found] = re.findall(rf"<{element}>(.*?)</{element}>", text, re.S)
+            digest = base64.b64encode(hashlib.sha256(found.encode()).digest()).decode()
+            assert f"{element}-src 'sha256-{digest}'" in policy
+        assert policy.startswith("default-src 'none'")
+        assert "unsafe" not in policy
+        assert ("connect-src 'self'" in policy) == asks
 
 
-def test_peers_text_stays_text() -> None:
-    page = parsed(render(load("hostile")))
-    assert "<script>alert(1)</script>" in "".join(page.text), "the fixture's attack is no longer shown at all"
-    assert "{{7*7}}" in "".join(page.text)
-    assert len(page.scripts) == 1
-    assert "alert" not in page.scripts[0]
-    clean = {tag for tag, _ in parsed(render(load("clients"))).elements}
-    clean |= {tag for name in NAMES if name != "hostile" for tag, _ in parsed(render(load(name))).elements}
-    assert {tag for tag, _ in page.elements} <= clean
+def test_the_script_makes_no_markup_of_text() -> None:
+    """Not a substitute for the browser's tests: it names the line at once."""
+    forbidden = re.compile(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|createContextual|\beval\b"
+    )
+    sources = list(SOURCES.glob("*.ts"))
+    assert sources
+    for source in sources:
+        for number, line in enumerate(source.read_text().splitlines(), 1):
+            assert not forbidden.search(line), f"{source.name}:{number}"
 
 
-def test_peers_cannot_choose_classes_or_ids() -> None:
-    page = parsed(render(load("hostile")))
-    for _, attributes in page.elements:
-        for name in ("class", "id", "for", "name", "value"):
-            assert "alert" not in str(attributes.get(name, ""))
+def test_peers_text_stays_data() -> None:
+    text = render(load("hostile"))
+    document = parsed(text)
+    assert "<script>alert(1)</script>" in json.dumps(data(text)), "the fixture's attack is no longer shown at all"
+    assert "<script>alert" not in text
+    [still] = re.findall(r'<div id="app">(.*?)</div>', text, re.S)
+    assert "&lt;script&gt;alert(1)" in still
+    assert {tag for tag, _ in document.elements} <= {tag for tag, _ in parsed(render(load("clients"))).elements}
+
+
+def test_data_cannot_end_its_element_or_begin_another() -> None:
+    for text in ("</script>", "<!--", "<script", "]]>", "&lt;", "\u2028"):
+        run = load("measure")
+        run.machine.cpu = f"x{text}y"
+        page = render(run)
+        block = page[page.index('id="data">') + 10 :].partition("</script>")[0]
+        assert not set("<>&\u2028") & set(block)
+        shown = json.loads(block)["page"]["head"]["machine"]
+        assert text.replace("\u2028", " ").strip() in shown
 
 
 def test_no_control_characters() -> None:
-    text = render(load("hostile"))
-    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\u200b]", text)
+    told = json.dumps(data(render(load("hostile"))), ensure_ascii=False)
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\u200b]", told)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -127,52 +143,80 @@ def test_stays_small_when_a_client_is_chatty() -> None:
     run = load("clients")
     for case in run.cases:
         if case.waterfall:
-            case.waterfall.exchanges *= 30
+            case.waterfall.exchanges *= 40
     assert len(render(run).encode()) <= LARGEST
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_says_the_verdict_first(name: str) -> None:
-    text = render(load(name))
-    heading = re.search(r"<h1>(.*?)</h1>", text, re.S)
-    assert heading
-    page = Page()
-    page.feed(heading[0])
-    assert "".join(page.text) == verdict(load(name))
-
-
-def test_an_interrupted_run_says_so() -> None:
-    assert "Interrupted:" in render(load("partial"))
-    assert "Interrupted:" not in render(load("clients"))
-
-
-def test_the_costliest_call_is_shown_first_beside_the_good_one() -> None:
-    text = "".join(parsed(render(load("clients"))).text)
-    assert "call at profile:notion: python@1.12.1 beside python@1.14.0" in text
-    first = re.search(r'<div class="panel" id="call-0">(.*?)</figure>', render(load("clients")), re.S)
-    assert first
-    assert "python@1.12.1, call" in first[1]
-    assert "sent again, as row 1" in first[1]
-
-
-def test_every_picture_says_in_words_what_it_shows() -> None:
-    for tag, attributes in parsed(render(load("clients"))).elements:
-        if tag == "svg" and attributes.get("aria-hidden") != "true":
-            assert attributes["aria-label"]
-            assert attributes["role"] == "img"
+    page = page_of(run)
+    call = page.cases[page.pairs[0]].call
+    assert call
+    assert (len(call.exchanges), call.left_out) == (60, 20)
 
 
 def test_stays_small_with_very_many_trials() -> None:
     run = load("clients")
     for case in run.cases:
         case.trials_s *= 400
-    text = render(run)
-    assert len(text.encode()) <= LARGEST
-    assert "one dot for every 50 trials" in text
+    assert len(render(run).encode()) <= LARGEST
+    shown = page_of(run).cases[0]
+    assert shown.trials == 2000
+    assert len(shown.trials_s) <= 500
+    assert shown.trials_s[0] == run.cases[0].trials_s[0], "the cold one is left out"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_says_the_verdict_without_its_script(name: str) -> None:
+    [still] = re.findall(r'<div id="app">(.*?)</div>', render(load(name)), re.S)
+    document = parsed(still)
+    said = [*document.texts["h1"], *document.texts.get("p", [])[:-1]]
+    assert " ".join(said) == verdict(load(name))
+
+
+def test_an_interrupted_run_says_so() -> None:
+    assert page_of(load("partial")).head.partial
+    assert not page_of(load("clients")).head.partial
+
+
+def test_the_costliest_call_is_shown_first_beside_the_good_one() -> None:
+    page = page_of(load("clients"))
+    first = page.cases[page.pairs[0]]
+    assert (first.subject, first.operation, first.target) == ("python@1.12.1", "call", "profile:notion")
+    assert first.better is not None
+    assert page.cases[first.better].subject == "python@1.14.0"
+    assert first.call
+    assert first.call.exchanges[1].repeats == 1
+    assert [pin.words for pin in first.call.pins][:2] == ["request sent", "its result complete"]
+    [wait] = first.call.waits
+    assert wait.kind == "open"
+    assert wait.to_ms - wait.from_ms == pytest.approx(2000, rel=0.01)
+
+
+def test_evidence_of_another_trial_is_said_to_be_that() -> None:
+    run = load("clients")
+    case = next(case for case in run.cases if case.findings and case.waterfall and case.findings[0].evidence)
+    assert case.waterfall
+    shown = run.cases.index(case)
+    for trial, said in ((case.waterfall.trial, ""), (case.waterfall.trial + 1, "trial"), (None, "the first call")):
+        case.findings[0].trial = trial
+        del case.findings[1:]
+        call = page_of(run).cases[shown].call
+        assert call
+        assert said in call.pins_of
+        assert bool(call.pins_of) == bool(said)
+
+
+def test_a_distribution_keeps_every_call_in_its_place() -> None:
+    found = distribution([(1_000_000, 3), (1_010_000, 4), (100_000_000, 5)])
+    assert found
+    assert sum(found.counts) == 12
+    edges = [10 ** ((found.first + index) / found.per_decade) for index in range(len(found.counts) + 1)]
+    for index, count in enumerate(found.counts):
+        if count:
+            inside = [n for n, upper in ((3, 1e-3), (4, 1.01e-3), (5, 0.1)) if edges[index] < upper <= edges[index + 1]]
+            assert sum(inside) == count
+    assert distribution([]) is None
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, 1e-12, 1e9])
-def test_odd_figures_are_drawn(value: float) -> None:
+def test_odd_figures_are_handed_on(value: float) -> None:
     run = load("clients")
     for case in run.cases:
         case.trials_s = [value] * len(case.trials_s)
@@ -188,3 +232,10 @@ def test_an_empty_run_renders() -> None:
     run = load("measure")
     run.cases = []
     assert "Nothing was measured." in render(run)
+
+
+def test_a_checkout_that_was_not_built_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    html._asset.cache_clear()
+    monkeypatch.setattr(html, "SCRIPT", "none.js")
+    with pytest.raises(html.NotBuilt, match="make build"):
+        render(load("measure"))

@@ -1,7 +1,10 @@
 """A run as one page: a single file that needs no network, in light and dark, on a screen and on paper.
 
+The bundle is built from ``web/``; what a run says goes beside it as data, which no browser executes.
+
 Design constraint: the page's policy forbids every request and every script and style but the two in it, which it names
-by their digests; so even text that slipped through the escaping could not act.
+by their digests; so even text that slipped through the escaping could not act. The verdict stands in the page as text
+too, for who reads it without its script.
 """
 
 from __future__ import annotations
@@ -9,84 +12,94 @@ from __future__ import annotations
 import base64
 import hashlib
 from functools import cache
+from html import escape
 from importlib.resources import files
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-from markupsafe import Markup
-
-from mcpace.report import page, page_layers, page_load, page_servers
-from mcpace.report.groups import subjects
-from mcpace.report.labels import PARTS, PHASES
-from mcpace.report.quantities import clean, size
+from mcpace.report.page import page_of
+from mcpace.report.page_model import Shell
 from mcpace.report.run import Run
-from mcpace.report.verdict import sentences
 
-TEMPLATES = "templates"
+ASSETS = "assets"
+SCRIPT, STYLE = "report.js", "report.css"
+TITLE = 90
+"""Characters of a window's title."""
+
+
+class NotBuilt(RuntimeError):
+    """The bundle is missing: a checkout that was not built."""
+
+    def __init__(self) -> None:
+        super().__init__("the report's page is not built: run make build")
 
 
 def render(run: Run) -> str:
     """The page's text, UTF-8 to be. Everything from a peer is cleaned and escaped."""
-    style, script = _asset("report.css"), _asset("report.js")
-    return (
-        _environment()
-        .get_template("report.html.j2")
-        .render(
-            policy=_policy(style, script),
-            style=Markup(style),
-            script=Markup(script),
-            run=run,
-            verdict=sentences(run),
-            subjects=[clean(label, 60) for label in subjects(run)],
-            overview=page.overview(run),
-            probes=page.probes(run.bisection) if run.bisection else None,
-            findings=page.findings(run),
-            panels=page.panels(run),
-            loads=page_load.loads(run),
-            load_columns=page_load.COLUMNS,
-            compared=page_servers.compared(run),
-            layered=page_layers.layered(run),
-            trials=page.trials(run) if run.kind not in ("load", "servers", "layers") else [],
-            ledgers=page.ledgers(run),
-            parts=[(name.replace(".", "-"), name, meaning) for name, meaning in PARTS.items()],
-            phases=PHASES,
-            options=[(clean(name, 60), clean(_option(value), 200)) for name, value in run.options.items()],
-            memory=size(run.machine.memory_bytes),
-        )
+    page = page_of(run)
+    verdict = page.head.verdict
+    still = f"<main><h1>{escape(verdict[0])}</h1>" + "".join(f"<p>{escape(sentence)}</p>" for sentence in verdict[1:])
+    return _document(
+        Shell(view="run", page=page),
+        title=f"mcpace: {verdict[0][:TITLE]}",
+        still=f"{still}<p>All else needs this page's script, which reads nothing but this file.</p></main>",
+        connects=False,
     )
 
 
-def _option(value: object) -> str:
-    """An option as its user would say it."""
-    if isinstance(value, dict):
-        return ", ".join(f"{name}: {_option(part)}" for name, part in value.items())
-    return ", ".join(_option(part) for part in value) if isinstance(value, list) else str(value)
+def shell() -> str:
+    """The page of ``mcpace ui``: the bundle, and no run."""
+    still = "<main><h1>mcpace</h1><p>This page needs its script.</p></main>"
+    return _document(Shell(view="served"), title="mcpace", still=still, connects=True)
 
 
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("mcpace.report", TEMPLATES),
-        autoescape=select_autoescape(default=True, default_for_string=True),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["clean"] = clean
-    return environment
-
-
-@cache
-def _asset(name: str) -> str:
-    """A file beside the template; our own, and the only text that goes in unescaped."""
-    return files("mcpace.report").joinpath(TEMPLATES, name).read_text(encoding="utf-8")
-
-
-def _policy(style: str, script: str) -> str:
+def _document(data: Shell, *, title: str, still: str, connects: bool) -> str:
+    style, script = _asset(STYLE), _asset(SCRIPT)
     return (
-        f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; "
+        "<!doctype html>\n"
+        '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy(connects=connects)}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        f"<title>{escape(title)}</title>\n"
+        f"<style>{style}</style>\n</head>\n<body>\n"
+        f'<div id="app">{still}</div>\n'
+        f'<script type="application/json" id="data">{as_data(data)}</script>\n'
+        f"<script>{script}</script>\n</body>\n</html>\n"
+    )
+
+
+def as_data(data: Shell) -> str:
+    """JSON that stays inside its element: no character of it can end one, or begin anything in HTML."""
+    text = data.model_dump_json(by_alias=True, exclude_none=True)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def policy(*, connects: bool) -> str:
+    """What the page may do: run its own script, use its own style and, where it is served, ask its own server."""
+    asks = " connect-src 'self';" if connects else ""
+    return (
+        f"default-src 'none'; style-src {_digest(_asset(STYLE))}; script-src {_digest(_asset(SCRIPT))};{asks} "
         "base-uri 'none'; form-action 'none'"
     )
 
 
+@cache
+def _asset(name: str) -> str:
+    """A file of the bundle; our own, and the only text that goes in unescaped.
+
+    Raises :class:`NotBuilt` where there is none.
+    """
+    try:
+        text = files("mcpace.report").joinpath(ASSETS, name).read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise NotBuilt from error
+    assert "</script" not in text, "a script that ends itself early"
+    assert "</style" not in text, "a style that ends itself early"
+    return text
+
+
+@cache
 def _digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,13 +1,9 @@
-"""One server's layers on the page: a table, a stacked bar of what each adds, what each includes."""
+"""One server's layers for the page."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from markupsafe import Markup
-
-from mcpace.report import svg
-from mcpace.report.quantities import clean, duration
+from mcpace.report.page_model import LayerShown, LayersShown
+from mcpace.report.quantities import clean
 from mcpace.report.run import Case, Run
 from mcpace.report.words_layers import (
     MEANINGS,
@@ -21,72 +17,37 @@ from mcpace.report.words_layers import (
     share_words,
 )
 
-COLUMNS = ("median", "quartiles", "over direct", "ratio", "adds", "share")
-HEIGHT = 34
-LABELLED_FROM = 9.0
-"""Percent of the picture that a layer needs to have its name written on it."""
-CLASSES = {"direct": "service", "handler": "dispatch", "in-process": "transport", "socket": "rest"}
+MOST_BATCHES = 400
 
 
-@dataclass(frozen=True)
-class Row:
-    """One layer."""
-
-    name: str
-    meaning: str
-    figures: list[str]
-    remark: str
-
-
-@dataclass(frozen=True)
-class Layered:
-    """A server's layers."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: list[Row]
-    picture: Markup | None
-    sentences: list[str]
-
-
-def layered(run: Run) -> Layered | None:
+def layered(run: Run) -> LayersShown | None:
     """``None`` for other runs."""
     if run.kind != "layers" or not run.cases:
         return None
     first = run.cases[0]
-    title = f"{clean(first.tool or '', 60)} at {clean(first.target, 120)}, {clean(first.subject.label(), 60)}"
-    return Layered(title, COLUMNS, [_row(case) for case in run.cases], _bar(run), list(conditions(run)))
+    within = {layer_name(case) for case in inside(measured_cases(run))}
+    return LayersShown(
+        title=f"{clean(first.tool or '', 60)} at {clean(first.target, 120)}, {clean(first.subject.label(), 60)}",
+        layers=[_layer(case, layer_name(case) in within) for case in run.cases],
+        conditions=list(conditions(run)),
+    )
 
 
-def _row(case: Case) -> Row:
+def _layer(case: Case, is_inside: bool) -> LayerShown:
     layer, name = case.layer, layer_name(case)
-    figures = [""] * len(COLUMNS)
-    if layer is not None and case.median_s is not None:
-        spread = "" if layer.low_s is None or layer.high_s is None else _between(layer.low_s, layer.high_s)
-        adds = "" if layer.adds_s is None else f"{'−' if layer.adds_s < 0 else ''}{duration(abs(layer.adds_s))}"
-        figures = [duration(case.median_s), spread, over_words(case), ratio_words(case), adds, share_words(case)]
-    return Row(name, MEANINGS.get(name, ""), figures, remark(case))
-
-
-def _between(low_s: float, high_s: float) -> str:
-    return f"{duration(low_s)} – {duration(high_s)}"
-
-
-def _bar(run: Run) -> Markup | None:
-    """What the outermost layer is made of."""
-    adding = [case for case in inside(measured_cases(run)) if case.layer and (case.layer.adds_s or 0.0) > 0]
-    whole = sum(case.layer.adds_s or 0.0 for case in adding if case.layer)
-    if whole <= 0:
-        return None
-    parts, at, told = [], 0.0, []
-    for case in adding:
-        assert case.layer is not None, "chosen by it"
-        adds, name = case.layer.adds_s or 0.0, layer_name(case)
-        width = 100 * adds / whole
-        words = f"{name}: {duration(adds)}"
-        parts.append(svg.rect(at, width, 2, HEIGHT - 4, f"part layer-{CLASSES.get(name, 'rest')}", words))
-        if width >= LABELLED_FROM:
-            parts.append(svg.text(at + 0.8, HEIGHT / 2 + 4, name, f"inside on-layer-{CLASSES.get(name, 'rest')}"))
-        told.append(words)
-        at += width
-    return svg.picture(HEIGHT, "; ".join(told), parts, kind="layers")
+    measured = layer is not None and case.median_s is not None
+    step = max(1, -(-len(case.trials_s) // MOST_BATCHES))
+    return LayerShown(
+        name=name,
+        meaning=MEANINGS.get(name, ""),
+        batches_s=[float(f"{batch:.5g}") for batch in case.trials_s[::step]] if measured else [],
+        median_s=case.median_s,
+        low_s=layer.low_s if layer else None,
+        high_s=layer.high_s if layer else None,
+        over=over_words(case),
+        ratio=ratio_words(case),
+        adds_s=layer.adds_s if layer else None,
+        share=share_words(case),
+        inside=is_inside,
+        remark=remark(case),
+    )

@@ -1,20 +1,26 @@
-"""A load on the page: a table of operations, the course second by second, thresholds, the generator."""
+"""A load for the page: operations with their distributions, the course second by second, thresholds, the generator."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
-from markupsafe import Markup
-
-from mcpace.report import svg
+from mcpace.report.page_model import (
+    Distribution,
+    Fact,
+    LoadShown,
+    OperationShown,
+    Percentiles,
+    Series,
+    Threshold,
+)
 from mcpace.report.quantities import clean, count, duration, share
 from mcpace.report.run import Case, Run
 from mcpace.report.run_load import Latencies, LoadOperation, LoadSecond
 from mcpace.report.words_load import (
     course,
     errors_of,
-    figure_of,
     lateness_words,
     length_words,
     limit_words,
@@ -22,153 +28,121 @@ from mcpace.report.words_load import (
     threshold_words,
 )
 
-HEIGHT = 64
-MOST_BARS = 240
-
-
-@dataclass(frozen=True)
-class Row:
-    """An operation in the table."""
-
-    name: str
-    apart: bool
-    figures: list[str]
-    errors: str
-    first_error: str
-
-
-@dataclass(frozen=True)
-class Course:
-    """One figure over time."""
-
-    title: str
-    picture: Markup
-    most: str
-
-
-@dataclass(frozen=True)
-class Held:
-    """A threshold."""
-
-    text: str
-    met: bool
-    words: str
-
-
-@dataclass(frozen=True)
-class LoadShown:
-    """One case of load."""
-
-    target: str
-    model: str
-    rows: list[Row]
-    courses: list[Course]
-    every: str
-    thresholds: list[Held]
-    facts: list[tuple[str, str]]
-
-
-COLUMNS = ("calls/s", "good", "failed", "mean", "p50", "p90", "p99", "p99.9", "max", "p99, sent")
+PER_DECADE = 40
+"""Bins of a distribution: each is 6 % wide, which is finer than a pixel of its drawing."""
+MOST_POINTS = 600
+"""Of a time series; of a longer one several seconds are a point."""
 
 
 def loads(run: Run) -> list[LoadShown]:
-    """Every case of load; none for other runs."""
-    return [_shown(case) for case in run.cases if case.load is not None] if run.kind == "load" else []
+    """Every case of load but those of a comparison of servers, which has a view of its own."""
+    return [_shown(case) for case in run.cases if case.load is not None] if run.servers is None else []
 
 
 def _shown(case: Case) -> LoadShown:
     load = case.load
     assert load is not None, "a case of load"
-    rows = [_row(one, apart=False) for one in (case.by_tool or {}).values()]
-    rows += [_row(one, apart=True) for one in load.others.values()]
-    groups = _groups(course(case))
-    step = len(groups[0]) if groups else 1
+    ended = sum(one.count for one in (case.by_tool or {}).values())
     return LoadShown(
         target=clean(case.target, 120),
         model=f"{model_words(load.model)}, {length_words(case)}",
-        rows=rows,
-        courses=_courses(groups) if len(groups) > 1 else [],
-        every="each second" if step == 1 else f"every {step} seconds",
-        thresholds=[Held(clean(one.text, 60), one.met, threshold_words(one)) for one in load.thresholds],
+        rate=case.throughput_rps or 0.0,
+        failed=case.errors or 0,
+        failed_share=share(case.errors or 0, ended),
+        latency=percentiles(case.latency_s),
+        operations=operations(case.by_tool) + operations(load.others, apart=True),
+        series=series(course(case)),
+        thresholds=[
+            Threshold(text=clean(one.text, 60), met=one.met, words=threshold_words(one)) for one in load.thresholds
+        ],
         facts=_facts(case),
+        limit=limit_words(case),
     )
 
 
-def _row(one: LoadOperation, *, apart: bool) -> Row:
-    told = [figure_of(round(one.throughput_rps, 1)), f"{one.ok:,}", f"{one.count - one.ok:,}"]
-    return Row(
+def operations(found: dict[str, LoadOperation] | None, *, apart: bool = False) -> list[OperationShown]:
+    """A row each."""
+    return [_operation(one, apart) for one in (found or {}).values()]
+
+
+def _operation(one: LoadOperation, apart: bool) -> OperationShown:
+    return OperationShown(
         name=clean(one.name, 60),
         apart=apart,
-        figures=[*told, *_latencies(one.latency_s), duration(one.service_s.p99) if one.service_s else ""],
+        rate=one.throughput_rps,
+        good=one.ok,
+        failed=one.count - one.ok,
         errors=errors_of(one),
         first_error=clean(one.first_error or "", 300),
+        latency=percentiles(one.latency_s),
+        sent=percentiles(one.service_s),
+        failed_latency=percentiles(one.failed_s),
+        distribution=distribution(one.latency_buckets),
     )
 
 
-def _latencies(told: Latencies | None) -> list[str]:
-    if told is None:
-        return [""] * 6
-    return [duration(value) for value in (told.mean, told.p50, told.p90, told.p99, told.p999, told.max)]
+def percentiles(told: Latencies | None) -> Percentiles | None:
+    """As they were measured."""
+    return None if told is None else Percentiles.model_validate(told.model_dump())
 
 
-def _groups(seconds: Sequence[LoadSecond]) -> list[Sequence[LoadSecond]]:
-    step = -(-len(seconds) // MOST_BARS) or 1
-    return [seconds[start : start + step] for start in range(0, len(seconds), step)]
+def distribution(buckets: Iterable[tuple[int, int]]) -> Distribution | None:
+    """The run's fine buckets in the bins of a drawing; ``None`` of none."""
+    bins: Counter[int] = Counter()
+    for upper_ns, number in buckets:
+        # Just under its upper bound, so that a bound on the edge of a bin falls into the one below.
+        bins[math.floor(math.log10(max(upper_ns, 1) * 0.9999 / 1e9) * PER_DECADE)] += number
+    if not bins:
+        return None
+    first, last = min(bins), max(bins)
+    return Distribution(per_decade=PER_DECADE, first=first, counts=[bins[at] for at in range(first, last + 1)])
 
 
-def _courses(groups: list[Sequence[LoadSecond]]) -> list[Course]:
-    rates = [sum(second.ok for second in group) / len(group) for group in groups]
-    medians = [max((second.p50_s or 0.0 for second in group), default=0.0) for group in groups]
-    slow = [max((second.p99_s or 0.0 for second in group), default=0.0) for group in groups]
-    wrong = [float(sum(second.errors for second in group)) for group in groups]
-    users = [float(max(second.users for second in group)) for group in groups]
-    courses = [
-        _course("calls a second", rates, groups, [figure_of(round(rate)) for rate in rates], "bar"),
-        _course("p50", medians, groups, [duration(value) for value in medians], "bar"),
-        _course("p99", slow, groups, [duration(value) for value in slow], "bar"),
-    ]
-    if len(set(users)) > 1:
-        courses.append(_course("users", users, groups, [figure_of(value) for value in users], "bar"))
-    if any(wrong):
-        courses.append(_course("errors", wrong, groups, [figure_of(value) for value in wrong], "bar wrong"))
-    return courses
+def series(seconds: Sequence[LoadSecond]) -> Series | None:
+    """A load over time; ``None`` of a single second, which is no course."""
+    step = -(-len(seconds) // MOST_POINTS) or 1
+    points = [seconds[start : start + step] for start in range(0, len(seconds), step)]
+    if len(points) < 2:
+        return None
+    return Series(
+        step_s=step,
+        at_s=[point[0].at_s for point in points],
+        ok=[round(sum(second.ok for second in point) / len(point), 1) for point in points],
+        errors=[sum(second.errors for second in point) for point in points],
+        due=[round(sum(second.intended for second in point) / len(point), 1) for point in points],
+        p50_s=[_worst(second.p50_s for second in point) for point in points],
+        p90_s=[_worst(second.p90_s for second in point) for point in points],
+        p99_s=[_worst(second.p99_s for second in point) for point in points],
+        max_s=[_worst(second.max_s for second in point) for point in points],
+        users=[max(second.users for second in point) for point in points],
+        busy=[round(sum(second.engine_busy for second in point) / len(point), 3) for point in points],
+        warm_up=sum(point[-1].warm_up for point in points),
+    )
 
 
-def _course(title: str, values: list[float], groups: list[Sequence[LoadSecond]], words: list[str], kind: str) -> Course:
-    most = max(values) or 1.0
-    width = 100 / len(values)
-    parts = []
-    for number, (value, group, said) in enumerate(zip(values, groups, words, strict=True)):
-        height = round(value / most * HEIGHT, 1)
-        faint = f"{kind} faint" if group[-1].warm_up else kind
-        tip = f"second {group[0].at_s:.0f}: {said}{', warm-up' if group[-1].warm_up else ''}"
-        parts.append(svg.rect(number * width, width * 0.86, HEIGHT - height, height, faint, tip))
-    best = words[values.index(max(values))]
-    label = f"{title} over {count(len(values), 'bar')}, at most {best}"
-    return Course(title, svg.picture(HEIGHT, label, parts, kind="course"), f"at most {best}")
+def _worst(values: Iterable[float | None]) -> float | None:
+    worst = max((value for value in values if value is not None), default=None)
+    return None if worst is None else float(f"{worst:.4g}")
 
 
-def _facts(case: Case) -> list[tuple[str, str]]:
+def _facts(case: Case) -> list[Fact]:
     load = case.load
     assert load is not None, "a case of load"
     found, engine = load.connections, load.engine
-    facts = [
-        (
-            "Calls",
-            f"{load.intended:,} due, {load.begun:,} begun, {load.dropped:,} never begun, {load.late:,} late for "
+    return [
+        Fact(
+            name="Calls",
+            value=f"{load.intended:,} due, {load.begun:,} begun, {load.dropped:,} never begun, {load.late:,} late for "
             f"want of a free slot, {load.unfinished:,} without an end",
         ),
-        (
-            "Connections",
-            f"{found.opened:,} opened, {found.reused_requests:,} requests on kept ones, {found.failed:,} "
+        Fact(
+            name="Connections",
+            value=f"{found.opened:,} opened, {found.reused_requests:,} requests on kept ones, {found.failed:,} "
             f"failed, {found.closed_by_peer:,} closed by the target",
         ),
-        (
-            "Generator",
-            f"{count(engine.threads, 'thread')}, {share(engine.busy, 1)} busy, {duration(engine.cpu_s)} of "
+        Fact(
+            name="Generator",
+            value=f"{count(engine.threads, 'thread')}, {share(engine.busy, 1)} busy, {duration(engine.cpu_s)} of "
             f"processor time; {lateness_words(engine.late_p99_s)}",
         ),
     ]
-    if limit := limit_words(case):
-        facts.append(("Limit", limit))
-    return facts

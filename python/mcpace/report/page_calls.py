@@ -1,0 +1,98 @@
+"""A call's waterfall for the page: rows, phases, marks, and the events that prove its findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from mcpace.report.labels import role_words
+from mcpace.report.page_model import Call, Exchange, Pin, Wait
+from mcpace.report.quantities import clean
+from mcpace.report.run import Case, Phase, Waterfall, WaterfallExchange
+
+SHOWN_EXCHANGES = 60
+SHOWN_MARKS = 24
+"""Of an exchange."""
+SHOWN_EVIDENCE = 8
+WAIT_FROM = 0.03
+"""Of the call: a shorter wait is drawn by nobody."""
+OPEN = "stream-open"
+
+
+def call(case: Case, codes: Mapping[str, int]) -> Call:
+    """The call of a case that has a waterfall; ``codes`` are the page's findings."""
+    waterfall = case.waterfall
+    assert waterfall is not None, "pairs() takes only cases that have one"
+    shown = waterfall.exchanges[:SHOWN_EXCHANGES]
+    rows = {exchange.exchange: number for number, exchange in enumerate(waterfall.exchanges, 1)}
+    connections: dict[int, int] = {}
+    for exchange in waterfall.exchanges:
+        if exchange.connection is not None:
+            connections.setdefault(exchange.connection, len(connections) + 1)
+    return Call(
+        trial=waterfall.trial + 1,
+        total_ms=_short(waterfall.total_ms),
+        exchanges=[_exchange(exchange, rows, connections) for exchange in shown],
+        left_out=len(waterfall.exchanges) - len(shown),
+        waits=list(_waits(waterfall)),
+        pins=list(_pins(case, codes)),
+        pins_of=_pins_of(case, waterfall),
+    )
+
+
+def _exchange(exchange: WaterfallExchange, rows: Mapping[int, int], connections: Mapping[int, int]) -> Exchange:
+    what, _, where = clean(exchange.label, 160).rpartition(" · ")
+    return Exchange(
+        label=what or where,
+        where=where if what else "",
+        status=exchange.status,
+        connection=None if exchange.connection is None else connections[exchange.connection],
+        phases=[(clean(one.phase, 40), _short(one.from_ms), _short(one.to_ms)) for one in exchange.phases],
+        marks=[(clean(one.label, 60).replace("-", " "), _short(one.at_ms)) for one in exchange.marks[:SHOWN_MARKS]],
+        repeats=None if exchange.duplicate_of is None else rows.get(exchange.duplicate_of),
+    )
+
+
+def _waits(waterfall: Waterfall) -> Iterator[Wait]:
+    """What lies between the exchanges' own times, within the call."""
+    phases = [phase for exchange in waterfall.exchanges for phase in exchange.phases]
+    busy = sorted((phase.from_ms, phase.to_ms) for phase in phases if phase.phase != OPEN)
+    reached = 0.0
+    for start, end in [*busy, (waterfall.total_ms, waterfall.total_ms)]:
+        start = min(start, waterfall.total_ms)
+        if start - reached >= WAIT_FROM * waterfall.total_ms > 0:
+            held = sum(_shared(reached, start, phase) for phase in phases if phase.phase == OPEN)
+            yield _wait(reached, start, is_open=held >= (start - reached) / 2)
+        reached = max(reached, end)
+
+
+def _shared(start: float, end: float, phase: Phase) -> float:
+    return max(0.0, min(end, phase.to_ms) - max(start, phase.from_ms))
+
+
+def _wait(start: float, end: float, *, is_open: bool) -> Wait:
+    words = "only an open reply" if is_open else "nothing on the wire"
+    return Wait(from_ms=_short(start), to_ms=_short(end), kind="open" if is_open else "nothing", words=words)
+
+
+def _pins(case: Case, codes: Mapping[str, int]) -> Iterator[Pin]:
+    for finding in case.findings:
+        for number, item in enumerate(finding.evidence[:SHOWN_EVIDENCE], 1):
+            at_ms = _short(item.at_s * 1000)
+            yield Pin(finding=codes[finding.code], number=number, at_ms=at_ms, words=role_words(item.role))
+
+
+def _pins_of(case: Case, waterfall: Waterfall) -> str:
+    """Evidence and drawing may be of two trials: then their times differ a little, and a reader is told."""
+    for finding in case.findings:
+        if finding.evidence and finding.trial is None:
+            return "The evidence is of the first call that showed it; in this one the same came at about those times."
+        if finding.evidence and finding.trial != waterfall.trial:
+            return (
+                f"The evidence is of trial {(finding.trial or 0) + 1}; in this one the same came at about those times."
+            )
+    return ""
+
+
+def _short(ms: float) -> float:
+    """To a tenth of a microsecond: less was never measured."""
+    return round(ms, 4)

@@ -1,0 +1,38 @@
+// What `mcpace ui` answers. The token comes in the address's fragment, which no browser sends anywhere.
+
+import type { Comparison, Listing, Live, Page } from "./page.gen";
+
+const KEPT = "mcpace-token";
+
+/** Why there is no answer, in a sentence for people. */
+export class Refused extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** Takes the token out of the address, so that it is not copied along with it. */
+export function settle(): void {
+  const match = /^#token=([\w-]+)$/.exec(location.hash);
+  if (!match?.[1]) return;
+  localStorage.setItem(KEPT, match[1]);
+  history.replaceState(null, "", "#/");
+}
+
+export const listing = (): Promise<Listing> => ask("runs");
+export const page = (id: string): Promise<Page> => ask("run", { id });
+export const live = (id: string): Promise<Live> => ask("live", { id });
+export const comparison = (first: string, second: string): Promise<Comparison> => ask("compare", { first, second });
+
+async function ask<T>(what: string, query: Record<string, string> = {}): Promise<T> {
+  const answer = await fetch(`/api/${what}?${new URLSearchParams(query)}`, {
+    headers: { "x-mcpace-token": localStorage.getItem(KEPT) ?? "" },
+    cache: "no-store",
+  });
+  const told: unknown = await answer.json();
+  if (!answer.ok) throw new Refused(answer.status, (told as { error: string }).error);
+  return told as T;
+}

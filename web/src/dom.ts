@@ -1,0 +1,82 @@
+// Elements made from code. Text goes in as text and nothing else: there is no way here to hand markup to the browser.
+
+export type Child = Node | string | number | null | undefined | false | readonly Child[];
+
+type Value = string | number | boolean | null | undefined | ((event: never) => void);
+export type Attributes = Readonly<Record<string, Value>>;
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An HTML element. */
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
+  return furnish(document.createElement(tag), attributes, children);
+}
+
+/** An SVG element. */
+export function s<K extends keyof SVGElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: Child[]
+): SVGElementTagNameMap[K] {
+  return furnish(document.createElementNS(SVG, tag) as SVGElementTagNameMap[K], attributes, children);
+}
+
+function furnish<E extends Element>(element: E, attributes: Attributes, children: readonly Child[]): E {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") element.addEventListener(name.slice(2), value as EventListener);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  add(element, children);
+  return element;
+}
+
+function add(element: Element, children: readonly Child[]): void {
+  for (const child of children) {
+    if (child === null || child === undefined || child === false) continue;
+    if (Array.isArray(child)) add(element, child);
+    else element.append(typeof child === "number" ? String(child) : (child as Node | string));
+  }
+}
+
+/** A place in percent: of an element that hangs in its chart's own box. */
+export function at(element: HTMLElement, left: number, top?: number): HTMLElement {
+  element.style.left = `${left.toFixed(3)}%`;
+  if (top !== undefined) element.style.top = `${top.toFixed(3)}%`;
+  return element;
+}
+
+/** A section with a heading, which the page's index finds. */
+export function section(id: string, title: string, ...children: Child[]): HTMLElement {
+  return h("section", { id, "aria-label": title }, h("h2", {}, title), ...children);
+}
+
+/** Buttons of which one is pressed. */
+export function choice(
+  label: string,
+  names: readonly string[],
+  chosen: number,
+  choose: (index: number) => void,
+): HTMLElement {
+  const buttons = names.map((name, index) =>
+    h("button", { type: "button", "aria-pressed": index === chosen ? "true" : "false", onclick: () => pick(index) }, name),
+  );
+  const pick = (index: number): void => {
+    buttons.forEach((button, other) => button.setAttribute("aria-pressed", other === index ? "true" : "false"));
+    choose(index);
+  };
+  return h("div", { class: "choice", role: "group", "aria-label": label }, buttons);
+}
+
+/** What a key's colours mean. */
+export function legend(entries: readonly (readonly [kind: string, name: string, tip?: string])[]): HTMLElement {
+  return h(
+    "ul",
+    { class: "legend" },
+    entries.map(([kind, name, tip]) => h("li", { "data-tip": tip }, h("i", { class: kind }), name)),
+  );
+}

@@ -1,0 +1,82 @@
+// The runs of a folder: those in progress first, any two to be compared.
+
+import type { Entry, Listing } from "./page.gen";
+import { h, section, type Child } from "./dom";
+import { when } from "./run";
+
+/** The list. */
+export function folder(told: Listing): Child[] {
+  const chosen: string[] = [];
+  const compare = h("a", { class: "compare", "aria-disabled": "true" }, "Choose two to compare");
+  const choose = (id: string, on: boolean, box: HTMLInputElement): void => {
+    if (on) chosen.push(id);
+    else chosen.splice(chosen.indexOf(id), 1);
+    if (chosen.length > 2) {
+      const dropped = chosen.shift();
+      const other = box.closest("section")?.querySelector<HTMLInputElement>(`input[value="${CSS.escape(dropped ?? "")}"]`);
+      if (other) other.checked = false;
+    }
+    const ready = chosen.length === 2;
+    compare.textContent = ready ? "Compare the two" : "Choose two to compare";
+    compare.setAttribute("aria-disabled", String(!ready));
+    if (ready) compare.setAttribute("href", `#/compare/${chosen.map(encodeURIComponent).join("/")}`);
+    else compare.removeAttribute("href");
+  };
+  const rows = told.entries.map((entry) => ({ entry, element: row(entry, choose) }));
+  const filter = h("input", {
+    type: "search",
+    placeholder: "Filter",
+    "aria-label": "Filter runs",
+    oninput: () => {
+      const wanted = filter.value.toLowerCase();
+      for (const { entry, element } of rows) element.hidden = !text(entry).includes(wanted);
+    },
+  });
+  return [
+    section(
+      "runs",
+      "Runs",
+      h("div", { class: "controls" }, h("code", {}, told.folder), filter, compare),
+      rows.length ? h("ul", { class: "runs" }, rows.map((each) => each.element)) : empty(),
+      told.left_out ? h("p", { class: "said" }, `${told.left_out} older files are not listed.`) : null,
+    ),
+  ];
+}
+
+function empty(): HTMLElement {
+  return h("p", { class: "lead" }, "There are no runs here yet. Every experiment saves one with ", h("code", {}, "--out FILE"), "; while it goes on it is seen here, too.");
+}
+
+function row(entry: Entry, choose: (id: string, on: boolean, box: HTMLInputElement) => void): HTMLElement {
+  const told = entry.head;
+  if (!told) {
+    return h("li", { class: "unreadable" }, h("span", {}), h("div", {}, h("b", {}, entry.id), h("p", {}, entry.reason)));
+  }
+  const live = entry.state === "live";
+  const box = h("input", { type: "checkbox", value: entry.id, "aria-label": `Choose ${entry.id}`, onchange: () => choose(entry.id, box.checked, box) });
+  return h(
+    "li",
+    { class: entry.state },
+    live ? h("span", { class: "pulse", "data-tip": "in progress" }) : box,
+    h(
+      "div",
+      {},
+      h("a", { href: `#/${live ? "live" : "run"}/${encodeURIComponent(entry.id)}` }, told.verdict[0] ?? entry.id),
+      h(
+        "p",
+        { class: "facts" },
+        h("span", { class: "tag" }, told.kind),
+        told.partial && !live ? h("span", { class: "tag medium" }, "interrupted") : null,
+        h("time", {}, when(told.started)),
+        h("span", {}, told.subjects),
+        told.targets ? h("span", {}, `at ${told.targets}`) : null,
+        h("code", {}, entry.id),
+      ),
+    ),
+  );
+}
+
+function text(entry: Entry): string {
+  const told = entry.head;
+  return [entry.id, told?.kind, told?.subjects, told?.targets, told?.started, ...(told?.verdict ?? [])].join(" ").toLowerCase();
+}

@@ -1,0 +1,103 @@
+// The bundle's beginning: a run that lies in this file, or, where `mcpace ui` serves it, whatever the address names.
+
+import * as api from "./api";
+import { compare } from "./compare";
+import type { Child } from "./dom";
+import { h } from "./dom";
+import { folder } from "./folder";
+import { frame, show } from "./frame";
+import { live } from "./live";
+import type { Shell } from "./page.gen";
+import { run } from "./run";
+import "./style.css";
+import { listen } from "./tip";
+
+const LOOK_MS = 1000;
+
+function begin(): void {
+  const shell = JSON.parse(document.getElementById("data")?.textContent ?? "") as Shell;
+  if (shell.page) {
+    show(frame(null), shell.page.head.kind, run(shell.page));
+  } else {
+    api.settle();
+    const main = frame(() => {});
+    const routed = new Routed(main);
+    window.addEventListener("hashchange", () => void routed.go());
+    void routed.go();
+  }
+  listen();
+}
+
+/** One view after another; only the newest one's answer counts. */
+class Routed {
+  private turn = 0;
+
+  constructor(private readonly main: HTMLElement) {}
+
+  async go(): Promise<void> {
+    const turn = ++this.turn;
+    const [, what = "", ...ids] = location.hash.split("/").map(decodeURIComponent);
+    try {
+      await this.view(turn, what, ids);
+    } catch (problem) {
+      if (turn === this.turn) this.put(turn, "", [h("header", { class: "head" }, h("h1", {}, said(problem)))]);
+    }
+  }
+
+  private async view(turn: number, what: string, [first = "", second = ""]: string[]): Promise<void> {
+    switch (what) {
+      case "run":
+        return this.put(turn, first, run(await api.page(first)));
+      case "compare":
+        return this.put(turn, "two runs", compare(await api.comparison(first, second)));
+      case "live":
+        return this.follow(turn, first);
+      default:
+        return this.watch(turn);
+    }
+  }
+
+  /** A run in progress, until it is saved: then the saved one. */
+  private async follow(turn: number, id: string): Promise<void> {
+    for (let before = ""; turn === this.turn; await pause()) {
+      try {
+        const told = await api.live(id);
+        const now = JSON.stringify(told);
+        if (now !== before) this.put(turn, id, live(told), before !== "");
+        before = now;
+        if (told.ended) return;
+      } catch (problem) {
+        if (!(problem instanceof api.Refused) || problem.status !== 404 || turn !== this.turn) throw problem;
+        location.hash = `#/run/${encodeURIComponent(id.replace(/\.live$/, ""))}`;
+        return;
+      }
+    }
+  }
+
+  /** The folder: looked at again while nobody is choosing. */
+  private async watch(turn: number): Promise<void> {
+    for (let before = ""; turn === this.turn; await pause()) {
+      const told = await api.listing();
+      const now = JSON.stringify(told);
+      const busy = this.main.querySelector("input:checked, input:focus") !== null;
+      if (now === before || (busy && before)) continue;
+      this.put(turn, told.folder, folder(told), before !== "");
+      before = now;
+    }
+  }
+
+  private put(turn: number, what: string, parts: readonly Child[], keep = false): void {
+    if (turn === this.turn) show(this.main, what, parts, keep);
+  }
+}
+
+function pause(): Promise<void> {
+  return new Promise((done) => setTimeout(done, LOOK_MS));
+}
+
+function said(problem: unknown): string {
+  if (problem instanceof api.Refused) return problem.message;
+  return problem instanceof TypeError ? "mcpace ui is no longer there: start it again." : String(problem);
+}
+
+begin();

@@ -1,0 +1,374 @@
+// Made by `make docs` from python/mcpace/report/page_model.py: change it there.
+
+/** A call on its time axis. */
+export interface Call {
+  trial: number;
+  total_ms: number;
+  exchanges: Exchange[];
+  left_out: number;
+  waits: Wait[];
+  pins: Pin[];
+  pins_of: string;
+}
+
+/** One subject × target × operation. */
+export interface CaseShown {
+  subject: string;
+  target: string;
+  operation: string;
+  tool: string;
+  trials_s: number[];
+  trials: number;
+  summary?: SummaryShown;
+  tone: "unknown" | "same" | "slower" | "faster" | "much-slower" | "much-faster";
+  change: string;
+  note: string;
+  state: string;
+  reason: string;
+  ledger: Share[];
+  split: Share[];
+  split_words: string;
+  call?: Call;
+  better?: number;
+  codes: number[];
+}
+
+/** What two runs have in common, side by side. */
+export interface Compared {
+  target: string;
+  operation: string;
+  first: string;
+  second: string;
+  first_s: number[];
+  second_s: number[];
+  first_median_s?: number;
+  second_median_s?: number;
+  words: string;
+  tone: "unknown" | "same" | "slower" | "faster" | "much-slower" | "much-faster";
+  first_distribution?: Distribution;
+  second_distribution?: Distribution;
+  figures: [string, string, string][];
+  first_codes: string[];
+  second_codes: string[];
+}
+
+/** Two runs. */
+export interface Comparison {
+  first: Head;
+  second: Head;
+  sentences: string[];
+  warnings: string[];
+  rows: Compared[];
+  only_first: string[];
+  only_second: string[];
+}
+
+/** Latencies in bins of equal width on a logarithmic scale. */
+export interface Distribution {
+  per_decade: number;
+  first: number;
+  counts: number[];
+}
+
+/** A file in the folder of runs. */
+export interface Entry {
+  id: string;
+  state: "done" | "live" | "unreadable";
+  changed: number;
+  head?: Head;
+  reason: string;
+}
+
+/** One step of a finding's argument. */
+export interface EvidenceShown {
+  number: number;
+  at_s: number;
+  words: string;
+  event: number;
+}
+
+/** A request with its reply. */
+export interface Exchange {
+  label: string;
+  where: string;
+  status?: number;
+  connection?: number;
+  phases: [string, number, number][];
+  marks: [string, number][];
+  repeats?: number;
+}
+
+/** A name and what it is. */
+export interface Fact {
+  name: string;
+  value: string;
+}
+
+/** A cause. */
+export interface FindingShown {
+  code: string;
+  title: string;
+  severity: "high" | "medium" | "low";
+  confidence: string;
+  explanation: string;
+  cost: string;
+  places: Place[];
+  advice: string;
+  disproof: string;
+  alternatives: string[];
+  evidence: EvidenceShown[];
+  evidence_of: string;
+  case: number;
+}
+
+/** What a run is, in a list of runs and at the top of its page. */
+export interface Head {
+  kind: string;
+  started: string;
+  mcpace: string;
+  partial: boolean;
+  verdict: string[];
+  subjects: string;
+  targets: string;
+  machine: string;
+}
+
+/** One layer of a server. */
+export interface LayerShown {
+  name: string;
+  meaning: string;
+  batches_s: number[];
+  median_s?: number;
+  low_s?: number;
+  high_s?: number;
+  over: string;
+  ratio: string;
+  adds_s?: number;
+  share: string;
+  inside: boolean;
+  remark: string;
+}
+
+/** One server's layers. */
+export interface LayersShown {
+  title: string;
+  layers: LayerShown[];
+  conditions: string[];
+}
+
+/** The folder. */
+export interface Listing {
+  folder: string;
+  entries: Entry[];
+  left_out: number;
+}
+
+/** A run in progress. */
+export interface Live {
+  head: Head;
+  step: string;
+  done: number;
+  steps?: number;
+  planned_s?: number;
+  notes: string[];
+  samples: Sample[];
+  series?: Series;
+  ended: boolean;
+}
+
+/** A load on a target. */
+export interface LoadShown {
+  target: string;
+  model: string;
+  rate: number;
+  failed: number;
+  failed_share: string;
+  latency?: Percentiles;
+  operations: OperationShown[];
+  series?: Series;
+  thresholds: Threshold[];
+  facts: Fact[];
+  limit: string;
+}
+
+/** A tool's calls, or another request. */
+export interface OperationShown {
+  name: string;
+  apart: boolean;
+  rate: number;
+  good: number;
+  failed: number;
+  errors: string;
+  first_error: string;
+  latency?: Percentiles;
+  sent?: Percentiles;
+  failed_latency?: Percentiles;
+  distribution?: Distribution;
+}
+
+/** What a subject's environment held. */
+export interface Packages {
+  label: string;
+  packages: string[];
+}
+
+/** A run. */
+export interface Page {
+  head: Head;
+  subjects: string[];
+  targets: string[];
+  cases: CaseShown[];
+  pairs: number[];
+  findings: FindingShown[];
+  loads: LoadShown[];
+  servers?: ServersShown;
+  layers?: LayersShown;
+  search?: SearchShown;
+  parts: Part[];
+  phases: Part[];
+  ledger_words: string;
+  setup: Fact[];
+  packages: Packages[];
+  method: Fact[];
+}
+
+/** A key of a ledger or a waterfall, and what it means. */
+export interface Part {
+  key: string;
+  words: string;
+}
+
+/** The exact ones. */
+export interface Percentiles {
+  count: number;
+  mean: number;
+  min: number;
+  p50: number;
+  p90: number;
+  p99: number;
+  p999: number;
+  max: number;
+}
+
+/** An event that proves a finding, at its moment in a call. */
+export interface Pin {
+  finding: number;
+  number: number;
+  at_ms: number;
+  words: string;
+}
+
+/** Where a cause was seen. */
+export interface Place {
+  target: string;
+  operations: string;
+  subjects: string;
+}
+
+/** A release that a bisection ran. */
+export interface ProbeShown {
+  version: string;
+  verdict: "good" | "bad" | "untestable";
+  medians_s: (number | null)[];
+  note: string;
+}
+
+/** One server's turn. */
+export interface RoundShown {
+  rate: number;
+  p50_s?: number;
+  p99_s?: number;
+  cpu_s?: number;
+}
+
+/** A figure as it was measured. */
+export interface Sample {
+  group: string;
+  row: string;
+  values: number[];
+  unit: "s" | "per second";
+}
+
+/** A bisection. */
+export interface SearchShown {
+  words: string;
+  operations: string[];
+  probes: ProbeShown[];
+  ordered: number[];
+}
+
+/** A load over time, a column a figure; a point stands for ``step_s``. */
+export interface Series {
+  step_s: number;
+  at_s: number[];
+  ok: number[];
+  errors: number[];
+  due: number[];
+  p50_s: (number | null)[];
+  p90_s: (number | null)[];
+  p99_s: (number | null)[];
+  max_s: (number | null)[];
+  users: number[];
+  busy: number[];
+  warm_up: number;
+}
+
+/** One server under the same load as the others. */
+export interface ServerShown {
+  name: string;
+  rate?: number;
+  ratio: string;
+  failed: number;
+  rounds: RoundShown[];
+  latency?: Percentiles;
+  cpu_s?: number;
+  rss_bytes?: number;
+  operations: OperationShown[];
+  remarks: string[];
+  program: string;
+}
+
+/** A comparison of servers. */
+export interface ServersShown {
+  workload: string;
+  open: boolean;
+  servers: ServerShown[];
+  floor?: ServerShown;
+  conditions: string[];
+}
+
+/** A layer of a stacked bar. */
+export interface Share {
+  key: string;
+  seconds: number;
+}
+
+/** What the bundle finds in its page: a run, or nothing but the word that it is served. */
+export interface Shell {
+  view: "run" | "served";
+  page?: Page;
+}
+
+/** Trials in figures. */
+export interface SummaryShown {
+  first_s: number;
+  median_s: number;
+  mean_s: number;
+  min_s: number;
+  max_s: number;
+}
+
+/** A limit that the user set. */
+export interface Threshold {
+  text: string;
+  met: boolean;
+  words: string;
+}
+
+/** A time in which a call only waited: no request, no work of the server, no reply. */
+export interface Wait {
+  from_ms: number;
+  to_ms: number;
+  kind: "open" | "nothing";
+  words: string;
+}

@@ -1,0 +1,71 @@
+// Trials as dots on one row: the cold one hollow, the warm ones solid, their median a line.
+
+import { grid } from "./axis";
+import { s } from "./dom";
+import { duration } from "./quantities";
+import type { Scale } from "./scale";
+
+const HEIGHT = 26;
+/** Equal trials would hide each other: neighbours in time are drawn a little apart. */
+const SPREAD = [-4, 4, -1.5, 1.5];
+const SMALL_FROM = 60;
+
+export interface Strip {
+  readonly values: readonly number[];
+  readonly median?: number | undefined;
+  /** Drawn through all rows: what the others are held against. */
+  readonly baseline?: number | undefined;
+  readonly tone: string;
+  /** Whether the first value is a cold trial. */
+  readonly cold: boolean;
+  readonly name: string;
+  readonly words?: (value: number) => string;
+}
+
+/** One row of a chart whose values lie on `scale`. */
+export function strip(row: Strip, scale: Scale): SVGSVGElement {
+  const words = row.words ?? duration;
+  const middle = HEIGHT / 2;
+  const picture = s("svg", { class: `strip ${row.tone}`, height: HEIGHT, role: "img", "aria-label": said(row, words) });
+  picture.append(...grid(scale, HEIGHT));
+  if (row.baseline !== undefined) picture.append(upright(scale.percent(row.baseline), 0, HEIGHT, "baseline"));
+  // Under the dots: a line through a heap of them would hide what it is the middle of.
+  if (row.median !== undefined) {
+    const line = upright(scale.percent(row.median), 2, HEIGHT - 2, "median");
+    line.setAttribute("data-tip", `median ${words(row.median)}`);
+    picture.append(line);
+  }
+  const radius = row.values.length > SMALL_FROM ? 2.6 : 4;
+  // The cold one last, so that it lies on top.
+  for (let number = row.values.length - 1; number >= 0; number--) {
+    const value = row.values[number] ?? 0;
+    const cold = row.cold && number === 0;
+    const spread = row.values.length > SMALL_FROM ? hashed(number) * 8 : (SPREAD[(number + 3) % SPREAD.length] ?? 0);
+    picture.append(
+      s("circle", {
+        class: cold ? "dot cold" : "dot",
+        cx: `${scale.percent(value).toFixed(2)}%`,
+        cy: cold ? middle : middle + spread,
+        r: radius,
+        "data-tip": `${row.name} ${number + 1}${cold ? " (cold)" : ""}: ${words(value)}`,
+      }),
+    );
+  }
+  return picture;
+}
+
+function upright(x: number, top: number, bottom: number, kind: string): SVGLineElement {
+  const place = `${x.toFixed(2)}%`;
+  return s("line", { class: kind, x1: place, x2: place, y1: top, y2: bottom });
+}
+
+/** Between -1 and 1, the same for the same dot each time. */
+function hashed(number: number): number {
+  return ((number * 2654435761) % 1000) / 500 - 1;
+}
+
+function said(row: Strip, words: (value: number) => string): string {
+  const values = row.values.length > 12 ? [Math.min(...row.values), Math.max(...row.values)] : row.values;
+  const told = values.map(words).join(row.values.length > 12 ? " to " : ", ");
+  return `${row.values.length} ${row.name}s${row.cold ? ", the first cold" : ""}: ${told}`;
+}

@@ -1,0 +1,204 @@
+// One call on its time axis: each exchange a row, what it waited for, and the events that prove a finding.
+
+import { horizontal } from "./axis";
+import { at, h, s, type Child } from "./dom";
+import { kind, rect } from "./ledger";
+import type { Call, CaseShown, Exchange, Page, Pin } from "./page.gen";
+import { duration } from "./quantities";
+import { linear, type Scale } from "./scale";
+
+/** How far the axis goes, in lengths of the call: a reply may stay open long after it. */
+const BEYOND = 1.06;
+const ROW = 18;
+const NARROWEST = 0.25;
+const NAMED_FROM = 16;
+/** Percent that two pins need between them to stand on one level. */
+const APART = 3.2;
+const SHOWN_ROWS = 16;
+
+export interface Options {
+  /** End of the axis, where it is another call's. */
+  readonly end_ms?: number | undefined;
+  /** Whose evidence is marked. */
+  readonly finding?: number | undefined;
+}
+
+/** The call of a case that has one. */
+export function waterfall(page: Page, shown: CaseShown, call: Call, options: Options): HTMLElement {
+  return new Drawing(page, shown, call, options).card();
+}
+
+class Drawing {
+  private readonly end_ms: number;
+  private readonly scale: Scale;
+  private readonly phases: ReadonlyMap<string, string>;
+
+  constructor(
+    page: Page,
+    private readonly shown: CaseShown,
+    private readonly call: Call,
+    private readonly options: Options,
+  ) {
+    this.end_ms = Math.max(options.end_ms ?? call.total_ms, 1e-6) * BEYOND;
+    this.scale = linear(this.end_ms / 1000, 0, 6);
+    this.phases = new Map(page.phases.map((phase) => [phase.key, phase.words]));
+  }
+
+  card(): HTMLElement {
+    const { shown, call } = this;
+    const rows = call.exchanges.map((exchange, index) => this.row(exchange, index));
+    const lanes = h(
+      "div",
+      { class: "lanes", onkeydown: (event: KeyboardEvent) => step(event, rows) },
+      this.pins(),
+      h("div", { class: "over" }, at(h("div", { class: "returns", "aria-hidden": "true" }), this.percent(call.total_ms))),
+      this.span(),
+      rows,
+    );
+    const hidden = rows.slice(SHOWN_ROWS);
+    hidden.forEach((row) => row.classList.add("folded"));
+    const more = h(
+      "button",
+      { type: "button", class: "more", onclick: () => (hidden.forEach((row) => row.classList.remove("folded")), more.remove()) },
+      `Show ${hidden.length} more rows`,
+    );
+    const name = shown.tool ? `${shown.operation} ${shown.tool}` : shown.operation;
+    return h(
+      "figure",
+      { class: `call ${shown.tone}` },
+      h(
+        "figcaption",
+        {},
+        h("b", {}, shown.subject),
+        h("span", {}, `${name} at ${shown.target}, trial ${call.trial}`),
+        h("b", { class: "total" }, duration(call.total_ms / 1000)),
+      ),
+      lanes,
+      hidden.length ? more : null,
+      horizontal(this.scale),
+      call.left_out ? h("p", { class: "said" }, `${call.left_out} more exchanges are in the run's file.`) : null,
+      this.chosen().length && call.pins_of ? h("p", { class: "said" }, call.pins_of) : null,
+    );
+  }
+
+  private percent(ms: number): number {
+    return Math.min(Math.max((100 * ms) / this.end_ms, 0), 100);
+  }
+
+  private chosen(): Pin[] {
+    return this.call.pins.filter((pin) => pin.finding === this.options.finding && this.percent(pin.at_ms) <= 100);
+  }
+
+  /** Numbered moments over all rows, with a line down through them. */
+  private pins(): HTMLElement | null {
+    const pins = this.chosen();
+    if (!pins.length) return null;
+    const taken: number[] = [];
+    const placed = pins.map((pin) => {
+      const left = this.percent(pin.at_ms);
+      let level = 0;
+      while (taken[level] !== undefined && left - (taken[level] ?? 0) < APART) level++;
+      taken[level] = left;
+      return { pin, left, level };
+    });
+    const lane = h("div", { class: "pins" });
+    lane.style.height = `${20 * taken.length + 4}px`;
+    for (const { pin, left, level } of placed) {
+      const tip = `${pin.number}. ${pin.words}, at ${duration(pin.at_ms / 1000)}`;
+      const mark = at(h("span", { class: "pin", "data-pin": pin.number, tabindex: 0, "data-tip": tip, role: "img", "aria-label": tip }, pin.number), left);
+      mark.style.top = `${20 * level}px`;
+      const line = at(h("span", { class: "pin-line", "data-pin": pin.number, "aria-hidden": "true" }), left);
+      line.style.top = `${20 * level + 18}px`;
+      lane.append(line, mark);
+    }
+    return lane;
+  }
+
+  /** The whole call, and in it the times in which nothing but waiting went on. */
+  private span(): HTMLElement {
+    const { call } = this;
+    const told = `the call: ${duration(call.total_ms / 1000)}`;
+    const waits = call.waits.map((wait) => `${wait.words} ${duration((wait.to_ms - wait.from_ms) / 1000)}`);
+    const said = [told, ...waits].join("; ");
+    const picture = s("svg", { height: ROW, role: "img", tabindex: 0, "aria-label": said, "data-tip": said });
+    picture.append(rect(0, this.percent(call.total_ms), 3, ROW - 6, "whole", told));
+    for (const wait of call.waits) {
+      const [left, width] = this.place(wait.from_ms, wait.to_ms);
+      const tip = `${wait.words}: ${duration((wait.to_ms - wait.from_ms) / 1000)}, from ${duration(wait.from_ms / 1000)}`;
+      picture.append(rect(left, width, 3, ROW - 6, `wait ${kind(wait.kind)}`, tip));
+      if (width > NAMED_FROM) {
+        const words = `${wait.words} ${duration((wait.to_ms - wait.from_ms) / 1000)}`;
+        picture.append(s("text", { class: "inside wait-words", x: `${left + width / 2}%`, y: ROW / 2 + 4 }, words));
+      }
+    }
+    return h("div", { class: "lane whole-lane" }, h("p", {}, h("span", {}, "the call")), picture);
+  }
+
+  private place(from_ms: number, to_ms: number): [left: number, width: number] {
+    const left = this.percent(from_ms);
+    return [left, Math.max(this.percent(to_ms) - left, NARROWEST)];
+  }
+
+  private row(exchange: Exchange, index: number): HTMLElement {
+    const said = this.words(exchange);
+    const picture = s("svg", { height: ROW, role: "img", tabindex: index === 0 ? 0 : -1, "aria-label": said, "data-tip": said });
+    for (const value of this.scale.ticks) {
+      const x = `${this.scale.percent(value)}%`;
+      picture.append(s("line", { class: "grid", x1: x, x2: x, y1: 0, y2: ROW }));
+    }
+    const late: Child[] = [];
+    for (const [phase, from_ms, to_ms] of exchange.phases) {
+      if (from_ms > this.end_ms) continue;
+      const [left, width] = this.place(from_ms, to_ms);
+      const open = phase === "stream-open";
+      const height = open ? 6 : 12;
+      const tip = `${this.phases.get(phase) ?? phase}: ${duration((to_ms - from_ms) / 1000)}, from ${duration(from_ms / 1000)} to ${duration(to_ms / 1000)}`;
+      picture.append(rect(left, Math.min(width, 100 - left), (ROW - height) / 2, height, `phase ${kind(phase)}`, tip));
+      if (!open && width > NAMED_FROM) {
+        const words = `${phase} ${duration((to_ms - from_ms) / 1000)}`;
+        picture.append(s("text", { class: `inside on-${kind(phase)}`, x: `${left + 0.8}%`, y: ROW / 2 + 4 }, words));
+      }
+      if (to_ms > this.end_ms * 1.001) late.push(h("small", { class: "late" }, `open to ${duration(to_ms / 1000)} →`));
+    }
+    for (const [label, at_ms] of exchange.marks) {
+      if (at_ms < 0 || at_ms > this.end_ms) continue;
+      const result = label === "result";
+      const tip = `${label} at ${duration(at_ms / 1000)}`;
+      picture.append(s("circle", { class: result ? "result" : "mark", cx: `${this.percent(at_ms)}%`, cy: ROW / 2, r: result ? 4 : 2, "data-tip": tip }));
+    }
+    return h(
+      "div",
+      { class: exchange.repeats ? "lane repeats" : "lane" },
+      h(
+        "p",
+        {},
+        h("span", { class: "number" }, index + 1),
+        h("span", { class: "what" }, exchange.label),
+        exchange.where ? h("span", { class: "where" }, exchange.where) : null,
+        exchange.status === undefined ? null : h("span", { class: exchange.status >= 400 ? "chip bad" : "chip" }, exchange.status),
+        exchange.connection === undefined ? null : h("span", { class: `chip c${(exchange.connection - 1) % 6}`, "data-tip": `connection ${exchange.connection} of this call` }, `conn ${exchange.connection}`),
+        exchange.repeats ? h("span", { class: "again" }, `sent again, as row ${exchange.repeats}`) : null,
+        late,
+      ),
+      picture,
+    );
+  }
+
+  private words(exchange: Exchange): string {
+    const phases = exchange.phases.map(
+      ([phase, from_ms, to_ms]) => `${this.phases.get(phase) ?? phase} ${duration(from_ms / 1000)} to ${duration(to_ms / 1000)}`,
+    );
+    return `${exchange.label}: ${phases.join("; ") || "no phases seen"}`;
+  }
+}
+
+/** The arrow keys go from row to row. */
+function step(event: KeyboardEvent, rows: readonly HTMLElement[]): void {
+  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (by === undefined || !(event.target instanceof Element)) return;
+  const now = rows.findIndex((row) => row.contains(event.target as Node));
+  const next = rows[now + by]?.querySelector<SVGSVGElement>("svg");
+  if (!next || rows[now + by]?.classList.contains("folded")) return;
+  event.preventDefault();
+  next.focus();
+}
