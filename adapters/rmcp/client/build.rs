@@ -1,0 +1,12 @@
+//! Tells the program which release of rmcp it was built with, as the lock has it: the crate itself doesn't say.
+
+use std::{env, fs};
+
+fn main() {
+    println!("cargo::rerun-if-changed=Cargo.lock");
+    let folder = env::var("CARGO_MANIFEST_DIR").expect("cargo says where the package is");
+    let lock = fs::read_to_string(format!("{folder}/Cargo.lock")).expect("cargo has written a lock before it builds");
+    let (_, entry) = lock.split_once("name = \"rmcp\"\nversion = \"").expect("the lock names rmcp");
+    let (version, _) = entry.split_once('"').expect("a version ends");
+    println!("cargo::rustc-env=RMCP_VERSION={version}");
+}
