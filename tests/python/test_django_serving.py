@@ -1,4 +1,4 @@
-"""The example project served in its three ways, on SQLite and on PostgreSQL."""
+"""The example project served in its three ways, on SQLite and on PostgreSQL; and with a Redis, by several processes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -18,19 +19,26 @@ import pytest
 
 from databases import postgresql
 from mcpace import StdioServerParameters, SyncClient
+from redis_server import RedisServer
 from served import Client, Served
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "django-invoices"
 LIMIT_S = 180
 
-# A host of its own for each of Django's interfaces: the standard library's WSGI server, and one request after the other
-# through ASGI's own contract.
+# A host for each of Django's interfaces: the standard library's WSGI server, and uvicorn.
 WSGI = """
 import sys, wsgiref.simple_server
 from project.wsgi import application
 served = wsgiref.simple_server.make_server("127.0.0.1", 0, application)
 print(f"mcpace 0 serving wsgi at http://127.0.0.1:{served.server_port}/mcp", file=sys.stderr, flush=True)
 served.serve_forever()
+"""
+ASGI = """
+import socket, sys, uvicorn
+from project.asgi import application
+listening = socket.create_server(("127.0.0.1", 0))
+print(f"mcpace 0 serving asgi at http://127.0.0.1:{listening.getsockname()[1]}/mcp", file=sys.stderr, flush=True)
+uvicorn.Server(uvicorn.Config(application, log_level="warning", lifespan="off")).run(sockets=[listening])
 """
 
 
@@ -110,6 +118,7 @@ WAYS = {
     "manage.py mcpace": ("mcpace", "--port", "0"),
     "manage.py mcpace --workers 2": ("mcpace", "--port", "0", "--workers", "2"),
     "wsgi": ("-c", WSGI),
+    "asgi": ("-c", ASGI),
 }
 
 
@@ -174,6 +183,71 @@ def test_what_it_cannot_serve_is_one_sentence(words: tuple[str, ...], said: str,
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("words", [("--host", "0.0.0.0"), ("--host", "0.0.0.0", "--workers", "2")])
+def test_whoever_lets_everybody_in_serves_this_machine_only(words: tuple[str, ...], sqlite: dict[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "manage.py", "mcpace", "--port", "0", *words],
+        cwd=EXAMPLE, env=sqlite, capture_output=True, text=True, timeout=LIMIT_S,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert "0.0.0.0 can't be listened on: AllowAny lets every caller in" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# Several processes ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[RedisServer]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    (tmp_path / "redis").mkdir()
+    with RedisServer(tmp_path / "redis", port) as server:
+        yield server
+
+
+@pytest.mark.parametrize("way", ["manage.py mcpace", "asgi"])
+def test_processes_share_sessions_and_limits_by_djangos_cache(
+    way: str, sqlite: dict[str, str], redis: RedisServer
+) -> None:
+    """Two processes, as on two machines: they share the Redis that the project's cache is, and nothing else."""
+    shared = sqlite | {"REDIS_URL": redis.url}
+    with running(shared, *WAYS[way]) as one, running(shared, *WAYS[way]) as other:
+        client, elsewhere = begun(one), Client(other.port)
+        elsewhere.session = client.session
+        assert client.session is not None
+        assert json.loads(elsewhere.call("double", n=4)) == {"doubled": 8}
+        client.call("customers.add", name=f"shared by {way}")
+        numbers = iter(range(100))
+
+        def written(at: Client) -> bool:
+            number = f"{way[:4]}-{next(numbers)}"
+            lines = [{"what": "advice", "amount": "1"}]
+            arguments = {"number": number, "customer": f"shared by {way}", "lines": lines}
+            _, _, body = at.send("tools/call", {"name": "invoices.create", "arguments": arguments})
+            return "result" in json.loads(body)
+
+        # 60 a minute, wherever they are written.
+        assert [written(at) for _ in range(30) for at in (client, elsewhere)] == [True] * 60
+        assert not written(client)
+        assert not written(elsewhere)
+
+
+@pytest.mark.parametrize("on_down", ["refuse", "memory"])
+def test_a_redis_that_is_away_is_told_once(on_down: str, sqlite: dict[str, str], redis: RedisServer) -> None:
+    with running(sqlite | {"REDIS_URL": redis.url, "ON_STORE_DOWN": on_down}, *WAYS["manage.py mcpace"]) as served:
+        client = begun(served)
+        redis.kill()
+        statuses = {client.send("tools/call", {"name": "double", "arguments": {"n": 1}})[0] for _ in range(5)}
+        assert statuses == ({200} if on_down == "memory" else {503})
+        # One line of the sessions', and one of the limits' once those are asked.
+        served.lines.until(r"Redis at .* can't be reached .*session")
+        redis.start()
+        served.lines.until("Redis at .* is back")
+        assert len([line for line in served.lines.said if "can't be reached" in line and "session" in line]) == 1
+
+
 # Connections ---------------------------------------------------------------------------------------------------------
 
 
@@ -222,6 +296,7 @@ def gone(environment: dict[str, str]) -> bool:
     while connections(environment):
         if time.monotonic() > until:
             return False
+        time.sleep(0.02)
     return True
 
 

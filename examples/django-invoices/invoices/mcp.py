@@ -23,6 +23,7 @@ server.register_service_tool(
         permission_classes=[IsAuthenticated],
     ),
     permissions=[DjangoPermRequired("invoices.add_invoice")],
+    rate_limits=["60/minute"],
 )
 
 server.register_service_tool(

@@ -44,6 +44,11 @@ DATABASES["default"] |= {
     "CONN_HEALTH_CHECKS": True,
 }
 
+if os.environ.get("REDIS_URL"):
+    CACHES = {
+        "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": os.environ["REDIS_URL"]}
+    }
+
 OAUTH2_PROVIDER = {"SCOPES": {"invoices:read": "Read invoices", "invoices:write": "Write invoices"}}
 
 MCPACE = {
@@ -52,4 +57,8 @@ MCPACE = {
     "AUTHORIZATION_SERVERS": ["http://127.0.0.1:8000"],
     # Unset it, and callers need a token of django-oauth-toolkit.
     "AUTH_BACKEND": os.environ.get("MCP_AUTH", "invoices.auth.Development"),
+    # Where sessions and rate limits are that several processes share: each has its own without a Redis.
+    "STORE": "cache:default" if os.environ.get("REDIS_URL") else None,
+    "LIMITER": "cache:default" if os.environ.get("REDIS_URL") else None,
+    "ON_STORE_DOWN": os.environ.get("ON_STORE_DOWN", "refuse"),
 }

@@ -93,8 +93,7 @@ class SpecTool:
             context=_CALL,
             wrap_context=_itself,
             output="structured",
-            finish=_content,
-            finish_text=_text,
+            finish=None,
             fail=failure(self.name),
         )
 
@@ -206,14 +205,6 @@ def _arguments(raw: bytes) -> dict[str, Any]:
 
 def _itself(call: Any) -> Any:
     return call
-
-
-def _content(written: Written) -> bytes:
-    return written[0]
-
-
-def _text(written: Written) -> Any:
-    return written[1]
 
 
 def _result(content: bytes, text: Any) -> CallToolResult:

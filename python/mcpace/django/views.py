@@ -87,7 +87,9 @@ def _view(hosted: Hosted, target: str, loopback_only: str | None) -> Callable[..
         body = _checked(request, loopback_only)
         if isinstance(body, HttpResponse):
             return body
-        endpoint = hosted.endpoint or hosted.begin()
+        endpoint = hosted.endpoint or _begun(hosted)
+        if isinstance(endpoint, HttpResponse):
+            return endpoint
         loop = hosted.core.event_loop()
 
         def wait(make: Callable[[], Awaitable[Any]]) -> Any:
@@ -107,7 +109,9 @@ def _async_view(hosted: Hosted, target: str, loopback_only: str | None) -> Calla
         body = _checked(request, loopback_only)
         if isinstance(body, HttpResponse):
             return body
-        endpoint = hosted.endpoint or await asyncio.to_thread(hosted.begin)
+        endpoint = hosted.endpoint or await asyncio.to_thread(_begun, hosted)
+        if isinstance(endpoint, HttpResponse):
+            return endpoint
         called = _target(request, target)
         # Where the host cancels the view, since its client left, the call is cancelled too.
         reply = await endpoint.call(request.method, called, _headers(request), body)
@@ -117,6 +121,17 @@ def _async_view(hosted: Hosted, target: str, loopback_only: str | None) -> Calla
         return _with_headers(HttpResponse(whole), reply)
 
     return answer
+
+
+def _begun(hosted: Hosted) -> Any:
+    """The endpoint; or why there is none yet, such as a store that is away. The next request tries again."""
+    from mcpace import _core
+
+    try:
+        return hosted.begin()
+    except _core.EnvironmentProblem as problem:
+        logger.error("the MCP endpoint can't begin: %s", problem)
+        return _refused(503, "the endpoint can't begin at the moment")
 
 
 async def _streamed(reply: Any) -> AsyncIterator[bytes]:
