@@ -60,7 +60,7 @@ def _holds_to_the_format(entry: dict[str, Any]) -> None:
 
 
 def test_no_secret_leaves_in_any_format(recording: Path, tmp_path: Path) -> None:
-    names = r"Bearer (?!resource_metadata)|code_verifier=|[?&]code=|refresh_token=|access_token\W+"
+    names = r"Bearer (?!resource_metadata)|code_verifier=|[?&]code=|refresh_token=|access_token[\\\": ]+"
     secrets = rf'(?:{names})([^&"\\]+)'
     seen = []
     for option in ("--har", "--trace", "--otlp"):
