@@ -48,7 +48,7 @@ def _waits_for_get_advice(_: Context) -> str:
 def _auth_deadlock(finding: Finding) -> str:
     longest = time(finding.context, "longest_ns") or finding.cost_s
     return (
-        f"The token came, and then nothing was sent any more: {duration(longest)} of silence, with no request under way, "
+        f"The token came, and then nothing was sent any more: {duration(longest)} of silence, no request under way, "
         "until the call failed or the recording ended."
     )
 
