@@ -123,6 +123,7 @@ fn record(upstream: &str, options: SinkOptions) -> Outcome<Recorder> {
     let head = RecordingHead {
         instrument: Instrument::Recorder,
         started: String::new(),
+        started_at: None,
         mcpace: env!("CARGO_PKG_VERSION").to_owned(),
         upstream: upstream.to_owned(),
     };

@@ -56,6 +56,7 @@ pub use ledger::{Ledger, ledgers};
 pub use parts::{Part, Parts, Segment};
 pub use split::{Doubt, ServerSplit};
 pub use view::{
-    Call, Connection, Exchange, Leg, Look, Process, ReplyShape, Stamp, StreamEvent, Transport, Usage, View, exchanges,
+    Call, Connection, Exchange, Late, Leg, Look, Process, ReplyShape, Stamp, StreamEvent, Transport, Usage, View,
+    exchanges,
 };
 pub use waterfall::{ConnectionRow, ExchangeRow, Moment, Phase, PhaseRow, Waterfall, waterfall};

@@ -167,5 +167,5 @@ pub(crate) fn line_event(sink: &Sink, side: Side, from: LineFrom, began: Nanos, 
     };
     let body = sink.redactor().body(content_type, line, sink.body_limit());
     let (bytes, digest) = (line.len() as u64, digest(line));
-    EventKind::StdioLine { side, from, began, bytes, digest, messages, body }
+    EventKind::StdioLine { side, from, began, bytes, digest, messages, body, blocked: Nanos::ZERO }
 }

@@ -201,6 +201,7 @@ async fn pump(
         };
         let read = now();
         let handed = hand_over(&mut target, &chunk[..size]).await;
+        lines.blocked = lines.blocked + now().since(read);
         lines.passed(read, *handed.as_ref().unwrap_or(&read), &chunk[..size]);
         if handed.is_err() {
             break Pumped::TargetEnded;
@@ -220,11 +221,13 @@ struct Lines {
     /// Bytes that may still be recorded.
     room: usize,
     lost: u64,
+    /// How long the other end has taken nothing, since the last whole line.
+    blocked: Nanos,
 }
 
 impl Lines {
     fn new(sink: &Arc<Sink>, from: LineFrom, room: usize) -> Self {
-        Self { sink: Arc::clone(sink), from, lines: TimedLines::new(LINE_LIMIT), room, lost: 0 }
+        Self { sink: Arc::clone(sink), from, lines: TimedLines::new(LINE_LIMIT), room, lost: 0, blocked: Nanos::ZERO }
     }
 
     fn passed(&mut self, read: Nanos, passed: Nanos, chunk: &[u8]) {
@@ -262,7 +265,8 @@ impl Lines {
         self.sink.note_at(read, line_event(&self.sink, seen, from, began, line));
         // On the other side there are only stamps.
         let (bytes, digest, messages, body) = (line.len() as u64, digest(line), Vec::new(), None);
-        let kind = EventKind::StdioLine { side: other, from, began: passed, bytes, digest, messages, body };
+        let blocked = std::mem::take(&mut self.blocked);
+        let kind = EventKind::StdioLine { side: other, from, began: passed, bytes, digest, messages, body, blocked };
         self.sink.note_at(passed, kind);
     }
 }

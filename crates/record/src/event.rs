@@ -321,6 +321,9 @@ pub enum EventKind {
         /// The line; where first seen.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         body: Option<Body>,
+        /// On the side that it was passed on to: how long that side took no more of it.
+        #[serde(default, skip_serializing_if = "Nanos::is_zero")]
+        blocked: Nanos,
     },
     /// A server process was spawned.
     ProcessStarted {
@@ -380,6 +383,14 @@ pub enum EventKind {
         id: Option<String>,
         /// The layers.
         timing: ServerTiming,
+    },
+    /// A thread of the instrument came to run later than it was due: what it stamped meanwhile may be late by as much.
+    InstrumentLate {
+        /// By how much.
+        by: Nanos,
+        /// Processor time that it used itself since it was last on time: it was busy where this is most of it, and was
+        /// kept from running where it isn't.
+        busy: Nanos,
     },
     /// Events that the instrument could not keep. An analysis of this recording must say so.
     EventsLost {

@@ -74,6 +74,7 @@ impl<'e> Named<'e> {
             | EventKind::ProcessStarted { .. }
             | EventKind::ProcessExited { .. }
             | EventKind::ProcessSample { .. }
+            | EventKind::InstrumentLate { .. }
             | EventKind::EventsLost { .. } => {}
         }
         named

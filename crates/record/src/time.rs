@@ -29,6 +29,12 @@ impl Nanos {
         Nanos(millis * 1_000_000)
     }
 
+    /// Whether this is the empty span.
+    #[must_use]
+    pub const fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
+
     /// As seconds, for people and for JSON keys that end in `_s`.
     #[must_use]
     pub fn as_secs_f64(self) -> f64 {

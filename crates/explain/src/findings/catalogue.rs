@@ -135,6 +135,8 @@ causes! {
     RebuiltPerRequest = "rebuilt-per-request" in Resources by resources::rebuilt_per_request::find;
     /// A listing of tools that takes a good part of a model's context.
     LargeListing = "large-listing" in Resources by resources::large_listing::find;
+    /// A client takes longer for a line the longer it is, and more than in proportion.
+    SuperlinearLine = "superlinear-line" in Resources by resources::superlinear_line::find;
     /// A server process takes long until it first answers.
     SlowStart = "slow-start" in Resources by resources::slow_start::find;
     /// A reply's second small write waits for the acknowledgement of the first.
@@ -155,6 +157,10 @@ causes! {
     HeadOfLine = "head-of-line" in Concurrency by concurrency::head_of_line::find;
     /// Every request takes the same extra time, whatever it asks.
     ConstantCostPerRequest = "constant-cost-per-request" in HiddenWork by hidden_work::constant_cost_per_request::find;
+    /// The recorder was too busy to stamp in time.
+    RecorderLimited = "recorder-limited" in Measurement by measurement::recorder_limited::find;
+    /// The instrument was kept from running: the machine had other things to do.
+    NoisyRun = "noisy-run" in Measurement by measurement::noisy_run::find;
     /// The result was complete at the client long before the call returned. Last: it explains by exclusion.
     LateDelivery = "late-delivery" in Waiting by waiting::late_delivery::find;
 }

@@ -108,6 +108,12 @@ closed! {
         RisesWithTools,
         /// The size is what was on the wire.
         SizeOnTheWire,
+        /// Time grows with more than the size, over sizes that are far apart.
+        GrowsFaster,
+        /// The instrument's own threads were at work when they were late.
+        InstrumentBusy,
+        /// The instrument's own threads were kept from running when they were late.
+        InstrumentKept,
     }
 }
 
@@ -212,6 +218,12 @@ closed! {
         ProcessorBefore,
         /// What it had used after.
         ProcessorAfter,
+        /// The first of an answer was there.
+        AnswerBegan,
+        /// The client had taken all of it.
+        AnswerTaken,
+        /// The instrument was late.
+        InstrumentLate,
     }
 }
 
@@ -292,5 +304,11 @@ closed! {
         ChangeNumberOfTools,
         /// Count the listing's tokens with the model's own tokenizer: it is wrong if they are few.
         CountTokens,
+        /// Send the same amount in several lines: it is wrong if the client takes as long.
+        SplitAnswer,
+        /// Repeat without the recorder, by the client's own clock: it is wrong if calls take as long.
+        RepeatWithoutRecorder,
+        /// Repeat on a machine that does nothing else: it is wrong if calls take as long.
+        RepeatOnQuietMachine,
     }
 }

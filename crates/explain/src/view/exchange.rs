@@ -115,6 +115,9 @@ pub struct Exchange<'a> {
     pub reply_digest: Option<Digest>,
     /// Size of the reply's body.
     pub reply_bytes: u64,
+    /// Over stdio, in the recorder: how long the client took no more of the answer.
+    #[serde(rename = "blocked_ns")]
+    pub blocked: Nanos,
     /// How the reply ended.
     pub ending: Option<ReplyEnding>,
     /// The reply's server-sent events.
@@ -153,6 +156,7 @@ impl<'a> Exchange<'a> {
             closes_connection: false,
             reply_digest: None,
             reply_bytes: 0,
+            blocked: Nanos::ZERO,
             ending: None,
             events: Vec::new(),
             answer: None,

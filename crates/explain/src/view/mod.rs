@@ -9,6 +9,7 @@ mod connection;
 mod exchange;
 mod join;
 mod late_answers;
+mod lateness;
 mod stdio;
 mod usage;
 
@@ -19,6 +20,7 @@ use serde::Serialize;
 
 pub use calls::Call;
 pub use connection::{Connection, Process};
+pub use lateness::Late;
 pub use exchange::{Exchange, Leg, ReplyShape, StreamEvent, Transport};
 pub use usage::{Look, Usage};
 
@@ -45,6 +47,8 @@ pub struct View<'a> {
     pub processes: Vec<Process<'a>>,
     /// What processes of either side used, where that was looked at.
     pub usage: Vec<Usage>,
+    /// When the instrument itself was late, earliest first.
+    pub late: Vec<Late>,
     /// The last event's time.
     #[serde(rename = "end_ns")]
     pub end: Nanos,
@@ -81,6 +85,7 @@ pub fn exchanges(recording: &Recording) -> View<'_> {
         calls,
         processes: parts.processes,
         usage: usage::usage(recording),
+        late: lateness::lateness(recording),
         bursts: parts.bursts,
         end: recording.events().last().map_or(Nanos::ZERO, |e| e.at),
         incomplete: recording.partial || recording.lost() > 0,

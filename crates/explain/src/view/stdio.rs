@@ -40,6 +40,7 @@ struct Line<'a> {
     bytes: u64,
     digest: Digest,
     messages: &'a [MessageNote],
+    blocked: Nanos,
 }
 
 impl<'a> StdioJoin<'a> {
@@ -52,7 +53,7 @@ impl<'a> StdioJoin<'a> {
                     process.exited.get_or_insert(at);
                 }
             }
-            EventKind::StdioLine { side, from, began, bytes, digest, messages, .. } => self.line(&Line {
+            EventKind::StdioLine { side, from, began, bytes, digest, messages, blocked, .. } => self.line(&Line {
                 at,
                 side: *side,
                 from: *from,
@@ -60,6 +61,7 @@ impl<'a> StdioJoin<'a> {
                 bytes: *bytes,
                 digest: *digest,
                 messages,
+                blocked: *blocked,
             }),
             EventKind::ServerTiming { ex: None, id: Some(id), timing } => self.told(id, *timing),
             _ => {}
@@ -166,6 +168,7 @@ impl<'a> StdioJoin<'a> {
     fn server_line(&mut self, line: &Line<'a>) {
         if line.side == Side::Front {
             if let Some(Some(index)) = self.passed(line) {
+                self.exchanges[index].blocked = line.blocked;
                 let front = self.exchanges[index].front.get_or_insert_default();
                 (front.result_start, front.result_end) = (Some(line.at), Some(line.at));
                 front.end = Some(line.at);

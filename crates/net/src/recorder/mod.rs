@@ -16,6 +16,7 @@ mod back;
 mod exchange;
 mod headers;
 mod known;
+mod lateness;
 mod link;
 mod meter;
 mod oauth;

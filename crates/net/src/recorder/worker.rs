@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use super::RecorderOptions;
 use super::known::Known;
-use super::link;
+use super::{lateness, link};
 use crate::{Dialer, NetError, Origin, Sink};
 
 /// Pause after `accept` failed: it does while the process is out of file descriptors.
@@ -52,7 +52,12 @@ pub(super) fn start(
         tokio::net::TcpListener::from_std(listener).map_err(io("could not poll the recorder's port"))?
     };
     let run = move || {
-        runtime.block_on(accept(listener, Arc::clone(&shared), stop));
+        runtime.block_on(async {
+            tokio::select! {
+                () = accept(listener, Arc::clone(&shared), stop) => {}
+                () = lateness::watch(&shared) => {}
+            }
+        });
         // Dropping the runtime drops every connection, whose taps and bodies note how they ended.
         runtime.shutdown_timeout(LEFTOVERS);
         drop((shared, ended));

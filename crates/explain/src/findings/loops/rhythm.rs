@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn a_beat_has_a_period_and_a_backoff_has_none() {
-        assert_eq!(period(&moments(&[0, 1000, 2010, 3000, 4005])), Some(Nanos::from_millis(1000)));
+        assert_eq!(period(&moments(&[0, 1000, 2010, 3000, 4005])), Some(Nanos::from_millis(1005)));
         assert_eq!(period(&moments(&[0, 1000, 3000, 7000, 15000])), None);
         assert_eq!(period(&moments(&[5])), None);
         assert_eq!(period(&moments(&[5, 5, 5])), None);

@@ -5,6 +5,7 @@ pub(super) mod large_listing;
 pub(super) mod rebuilt_per_request;
 pub(super) mod session_leak;
 pub(super) mod slow_start;
+pub(super) mod superlinear_line;
 pub(super) mod task_leak;
 
 use mcpace_record::{Nanos, Peer};
@@ -91,4 +92,18 @@ pub struct LargeListing {
     pub bytes_in_all: u64,
     /// Bytes of all bodies of the recording.
     pub of_bytes: u64,
+}
+
+/// See [`Cause::SuperlinearLine`](crate::Cause::SuperlinearLine).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SuperlinearLine {
+    /// Answers that were looked at.
+    pub lines: u64,
+    /// Bytes of the longest.
+    pub largest: u64,
+    /// How long the client took for it.
+    #[serde(rename = "longest_ns")]
+    pub longest: Nanos,
+    /// Time grows with this power of the size, to a tenth; 1 is in proportion.
+    pub power: f64,
 }

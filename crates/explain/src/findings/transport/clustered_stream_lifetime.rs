@@ -14,8 +14,8 @@ use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role, Severity};
 use crate::view::{Exchange, ReplyShape, Stamp, View};
 
-/// A younger stream is a poll, or a loop.
-const YOUNGEST: Nanos = Nanos::from_millis(4_000);
+/// A younger stream is a poll, or a `get-loop`.
+const YOUNGEST: Nanos = Nanos::from_millis(5_000);
 
 /// Ends that are no chance.
 const FEWEST: usize = 3;

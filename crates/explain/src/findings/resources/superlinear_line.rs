@@ -1,0 +1,109 @@
+//! `superlinear-line`: over stdio, a client takes longer for an answer the longer it is, and more than in proportion: it
+//! puts the line together anew with each piece that it reads (typescript-sdk #2245).
+//!
+//! The time counts that the client let the recorder wait while it took the line, and from the line's end to the call's
+//! return: a server that writes slowly has no part in it.
+
+use mcpace_record::Nanos;
+
+use super::SuperlinearLine;
+use crate::findings::scene::Scene;
+use crate::findings::tally::{ByOperation, Tally};
+use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role};
+use crate::view::{Exchange, Transport};
+
+/// Answers that make a curve.
+const FEWEST: usize = 5;
+
+/// A shorter line is read in one piece or two.
+const SMALLEST: u64 = 64 * 1024;
+
+/// The longest must be so many times the shortest.
+const SPAN: u64 = 8;
+
+/// What the longest must take to be felt.
+const FELT: Nanos = Nanos::from_millis(100);
+
+/// Time must grow with this power of the size at least; parsing and copying grow with the first.
+const POWER: f64 = 1.5;
+
+/// How much of the scatter the curve must explain.
+const FIT: f64 = 0.9;
+
+/// An answer's size, and what the client took for it.
+struct Taken<'e, 'a> {
+    exchange: &'e Exchange<'a>,
+    bytes: u64,
+    time: Nanos,
+}
+
+#[derive(Default)]
+struct Lines {
+    tally: Tally,
+}
+
+pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
+    let mut taken: Vec<Taken<'_, '_>> = scene.ledgers.iter().flat_map(|ledger| taken(scene, ledger)).collect();
+    taken.sort_by_key(|one| one.bytes);
+    let (Some(first), Some(last)) = (taken.first(), taken.last()) else { return Vec::new() };
+    if taken.len() < FEWEST || last.bytes < first.bytes.saturating_mul(SPAN) || last.time < FELT {
+        return Vec::new();
+    }
+    let (power, fit) = curve(&taken);
+    if power < POWER || fit < FIT {
+        return Vec::new();
+    }
+    // What a line would take in proportion to the shortest.
+    let each = first.time.0 as f64 / first.bytes as f64;
+    let context = SuperlinearLine {
+        lines: taken.len() as u64,
+        largest: last.bytes,
+        longest: last.time,
+        power: (power * 10.0).round() / 10.0,
+    };
+    let mut operations: ByOperation<'_, Lines> = ByOperation::new();
+    for one in taken.iter().rev() {
+        let (exchange, usual) = (one.exchange, Nanos((one.bytes as f64 * each) as u64));
+        let end = exchange.call.and_then(|call| scene.ledger(call)).map_or(Nanos::ZERO, |ledger| ledger.end);
+        let time = scene.claim(exchange.call, end - one.time.since(usual), end);
+        let lines = operations.of(scene.operation(exchange));
+        lines.tally.cost(exchange.call, time, 0, 0);
+        lines.tally.prove(&[
+            (Role::AnswerBegan, exchange.back.as_ref().and_then(|back| back.result_start)),
+            (Role::AnswerTaken, exchange.front.as_ref().and_then(|front| front.result_end)),
+        ]);
+    }
+    let found = operations.into_iter().map(|(operation, lines)| {
+        let severity = lines.tally.severity();
+        let confidence = scene.confidence(Level::Medium, Reason::GrowsFaster);
+        let cause = Cause::SuperlinearLine(context.clone());
+        lines.tally.finding(cause, operation, severity, confidence, Disproof::SplitAnswer)
+    });
+    found.collect()
+}
+
+/// The call's large answer, where it has one alone.
+fn taken<'s, 'a>(scene: &Scene<'s, 'a>, ledger: &crate::Ledger) -> Option<Taken<'s, 'a>> {
+    let [id] = ledger.exchanges[..] else { return None };
+    let exchange = scene.view.exchange(id).filter(|e| e.transport == Transport::Stdio)?;
+    let handed = exchange.front.as_ref()?.result_end?;
+    let bytes = exchange.reply_bytes;
+    let returned = scene.view.call(ledger.call)?.end?;
+    let time = exchange.blocked + returned.at.since(handed.at);
+    (bytes >= SMALLEST && time > Nanos::ZERO).then_some(Taken { exchange, bytes, time })
+}
+
+/// The power of the size that times grow with, and the share of the variance that it explains: a line through the
+/// logarithms, by least squares.
+fn curve(taken: &[Taken<'_, '_>]) -> (f64, f64) {
+    let points: Vec<(f64, f64)> = taken.iter().map(|one| ((one.bytes as f64).ln(), (one.time.0 as f64).ln())).collect();
+    let count = points.len() as f64;
+    let (mean_x, mean_y) =
+        (points.iter().map(|(x, _)| x).sum::<f64>() / count, points.iter().map(|(_, y)| y).sum::<f64>() / count);
+    let sum = |part: fn(f64, f64) -> f64| points.iter().map(|(x, y)| part(x - mean_x, y - mean_y)).sum::<f64>();
+    let (xx, yy, xy) = (sum(|x, _| x * x), sum(|_, y| y * y), sum(|x, y| x * y));
+    if xx <= 0.0 || yy <= 0.0 {
+        return (0.0, 0.0);
+    }
+    (xy / xx, xy * xy / (xx * yy))
+}
