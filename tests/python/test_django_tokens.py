@@ -1,0 +1,134 @@
+"""Tokens of other issuers on a Django server: the runtime's verifiers as its authentication backend."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import sys
+import time
+import types
+from typing import Any
+
+import pytest
+
+from django_project import USER, setting
+from serving import Client, served
+
+# isort: split
+from django.contrib.auth.models import User
+from django.core.exceptions import ImproperlyConfigured
+from rest_framework.permissions import IsAuthenticated
+from rest_framework_services import ServiceSpec
+
+from mcpace.django import DjangoOAuthToolkit, MCPServer, ScopeRequired, TokenBackend
+from mcpace.server.auth import AccessToken
+from mcpace.server.tokens import JWTVerifier, StaticTokenVerifier
+
+SECRET = "a secret of more than thirty-two bytes"
+RESOURCE = "http://127.0.0.1:8000/mcp"
+ISSUER = "https://issuer.example"
+
+
+def jwt(**claims: Any) -> str:
+    """Signed by the issuer."""
+    whole = {
+        "iss": ISSUER,
+        "exp": int(time.time()) + 3600,
+        "aud": RESOURCE,
+        "scope": "read",
+        "client_id": "app",
+    } | claims
+    parts = [_url(json.dumps(part).encode()) for part in ({"alg": "HS256", "typ": "JWT"}, whole)]
+    signature = hmac.new(SECRET.encode(), ".".join(parts).encode(), hashlib.sha256).digest()
+    return ".".join((*parts, _url(signature)))
+
+
+def _url(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def verifier(**options: Any) -> JWTVerifier:
+    return JWTVerifier(public_key=SECRET, algorithm="HS256", issuer=ISSUER, **options)
+
+
+def by_subject(access: AccessToken) -> Any:
+    return User.objects.filter(username=access.subject).first()
+
+
+def shop(auth: Any, **options: Any) -> MCPServer:
+    made = MCPServer("shop", auth=auth)
+
+    def who(*, user: Any, request: Any) -> dict[str, Any]:
+        auth = request.auth
+        return {"user": user.username, "subject": getattr(auth, "subject", None), "iss": auth.claims["iss"]}
+
+    made.register_service_tool(name="who", spec=ServiceSpec(service=who), **{"permissions": []} | options)
+    return made
+
+
+def asked(made: MCPServer, token: str) -> tuple[int, Any]:
+    """Status and, where there is one, the result."""
+    with served(made) as port:
+        client = Client(port, headers={"Authorization": f"Bearer {token}"})
+        reply = client.call("who")
+        return client.status, reply.get("structuredContent")
+
+
+def test_a_verifier_alone_is_a_backend_without_users() -> None:
+    made = shop(verifier())
+    # Nobody has to be found, so verifying runs no Python.
+    assert made.backend.__mcpace_verifier__() is not None
+    assert asked(made, jwt(sub="ada")) == (200, {"user": "", "subject": "ada", "iss": ISSUER})
+    assert asked(made, jwt(sub="ada", aud="https://other.example/mcp"))[0] == 401
+    assert asked(made, jwt(sub="ada", exp=1))[0] == 401
+    assert asked(made, "rubbish")[0] == 401
+    assert asked(shop(verifier(), permissions=[ScopeRequired("write")]), jwt(sub="ada"))[0] == 403
+    assert asked(shop(verifier(), permissions=[ScopeRequired("write")]), jwt(sub="ada", scope="write"))[0] == 200
+    assert asked(shop(verifier(), permissions=[IsAuthenticated]), jwt(sub="ada"))[0] == 403
+
+
+def test_a_token_is_the_users_whom_the_project_finds() -> None:
+    User.objects.get_or_create(username="left", is_active=False)
+    made = shop(TokenBackend(verifier(), user=by_subject))
+    assert made.backend.__mcpace_verifier__() is None
+    assert asked(made, jwt(sub="root")) == (200, {"user": "root", "subject": "root", "iss": ISSUER})
+    assert asked(made, jwt(sub="nobody"))[1]["user"] == ""
+    assert asked(made, jwt(sub="left"))[0] == 401
+    # Held to the address all the same, of several audiences too.
+    assert asked(made, jwt(sub="root", aud="https://other.example"))[0] == 401
+    assert asked(made, jwt(sub="root", aud=["https://other.example", RESOURCE]))[0] == 200
+    assert asked(made, jwt(sub="root", scope=""))[0] == 200
+    strict = shop(TokenBackend(verifier(required_scopes=["write"]), user=by_subject))
+    assert asked(strict, jwt(sub="root"))[0] in (401, 403)
+    assert asked(strict, jwt(sub="root", scope="write"))[0] == 200
+
+
+def test_an_audience_is_enforced_where_that_is_wanted() -> None:
+    tokens = {"t": {"client_id": "app", "aud": "https://other.example", "iss": ISSUER}}
+    for user in (None, by_subject):
+        loose = TokenBackend(StaticTokenVerifier(tokens), user=user)
+        strict = TokenBackend(StaticTokenVerifier(tokens), user=user, enforce_audience=True)
+        assert [asked(shop(backend), "t")[0] for backend in (loose, strict)] == [200, 401]
+
+
+def test_a_setting_names_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("project_auth")
+    module.backend = TokenBackend(verifier(), user=by_subject)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "project_auth", module)
+    with setting(AUTH_BACKEND="project_auth.backend"):
+        assert asked(shop(None), jwt(sub="root"))[1]["user"] == USER.username
+
+
+def test_clients_are_told_of_all_issuers() -> None:
+    servers = ["https://one.example", "https://two.example"]
+    for backend in (TokenBackend(verifier(), RESOURCE, servers), DjangoOAuthToolkit(RESOURCE, servers)):
+        assert shop(backend).__mcpace__().options["authorization_servers"] == servers
+
+
+def test_a_backend_that_says_too_little_is_refused() -> None:
+    with setting(AUTHORIZATION_SERVERS=[]), pytest.raises(ImproperlyConfigured, match="who issues tokens"):
+        shop(verifier())
+    with setting(RESOURCE_URL=None), pytest.raises(ImproperlyConfigured, match="which resource this is"):
+        shop(verifier())
