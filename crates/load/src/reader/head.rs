@@ -40,7 +40,9 @@ pub(super) enum Framing {
 }
 
 const MOST_HEADERS: usize = 100;
-const LONGEST_HEAD: usize = 64 * 1024;
+pub(super) const LONGEST_HEAD: usize = 64 * 1024;
+/// It is kept, and sent with each call.
+const LONGEST_SESSION_ID: usize = 1024;
 
 impl Head {
     /// Reads a head, and says how long it is; `None` while it isn't whole.
@@ -105,6 +107,9 @@ impl Head {
                 14 if is("mcp-session-id") => {
                     if header.value.is_empty() || !header.value.iter().all(u8::is_ascii_graphic) {
                         return Err(Wrong::Rubbish("a session id with characters that none may have"));
+                    }
+                    if header.value.len() > LONGEST_SESSION_ID {
+                        return Err(Wrong::TooLarge);
                     }
                     self.session = std::str::from_utf8(header.value).ok().map(Box::from);
                 }

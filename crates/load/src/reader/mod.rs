@@ -9,7 +9,10 @@ mod head;
 
 use self::chunks::Chunks;
 pub(crate) use self::head::Content;
-use self::head::{Framing, Head};
+use self::head::{Framing, Head, LONGEST_HEAD};
+
+/// How often a head is looked at that comes in pieces, each time from its beginning: more lines than any head has.
+const MOST_LOOKS: usize = 256;
 
 /// One reply in progress.
 #[derive(Debug, Default)]
@@ -18,6 +21,8 @@ pub(crate) struct Reader {
     head: Head,
     /// A head in progress.
     partial: Vec<u8>,
+    /// How often it was looked at.
+    looks: usize,
     /// The body so far, where it didn't come in one piece.
     body: Vec<u8>,
 }
@@ -127,6 +132,7 @@ impl Reader {
     pub(crate) fn reset(&mut self) {
         self.stage = Stage::Head;
         self.head = Head::default();
+        self.looks = 0;
         for buffer in [&mut self.partial, &mut self.body] {
             if buffer.capacity() > 4096 {
                 *buffer = Vec::new();
@@ -143,6 +149,14 @@ impl Reader {
             Head::parse(data)?
         } else {
             self.partial.extend_from_slice(data);
+            // Only a line's end can end a head: who sends it byte by byte doesn't have it read as often.
+            if memchr::memchr(b'\n', data).is_none() && self.partial.len() <= LONGEST_HEAD {
+                return Ok(None);
+            }
+            self.looks += 1;
+            if self.looks > MOST_LOOKS {
+                return Err(Wrong::TooLarge);
+            }
             Head::parse(&self.partial)?
         };
         let Some((head, length)) = parsed else {
@@ -261,6 +275,33 @@ mod tests {
         let mut chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n200000\r\n".to_vec();
         chunked.resize(LIMIT + 1000, b'a');
         assert_eq!(Reader::default().feed(&chunked, LIMIT).unwrap_err(), Wrong::TooLarge);
+    }
+
+    #[test]
+    fn a_head_in_drips_is_looked_at_once_a_line() {
+        let drip = |bytes: &[u8]| {
+            let mut reader = Reader::default();
+            let fed = bytes.iter().try_fold(false, |_, byte| reader.feed(&[*byte], LIMIT).map(|fed| fed.is_some()));
+            (fed, reader.looks)
+        };
+        let lines = "X-Line: as long as lines are\r\n".repeat(90);
+        let head = format!("HTTP/1.1 200 OK\r\n{lines}X-Long: {}\r\n\r\n", "a".repeat(60_000));
+        assert_eq!(drip(head.as_bytes()), (Ok(true), 93));
+        // However it is made, no head is looked at for long.
+        for endless in ["\r\n".repeat(32_000), "\n".repeat(65_000), "HTTP/1.1 100 Continue\r\n\r\n".repeat(2_600)] {
+            let (fed, looks) = drip(endless.as_bytes());
+            assert_eq!(fed, Err(Wrong::TooLarge), "{:?}", &endless[..9]);
+            assert!(looks <= 257, "{looks}");
+        }
+    }
+
+    #[test]
+    fn a_session_id_that_would_be_sent_with_each_call_is_not_long() {
+        let read = |length: usize| {
+            let head = format!("HTTP/1.1 200 OK\r\nMcp-Session-Id: {}\r\n\r\n", "a".repeat(length));
+            Reader::default().feed(head.as_bytes(), LIMIT).map(|fed| fed.is_some())
+        };
+        assert_eq!((read(1024), read(1025)), (Ok(true), Err(Wrong::TooLarge)));
     }
 
     #[test]
