@@ -95,6 +95,10 @@ CONTEXTS = {
         "bytes_in_all": 372_000,
         "of_bytes": 400_000,
     },
+    "superlinear-line": {"lines": 6, "largest": 8_000_000, "longest_ns": 4_000_000_000, "power": 2.0},
+    "recorder-limited": {"times": 12, "late_ns": 900_000_000, "of_ns": 2_000_000_000},
+    "noisy-run": {"times": 12, "late_ns": 900_000_000, "of_ns": 2_000_000_000},
+    "generator-limited": {"reason": "late-starts", "busy": 0.97, "late_p99_s": 0.004, "threads": 1},
     "slow-start": {"program": "npx", "package_runner": True, "starts": 1, "longest_ns": 4_000_000_000},
 }
 

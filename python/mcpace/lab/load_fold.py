@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcpace.lab import load_merge
+from mcpace.lab import generator_limited, load_merge
 from mcpace.lab.load_histogram import latencies, together
 from mcpace.lab.load_outcome import OperationOutcome, Outcome, Second
 from mcpace.lab.load_plan import Plan
@@ -25,7 +25,7 @@ def case(subject: Subject, target: str, plan: Plan, outcome: Outcome) -> Case:
     loaded = loaded or [one for one in ended if one.name in asked]
     calls = {one.name: _operation(one, outcome.measured_s) for one in loaded}
     others = [one for one in ended if one.name not in calls and one.count]
-    return Case(
+    folded = Case(
         subject=subject,
         target=target,
         operation="call",
@@ -55,6 +55,9 @@ def case(subject: Subject, target: str, plan: Plan, outcome: Outcome) -> Case:
             engine=LoadEngine(**outcome.engine.model_dump()),
         ),
     )
+    limited = generator_limited.judged(folded)
+    folded.findings = [limited] if limited else []
+    return folded
 
 
 def second(told: Second) -> LoadSecond:

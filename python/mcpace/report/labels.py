@@ -64,6 +64,9 @@ ROLES: dict[str, str] = {
     "second-write": "the rest of it",
     "first-progress": "first progress",
     "stream-ended": "stream ended",
+    "answer-began": "answer begins",
+    "answer-taken": "the client has taken all of it",
+    "instrument-late": "the recorder was late",
     "given-up": "given up",
     "repeated-listing": "the same list fetched again",
     "reply-head": "head of the reply",
@@ -119,12 +122,17 @@ REASONS: dict[str, str] = {
     "rises-with-count": "it rises with the count all the time, though garbage that waits for its collection would too",
     "rises-with-tools": "it rises with the number of tools",
     "size-on-the-wire": "the size is what was on the wire",
+    "grows-faster": "time grows with more than the size, over sizes that are far apart",
+    "instrument-busy": "the instrument's own threads were at work when they were late",
+    "instrument-kept": "the instrument's own threads were kept from running when they were late",
+    "calls-left-late": "calls that were due, and had a free user, left late",
+    "threads-had-no-time": "the generator's threads had no time left",
     "vanishes-with-quick-ack": "it vanishes where acknowledgements are sent at once",
     "experiment-not-made": "the experiment that would confirm it could not be made",
 }
 """Why a finding is as sure as it is."""
 
-LOAD_REASONS = ("vanishes-with-quick-ack", "experiment-not-made")
+LOAD_REASONS = ("vanishes-with-quick-ack", "experiment-not-made", "calls-left-late", "threads-had-no-time")
 """Of findings in load results."""
 
 

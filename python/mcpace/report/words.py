@@ -11,6 +11,7 @@ from mcpace.report import (
     words_concurrency,
     words_hidden_work,
     words_loops,
+    words_measurement,
     words_resources,
     words_transport,
     words_waiting,
@@ -29,6 +30,7 @@ _WORDS: dict[str, Words] = {
     **words_loops.WORDS,
     **words_concurrency.WORDS,
     **words_resources.WORDS,
+    **words_measurement.WORDS,
 }
 
 CODES: tuple[str, ...] = tuple(_WORDS)

@@ -35,6 +35,10 @@ DISPROOFS: dict[str, str] = {
     ),
     "ping-meanwhile": "Ping while calls are under way: tells a pool for tools from one for all requests.",
     "raise-worker-limit": "Repeat with a larger pool of workers or threads: wrong if as many calls end at a time.",
+    "split-answer": "Send the same amount in several lines: wrong if the client takes as long.",
+    "repeat-without-recorder": ("Repeat without the recorder, by the client's own clock: wrong if calls take as long."),
+    "repeat-on-quiet-machine": "Repeat on a machine that does nothing else: wrong if calls take as long.",
+    "more-generator": "Repeat with more threads, or from another machine: wrong if the figures stay.",
     "flush-each-line": "Flush the server's stdout after each line: wrong if replies still come in bursts.",
     "keep-listing": "Let the client keep its listing, or list once a session: wrong if as many are fetched.",
     "call-without-token": (
@@ -57,4 +61,4 @@ DISPROOFS: dict[str, str] = {
 }
 """For each experiment's code, what it does and what it would show."""
 
-LOAD_DISPROOFS: tuple[str, ...] = ()
+LOAD_DISPROOFS = ("more-generator",)

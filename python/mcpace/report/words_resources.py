@@ -89,7 +89,25 @@ def _large_listing_advice(_: Context) -> str:
     return "List fewer tools, shorten descriptions and schemas, or let clients load tools when they need them."
 
 
+def _superlinear_line(finding: Finding) -> str:
+    power, largest = number(finding.context, "power"), number(finding.context, "largest")
+    grows = f"with their size to the power of {power:.1f}" if power else "more than in proportion to their size"
+    longest = time(finding.context, "longest_ns")
+    took = f": {duration(longest)} for {size(largest)}" if longest and largest else ""
+    return f"The time that the client takes for long lines grows {grows}{took}."
+
+
+def _superlinear_line_advice(_: Context) -> str:
+    return "Use a release of the client's SDK that keeps the pieces of a line apart until it ends, or answer in less."
+
+
 WORDS: dict[str, Words] = {
+    "superlinear-line": Words(
+        "Long lines take the client ever longer",
+        "the client's time for a line grows faster than the line",
+        _superlinear_line,
+        _superlinear_line_advice,
+    ),
     "slow-start": Words(
         "The server's process is slow to start",
         "the server's process is slow to start",

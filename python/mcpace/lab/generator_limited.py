@@ -1,0 +1,36 @@
+"""``generator-limited``: the load's own threads, not the target, made the figures.
+
+The engine says itself when it was the limit (calls that were due left late, or its threads had no time left). That a
+generator and its target share a machine is no finding by itself; that calls waited for the generator is.
+"""
+
+from __future__ import annotations
+
+from mcpace.report import words
+from mcpace.report.run import Case, Finding
+
+CODE = "generator-limited"
+REASONS = {"late-starts": "calls-left-late", "threads-busy": "threads-had-no-time"}
+
+
+def judged(case: Case) -> Finding | None:
+    """The finding, where the engine was the limit of this load."""
+    load = case.load
+    if load is None or not load.engine.saturated:
+        return None
+    engine = load.engine
+    context = {"reason": engine.reason or "", "busy": round(engine.busy, 4), "late_p99_s": engine.late_p99_s}
+    calls = sum(one.count for one in (case.by_tool or {}).values())
+    return Finding(
+        code=CODE,
+        severity="high",
+        confidence="high",
+        confidence_reason=REASONS.get(engine.reason or "", "threads-had-no-time"),
+        # What a call waited for the generator; where that had no time to read replies, nobody knows how long they lay.
+        cost_s=engine.late_p99_s if engine.reason == "late-starts" else 0.0,
+        calls=calls,
+        of_calls=calls,
+        context=context | {"threads": engine.threads},
+        disproof="more-generator",
+        advice=words.advice_for(CODE, context),
+    )
