@@ -27,8 +27,8 @@ def _recorder_limited_advice(_: Context) -> str:
 
 def _noisy_run(finding: Finding) -> str:
     return (
-        f"The recorder's threads were kept from running and {_how_late(finding)}: the machine had other things to do, and "
-        "client and server probably waited likewise."
+        f"The recorder's threads were kept from running and {_how_late(finding)}: the machine had other things to do, "
+        "and client and server probably waited likewise."
     )
 
 
