@@ -1,9 +1,9 @@
 //! Any list of events at all: the parts add up, nothing panics, time stays about linear.
 
-use mcpace_explain::{exchanges, findings, ledgers, waterfall};
+use mcpace_explain::{exchanges, findings, findings_with, ledgers, waterfall};
 use mcpace_record::{
-    CallId, CallOutcome, Closer, ConnectionId, Event, EventKind, ExchangeId, Header, Instrument, LineFrom, MessageKind,
-    MessageNote, Nanos, Recording, RecordingHead, ReplyEnding, ServerTiming, Side, digest,
+    CallId, CallOutcome, Closer, ConnectionId, Digest, Event, EventKind, ExchangeId, Header, Instrument, LineFrom,
+    MessageKind, MessageNote, Nanos, Peer, Recording, RecordingHead, ReplyEnding, ServerTiming, Side, digest,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -61,12 +61,24 @@ fn check(recording: &Recording) -> Result<(), TestCaseError> {
         prop_assert!(charged <= u128::from(ledger.end.0 - ledger.start.0));
     }
     serde_json::to_string(&found).map_err(|e| TestCaseError::fail(e.to_string()))?;
+    // As if it were both before and behind a gateway.
+    for finding in findings_with(recording, &ledgers, recording) {
+        for evidence in &finding.evidence {
+            prop_assert!(evidence.event < recording.events().len());
+        }
+    }
     serde_json::to_string(&exchanges(recording)).map_err(|e| TestCaseError::fail(e.to_string()))?;
     Ok(())
 }
 
 fn recording(instrument: Instrument, events: Vec<Event>) -> Recording {
-    let head = RecordingHead { instrument, started: String::new(), started_at: None, mcpace: String::new(), upstream: String::new() };
+    let head = RecordingHead {
+        instrument,
+        started: String::new(),
+        started_at: None,
+        mcpace: String::new(),
+        upstream: String::new(),
+    };
     Recording::new(head, events)
 }
 
@@ -93,10 +105,24 @@ fn message() -> impl Strategy<Value = MessageNote> {
         Just(MessageKind::Result),
         Just(MessageKind::Error),
     ];
-    let method =
-        prop_oneof![Just("initialize"), Just("tools/call"), Just("tools/list"), Just("notifications/initialized"),];
-    (kind, option::of(0..3_u64), option::of(method)).prop_map(|(kind, id, method)| MessageNote {
-        method: method.map(str::to_owned),
+    let method = text(&[
+        "initialize",
+        "tools/call",
+        "tools/call",
+        "tools/list",
+        "server/discover",
+        "notifications/initialized",
+        "notifications/cancelled",
+        "notifications/tools/list_changed",
+    ]);
+    let content = || option::of((0..2_u64).prop_map(Digest));
+    let tools = option::of(prop_oneof![0..300_u32, Just(u32::MAX)]);
+    let sizes = (content(), content(), tools);
+    (kind, option::of(0..3_u64), option::of(method), sizes).prop_map(|(kind, id, method, sizes)| MessageNote {
+        method,
+        content: sizes.0,
+        arguments: sizes.1,
+        tools: sizes.2,
         timing: id.map(|id| ServerTiming {
             service: Nanos([u64::MAX, 5, 1_000][id as usize % 3]),
             ..ServerTiming::default()
@@ -111,8 +137,8 @@ fn text(values: &'static [&'static str]) -> impl Strategy<Value = String> {
 
 fn headers() -> impl Strategy<Value = Vec<Header>> {
     let header = (
-        text(&["accept", "authorization", "mcp-session-id", "content-type", "connection"]),
-        text(&["text/event-stream", "a", "b", "close"]),
+        text(&["accept", "authorization", "mcp-session-id", "content-type", "connection", "last-event-id"]),
+        text(&["text/event-stream", "application/x-www-form-urlencoded", "a", "b", "close"]),
     );
     vec(header.prop_map(|(name, value)| Header(name, value)), 0..3)
 }
@@ -164,7 +190,7 @@ fn request_event() -> impl Strategy<Value = EventKind> {
 }
 
 fn reply_event() -> impl Strategy<Value = EventKind> {
-    let status = proptest::sample::select(&[200_u16, 200, 202, 401, 404, 500][..]);
+    let status = proptest::sample::select(&[200_u16, 200, 202, 307, 401, 404, 405, 500][..]);
     prop_oneof![
         (side(), ex(), status, headers())
             .prop_map(|(side, ex, status, headers)| { EventKind::ReplyHead { side, ex, status, headers } }),
@@ -182,18 +208,34 @@ fn other_event() -> impl Strategy<Value = EventKind> {
     let from = [LineFrom::Client, LineFrom::Server, LineFrom::ServerStderr];
     let from = proptest::sample::select(from.to_vec());
     let call = || (0..4_u64).prop_map(CallId);
+    let peer = proptest::sample::select(&[Peer::Client, Peer::Server][..]);
     let operation = text(&["connect", "list", "call", "disconnect"]);
     prop_oneof![
         (side(), from, at(), 0..3_u8, vec(message(), 0..3)).prop_map(|(side, from, began, line, messages)| {
-            EventKind::StdioLine { side, from, began, bytes: 1, digest: digest(&[line]), messages, body: None }
+            EventKind::StdioLine {
+                side,
+                from,
+                began,
+                bytes: 1,
+                digest: digest(&[line]),
+                messages,
+                body: None,
+                blocked: Nanos(began.0 % 1_000),
+            }
         }),
         (0..3_u32).prop_map(|pid| EventKind::ProcessStarted { pid, program: "npx".to_owned() }),
         (0..3_u32).prop_map(|pid| EventKind::ProcessExited { pid, code: None, signal: None }),
         (call(), operation).prop_map(|(call, operation)| EventKind::CallStart { call, operation, tool: None }),
-        call().prop_map(|call| EventKind::CallEnd { call, outcome: CallOutcome::Ok }),
+        (call(), any::<bool>()).prop_map(|(call, well)| {
+            let outcome = if well { CallOutcome::Ok } else { CallOutcome::failed("no") };
+            EventKind::CallEnd { call, outcome }
+        }),
+        (peer, 0..2_u32, at(), prop_oneof![0..u64::from(u32::MAX), any::<u64>()], any::<u32>())
+            .prop_map(|(of, pid, cpu, resident, threads)| EventKind::ProcessSample { of, pid, cpu, resident, threads }),
         (option::of(ex()), option::of(Just("1".to_owned())))
             .prop_map(|(ex, id)| { EventKind::ServerTiming { ex, id, timing: ServerTiming::default() } }),
         any::<u64>().prop_map(|count| EventKind::EventsLost { count }),
+        (at(), at()).prop_map(|(by, busy)| EventKind::InstrumentLate { by, busy }),
     ]
 }
 

@@ -1,12 +1,20 @@
 //! Recordings written by hand, and what is concluded from them.
 
+mod auth_deadlock;
 mod concurrency;
+mod constant_cost;
 mod duplicate_request;
+mod gateway;
 mod healthy;
 mod hidden_listing;
 mod hostile;
 mod late_delivery;
 mod ledger;
+mod loops;
+mod measurement;
+mod repeated_listing;
+mod resources;
+mod retried_execution;
 mod script;
 mod sessions;
 mod slow_start;
@@ -46,6 +54,22 @@ fn every_cause_reason_and_disproof_is_shown_by_a_case() {
         waits_for_get::held(Some("Bearer t"), 1),
         waits_for_get::held(None, 2),
         slow_start::slow(),
+        retried_execution::after_a_timeout(),
+        retried_execution::at_once(),
+        repeated_listing::before_each_call(),
+        constant_cost::with_token(),
+        constant_cost::with_session(),
+        auth_deadlock::hanging(),
+        transport::replies_left_early_beside_others(),
+        loops::get_loop(),
+        loops::resume_loop(),
+        loops::steady(),
+        loops::in_step(),
+        resources::session_leak(),
+        resources::sessions_for_each_call(),
+        resources::task_leak(),
+        resources::rebuilt(),
+        resources::large_listing(),
         concurrency::blocked(),
         concurrency::blocked_or_serial(),
         concurrency::blocked_stdio(),
@@ -66,8 +90,12 @@ fn every_cause_reason_and_disproof_is_shown_by_a_case() {
         streams::cut_by_the_server(),
         streams::cut_by_the_client(),
         streams::no_connection_free(),
+        measurement::busy(),
+        measurement::kept_from_running(),
+        measurement::squared(),
     ];
-    let all: Vec<Finding> = cases.iter().flat_map(found).collect();
+    let mut all: Vec<Finding> = cases.iter().flat_map(found).collect();
+    all.extend(gateway::shown());
     for code in Code::ALL {
         assert!(all.iter().any(|f| f.cause.kind() == *code), "no case shows {code:?}");
     }

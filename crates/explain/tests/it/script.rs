@@ -108,6 +108,8 @@ pub(crate) struct Script {
     calls: u64,
     /// When each connection stood.
     ready: HashMap<u64, f64>,
+    /// How long the other side takes nothing of each line.
+    pub(crate) blocked: Nanos,
 }
 
 impl Script {
@@ -127,7 +129,7 @@ impl Script {
     }
 
     fn new(instrument: Instrument) -> Self {
-        Self { instrument, events: Vec::new(), exchanges: 0, calls: 0, ready: HashMap::new() }
+        Self { instrument, events: Vec::new(), exchanges: 0, calls: 0, ready: HashMap::new(), blocked: Nanos::ZERO }
     }
 
     pub(crate) fn recording(self) -> Recording {
@@ -285,7 +287,16 @@ impl Script {
             _ => Some((at + PASS, second, Vec::new())),
         };
         for (at, side, messages) in [Some((at, first, messages)), passed].into_iter().flatten() {
-            let line = EventKind::StdioLine { side, from, began: ms(at), bytes, digest, messages, body: None };
+            let line = EventKind::StdioLine {
+                side,
+                from,
+                began: ms(at),
+                bytes,
+                digest,
+                messages,
+                body: None,
+                blocked: self.blocked,
+            };
             self.event(at, line);
         }
     }
@@ -465,12 +476,13 @@ pub(crate) fn asked(post: &Post) -> MessageNote {
         None => MessageKind::Notification,
     };
     let (method, name) = (Some(post.method.to_owned()), post.name.map(str::to_owned));
-    MessageNote { method, name, content: post.content.map(Digest), ..note(kind, post.id) }
+    let arguments = post.arguments.map(Digest);
+    MessageNote { method, name, content: post.content.map(Digest), arguments, ..note(kind, post.id) }
 }
 
 pub(crate) fn answered(post: &Post) -> MessageNote {
     let kind = if post.error { MessageKind::Error } else { MessageKind::Result };
-    MessageNote { timing: post.timing, ..note(kind, post.id) }
+    MessageNote { timing: post.timing, content: post.result.map(Digest), tools: post.tools, ..note(kind, post.id) }
 }
 
 pub(crate) fn note(kind: MessageKind, id: Option<u64>) -> MessageNote {

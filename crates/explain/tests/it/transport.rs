@@ -1,6 +1,6 @@
 //! Connections that are opened without need.
 
-use mcpace_explain::{Cause, Level, ReplyKind, Severity};
+use mcpace_explain::{Cause, Code, Level, ReplyKind, Severity};
 use mcpace_record::{Closer, Recording, Side};
 
 use crate::script::{Post, Reply, Script, call_tool, request};
@@ -47,10 +47,43 @@ pub(crate) fn replies_left_early() -> Recording {
     calls(left, Fate::ClosedBy(Closer::Client))
 }
 
+/// Other clients' streams, each read to its end, end right after their result.
+pub(crate) fn replies_left_early_beside_others() -> Recording {
+    let mut script = Script::recorder();
+    left_early(&mut script);
+    for id in 1..4 {
+        let at = id as f64 * 100.0 + 2_000.0;
+        let read = Reply::Sse(at + 8.0, at + 9.0, Some(at + 9.1));
+        script.post(Post { conn: 50, session: Some("other"), ..call_tool(at + 1.0, id, read) });
+    }
+    script.recording()
+}
+
+fn left_early(script: &mut Script) {
+    for id in 1..7 {
+        let at = id as f64 * 100.0;
+        script.call("call", at, at + 10.0);
+        script.accept(id, at + 0.9);
+        script.connect(id + 100, at + 1.2, at + 3.2, Some(id));
+        let left = Reply::Left(at + 8.0, at + 9.0, at + 9.1);
+        script.post(Post { conn: id, session: Some("s"), ..call_tool(at + 1.0, id, left) });
+        script.close(Side::Front, id, at + 20.0, Closer::Client);
+    }
+}
+
+#[test]
+fn replies_left_early_though_others_end_promptly_are_the_clients_doing() {
+    let found = found(&replies_left_early_beside_others());
+    let [finding] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!((finding.cause.code(), finding.confidence.level), ("stream-not-drained", Level::High));
+}
+
 #[test]
 fn replies_left_early_are_named_as_what_they_may_be() {
     let found = found(&replies_left_early());
     assert_eq!(found.len(), 1);
+    assert_eq!(found[0].cause.code(), "stream-not-drained");
+    assert_eq!(found[0].alternatives[0].code, Code::ConnectionPerRequest);
     assert_eq!(found[0].confidence.level, Level::Low);
     assert_eq!(found[0].severity, Severity::Low);
 }
