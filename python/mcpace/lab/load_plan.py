@@ -98,6 +98,8 @@ class Plan:
     seed: int = 1
     quick_ack: bool = False
     """TCP_QUICKACK on our sockets: the experiment under which a delayed acknowledgement vanishes."""
+    new_connections: bool = False
+    """A connection of its own for each request: what reusing them saves, or costs."""
 
     def to_json(self) -> str:
         """As the engine reads it; without what is not said."""

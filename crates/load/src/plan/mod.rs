@@ -64,6 +64,9 @@ pub struct Plan {
     /// Acknowledge at once (`TCP_QUICKACK`): the experiment that makes a delayed-ACK stall vanish.
     #[serde(default)]
     pub quick_ack: bool,
+    /// Every request has a connection of its own, closed by the engine after the reply.
+    #[serde(default)]
+    pub new_connections: bool,
     /// Every request has this id. For targets that look at nothing and answer the same bytes; only without sessions.
     #[serde(default)]
     pub fixed_id: Option<u64>,

@@ -85,7 +85,7 @@ impl Worker {
     pub(super) fn drained(&mut self, index: u32, keep: bool, now: u64) {
         let user = &mut self.users[index as usize];
         // A reply that came before all of its request was sent leaves a connection that no next one can use.
-        let is_cut = self.program.is_http() && !user.unsent.is_empty();
+        let is_cut = self.program.is_http() && (!user.unsent.is_empty() || self.program.plan.new_connections);
         if !keep || user.reader.closes() || is_cut {
             self.hang_up(index);
         } else {

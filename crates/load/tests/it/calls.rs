@@ -42,6 +42,16 @@ fn a_user_holds_its_session_and_ends_it() {
 }
 
 #[test]
+fn every_request_has_a_connection_of_its_own_where_the_plan_says_so() {
+    let server = Server::start(good);
+    let changes = json!({"session": "none", "revision": "2026-07-28", "max_calls": 5, "duration_s": 50, "model": {"kind": "closed", "vus": 1}, "new_connections": true});
+    let outcome = run(plan(&server.url(), &changes));
+    assert_eq!(operation(&outcome, "echo").ok, 5);
+    assert_eq!((outcome.connections.opened, outcome.connections.reused_requests), (5, 0));
+    assert_eq!(outcome.connections.failed, 0);
+}
+
+#[test]
 fn a_session_a_call_is_counted_apart_from_the_call() {
     let server = Server::start(|request: &Request| {
         if request.rpc() == "initialize" {
