@@ -291,8 +291,7 @@ class Handler:
         context: str | None = None,
         wrap_context: Callable[[Any], Any] | None = None,
         output: Literal["text", "wrapped-text", "structured", "finished", "custom"] = "custom",
-        finish: Callable[[Any], bytes | str] | None = None,
-        finish_text: Callable[[Any], bytes | str | Literal[True] | None] | None = None,
+        finish: Callable[[Any], bytes | str | tuple[bytes | str, bytes | str | Literal[True]]] | None = None,
         fail: Callable[[BaseException], bytes | str | tuple[int, str, str | None]] | None = None,
     ) -> Handler:
         """
@@ -301,9 +300,9 @@ class Handler:
 
         ``output``: ``text`` and ``wrapped-text`` take a ``str`` and never leave Rust (another value goes to ``finish``
         as with ``custom``, where there is one). ``structured``: ``finish(value)`` gives the JSON of
-        ``structuredContent``, ``finish_text(value)`` the text block (the same JSON without it; where it gives ``True``,
-        that JSON indented by two spaces; where it gives ``None``, ``finish`` gave a whole result). ``custom``:
-        ``finish(value)`` gives a whole ``CallToolResult`` as JSON. ``finished``: the function returns that itself.
+        ``structuredContent`` and the text block (``True``: that JSON, indented by two spaces), or a whole result as
+        ``custom`` has it; without ``finish`` the function returns that itself. ``custom``: ``finish(value)`` gives a
+        whole ``CallToolResult`` as JSON. ``finished``: the function returns that itself.
 
         ``fail(exception)`` answers for what was raised: a ``CallToolResult`` as JSON (``isError`` is set), an
         ``InputRequiredResult`` as JSON, or ``(code, message, data as JSON)`` for a JSON-RPC error.
@@ -580,6 +579,7 @@ class IntrospectionVerifier(NativeVerifier):
         audiences: list[str] = ...,
         issuers: list[str] = ...,
         kept_s: float = 60.0,
+        grace_s: float = 0.0,
         refusals_kept_s: float = 5.0,
         most_kept: int = 10_000,
         timeout_s: float = 10.0,

@@ -32,7 +32,7 @@ def test_what_cant_be_registered_is_said_in_a_sentence() -> None:
 
 
 def test_a_handler_that_cant_be_is_refused() -> None:
-    for wrong in ({"kind": "later"}, {"output": "loud"}, {"output": "custom"}, {"output": "structured"}):
+    for wrong in ({"kind": "later"}, {"output": "loud"}, {"output": "custom"}):
         with pytest.raises(ValueError):
             _core.Handler(str, **wrong)  # type: ignore[arg-type]
 
@@ -103,8 +103,9 @@ def test_values_become_results() -> None:
     def value(text: str) -> str:
         return text
 
-    def finish(value: str) -> bytes:
-        return json.dumps({"said": value}).encode()
+    def finish(value: str) -> tuple[bytes, Any]:
+        said = json.dumps({"said": value})
+        return said.encode(), {"x": said, "y": True}.get(value, value.upper().encode())
 
     def whole(value: str) -> str:
         return json.dumps({"content": [], "structuredContent": {"a": 1}, "isError": True, "_meta": {"m": value}})
@@ -113,7 +114,8 @@ def test_values_become_results() -> None:
         text=sync(value, validate=TEXT),
         wrapped=sync(value, validate=TEXT, output="wrapped-text"),
         structured=sync(value, validate=TEXT, output="structured", finish=finish),
-        pretty=sync(value, validate=TEXT, output="structured", finish=finish, finish_text=str.upper),
+        itself=sync(finish, validate=lambda raw: {"value": json.loads(raw)["text"]}, output="structured"),
+        whole=sync(value, validate=TEXT, output="structured", finish=whole),
         custom=sync(value, validate=TEXT, output="custom", finish=whole),
         finished=sync(lambda text: whole(text), validate=TEXT, output="finished"),
     )
@@ -127,7 +129,13 @@ def test_values_become_results() -> None:
             "content": [{"type": "text", "text": '{"said": "x"}'}],
             "structuredContent": {"said": "x"},
         }
-        assert wire.call("pretty", text="x")["content"][0]["text"] == "X"
+        assert wire.call("structured", text="y")["content"][0]["text"] == '{\n  "said": "y"\n}'
+        assert wire.call("structured", text="z")["content"][0]["text"] == "Z"
+        assert wire.call("itself", text="z") == {
+            "content": [{"type": "text", "text": "Z"}],
+            "structuredContent": {"said": "z"},
+        }
+        assert wire.call("whole", text="m")["structuredContent"] == {"a": 1}
         for tool in ("custom", "finished"):
             expected = {"content": [], "structuredContent": {"a": 1}, "isError": True, "_meta": {"m": "x"}}
             assert wire.call(tool, text="x") == expected

@@ -6,10 +6,12 @@ import asyncio
 import dataclasses
 import json
 import logging
+import math
 from typing import Annotated, Any
 
 import pytest
 from pydantic import BaseModel
+from pydantic_core import to_json
 
 from mcpace import Context, Image, InvalidSignature, MCPError, MCPServer, RegistrationError, Resolve, ToolError
 from mcpace.server.errors import InputRequired, UnexpectedToolError
@@ -81,14 +83,42 @@ def test_data_is_written_twice_and_anything_else_whole() -> None:
     plan = plan_of(tool)
     assert plan.output == "structured"
     assert plan.finish is not None
-    assert plan.finish_text is not None
-    assert (plan.finish(Point(x=1)), plan.finish_text(Point(x=1))) == (b'{"x":1,"y":0}', True)
-    assert plan.finish_text({"x": 1}) == b'{\n  "x": 1\n}'
+    assert plan.finish(Point(x=1)) == (b'{"x":1,"y":0}', True)
+    # What its own text says, whatever it is validated to.
+    assert plan.finish({"x": 1}) == (b'{"x":1,"y":0}', b'{\n  "x": 1\n}')
+    assert plan.finish({"x": 1, "y": 2}) == (b'{"x":1,"y":2}', True)
+    assert plan.finish({"x": True, "y": 2}) == (b'{"x":1,"y":2}', b'{\n  "x": true,\n  "y": 2\n}')
     own = CallToolResult(content=[], is_error=True)
-    assert plan.finish_text(own) is None
-    assert json.loads(plan.finish(own)) == {"content": [], "isError": True}
+    assert json.loads(plan.finish(own)) == {"content": [], "isError": True}  # type: ignore[arg-type]
+    unstructured = output_of(tool, structured=False)
     for other in (None, [1], "text", TextContent(text="t"), Image(data=b"x")):
-        assert plan.finish_text(other) is None
+        assert unstructured.data(other) == unstructured.finish(other)
+
+
+@pytest.mark.parametrize(
+    ("returned", "value", "data", "text"),
+    [
+        (int, 3, b'{"result":3}', b"3"),
+        (bool, True, b'{"result":true}', b"true"),
+        (float, 1, b'{"result":1.0}', b"1"),
+        (int, True, b'{"result":1}', b"true"),
+        (dict[str, int], {"a": 1}, b'{"a":1}', True),
+        (dict[str, float], {"a": 1}, b'{"a":1.0}', b'{\n  "a": 1\n}'),
+        (dict[str, Any], {"a": math.inf}, b'{"a":null}', b'{\n  "a": Infinity\n}'),
+        (Point | None, Point(x=1), b'{"result":{"x":1,"y":0}}', b'{\n  "x": 1,\n  "y": 0\n}'),
+    ],
+)
+def test_the_text_is_the_value_s_and_the_data_what_the_annotation_makes_of_it(
+    returned: Any, value: Any, data: bytes, text: Any
+) -> None:
+    output = returning(returned)
+    assert output.kind == "structured"
+    assert output.data(value) == (data, text)
+    # As a whole result has both.
+    whole = json.loads(output.finish(value))
+    assert whole["structuredContent"] == json.loads(data)
+    shown = to_json(json.loads(data), indent=2) if text is True else text
+    assert whole["content"] == [{"type": "text", "text": shown.decode()}]
 
 
 # Results -------------------------------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from mcpace.types import INTERNAL_ERROR, wire
 if TYPE_CHECKING:
     from mcpace import _core
     from mcpace.server.app import MCPServer
+    from mcpace.server.output import Data
     from mcpace.server.prompts import Prompt
     from mcpace.server.tools import Tool
 
@@ -51,9 +52,8 @@ class Plan:
     context: str | None
     wrap_context: Callable[[Any], Any] | None
     output: Literal["text", "wrapped-text", "structured", "custom", "finished"]
-    finish: Callable[[Any], bytes] | None
+    finish: Callable[[Any], bytes | Data] | None
     fail: Callable[[BaseException], Answer]
-    finish_text: Callable[[Any], bytes | Literal[True] | None] | None = None
 
     def handler(self) -> _core.Handler:
         """For the compiled part."""
@@ -67,7 +67,6 @@ class Plan:
             wrap_context=self.wrap_context,
             output=self.output,
             finish=self.finish,
-            finish_text=self.finish_text,
             fail=self.fail,
         )
 
@@ -92,8 +91,7 @@ def tool_plan(server: MCPServer[Any], tool: Tool) -> Plan:
         context=context,
         wrap_context=None if is_bare else server._inside.contexts("tools/call"),
         output=tool.output.kind,
-        finish=tool.output.data_json if tool.output.kind == "structured" else tool.output.finish,
-        finish_text=tool.output.data_text if tool.output.kind == "structured" else None,
+        finish=tool.output.data if tool.output.kind == "structured" else tool.output.finish,
         fail=tool_failure(tool.name),
     )
 

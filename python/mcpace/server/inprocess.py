@@ -204,32 +204,23 @@ def _model(value: Any) -> Any:
 def _written(plan: Plan, value: Any) -> bytes:
     """A returned value as a whole result, by what the compiled part is told of it."""
     if plan.output == "finished":
-        whole: bytes = value
-        return whole
+        finished: bytes = value
+        return finished
     if plan.output in ("text", "wrapped-text") and isinstance(value, str):
         if plan.output == "text":
             return b'{"content":' + text_json(value) + b',"isError":false}'
         text = to_json(value)
         head = b'{"content":[{"type":"text","text":' + text + b'}],"structuredContent":{"result":'
         return head + text + b'},"isError":false}'
-    if plan.output == "structured":
-        return _structured(plan, value)
+    written: Any = value if plan.finish is None else plan.finish(value)
+    if isinstance(written, tuple):
+        data, told = written
+        text = to_json(json.loads(data), indent=2) if told is True else told
+        return b'{"content":' + text_json(text.decode()) + b',"structuredContent":' + data + b',"isError":false}'
     if plan.finish is None:
         raise TypeError(f"returned {type(value).__name__}, not str")
-    return plan.finish(value)
-
-
-def _structured(plan: Plan, value: Any) -> bytes:
-    assert plan.finish is not None
-    data = plan.finish(value)
-    text = None if plan.finish_text is None else plan.finish_text(value)
-    if plan.finish_text is not None and text is None:
-        # Not what its annotation says: a whole result was made of it.
-        return data
-    if text is True:
-        text = to_json(json.loads(data), indent=2)
-    told = data if text is None else text
-    return b'{"content":' + text_json(told.decode()) + b',"structuredContent":' + data + b',"isError":false}'
+    whole: bytes = written
+    return whole
 
 
 def _run_to_end(work: Awaitable[bytes], name: str) -> bytes:

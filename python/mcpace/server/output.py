@@ -34,6 +34,8 @@ from mcpace.types import CallToolResult, InputRequiredResult, is_kind
 
 Notation = Callable[[Any, Any], str | None]
 """From data, and the value that it was, to text; ``None`` where the value's own JSON is better."""
+Data = tuple[bytes, bytes | Literal[True]]
+"""Structured content as JSON, and the text; ``True`` where that is this JSON, indented by two."""
 Kind = Literal["text", "wrapped-text", "structured", "custom"]
 """How the compiled part writes a result: text, text with ``{"result": …}``, structured content and text, or whole."""
 
@@ -81,15 +83,15 @@ class Output:
             return CallToolResult(content=content)
         return CallToolResult(content=content, structured_content=self.structure(value))
 
-    def data_json(self, value: Any) -> bytes:
-        """The structured content of a value that is data, as JSON; of any other, the whole result."""
-        return self.structure_json(value) if self.structure_json is not None and _is_data(value) else self.finish(value)
-
-    def data_text(self, value: Any) -> bytes | Literal[True] | None:
-        """The text of a value that is data; ``True`` where it is the structured content's; ``None`` for any other."""
-        if type(value) is self.plain:
-            return True
-        return to_json(value, fallback=str, indent=2) if _is_data(value) else None
+    def data(self, value: Any) -> Data | bytes:
+        """A value that is data, written for programs and for models; of any other, the whole result."""
+        if self.structure_json is None or not _is_data(value):
+            return self.finish(value)
+        structured = self.structure_json(value)
+        # A model that is surely what it is written as, and data that is, as it turns out: indenting is left to others.
+        if not self.is_wrapped and (type(value) is self.plain or to_json(value, fallback=str) == structured):
+            return structured, True
+        return structured, to_json(value, fallback=str, indent=2)
 
     def finish(self, value: Any) -> bytes:
         """The result of a returned value as JSON, without what only the transport knows."""
@@ -119,7 +121,7 @@ class Output:
 
 def _is_data(value: Any) -> bool:
     """Whether a value becomes one text block of its JSON: no text, no content, no list, no whole result."""
-    if isinstance(value, dict):
+    if isinstance(value, dict | int | float):
         return True
     if value is None or isinstance(value, str | list | tuple):
         return False
@@ -219,7 +221,8 @@ class _Strict(GenerateJsonSchema):
 def _structured(model: Any, wrapped: bool, returned: Any) -> Output:
     adapter: TypeAdapter[Any] = TypeAdapter(_readable(model))
     schema = _inline_root(adapter.json_schema(schema_generator=_Strict))
-    validate = adapter.validate_python
+    # Not the adapter's own methods, which put their keywords together at each call: that takes longer than the work.
+    validate, write = adapter.validator.validate_python, adapter.serializer.to_json
 
     def structure(value: Any) -> Any:
         valid = validate({"result": value} if wrapped else value, by_alias=True, by_name=True)
@@ -232,7 +235,7 @@ def _structured(model: Any, wrapped: bool, returned: Any) -> Output:
         valid = validate({"result": value} if wrapped else value, by_alias=True, by_name=True)
         if isinstance(valid, BaseModel):
             return valid.__pydantic_serializer__.to_json(valid, by_alias=True)
-        return adapter.dump_json(valid, by_alias=True)
+        return write(valid, by_alias=True)
 
     def structure_number(value: Any) -> bytes:
         if type(value) is returned:
@@ -240,7 +243,7 @@ def _structured(model: Any, wrapped: bool, returned: Any) -> Output:
         return structure_json(value)
 
     quick = structure_number if wrapped and returned in (int, bool) else structure_json
-    kind: Kind = "structured" if not wrapped else "wrapped-text" if returned is str else "custom"
+    kind: Kind = "wrapped-text" if wrapped and returned is str else "structured"
     return Output(kind, schema, structure, quick, validate, returned if _is_plain(returned) else None, wrapped)
 
 

@@ -56,7 +56,7 @@ struct Context {
 impl Handler {
     #[new]
     #[pyo3(signature = (function, *, kind="sync", validate=None, context=None, wrap_context=None, output="custom",
-                        finish=None, finish_text=None, fail=None))]
+                        finish=None, fail=None))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         function: Py<PyAny>,
@@ -66,7 +66,6 @@ impl Handler {
         wrap_context: Option<Py<PyAny>>,
         output: &str,
         finish: Option<Py<PyAny>>,
-        finish_text: Option<Py<PyAny>>,
         fail: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let kind = match kind {
@@ -74,7 +73,7 @@ impl Handler {
             "async" => Kind::Async,
             other => return Err(PyValueError::new_err(format!("kind takes sync or async, not {other:?}"))),
         };
-        let output = Output::parse(output, finish, finish_text)?;
+        let output = Output::parse(output, finish)?;
         let is_wanted = context.is_some() || wrap_context.is_some();
         let context = is_wanted.then_some(Context { keyword: context, wrap: wrap_context });
         let validate = validate.map_or(Validate::Nowhere, Validate::Function);

@@ -5,13 +5,12 @@
 use mcpace_serve::RawReply;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyString};
+use pyo3::types::{PyBool, PyBytes, PyString, PyTuple};
 
 /// How a function's value becomes a result.
 pub(super) struct Output {
     shape: Shape,
     finish: Option<Py<PyAny>>,
-    finish_text: Option<Py<PyAny>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +19,7 @@ enum Shape {
     Text,
     /// As [`Shape::Text`], and `{"result": …}` for programs.
     WrappedText,
-    /// `finish` makes JSON for programs; the text is the same, or what `finish_text` makes.
+    /// `finish` makes a pair: JSON for programs, and the text, where it isn't that JSON's; or a whole result's JSON.
     Structured,
     /// The value is a whole result's JSON.
     Finished,
@@ -29,7 +28,7 @@ enum Shape {
 }
 
 impl Output {
-    pub(super) fn parse(name: &str, finish: Option<Py<PyAny>>, finish_text: Option<Py<PyAny>>) -> PyResult<Self> {
+    pub(super) fn parse(name: &str, finish: Option<Py<PyAny>>) -> PyResult<Self> {
         let shape = match name {
             "text" => Shape::Text,
             "wrapped-text" => Shape::WrappedText,
@@ -38,15 +37,15 @@ impl Output {
             "custom" => Shape::Custom,
             other => return Err(PyValueError::new_err(format!("there is no output {other:?}"))),
         };
-        if matches!(shape, Shape::Structured | Shape::Custom) && finish.is_none() {
+        if shape == Shape::Custom && finish.is_none() {
             return Err(PyValueError::new_err(format!("the output {name:?} needs finish")));
         }
-        Ok(Self { shape, finish, finish_text })
+        Ok(Self { shape, finish })
     }
 
     /// Of a function whose value is no result.
     pub(super) fn nothing() -> Self {
-        Self { shape: Shape::Finished, finish: None, finish_text: None }
+        Self { shape: Shape::Finished, finish: None }
     }
 
     pub(super) fn write(&self, value: &Bound<'_, PyAny>, reply: &mut RawReply) -> PyResult<()> {
@@ -76,23 +75,13 @@ impl Output {
 
     fn structured(&self, value: &Bound<'_, PyAny>, reply: &mut RawReply) -> PyResult<()> {
         let finished = self.finished(value)?;
-        let json = text_of(&finished)?;
-        let told = match &self.finish_text {
-            Some(finish) => Some(finish.bind(value.py()).call1((value,))?),
-            None => None,
-        };
-        // Not what its annotation says: then `finish` has made a whole result of it.
-        if told.as_ref().is_some_and(|told| told.is_none()) {
-            return whole(&finished, reply);
-        }
-        if told.as_ref().is_some_and(|told| told.is_instance_of::<PyBool>()) {
-            return reply
-                .write(|writer| writer.indented_json(json))
-                .map_err(|error| PyValueError::new_err(error.to_string()));
-        }
-        let told = told.as_ref().map_or(Ok(json), text_of)?;
+        let Ok(pair) = finished.cast::<PyTuple>() else { return whole(&finished, reply) };
+        let (json, told) = (pair.get_item(0)?, pair.get_item(1)?);
+        let json = text_of(&json)?;
+        let is_that = told.is_instance_of::<PyBool>();
+        let told = if is_that { json } else { text_of(&told)? };
         reply
-            .write(|writer| writer.structured_json(told, json))
+            .write(|writer| if is_that { writer.indented_json(json) } else { writer.structured_json(told, json) })
             .map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
