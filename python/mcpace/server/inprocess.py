@@ -214,8 +214,8 @@ def _written(plan: Plan, value: Any) -> bytes:
         return head + text + b'},"isError":false}'
     written: Any = value if plan.finish is None else plan.finish(value)
     if isinstance(written, tuple):
-        data, told = written
-        text = to_json(json.loads(data), indent=2) if told is True else told
+        data: bytes = written[0]
+        text = to_json(json.loads(data), indent=2) if written[1] is True else written[1]
         return b'{"content":' + text_json(text.decode()) + b',"structuredContent":' + data + b',"isError":false}'
     if plan.finish is None:
         raise TypeError(f"returned {type(value).__name__}, not str")
