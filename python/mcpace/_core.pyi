@@ -226,6 +226,12 @@ class Recording:
     @staticmethod
     def merge(paths: list[str]) -> Recording:
         """Several stdio recordings, one a server process, as one."""
+    @staticmethod
+    def beside(paths: list[str]) -> Recording:
+        """Several recordings of one machine as one, each with its connections, exchanges and operations to itself."""
+    def add_samples(self, of: str, pid: int, samples: list[tuple[int, int, int, int]]) -> None:
+        """Adds what a process used (``of`` is ``client`` or ``server``): clock, processor time, resident bytes, threads
+        of each sample, times in nanoseconds."""
     def add_call(
         self,
         operation: str,
@@ -240,7 +246,8 @@ class Recording:
     def export(self, format: str, path: str) -> None:
         """Writes it as ``har``, ``trace`` (Chrome's trace events) or ``otlp`` (JSON lines)."""
     def ledgers(self) -> list[dict[str, Any]]: ...
-    def findings(self) -> list[dict[str, Any]]: ...
+    def findings(self, *, behind: Recording | None = None) -> list[dict[str, Any]]:
+        """The causes that show; of a gateway too, where ``behind`` was recorded between it and its servers."""
     def waterfall(self, call: int) -> dict[str, Any]: ...
     def events(self) -> list[dict[str, Any]]: ...
     def __len__(self) -> int: ...

@@ -10,6 +10,7 @@ import http.client
 import json
 import logging
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -312,6 +313,66 @@ def test_an_issuer_is_asked_once_for_a_token() -> None:
             assert len(asked) == 4
         with pytest.raises(TokensUnavailable):
             asyncio.run(verifier.verify_token("down"))
+
+
+FORKED = """
+import asyncio, os, sys
+from mcpace import IntrospectionTokenVerifier
+
+verifier = IntrospectionTokenVerifier(introspection_url=sys.argv[1], client_id="server", client_secret="s")
+
+
+def is_good(token):
+    return asyncio.run(verifier.verify_token(token)) is not None
+
+
+assert is_good("before")
+child = os.fork()
+if not child:
+    os._exit(0 if is_good("after") and is_good("before") else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert is_good("before")
+"""
+
+
+def test_a_forked_child_asks_the_issuer_itself() -> None:
+    with issuer(lambda path, form: (200, {"active": True, "client_id": "app"})) as (url, asked):
+        command = [sys.executable, "-c", FORKED, f"{url}/introspect"]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        # What the parent was told is the parent's; each asks once for a token.
+        assert len(asked) == 3
+
+
+def test_a_token_that_python_cannot_read_is_never_nobody() -> None:
+    """A caller that a function takes for nobody could be taken for the owner of the server's own pipe."""
+    sign = lambda data: hmac.digest(SECRET.encode(), data, hashlib.sha256)  # noqa: E731
+    # More digits than Python's integers are read from.
+    body = json.dumps(claims(x="HERE")).replace('"HERE"', "9" * 5_000)
+    signed = f"{text(json.dumps({'alg': 'HS256'}).encode())}.{text(body.encode())}"
+    unreadable = f"{signed}.{text(sign(signed.encode()))}"
+    verifier = JWTVerifier(public_key=SECRET, algorithm="HS256", audience=RESOURCE)
+    called: list[Any] = []
+
+    server: MCPServer[Any] = MCPServer("t", token_verifier=verifier, auth=settings())
+
+    @server.tool()
+    def who() -> str:
+        called.append(get_access_token())
+        return "done"
+
+    with served(server) as port:
+        status, _, answer = post(port, unreadable)
+        assert answer is None or "error" in answer or answer["result"]["isError"], (status, answer)
+    assert None not in called
+    with pytest.raises(ValueError):
+        asyncio.run(verifier.verify_token(unreadable))
+    nested = jwt({"alg": "HS256"}, claims(x=[[[[[]]]]]), sign)
+    deeper: list[Any] = []
+    for _ in range(100):
+        deeper = [deeper]
+    assert asyncio.run(verifier.verify_token(nested)) is not None
+    assert asyncio.run(verifier.verify_token(jwt({"alg": "HS256"}, claims(x=deeper), sign))) is None
 
 
 @pytest.mark.parametrize(

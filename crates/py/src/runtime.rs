@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -13,17 +13,22 @@ use crate::problem::EnvironmentProblem;
 /// How long a wait goes on before Python's signals are looked at: what Ctrl-C takes at most.
 pub(crate) const SIGNAL_PERIOD: Duration = Duration::from_millis(50);
 
-/// The runtime; its threads start with the first instrument and live as long as the process.
+/// The runtime; its threads start with the first instrument and live as long as the process. A forked child, which has none of
+/// them, has one of its own.
 pub(crate) fn runtime() -> PyResult<&'static Runtime> {
-    static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
-    let made = RUNTIME.get_or_init(|| {
-        tokio::runtime::Builder::new_multi_thread()
-            .thread_name("mcpace")
-            .enable_all()
-            .build()
-            .map_err(|error| error.to_string())
-    });
-    made.as_ref().map_err(|reason| EnvironmentProblem::new_err(format!("could not start threads: {reason}")))
+    static RUNTIME: Mutex<Option<(u32, &'static Runtime)>> = Mutex::new(None);
+    // Held for a moment, and only by who has the interpreter, as has who forks.
+    let mut made = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let process = std::process::id();
+    if let Some((_, runtime)) = made.filter(|(of, _)| *of == process) {
+        return Ok(runtime);
+    }
+    let built = tokio::runtime::Builder::new_multi_thread().thread_name("mcpace").enable_all().build();
+    let built = built.map_err(|error| EnvironmentProblem::new_err(format!("could not start threads: {error}")))?;
+    // For good: ending the parent's would wait for threads that are not here.
+    let runtime: &'static Runtime = Box::leak(Box::new(built));
+    *made = Some((process, runtime));
+    Ok(runtime)
 }
 
 /// Runs `future` to its end without the interpreter's lock. A signal's exception (KeyboardInterrupt) drops it.

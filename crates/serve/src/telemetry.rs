@@ -66,6 +66,20 @@ pub struct Trace<'a> {
     pub baggage: Option<Cow<'a, str>>,
 }
 
+impl Trace<'_> {
+    /// Without what is longer than anybody would propagate: W3C Trace Context §3.2.2 and §3.3.1.5 (55 bytes, and 512), W3C
+    /// Baggage §3.3.2.
+    #[must_use]
+    pub fn bounded(self) -> Self {
+        let Self { parent, state, baggage } = self;
+        Self {
+            parent: parent.filter(|value| value.len() <= 64),
+            state: state.filter(|value| value.len() <= 512),
+            baggage: baggage.filter(|value| value.len() <= 8_192),
+        }
+    }
+}
+
 /// How a request ended.
 #[derive(Debug)]
 pub struct Ended<'a> {

@@ -149,6 +149,7 @@ class IntrospectionTokenVerifier(NativeTokenVerifier):
         http_client: Any = None,
         issuer: str | Sequence[str] | None = None,
         refusal_ttl_seconds: float = 5,
+        grace_seconds: float = 0,
         ca_certificate: str | None = None,
         allow_plain_http: bool = False,
     ) -> None:
@@ -156,7 +157,8 @@ class IntrospectionTokenVerifier(NativeTokenVerifier):
 
         ``cache_ttl_seconds``: how long a good answer is kept, and so for how long a token that was revoked is still
         taken; never past the token's own end. ``0`` or ``None`` asks at each call. ``refusal_ttl_seconds``: how long
-        a bad answer is kept. ``max_cache_size``: how many of each, 10,000 if not given. ``ca_certificate``,
+        a bad answer is kept. ``grace_seconds``: for how much longer a good one counts while the issuer can't be asked,
+        and so a token that was revoked meanwhile. ``max_cache_size``: how many of each, 10,000 if not given. ``ca_certificate``,
         ``allow_plain_http``: as :class:`JWTVerifier` has them.
         """
         _refuse(base_url, http_client)
@@ -174,6 +176,7 @@ class IntrospectionTokenVerifier(NativeTokenVerifier):
             audiences=_list(audience),
             issuers=_list(issuer),
             kept_s=cache_ttl_seconds if is_kept else 0,
+            grace_s=grace_seconds,
             refusals_kept_s=refusal_ttl_seconds if is_kept else 0,
             most_kept=max_cache_size or 10_000,
             timeout_s=timeout_seconds,

@@ -3,22 +3,26 @@
 //! Constraint: an I/O thread writes down what it knows and never waits for the interpreter. What a function's own spans are to
 //! be part of begins on the thread that calls it (`begin`); all the rest is told afterwards, many requests at a time, to a
 //! thread of Python's that takes them ([`Observations::take`]). Nobody takes them: the oldest stay, the others are counted.
+//! What waits is bounded in number and in bytes: most of it is the peer's text.
 
 use std::any::Any;
+use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use mcpace_serve::Headers;
-use mcpace_serve::telemetry::{self, Begun, Ended, Failure, Observer, Operation};
+use mcpace_serve::telemetry::{self, Begun, Ended, Failure, Observer, Operation, Trace};
 use mcpace_wire::jsonrpc::Id;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::failing;
 
-/// Requests that wait to be told.
+/// Requests that wait to be told, and what they take.
 const MOST: usize = 65_536;
+const MOST_BYTES: usize = 16 << 20;
 /// So many are told at once, at most; that many wait, and nobody waits for more.
 const AT_ONCE: usize = 512;
 /// How long the first of them waits for more.
@@ -41,7 +45,9 @@ struct Inner {
 
 #[derive(Default)]
 struct Queue {
-    ended: Vec<Told>,
+    ended: VecDeque<Told>,
+    /// What these take.
+    bytes: usize,
     lost: u64,
     over: bool,
 }
@@ -80,7 +86,8 @@ impl Observations {
     fn take_now<'py>(&self, py: Python<'py>) -> PyResult<(Vec<Bound<'py, PyTuple>>, u64)> {
         let (ended, lost) = {
             let mut queue = self.inner.queue();
-            (std::mem::take(&mut queue.ended), std::mem::take(&mut queue.lost))
+            let all = queue.ended.len();
+            (queue.first(all), std::mem::take(&mut queue.lost))
         };
         Ok((tuples(py, ended)?, lost))
     }
@@ -117,22 +124,41 @@ impl Inner {
         if queue.over {
             return None;
         }
-        let some = queue.ended.len().min(AT_ONCE);
-        Some((queue.ended.drain(..some).collect(), std::mem::take(&mut queue.lost)))
+        Some((queue.first(AT_ONCE), std::mem::take(&mut queue.lost)))
     }
 
     fn push(&self, told: Told) {
         let mut queue = self.queue();
-        if queue.over || queue.ended.len() >= MOST {
-            queue.lost += 1;
+        if !queue.push(told) {
             return;
         }
-        queue.ended.push(told);
         let wakes = matches!(queue.ended.len(), 1 | AT_ONCE);
         drop(queue);
         if wakes {
             self.ready.notify_one();
         }
+    }
+}
+
+impl Queue {
+    /// Whether there is room for it.
+    fn push(&mut self, told: Told) -> bool {
+        let bytes = told.bytes();
+        if self.over || self.ended.len() >= MOST || self.bytes + bytes > MOST_BYTES {
+            self.lost += 1;
+            return false;
+        }
+        self.bytes += bytes;
+        self.ended.push_back(told);
+        true
+    }
+
+    /// Takes the first of them out.
+    fn first(&mut self, most: usize) -> Vec<Told> {
+        let some = most.min(self.ended.len());
+        let taken: Vec<_> = self.ended.drain(..some).collect();
+        self.bytes -= taken.iter().map(Told::bytes).sum::<usize>();
+        taken
     }
 }
 
@@ -214,6 +240,12 @@ impl Observed {
 }
 
 impl Told {
+    /// What it takes, about; the same whenever it is asked.
+    fn bytes(&self) -> usize {
+        let words = self.failure.as_ref().map_or(0, |(_, _, words)| words.len());
+        size_of::<Self>() + size_of::<Observed>() + self.observed.facts.bytes() + words
+    }
+
     /// `(facts, live, entered_ns, service, ended_ns, failure)`
     fn tuple(self, py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
         let Told { observed, at, failure } = self;
@@ -263,6 +295,13 @@ impl Facts {
         }
     }
 
+    fn bytes(&self) -> usize {
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let carried = |(parent, state, baggage): &Carrier| length(parent) + length(state) + length(baggage);
+        let carried = carried(&self.meta) + self.headers.as_ref().map_or(0, carried);
+        length(&self.target) + length(&self.uri) + self.id.len() + carried
+    }
+
     /// `(method, target, uri, id, revision, meta, headers, received_ns)`
     fn tuple<'py>(&self, py: Python<'py>, received_ns: u64) -> PyResult<Bound<'py, PyTuple>> {
         let Self { method, target, uri, id, revision, meta, headers } = self;
@@ -271,11 +310,10 @@ impl Facts {
 }
 
 fn carried(headers: &Headers) -> Carrier {
-    // Longer values are none that anybody would propagate; the same bound as of `_meta`'s.
-    const LONGEST: usize = 8_192;
-    let value = |name| headers.get(name).filter(|value| value.len() <= LONGEST);
-    let text = |name| value(name).and_then(|value| std::str::from_utf8(value).ok()).map(str::to_owned);
-    (text("traceparent"), text("tracestate"), text("baggage"))
+    let text = |name| headers.get(name).and_then(|value| std::str::from_utf8(value).ok()).map(Cow::Borrowed);
+    let carried = Trace { parent: text("traceparent"), state: text("tracestate"), baggage: text("baggage") }.bounded();
+    let owned = |value: Option<Cow<'_, str>>| value.map(Cow::into_owned);
+    (owned(carried.parent), owned(carried.state), owned(carried.baggage))
 }
 
 /// A peer's text, as much of it as anybody would read.

@@ -20,9 +20,6 @@ use super::Call;
 use crate::exchange::{Handled, Reply};
 use crate::telemetry::{Begun, Ended, Failure, Observer, Operation, Trace, within};
 
-/// Longer values are none that anybody would propagate (W3C Trace Context §3.3.1.5, W3C Baggage §3.3.2).
-const LONGEST: usize = 8_192;
-
 /// Answers a request, observed.
 pub(super) fn observed(call: &Call<'_>, observer: &dyn Observer, answered: impl FnOnce() -> Handled) -> Handled {
     let end = End {
@@ -92,11 +89,7 @@ fn trace(params: &RawValue) -> Option<Trace<'_>> {
         baggage: Option<Cow<'a, str>>,
     }
     let Meta { traceparent, tracestate, baggage } = serde_json::from_str::<Params<'_>>(params.get()).ok()?.meta?;
-    Some(Trace { parent: short(traceparent), state: short(tracestate), baggage: short(baggage) })
-}
-
-fn short(value: Option<Cow<'_, str>>) -> Option<Cow<'_, str>> {
-    value.filter(|value| value.len() <= LONGEST)
+    Some(Trace { parent: traceparent, state: tracestate, baggage }.bounded())
 }
 
 /// What there is to do at a request's end.
@@ -218,7 +211,14 @@ mod tests {
         for params in ["{}", "[]", r#"{"_meta":{"traceparent":5}}"#, r#"{"_meta":null}"#] {
             assert!(trace(&of(params)).is_none_or(|trace| trace.parent.is_none()), "{params}");
         }
-        let long = of(&format!(r#"{{"_meta":{{"baggage":"{}"}}}}"#, "x".repeat(9_000)));
-        assert_eq!(trace(&long).unwrap().baggage, None);
+        let long = |name: &str, length: usize| of(&format!(r#"{{"_meta":{{"{name}":"{}"}}}}"#, "x".repeat(length)));
+        for (name, most) in [("traceparent", 64), ("tracestate", 512), ("baggage", 8_192)] {
+            let kept = |length: usize| {
+                let params = long(name, length);
+                let trace = trace(&params).unwrap();
+                [trace.parent, trace.state, trace.baggage].iter().flatten().count()
+            };
+            assert_eq!((kept(most), kept(most + 1)), (1, 0), "{name}");
+        }
     }
 }

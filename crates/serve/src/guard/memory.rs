@@ -15,7 +15,8 @@ use super::{Exceeded, Limiter, RateLimit, Taking};
 
 /// See the module. The default where [`crate::Builder::limiter`] isn't called.
 ///
-/// Where as many keys as may be are in use, those that come new are counted together until others are idle.
+/// Where as many keys as may be are in use, those that come new are counted together, in one of 256 groups by their hash, until
+/// others are idle: who fills it with names has used up the share of some of them, not of all.
 pub struct MemoryLimiter {
     shards: Box<[Mutex<Shard>]>,
     /// Keys in a shard.
@@ -43,6 +44,8 @@ struct Use {
 }
 
 const SHARDS: usize = 16;
+/// Groups in a shard of those that find no room.
+const GROUPS: u64 = 16;
 /// Below this, sweeping isn't worth it.
 const FEW: usize = 64;
 /// A full shard is swept once in this time at most: it looks at all of them.
@@ -73,7 +76,7 @@ impl MemoryLimiter {
     }
 
     fn count(&self, rule: &RateLimit, key: &str) -> Result<(), Exceeded> {
-        let hash = self.hash(rule, Some(key));
+        let hash = self.hash(rule, key);
         // Neither bits that choose the bucket nor those that are compared first.
         let mut shard = lock(&self.shards[(hash >> 32) as usize % SHARDS]);
         // Within the lock, so that time goes on in the order in which uses are counted.
@@ -81,16 +84,20 @@ impl MemoryLimiter {
         if let Some(known) = shard.uses.get_mut(&hash) {
             return known.take(rule, now);
         }
-        let hash = if shard.make_room(self.room, now) { hash } else { self.hash(rule, None) };
+        let hash = if shard.make_room(self.room, now) { hash } else { self.hash_of_group(rule, hash % GROUPS) };
         match shard.uses.entry(hash) {
             Entry::Occupied(mut known) => known.get_mut().take(rule, now),
             Entry::Vacant(free) => free.insert(Use { state: State::new(rule, now), idle_at: now }).take(rule, now),
         }
     }
 
-    /// `None` is whoever finds no room.
-    fn hash(&self, rule: &RateLimit, key: Option<&str>) -> u64 {
-        self.secret.hash_one((&*rule.name, rule.algorithm, rule.calls, rule.per, key))
+    fn hash(&self, rule: &RateLimit, key: &str) -> u64 {
+        self.secret.hash_one((&*rule.name, rule.algorithm, rule.calls, rule.per, Some(key)))
+    }
+
+    /// Of those who find no room.
+    fn hash_of_group(&self, rule: &RateLimit, group: u64) -> u64 {
+        self.secret.hash_one((&*rule.name, rule.algorithm, rule.calls, rule.per, None::<&str>, group))
     }
 }
 
@@ -166,7 +173,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
     use std::time::Duration;
 
-    use super::{MemoryLimiter, SHARDS};
+    use super::{GROUPS, MemoryLimiter, SHARDS};
     use crate::guard::{Algorithm, RateLimit};
 
     fn limiter(keys: usize) -> (MemoryLimiter, Arc<AtomicU64>) {
@@ -210,14 +217,27 @@ mod tests {
         let rule = rule(1);
         let pass = |key: usize| limiter.count(&rule, &format!("key {key}")).is_ok();
         let passed = (0..20_000).filter(|&key| pass(key)).count();
-        // One for all who found no room, in each shard.
-        assert!(limiter.keys() <= 320 + SHARDS, "{}", limiter.keys());
+        // One for each group of those who found no room, in each shard.
+        assert!(limiter.keys() <= 320 + SHARDS * GROUPS as usize, "{}", limiter.keys());
         assert_eq!(passed, limiter.keys());
         // Who was there keeps its own count; nobody gains by the crowd.
         assert!(!pass(0));
         seconds.store(61, Relaxed);
         let passed = (20_000..20_200).filter(|&key| pass(key)).count();
         assert!(passed >= 190, "idle keys made no room: {passed}");
+    }
+
+    #[test]
+    fn who_fills_it_with_names_has_not_used_up_what_is_everybody_elses() {
+        let (limiter, _) = limiter(16);
+        let rule = rule(3);
+        for _ in 0..10 {
+            for hog in 0..100 {
+                let _ = limiter.count(&rule, &format!("hog {hog}"));
+            }
+        }
+        let newcomers = (0..100).filter(|index| limiter.count(&rule, &format!("newcomer {index}")).is_ok()).count();
+        assert!(newcomers > 20, "{newcomers} of 100");
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub trait TokenVerifier: Send + Sync {
     }
 
     /// Whether tokens are taken that were issued for other servers (RFC 8707 §2; MCP: "servers MUST validate that access tokens
-    /// were issued specifically for them"). Said on stderr when a server begins with it.
+    /// were issued specifically for them"). Logged when a server begins with it.
     fn takes_any_audience(&self) -> bool {
         false
     }
@@ -96,12 +96,6 @@ pub(super) fn check_reach(authorization: &Authorization, bound: SocketAddr) -> R
 const ANY_AUDIENCE: &str = "tokens are taken whatever server they were issued for, so that any other service of the issuer's can \
                             use its callers' tokens here: name an audience";
 
-/// Loud, whether or not anybody has set logging up.
-fn warn(said: &str) {
-    tracing::warn!("{said}");
-    eprintln!("mcpace: warning: {said}");
-}
-
 /// [`Authorization`], with everything worked out that doesn't depend on the request.
 pub(super) struct Guard {
     verifier: Arc<dyn TokenVerifier>,
@@ -122,10 +116,12 @@ impl Guard {
             return Err(misused("an absolute URL"));
         };
         if let Some(development) = authorization.verifier.development() {
-            warn(development.warning);
+            tracing::warn!("{}", development.warning);
+            // Loud, whether or not anybody has set logging up.
+            eprintln!("mcpace: warning: {}", development.warning);
         }
         if authorization.verifier.takes_any_audience() {
-            warn(ANY_AUDIENCE);
+            tracing::warn!("{ANY_AUDIENCE}");
         }
         let path = uri.path().trim_end_matches('/');
         let mut document = serde_json::json!({
