@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use mcpace_explain::{findings, ledgers, waterfall};
+use mcpace_explain::{findings, findings_with, ledgers, waterfall};
 use mcpace_export::ExportError;
-use mcpace_record::{CallId, CallOutcome, Event, EventKind, Nanos, Reader, Writer};
+use mcpace_record::{CallId, CallOutcome, Event, EventKind, Nanos, Peer, Reader, Writer};
 use pyo3::prelude::*;
 
 use crate::json;
@@ -122,13 +122,51 @@ impl Recording {
         json::to_python(py, &found)
     }
 
-    /// The causes that show.
-    fn findings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    /// The causes that show; of a gateway too, where `behind` was recorded between it and the servers that it asks.
+    #[pyo3(signature = (*, behind=None))]
+    fn findings<'py>(&self, py: Python<'py>, behind: Option<&Self>) -> PyResult<Bound<'py, PyAny>> {
+        if behind.is_some_and(|behind| std::ptr::eq(self, behind)) {
+            return Err(UsageProblem::new_err("one recording can't be both before and behind a gateway"));
+        }
         let found = py.detach(|| {
             let recording = self.lock();
-            findings(&recording, &ledgers(&recording))
+            let ledgers = ledgers(&recording);
+            match behind {
+                Some(behind) => findings_with(&recording, &ledgers, &behind.lock()),
+                None => findings(&recording, &ledgers),
+            }
         });
         json::to_python(py, &found)
+    }
+
+    /// Reads several recordings of one machine as one; each keeps its connections, exchanges and operations to itself.
+    #[staticmethod]
+    fn beside(py: Python<'_>, paths: Vec<String>) -> PyResult<Self> {
+        py.detach(|| {
+            let mut parts = paths.iter().map(|path| read(path));
+            let mut whole =
+                parts.next().ok_or_else(|| UsageProblem::new_err("no recording to put beside another"))??;
+            for part in parts {
+                whole.beside(part?);
+            }
+            Ok(Self::new(whole))
+        })
+    }
+
+    /// Adds what a process was seen to use: `samples` are (clock, processor time, resident bytes, threads), times in
+    /// nanoseconds.
+    fn add_samples(&self, of: &str, pid: u32, samples: Vec<(u64, u64, u64, u32)>) -> PyResult<()> {
+        let of = match of {
+            "client" => Peer::Client,
+            "server" => Peer::Server,
+            other => return Err(UsageProblem::new_err(format!("no side is called {other:?}"))),
+        };
+        let event = |(at, cpu, resident, threads)| Event {
+            at: Nanos(at),
+            kind: EventKind::ProcessSample { of, pid, cpu: Nanos(cpu), resident, threads },
+        };
+        self.lock().add(samples.into_iter().map(event).collect());
+        Ok(())
     }
 
     /// One operation's exchanges on a time axis; `None` where there is no such operation.

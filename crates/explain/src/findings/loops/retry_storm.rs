@@ -43,8 +43,14 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     steady(scene)
 }
 
-/// What a client asks that is refused in the same way each time.
-type Refusal<'a> = (&'a str, Option<&'a str>, Option<u16>);
+/// What is asked: the HTTP method and the JSON-RPC one.
+type Kind<'a> = (&'a str, Option<&'a str>);
+
+/// Requests of one kind that got the same status, one after another.
+struct Row<'e, 'a> {
+    status: Option<u16>,
+    requests: Vec<&'e Exchange<'a>>,
+}
 
 fn steady(scene: &Scene<'_, '_>) -> Vec<Finding> {
     let mut by_status: BTreeMap<Option<u16>, (Tally, RetryStorm)> = BTreeMap::new();
@@ -74,22 +80,22 @@ fn steady(scene: &Scene<'_, '_>) -> Vec<Finding> {
 
 /// Requests of one kind that were refused one after another, with no success of that kind in between.
 fn refusals<'e, 'a>(used: &[&'e Exchange<'a>]) -> Vec<Vec<&'e Exchange<'a>>> {
-    let mut open: BTreeMap<(&str, Option<&str>), (Refusal<'_>, Vec<&Exchange<'_>>)> = BTreeMap::new();
+    let mut open: BTreeMap<Kind<'_>, Row<'_, '_>> = BTreeMap::new();
     let mut found = Vec::new();
     for exchange in used {
         let method = exchange.messages.first().and_then(|message| message.method.as_deref());
         let kind = (exchange.method, method);
-        let refusal = (exchange.method, method, exchange.status);
         let refused = is_refused(exchange);
-        let same = open.get(&kind).is_some_and(|(known, _)| refused && *known == refusal);
+        let same = open.get(&kind).is_some_and(|row| refused && row.status == exchange.status);
         if !same {
-            found.extend(open.remove(&kind).map(|(_, run)| run));
+            found.extend(open.remove(&kind).map(|row| row.requests));
         }
         if refused {
-            open.entry(kind).or_insert_with(|| (refusal, Vec::new())).1.push(exchange);
+            let row = open.entry(kind).or_insert_with(|| Row { status: exchange.status, requests: Vec::new() });
+            row.requests.push(exchange);
         }
     }
-    found.extend(open.into_values().map(|(_, run)| run));
+    found.extend(open.into_values().map(|row| row.requests));
     found.retain(|run| run.len() >= FEWEST);
     found.sort_by_key(|run| run[0].start.event);
     found
