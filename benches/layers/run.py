@@ -36,6 +36,7 @@ from layering import (  # noqa: E402
     MCPACE,
     MCPACE_DJANGO,
     MCPACE_GUARDED,
+    MCPACE_TRACED,
     SERVERS,
     Served,
 )
@@ -44,6 +45,7 @@ from mcpace import _core  # noqa: E402
 SUBJECTS: dict[str, Served] = {
     "mcpace": MCPACE,
     "mcpace-guarded": MCPACE_GUARDED,
+    "mcpace-traced": MCPACE_TRACED,
     "mcpace-django": MCPACE_DJANGO,
     DRF.name: DRF,
     DRF_OLD.name: DRF_OLD,

@@ -44,6 +44,7 @@ MCP_1 = _of("mcp-1", "python", "on_mcp_1")
 MCP_2 = _of("mcp-2", "python", "on_mcp_2")
 FASTMCP = _of("fastmcp-4", "fastmcp", "on_fastmcp")
 MCPACE_GUARDED = Served("mcpace-guarded", "mcpace", f"{SERVERS / 'on_mcpace_guarded.py'}:mcp")
+MCPACE_TRACED = Served("mcpace-traced", "mcpace", f"{SERVERS / 'on_mcpace_traced.py'}:mcp")
 DRF, DRF_OLD = _drf("0.54.0"), _drf("0.4.0")
 DRF_SERVED = _drf("0.54.0", "-served")
 """With gunicorn, and uvicorn with all that makes it quick."""
