@@ -153,3 +153,16 @@ fn a_few_requests_prove_nothing() {
     }
     assert_eq!(codes(&script.recording()), [""; 0]);
 }
+
+#[test]
+fn a_burst_of_calls_beside_one_free_connection_needs_the_others() {
+    let mut script = Script::recorder();
+    script.accept(1, 0.0);
+    script.post(call_tool(1.0, 1, Reply::Json(2.0, 3.0)));
+    (2..9).for_each(|conn| script.accept(conn, 10.0));
+    for conn in 1..9 {
+        let call = call_tool(11.0, conn + 1, Reply::Json(60.0, 61.0));
+        script.post(Post { conn, ..call });
+    }
+    assert_eq!(codes(&script.recording()), [""; 0]);
+}

@@ -90,6 +90,8 @@ fn needless<'s, 'a>(view: &'s View<'a>, used: &[&'s Exchange<'a>]) -> Vec<Needle
                     if idle && *id != connection.id {
                         let at = connection.opened.map_or(exchange.start.at, |o| o.at);
                         found.push(Needless { exchange, opened: Stamp { at, event }, free: *id, last });
+                        // It could have carried one request: of a burst, the others had need of their connections.
+                        free.pop();
                         break;
                     }
                     free.pop();

@@ -1,0 +1,126 @@
+"""What holds requests up at a server, each shown by a real one through the recorder, beside a control that is sound."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, wait
+from typing import Any
+
+import pytest
+
+from core import LIMIT_S
+from shown import (
+    Endpoint,
+    Recorded,
+    blocking,
+    found,
+    in_threads,
+    one_of_a_session,
+    recorded,
+    served,
+    so_many_at_a_time,
+    waiting,
+)
+
+PINGS = 4
+
+
+def answered(asked: list[Future[dict[str, Any]]]) -> None:
+    done = wait(asked, timeout=LIMIT_S)
+    assert not done.not_done
+    assert all("result" in future.result() for future in asked)
+
+
+def pinged_meanwhile(record: Recorded, endpoint: Endpoint, session: str | None) -> None:
+    """Two calls, one after the other, and pings while each is at the server."""
+    for _ in range(2):
+        call = record.call("one")
+        assert endpoint.arrived.acquire(timeout=LIMIT_S)
+        answered([call, *(record.ping(session) for _ in range(PINGS))])
+
+
+def test_a_tool_that_blocks_the_loop_holds_up_other_sessions() -> None:
+    endpoint = Endpoint(blocking)
+    with served(endpoint) as url, recorded(url) as record:
+        pinged_meanwhile(record, endpoint, "two")
+        findings = found(record.finish())
+    assert set(findings) == {"blocked-event-loop"}
+    blocked = findings["blocked-event-loop"]
+    assert blocked["confidence"] == {"level": "high", "reason": "nothing-passed"}
+    assert blocked["context"]["across_sessions"]
+    assert blocked["context"]["without_tool"] >= PINGS
+
+
+def test_within_one_session_its_turns_are_named_as_what_would_look_the_same() -> None:
+    endpoint = Endpoint(blocking)
+    with served(endpoint) as url, recorded(url) as record:
+        pinged_meanwhile(record, endpoint, "one")
+        blocked = found(record.finish())["blocked-event-loop"]
+    assert blocked["alternatives"] == [{"code": "serial-session", "decided_by": "call-from-second-session"}]
+
+
+def test_a_tool_that_waits_holds_up_nobody() -> None:
+    endpoint = Endpoint(waiting)
+    with served(endpoint) as url, recorded(url) as record:
+        pinged_meanwhile(record, endpoint, "two")
+        answered([record.call("one") for _ in range(8)])
+        assert found(record.finish()) == {}
+
+
+def test_a_session_whose_requests_take_turns_is_told_from_a_server_that_is_blocked() -> None:
+    endpoint = Endpoint(waiting, turns=one_of_a_session())
+    with served(endpoint) as url, recorded(url) as record:
+        answered([record.call(session) for _ in range(3) for session in ("one", "two", "three")])
+        findings = found(record.finish())
+    assert set(findings) == {"serial-session"}
+    assert findings["serial-session"]["confidence"]["level"] == "high"
+    assert findings["serial-session"]["alternatives"] == []
+
+
+@pytest.mark.parametrize("events", [False, True])
+def test_a_cap_on_the_tools_threads_is_named_by_its_size(events: bool) -> None:
+    endpoint = Endpoint(in_threads(4), events=events)
+    with served(endpoint) as url, recorded(url) as record:
+        calls = [record.call() for _ in range(12)]
+        for _ in calls:
+            assert endpoint.arrived.acquire(timeout=LIMIT_S)
+        answered([*calls, record.ping(), record.ping()])
+        findings = found(record.finish())
+    assert set(findings) == {"completion-waves"}
+    assert findings["completion-waves"]["context"]["at_a_time"] == 4
+    assert findings["completion-waves"]["alternatives"] == []
+
+
+def test_a_pool_for_all_requests_holds_up_pings_too() -> None:
+    endpoint = Endpoint(waiting, turns=so_many_at_a_time(3))
+    with served(endpoint) as url, recorded(url) as record:
+        calls = [record.call() for _ in range(9)]
+        for _ in calls:
+            assert endpoint.arrived.acquire(timeout=LIMIT_S)
+        answered([*calls, record.ping(), record.ping()])
+        findings = found(record.finish())
+    assert set(findings) == {"thread-pool-saturation"}
+    assert findings["thread-pool-saturation"]["context"]["at_a_time"] == 3
+
+
+def test_a_pool_shows_by_heads_that_wait_whatever_each_call_takes() -> None:
+    endpoint = Endpoint(waiting, events=True, turns=so_many_at_a_time(3), head_in_turn=True)
+    with served(endpoint) as url, recorded(url) as record:
+        answered([record.call(seconds=0.2 + 0.07 * number) for number in range(9)])
+        findings = found(record.finish())
+    assert set(findings) == {"thread-pool-saturation"}
+    assert findings["thread-pool-saturation"]["context"]["at_a_time"] == 3
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_ready_replies_that_leave_in_order_wait_for_a_slow_one(ordered: bool) -> None:
+    endpoint = Endpoint(waiting, ordered=ordered)
+    with served(endpoint) as url, recorded(url) as record:
+        answered([record.call(seconds=0.06)])
+        assert endpoint.arrived.acquire(timeout=LIMIT_S)
+        slow = record.call(seconds=0.6)
+        assert endpoint.arrived.acquire(timeout=LIMIT_S)
+        answered([slow, *(record.call(seconds=0.06) for _ in range(3))])
+        findings = found(record.finish())
+    assert set(findings) == ({"head-of-line"} if ordered else set())
+    if ordered:
+        assert findings["head-of-line"]["context"]["held"] == 3
