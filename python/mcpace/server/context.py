@@ -30,7 +30,12 @@ SchemaT = TypeVar("SchemaT", bound=BaseModel)
 
 
 class Call(Protocol):
-    """What the compiled part tells of a call: ``_core.Context``."""
+    """What the compiled part tells of a call: ``_core.Context``. All ``bytes`` are JSON.
+
+    ``meta`` is the request's ``_meta``, ``params`` all of its parameters; ``input_responses`` and ``request_state`` are
+    those of the rounds before, ``None`` in the first. ``elicit``, ``sample`` and ``list_roots`` raise where the client
+    can't be asked, or leaves.
+    """
 
     @property
     def request_id(self) -> RequestId: ...
