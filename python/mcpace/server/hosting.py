@@ -32,8 +32,8 @@ class Hosting(Parts[LifespanT]):
     def run(self, transport: Literal["stdio", "sse", "streamable-http"] = "stdio", **kwargs: Any) -> None:
         """Serves until it is told to stop: over stdio, or over HTTP at ``host`` and ``port``.
 
-        The keywords are the official SDK's (``streamable_http_path``, ``json_response``, ``stateless_http``, …), and the
-        runner's settings: ``store="redis://…"`` keeps sessions and streams where several processes find them.
+        The keywords are the official SDK's (``streamable_http_path``, ``json_response``, ``stateless_http``, …), and
+        the runner's settings: ``store="redis://…"`` keeps sessions and streams where several processes find them.
         """
         from mcpace.server.launch import run
 
