@@ -9,13 +9,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
+import echo_server
+from echo_server import LIMIT_S
 from mcpace.lab import adapters, environments
-from mcpace.lab.adapters import Role, load, load_all, parse_subject
+from mcpace.lab.adapters import Resolved, Role, load, load_all, parse_subject
 from mcpace.lab.environments import Environment
 from mcpace.lab.errors import AdapterProblem, UnknownName, Unsupported, UsageProblem
+from mcpace.lab.experiment import Row, prepare
+from mcpace.lab.installers.locked import copy_sources
+from mcpace.lab.installers.wanted import Wanted
+from mcpace.lab.plan import Settings
 from mcpace.lab.program import ClientProgram
+from mcpace.lab.progress import Silent
 from mcpace.lab.releases import Exact, Newest
+from mcpace.lab.targets import parse
 
 MINIMAL = """
 format = 1
@@ -28,21 +37,6 @@ package = "toy"
 command = ["{python}", "{adapter}/client.py", "{}"]
 transports = ["http"]
 """
-
-SERVER = """
-import sys
-from mcp.server.fastmcp import FastMCP
-server = FastMCP("shop", host="127.0.0.1", port=int(sys.argv[1]), log_level="ERROR")
-@server.tool()
-def echo(text: str) -> str:
-    return text
-@server.tool()
-def fail() -> str:
-    raise ValueError("on purpose")
-server.run("streamable-http" if sys.argv[1] != "0" else "stdio")
-"""
-
-LIMIT_S = 30.0
 
 
 def write(folder: Path, text: str) -> Path:
@@ -82,6 +76,8 @@ def test_command_keeps_foreign_braces(tmp_path: Path) -> None:
         ("[client]", "[clients]", "has neither [client] nor [server]"),
         ("[client]", "[server]", "modes must be a list of strings, not None"),
         ("[client]", "[server]\nmodes = []", "modes must name at least one"),
+        ('"pypi"', '"npm"', "the kind npm must name what its client is built of: [[client.releases]]"),
+        ("[client]", "[[client.releases]]\nversions = '>=1'\nsources = []\n[client]", "the kind pypi builds nothing"),
     ],
 )
 def test_bad_files_are_named_with_their_key(tmp_path: Path, old: str, new: str, says: str) -> None:
@@ -110,6 +106,47 @@ def test_clients_and_servers_have_environments_of_their_own() -> None:
     python = load_all()["python"]
     paths = {role: environments.environment_path(python, "1.30.0", role) for role in Role}
     assert paths[Role.CLIENT] != paths[Role.SERVER]
+
+
+BUILT = (
+    MINIMAL.replace('"pypi"', '"npm"')
+    + """
+[[client.releases]]
+versions = "<2.0.0a1"
+package = "old-toy"
+sources = ["client", "client-1"]
+[[client.releases]]
+versions = ">=2.0.0a1"
+sources = ["client", "client-2"]
+"""
+)
+
+
+def test_a_client_is_built_of_what_its_release_needs(tmp_path: Path) -> None:
+    adapter = load(write(tmp_path, BUILT))
+    assert adapter.client_packages() == ["old-toy", "toy"]
+    assert adapter.client_packages(Version("1.9")) == ["old-toy"]
+    assert adapter.client_packages(Version("2.0.0-beta.1")) == ["toy"]
+    for release, file in (("1.9", "client-1/own.mjs"), ("2.4.0", "client-2/own.mjs")):
+        for name in ("client/shared.mjs", "client/own.mjs", file):
+            (adapter.folder / name).parent.mkdir(exist_ok=True)
+            (adapter.folder / name).write_text(name)
+        copy = tmp_path / release
+        copy_sources(Wanted(adapter, release), copy)
+        assert (copy / "shared.mjs").read_text() == "client/shared.mjs"
+        assert (copy / "own.mjs").read_text() == file
+
+
+def test_a_release_without_a_client_is_unsupported_and_no_failure(tmp_path: Path) -> None:
+    adapter = load(write(tmp_path, BUILT.replace('"<2.0.0a1"', '">=1.5,<2.0.0a1"')))
+    assert adapter.covers(Version("1.5")) and not adapter.covers(Version("1.4"))
+    ready = prepare(Resolved(adapter, "1.4.0", None), Silent())
+    assert ready.error is None and ready.environment is None
+    assert ready.unsupported == "toy@1.4.0 has no client program here: there is one for <2.0.0a1,>=1.5 or >=2.0.0a1"
+    with Row([ready], parse("profile:simple"), Settings(trials=1)) as row:
+        row.rounds(Silent())
+        cases = row.cases()
+    assert [(case.unsupported, case.error, case.failures) for case in cases] == [(ready.unsupported, None, [])] * 3
 
 
 def test_the_variable_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,40 +184,9 @@ def test_unknown_names_come_with_the_nearest(text: str, near: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def server_python() -> str:
-    return environments.ensure(load_all()["python"], "1.30.0").places["python"]
-
-
-@pytest.fixture(scope="module")
-def server_url(server_python: str) -> Iterator[str]:
-    """The SDK's own echo server on a free port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    script = SERVER.replace('server.run("', 'print("up", flush=True)\nserver.run("', 1)
-    with subprocess.Popen([server_python, "-c", script, str(port)], stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        assert server.stdout.readline() == "up\n"
-        try:
-            wait_for_port(port, server)
-            yield f"http://127.0.0.1:{port}/mcp"
-        finally:
-            server.terminate()
-
-
-def wait_for_port(port: int, server: subprocess.Popen[str]) -> None:
-    """Each try ends by itself: refused, or connected. A server that died ends the waiting."""
-    for _ in range(3_000):
-        assert server.poll() is None, "the server died"
-        with socket.socket() as probe:
-            probe.settimeout(LIMIT_S)
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        try:
-            server.wait(0.01)
-        except subprocess.TimeoutExpired:
-            continue
-    raise AssertionError("the server never listened")
+def server_url() -> Iterator[str]:
+    with echo_server.over_http() as url:
+        yield url
 
 
 def client(version: str) -> ClientProgram:
@@ -211,11 +217,10 @@ def test_python_client_connects_again_and_again(version: str, server_url: str) -
 
 @pytest.mark.network
 @pytest.mark.parametrize("version", ["1.12.1", "2.3.0"])
-def test_python_client_over_stdio(version: str, server_python: str) -> None:
+def test_python_client_over_stdio(version: str) -> None:
     with client(version) as program:
         for _ in range(2):
-            command = [server_python, "-c", SERVER, "0"]
-            assert program.command({"cmd": "connect", "command": command}, LIMIT_S).ok
+            assert program.command({"cmd": "connect", "command": echo_server.over_stdio()}, LIMIT_S).ok
             called = program.command({"cmd": "call_tool", "name": "echo", "arguments": {"text": "hi"}}, LIMIT_S)
             assert called.result["text"] == "hi"
             assert program.command({"cmd": "disconnect"}, LIMIT_S).ok
@@ -270,7 +275,9 @@ def test_python_client_modes(mode: str | None, revision: str, server_url: str) -
 def test_programs_run_on_old_syntax() -> None:
     """Releases run on Python 3.10: what their programs need at run time has to exist there."""
     folder = adapters.find_folder()
-    sources = [source for name in ("python", "fastmcp", "langchain", "shared") for source in (folder / name).glob("*.py")]
+    sources = [
+        source for name in ("python", "fastmcp", "langchain", "shared") for source in (folder / name).glob("*.py")
+    ]
     assert len(sources) >= 12
     for source in sources:
         compile_for_310 = "import ast, sys; ast.parse(open(sys.argv[1]).read(), feature_version=(3, 10))"

@@ -37,7 +37,12 @@ export class Driver {
   }
 
   #provider({ url, auth }) {
-    const prepared = this.#wallet.prepare(url, auth ?? {});
+    let prepared;
+    try {
+      prepared = this.#wallet.prepare(url, auth ?? {});
+    } catch (error) {
+      return failed(null, null, error);
+    }
     const startNs = now();
     const provider = prepared.construct();
     const endNs = now();
