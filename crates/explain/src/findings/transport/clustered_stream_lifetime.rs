@@ -17,6 +17,9 @@ use crate::view::{Exchange, ReplyShape, Stamp, View};
 /// A younger stream is a poll, or a `get-loop`.
 const YOUNGEST: Nanos = Nanos::from_millis(5_000);
 
+/// How long the end of a stream that was given up may take to be seen.
+const LEAVE: Nanos = Nanos::from_millis(1_000);
+
 /// Ends that are no chance.
 const FEWEST: usize = 3;
 
@@ -76,11 +79,20 @@ fn cluster<'c, 'e, 'a>(cuts: &[&'c Cut<'e, 'a>], age: impl Fn(&Cut<'e, 'a>) -> N
 }
 
 fn cuts<'e, 'a>(view: &'e View<'a>) -> Vec<Cut<'e, 'a>> {
-    let mut goes_on: HashMap<Option<&str>, usize> = HashMap::new();
-    for exchange in view.exchanges.iter().filter(|e| e.is_message() || e.is_standalone_stream()) {
-        let last = goes_on.entry(exchange.session_sent).or_default();
-        *last = exchange.start.event.max(*last);
+    let (mut messages, mut streams) = (HashMap::new(), HashMap::new());
+    for exchange in &view.exchanges {
+        if exchange.is_message() {
+            messages.insert(exchange.session_sent, exchange.start);
+        } else if exchange.is_standalone_stream() {
+            streams.insert(exchange.session_sent, exchange.start);
+        }
     }
+    // A client opens its next stream while it still takes leave of the one before.
+    let goes_on = |exchange: &Exchange<'_>, end: Stamp| {
+        let opened = streams.get(&exchange.session_sent).filter(|next| next.event > exchange.start.event);
+        opened.is_some_and(|next| next.at + LEAVE >= end.at)
+            || messages.get(&exchange.session_sent).is_some_and(|next| next.event > end.event)
+    };
     let cut = view.exchanges.iter().filter_map(|exchange| {
         let near = exchange.near()?;
         let (begun, end) = (near.reply_head?, near.end?);
@@ -90,8 +102,7 @@ fn cuts<'e, 'a>(view: &'e View<'a>) -> Vec<Cut<'e, 'a>> {
             ReplyEnding::NoReply | ReplyEnding::Cut => return None,
         };
         let unanswered = exchange.asks() && exchange.answer.is_none();
-        let reopened = exchange.is_standalone_stream()
-            && goes_on.get(&exchange.session_sent).is_some_and(|last| *last > end.event);
+        let reopened = exchange.is_standalone_stream() && goes_on(exchange, end);
         let last = exchange.events.iter().filter_map(|event| event.passed.or(event.read)).next_back().unwrap_or(begun);
         let stream = exchange.shape == ReplyShape::Events && exchange.status == Some(200);
         (stream && (unanswered || reopened)).then_some(Cut { exchange, begun, last, end, by })
