@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import signal
 from math import isclose
 from pathlib import Path
 
 import pytest
 
-from commands import Ended, end, run, started
+from commands import LIMIT_S, Ended, end, run, started
 from layering import DRF, FASTMCP, MCP_1, MCP_2, MCPACE, MCPACE_DJANGO, SERVED, Served
 from mcpace.report.run import Case, Run
 
@@ -173,15 +175,18 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
     source = (
         "import pathlib, time\nfrom mcpace import MCPServer\nmcp = MCPServer('m')\ncalls = 0\n"
         "@mcp.tool()\ndef stall() -> int:\n    global calls\n    calls += 1\n"
-        "    if calls == 5:\n        pathlib.Path('reached').touch()\n        time.sleep(60)\n    return calls\n"
+        "    if calls == 5:\n        pathlib.Path('reached').write_text('x')\n        time.sleep(60)\n"
+        "    return calls\n"
     )
+    os.mkfifo(tmp_path / "reached")
+    reached = os.open(tmp_path / "reached", os.O_RDONLY | os.O_NONBLOCK)
     (tmp_path / "stalling.py").write_text(source)
     words = ("layers", "stalling:mcp", "--tool", "stall", "--rounds", 2, "--warm-up", "0s", "--batch", "1us")
     with started(*words, folder=tmp_path) as process:
-        while not (tmp_path / "reached").exists():
-            assert process.poll() is None
+        assert select.select([reached], [], [], LIMIT_S)[0]
         process.send_signal(signal.SIGINT)
         ended = end(process)
+    os.close(reached)
     assert ended.code == INTERRUPTED
     [saved] = tmp_path.glob("mcpace-layers-*.partial.json")
     so_far = json.loads(saved.read_text())
