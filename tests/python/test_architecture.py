@@ -54,6 +54,7 @@ REPORT_FOR_LAB = {
     "mcpace.report",
     "mcpace.report.run",
     "mcpace.report.run_comparison",
+    "mcpace.report.run_factors",
     "mcpace.report.run_layers",
     "mcpace.report.run_load",
     "mcpace.report.run_servers",

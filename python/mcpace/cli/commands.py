@@ -27,11 +27,13 @@ COMMANDS = (
     "bisect",
     "compare",
     "gate",
+    "explain",
     "demo",
     "record",
     "export",
     "target",
     "report",
+    "ui",
     "serve",
 )
 SERVE = "serve"

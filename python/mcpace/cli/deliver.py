@@ -12,7 +12,8 @@ import typer
 from rich.console import Console
 
 from mcpace.cli.notes import flush_stdout, give_up_stdout, note
-from mcpace.lab.errors import UnknownName
+from mcpace.lab import journal
+from mcpace.lab.errors import LabError, UnknownName
 from mcpace.lab.interruption import held, interruptible
 from mcpace.report import terminal, words, words_load
 from mcpace.report.run import Case, Run
@@ -60,6 +61,8 @@ def keep(
     if out is None and run.partial and run.cases and not as_json:
         out = _place(run)
     place = out and _save_run(run, out)
+    if out is not None:
+        journal.forget(out)
     # The last resort of a run that no disk takes.
     as_json |= out is not None and place is None
     try:
@@ -107,10 +110,13 @@ class _Screen(Console):
 
 
 def _page(run: Run) -> str:
-    # Its templates take time to load, and most runs have no page.
+    # Its models take time to load, and most runs have no page.
     from mcpace.report import html
 
-    return html.render(run)
+    try:
+        return html.render(run)
+    except html.NotBuilt as error:
+        raise LabError(str(error)) from error
 
 
 def _reason(run: Run) -> str:
@@ -151,6 +157,8 @@ def _exit_code(run: Run, fail_on: list[str]) -> int:
         return HIT
     if run.comparison is not None:
         return HIT if run.kind == "gate" and run.comparison.red else DONE
+    if run.kind == "explain":
+        return DONE if any(one.ratio is not None for one in run.factors) else UNREACHABLE
     if run.kind == "load":
         return _exit_code_of_load(run)
     if run.kind == "servers":

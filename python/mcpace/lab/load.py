@@ -55,8 +55,8 @@ def run(target: Target, settings: LoadSettings, watcher: Watcher) -> Run:
     with held(), ExitStack() as stack:
         with interruptible():
             watcher.preparing(f"checking {target.name}")
-            place = _Place(stack, target, settings)
-            checked, token = _conversation(place, settings)
+            place = Place(stack, target, settings)
+            checked, token = conversation(place, settings)
             for note in checked.notes:
                 watcher.note(note)
             load_thresholds.check(settings.thresholds, [operation.name for operation in checked.operations])
@@ -133,7 +133,7 @@ def plan_of(endpoint: HttpTarget | StdioTarget, settings: LoadSettings, checked:
     )
 
 
-class _Place:
+class Place:
     """The target as the check and the engine reach it."""
 
     def __init__(self, stack: ExitStack, target: Target, settings: LoadSettings) -> None:
@@ -166,6 +166,16 @@ class _Place:
         auth = "bearer" if token is not None else "none"
         return self._client(settings, auth=auth, token=token, limit_s=settings.timeout_s, server_timing=True)
 
+    @property
+    def consents(self) -> bool:
+        """Whether OAuth's consent needs no person."""
+        return self._target.auth == "oauth" and self._target.profile is not None
+
+    def calling(self, settings: LoadSettings, token: str | None, *, standalone_get: bool) -> _core.Client:
+        """A client that calls on its own, with the server's own stream or not; it asks for a token where there is none."""
+        own: dict[str, Any] = {} if token is None else {"auth": "bearer", "token": token}
+        return self._client(settings, limit_s=settings.timeout_s, standalone_get=standalone_get, **own)
+
     def _client(self, settings: LoadSettings, **others: Any) -> _core.Client:
         given: dict[str, Any] = {
             "environment": list(self._target.environment),
@@ -180,9 +190,13 @@ class _Place:
         return _core.Client(list(self._target.command) or self._url or "", **given | others)
 
 
-def _conversation(place: _Place, settings: LoadSettings) -> tuple[Checked, str | None]:
+def conversation(place: Place, settings: LoadSettings, *, careful: bool = False) -> tuple[Checked, str | None]:
+    """What the target is found to be, and the access token that it gave; ``careful`` as in :func:`load_check.check`.
+
+    Raises :class:`LabError` where it can't be reached or called.
+    """
     try:
-        checked = load_check.check(place.client, settings, place.name)
+        checked = load_check.check(place.client, settings, place.name, careful=careful)
         token = place.client.token()
     finally:
         place.client.disconnect()

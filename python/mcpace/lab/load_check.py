@@ -10,7 +10,7 @@ import json
 import re
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mcpace import _core
@@ -34,10 +34,12 @@ class Checked:
     revision: str
     operations: list[Operation]
     notes: list[str] = field(default_factory=list)
+    tools: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The server's, by their names, as it described them."""
 
 
-def check(client: _core.Client, settings: LoadSettings, name: str) -> Checked:
-    """Has the conversation.
+def check(client: _core.Client, settings: LoadSettings, name: str, *, careful: bool = False) -> Checked:
+    """Has the conversation. ``careful``: what the user didn't name is called only where it is marked read-only.
 
     Raises :class:`Unreachable` where the target can't be reached or a tool answers with an error,
     :class:`UsageProblem` where the load names no tool or one that there is not.
@@ -47,13 +49,15 @@ def check(client: _core.Client, settings: LoadSettings, name: str) -> Checked:
         if settings.replay:
             return Checked(revision, list(settings.replay))
         tools = {str(tool.get("name")): tool for tool in client.list_tools()}
+        if careful and not settings.mix:
+            settings = replace(settings, mix=((_harmless(tools, settings.arguments, name), 1.0),))
         operations = settle(tools, settings)
         for operation in operations:
             if operation.kind == "call":
                 _call(client, operation, settings.data, name)
     except _core.ClientProblem as problem:
         raise Unreachable(f"{name}: {problem}") from problem
-    return Checked(revision, operations)
+    return Checked(revision, operations, tools=tools)
 
 
 def settle(tools: Mapping[str, dict[str, Any]], settings: LoadSettings) -> list[Operation]:
@@ -125,6 +129,16 @@ def _only(tools: Mapping[str, dict[str, Any]], arguments: Mapping[str, dict[str,
         raise Unreachable("the server has no tools: load needs one to call, or --mix ping=1")
     names = ", ".join(list(tools)[:NAMED]) + (f" and {len(tools) - NAMED} more" if len(tools) > NAMED else "")
     raise UsageProblem(f"which tool? It has {names}: name one as in --mix {next(iter(tools))}=1")
+
+
+def _harmless(tools: Mapping[str, dict[str, Any]], arguments: Mapping[str, dict[str, Any]], name: str) -> str:
+    """A tool that the server marks read-only, the least demanding one; or the one that the user gave arguments for."""
+    if len(arguments) == 1:
+        return next(iter(arguments))
+    marked = [one for one, tool in tools.items() if (tool.get("annotations") or {}).get("readOnlyHint") is True]
+    if not marked:
+        raise UsageProblem(f"none of {name}'s tools is marked read-only: name one that may be called with --tool")
+    return min(marked, key=lambda one: len(samples.required(tools[one].get("inputSchema"))))
 
 
 def _call(client: _core.Client, operation: Operation, data: Mapping[str, list[str]], target: str) -> None:

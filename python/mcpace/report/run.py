@@ -19,13 +19,14 @@ from pydantic import Field, ValidationError, field_validator
 
 from mcpace.report.model import Model
 from mcpace.report.run_comparison import Comparison
+from mcpace.report.run_factors import Factor
 from mcpace.report.run_layers import LayerFacts, LayersFacts
 from mcpace.report.run_load import LoadCase
 from mcpace.report.run_servers import ServerComparison, ServerFacts
 
 SCHEMA: Literal["mcpace.run/1"] = "mcpace.run/1"
 
-Kind = Literal["clients", "measure", "bisect", "demo", "load", "servers", "layers", "compare", "gate"]
+Kind = Literal["clients", "measure", "bisect", "demo", "load", "servers", "layers", "compare", "gate", "explain"]
 Operation = Literal["provider", "connect", "list", "call", "disconnect"]
 
 
@@ -325,6 +326,8 @@ class Run(Model):
     bisection: Bisection | None = None
     servers: ServerComparison | None = None
     """Of a comparison of servers: what all of them had in common."""
+    factors: list[Factor] = []
+    """Of experiments on a live target, in the order in which they were made."""
     comparison: Comparison | None = None
     """Of a comparison or a gate: the second side's cases are this run's."""
     layers: LayersFacts | None = None

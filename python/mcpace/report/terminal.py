@@ -15,6 +15,7 @@ from rich.text import Text
 from mcpace.report import (
     terminal_bisection,
     terminal_comparison,
+    terminal_factors,
     terminal_findings,
     terminal_layers,
     terminal_ledger,
@@ -61,6 +62,8 @@ def lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
         yield from terminal_layers.lines(run, width)
     elif run.kind in ("compare", "gate"):
         yield from terminal_comparison.lines(run, width)
+    elif run.kind == "explain":
+        yield from terminal_factors.lines(run, width)
     else:
         for target in targets(run):
             yield from terminal_trials.lines(run, target, width)

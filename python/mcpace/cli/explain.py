@@ -1,0 +1,68 @@
+"""``mcpace explain``: controlled experiments on a live target, or the causes that a recording proves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mcpace import _core
+from mcpace.cli import options
+from mcpace.cli.deliver import deliver
+from mcpace.cli.progress import shown
+from mcpace.lab import factors as lab
+from mcpace.lab import targets
+from mcpace.lab.errors import UsageProblem
+from mcpace.lab.load_settings import LoadSettings
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("explain")(explain)
+
+
+def explain(
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="URL, stdio:COMMAND, profile:NAME, or a name out of --config.")
+    ],
+    tool: options.ToolName = None,
+    args: options.ToolArguments = None,
+    budget: Annotated[
+        float, typer.Option(parser=options.limit, metavar="TIME", help="For all experiments together.")
+    ] = "45s",  # type: ignore[assignment]  # read by its parser
+    revision: Annotated[
+        str | None, typer.Option(help="Protocol revision of the base case, e.g. 2025-06-18; negotiated unless given.")
+    ] = None,
+    auth: options.Authentication = None,
+    config: options.Config = None,
+    cacert: Annotated[Path | None, typer.Option(help="PEM certificate to trust beside the system's.")] = None,
+    hold: options.Hold = options.HOLD,
+    fault: options.Fault = [],  # noqa: B006 - typer copies it
+    time_limit: options.TimeLimit = options.TIME_LIMIT,
+    as_json: options.Json = False,
+    out: options.Out = None,
+    html: options.Html = None,
+) -> None:
+    """Change one thing at a time on a live target and see what a call then takes: connection, JSON or SSE, session, …
+
+    Only a tool that the server marks read-only, or the one named with --tool, is called.
+    """
+    if revision is not None and revision not in _core.REVISIONS:
+        raise UsageProblem(f"there is no revision {revision!r}; there are {', '.join(_core.REVISIONS)}")
+    place = targets.parse(target, config=config, auth=options.authentication(auth), tool=options.tool(tool, args))
+    # A profile has a tool of its own that may be called.
+    call = place.tool
+    settings = LoadSettings(
+        vus=1,
+        mix=((call.name, 1.0),) if call else (),
+        arguments={call.name: call.arguments} if call and (args is not None or place.profile) else {},
+        revision=revision,
+        timeout_s=time_limit,
+        extra_root=cacert,
+        hold_s=hold,
+        faults=options.faults(fault, [place]),
+    )
+    with shown() as progress:
+        run = lab.run(lab.Explained(place, settings, budget), progress)
+    deliver(run, as_json=as_json, out=out, page=html)

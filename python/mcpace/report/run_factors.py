@@ -1,0 +1,37 @@
+"""The part of a Run that experiments on a live target add: one factor at a time, its effect with an interval.
+
+Design constraint: data only, as in :mod:`mcpace.report.run`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from mcpace.report.model import Model
+
+
+class Factor(Model):
+    """One thing that was done differently, and what a call then took."""
+
+    code: str
+    """``connection``, ``json``, ``quick-ack``, …: see :mod:`mcpace.report.words_factors`."""
+    detail: str = ""
+    """Which: a revision, an address, a size."""
+    base_s: float | None = None
+    """A call's median time in the base case, in the slices that took turns with this factor's."""
+    changed_s: float | None = None
+    ratio: float | None = None
+    """Changed over base, typical slice (Hodges–Lehmann)."""
+    low: float | None = None
+    high: float | None = None
+    """95 % interval of the ratio, over slices."""
+    slices: int = 0
+    calls: int = 0
+    """Of the changed case."""
+    verdict: Literal["slower", "faster", "same", "unclear", "refused", "left-out"]
+    """``refused``: the target doesn't take it so. ``left-out``: not tried; ``reason`` says why."""
+    reason: str = ""
+    cause: str | None = None
+    """Code of the finding that this effect is the proof of."""
+    facts: dict[str, Any] = {}
+    """What else was seen: replies by kind, bytes, connections."""
