@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -13,10 +14,19 @@ from typing import ClassVar
 
 import pytest
 
-from mcpace.lab.adapters import load_all
+from mcpace.lab.adapters import load, load_all
 from mcpace.lab.errors import ReleasesProblem, UsageProblem
-from mcpace.lab.registries import pypi
-from mcpace.lab.releases import Exact, Newest, UnknownVersion, between, find, parse_selection, published
+from mcpace.lab.registries import cargo, pypi
+from mcpace.lab.releases import (
+    Exact,
+    Newest,
+    UnknownVersion,
+    between,
+    find,
+    of_client,
+    parse_selection,
+    published,
+)  # fmt: skip
 
 FILES = [
     {"filename": "toy-1.10.0-py3-none-any.whl", "upload-time": "2025-03-01T00:00:00Z"},
@@ -151,6 +161,164 @@ def test_a_named_index(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pypi.index_url() == "https://index.example/simple?a=b"
     monkeypatch.setenv("UV_DEFAULT_INDEX", "https://index.example/simple?a=b")
     assert pypi.index_url() == "https://index.example/simple?a=b"
+
+
+NPM = """\
+import json, sys
+assert sys.argv[1:] == ["view", "@toys/toy", "time", "--json", "--loglevel=error"], sys.argv
+print(json.dumps({"created": "2024-01-01T00:00:00Z", "modified": "2026-01-01T00:00:00Z",
+  "1.10.0": "2025-03-01T02:00:00.000+02:00", "1.9.0": "2025-02-01T11:00:00Z", "2.0.0-beta.1": "2025-04-01T00:00:00Z",
+  "0.0.0-nightly-2025": "2025-04-01T00:00:00Z"}))
+"""
+GO = """\
+import sys
+match sys.argv[1:]:
+    case ["list", "-m", "-versions", "example.com/toy"]:
+        print("example.com/toy v1.9.0 v1.10.0 v2.0.0-pre.1")
+    case ["list", "-m", "example.com/toy@v1.9.5"]:
+        print("example.com/toy v1.9.5")
+    case _:
+        sys.exit("no matching versions")
+"""
+CARGO = """\
+import json, os, pathlib, sys
+assert sys.argv[1:] == ["info", "--quiet", "toys"], sys.argv
+entries = [{"vers": "1.10.0", "yanked": False, "pubtime": "2025-03-01T00:00:00Z"}, {"vers": "1.9.0", "yanked": True}]
+place = pathlib.Path(os.environ["CARGO_HOME"], "registry/index/one/.cache/to/ys/toys")
+place.parent.mkdir(parents=True)
+place.write_bytes(b"\\3\\2\\0\\0Unknown\\0" + b"".join(v["vers"].encode() + b"\\0" + json.dumps(v).encode() + b"\\0"
+                  for v in entries))
+"""
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    """Puts a stand-in for a package manager before the real one; the cache is fresh."""
+    monkeypatch.setenv("MCPACE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("CARGO_HOME", str(tmp_path / "cargo"))
+
+    def stand_in(name: str, source: str) -> None:
+        place = tmp_path / "bin" / name
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(f"#!{sys.executable}\n{source}")
+        place.chmod(0o755)
+        monkeypatch.setenv("PATH", str(place.parent))
+
+    return stand_in
+
+
+Tools = Callable[[str, str], None]
+
+
+def test_npm_tells_versions_and_times(tools: Tools) -> None:
+    tools("npm", NPM)
+    found = published("@toys/toy", kind="npm")
+    assert [release.version for release in found] == ["1.9.0", "1.10.0", "2.0.0-beta.1"]
+    assert found[1].uploaded == datetime(2025, 3, 1, tzinfo=UTC)
+    assert found[2].prerelease and find("@toys/toy", Newest(), kind="npm").version == "1.10.0"
+    # As npm spells it, which is how it is installed.
+    assert find("@toys/toy", parse_selection("2.0.0b1"), kind="npm").version == "2.0.0-beta.1"
+
+
+def test_go_tells_versions_without_times(tools: Tools, tmp_path: Path) -> None:
+    tools("go", GO)
+    found = published("example.com/toy", kind="go")
+    assert [(release.version, release.uploaded) for release in found] == [
+        ("1.9.0", None), ("1.10.0", None), ("2.0.0-pre.1", None),
+    ]  # fmt: skip
+    assert published("example.com/toy", kind="go") == found
+    assert len(list((tmp_path / "cache" / "releases").iterdir())) == 1
+
+
+def test_cargo_s_copy_of_the_index_is_read(tools: Tools) -> None:
+    tools("cargo", CARGO)
+    found = published("toys", kind="cargo")
+    assert [(release.version, release.yanked) for release in found] == [("1.9.0", True), ("1.10.0", False)]
+    assert found[1].uploaded == datetime(2025, 3, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("name", "place"), [("a", "1/a"), ("ab", "2/ab"), ("abc", "3/a/abc"), ("Serde", "se/rd/serde")]
+)
+def test_where_an_index_has_a_crate(name: str, place: str) -> None:
+    assert cargo.place(name) == place
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "says"),
+    [
+        ("npm", "print('[]')", "what npm says of toys can't be understood"),
+        ("npm", "print('{}')", "there are no releases of toys"),
+        (
+            "npm",
+            "import sys; sys.exit('E404 not found')",
+            "npm can't say which releases .*: E404 not found",
+        ),
+        ("go", "print('toys')", "there are no releases of toys"),
+        ("cargo", "", "cargo keeps no copy of what its index says of toys"),
+    ],
+)
+def test_what_a_package_manager_can_get_wrong(tools: Tools, kind: str, source: str, says: str) -> None:
+    tools(kind, source)
+    with pytest.raises(ReleasesProblem, match=says) as caught:
+        published("toys", kind=kind)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["npm", "go", "cargo"])
+def test_a_missing_package_manager_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("MCPACE_CACHE", str(tmp_path))
+    with pytest.raises(ReleasesProblem, match=f"the command {kind} is missing") as caught:
+        published("toys", kind=kind)
+    assert caught.value.exit_code == 3
+
+
+ADAPTER = """
+format = 1
+name = "toy"
+title = "toy"
+[install]
+kind = "go"
+package = "example.com/toy"
+[client]
+command = ["{program}"]
+transports = ["http"]
+[[client.releases]]
+versions = ">=1.9.3"
+sources = ["client"]
+"""
+
+
+def test_a_module_s_release_that_its_proxy_does_not_list(tools: Tools, tmp_path: Path) -> None:
+    tools("go", GO)
+    (tmp_path / "toy").mkdir()
+    (tmp_path / "toy" / "adapter.toml").write_text(ADAPTER)
+    adapter = load(tmp_path / "toy")
+    assert of_client(adapter, parse_selection("1.9.5")).version == "1.9.5"
+    with pytest.raises(UnknownVersion, match=r"toy has no release 1\.9\.6; nearest: 1\.9\.0"):
+        of_client(adapter, parse_selection("1.9.6"))
+    # The ends count, and of what lies between them what there is a client for.
+    assert [release.version for release in between(adapter, "1.9.0", "1.9.5")] == ["1.9.0", "1.9.5"]
+    assert [release.version for release in between(adapter, "2.0.0-pre.1", "1.9.5")] == [
+        "1.9.5", "1.10.0", "2.0.0-pre.1",
+    ]  # fmt: skip
+
+
+@pytest.mark.network
+@pytest.mark.parametrize(
+    ("kind", "package", "version", "day"),
+    [
+        ("npm", "@modelcontextprotocol/sdk", "1.23.0", "2025-11-26"),
+        ("cargo", "rmcp", "0.9.0", "2025-11-17"),
+        ("go", "github.com/modelcontextprotocol/go-sdk", "1.2.0", None),
+    ],
+)
+def test_the_real_registries(kind: str, package: str, version: str, day: str | None) -> None:
+    """As this machine's package managers are configured."""
+    found = {release.version: release for release in published(package, max_age_s=0, kind=kind)}
+    uploaded = found[version].uploaded
+    assert (uploaded and uploaded.date().isoformat()) == day
 
 
 @pytest.mark.network
