@@ -14,7 +14,24 @@ from mcpace.report import page_model
 from mcpace.report.run import Run
 
 ROOT = Path(__file__).parents[1]
-COMMANDS = ("demo", "clients", "bisect", "measure", "load", "servers", "layers", "compare", "gate", "record", "export", "target", "report", "serve")
+COMMANDS = (
+    "demo",
+    "clients",
+    "bisect",
+    "measure",
+    "load",
+    "servers",
+    "layers",
+    "compare",
+    "gate",
+    "explain",
+    "record",
+    "export",
+    "target",
+    "report",
+    "ui",
+    "serve",
+)
 
 
 def main() -> int:
@@ -35,7 +52,7 @@ def main() -> int:
 def documents() -> dict[str, str]:
     """Path to text."""
     schema = json.dumps(Run.model_json_schema(by_alias=True), indent=1) + "\n"
-    types = typescript(page_model.Shell, page_model.Comparison, page_model.Live, page_model.Listing)
+    types = typescript(page_model.Shell, page_model.Live, page_model.Listing)
     return {"docs/cli.md": command_line(), "docs/run.schema.json": schema, "web/src/page.gen.ts": types}
 
 

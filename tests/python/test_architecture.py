@@ -39,9 +39,10 @@ IMPURE_WORDS = re.compile(r"\bstd::(net|fs|env|process|thread)\b|\b(Instant|Syst
 
 # What each Python part may import of the others.
 PARTS = {
-    "cli": {"lab", "report", "server", "_core"},
+    "cli": {"lab", "report", "server", "ui", "_core"},
     "lab": {"report", "_core"},
     "report": set(),
+    "ui": {"lab", "report"},
     "server": {"_core", "types"},
     "fastmcp": {"server", "types"},
     "django": {"server", "types"},

@@ -1,6 +1,6 @@
 // What `mcpace ui` answers. The token comes in the address's fragment, which no browser sends anywhere.
 
-import type { Comparison, Listing, Live, Page } from "./page.gen";
+import type { Listing, Live, Page } from "./page.gen";
 
 const KEPT = "mcpace-token";
 
@@ -25,7 +25,7 @@ export function settle(): void {
 export const listing = (): Promise<Listing> => ask("runs");
 export const page = (id: string): Promise<Page> => ask("run", { id });
 export const live = (id: string): Promise<Live> => ask("live", { id });
-export const comparison = (first: string, second: string): Promise<Comparison> => ask("compare", { first, second });
+export const comparison = (first: string, second: string): Promise<Page> => ask("compare", { first, second });
 
 async function ask<T>(what: string, query: Record<string, string> = {}): Promise<T> {
   const answer = await fetch(`/api/${what}?${new URLSearchParams(query)}`, {

@@ -1,87 +1,88 @@
-// Two runs side by side: the same case's trials on one scale, distributions as curves, figures beside each other.
+// Two sides held against each other: each figure's ratio with its interval around "no change", and the trials behind it.
 
 import { horizontal } from "./axis";
-import { curves, type Told } from "./distribution";
-import { h, legend, section, type Child } from "./dom";
+import { h, legend, s, section } from "./dom";
 import { panel } from "./matrix";
-import type { Compared, Comparison, Head } from "./page.gen";
-import { duration } from "./quantities";
-import { when } from "./run";
-import { covering } from "./scale";
+import type { ComparedShown, ComparisonShown } from "./page.gen";
+import { times } from "./quantities";
+import { covering, logarithmic, type Scale } from "./scale";
 import { strip } from "./strip";
 
-/** The view. */
-export function compare(told: Comparison): Child[] {
-  const [verdict = "", ...more] = told.sentences;
-  const targets = [...new Set(told.rows.map((row) => row.target))];
+const HEIGHT = 22;
+
+/** The sections. */
+export function comparison(told: ComparisonShown): HTMLElement[] {
+  const pairs = told.rows.filter((row) => row.first_s.length && row.second_s.length);
   return [
-    h(
-      "header",
-      { class: "head" },
-      h("p", { class: "facts" }, h("span", { class: "tag" }, "two runs")),
-      h("h1", {}, verdict),
-      more.length ? h("p", { class: "more-verdict" }, more.join(" ")) : null,
+    section(
+      "compared",
+      "First against second",
       told.warnings.map((warning) => h("p", { class: "banner", role: "note" }, warning)),
-      h("div", { class: "two-heads" }, side("A", told.first), side("B", told.second)),
+      h("dl", { class: "facts-list" }, h("dt", {}, "First"), h("dd", {}, told.first), h("dt", {}, "Second"), h("dd", {}, told.second)),
+      ratios(told.rows),
+      h("ul", { class: "plain" }, told.notes.map((note) => h("li", {}, note))),
     ),
-    told.rows.length
-      ? section(
-          "compared",
-          "What both have",
-          legend([["key-a", "A"], ["key-b", "B"], ["key-cold", "cold trial"], ["key-median", "median"]]),
-          targets.map((target) =>
-            h("div", { class: "band" }, h("h3", {}, target), h("div", { class: "panels of-3" }, told.rows.filter((row) => row.target === target).map(pair))),
-          ),
-        )
-      : null,
-    told.only_first.length || told.only_second.length
-      ? section("apart", "In one of them only", only("A", told.only_first), only("B", told.only_second))
-      : null,
+    ...(pairs.length
+      ? [section("both", "Every trial of both", legend([["key-a", "first"], ["key-b", "second"], ["key-cold", "cold trial"], ["key-baseline", "median of the first"]]),
+          h("div", { class: "drawn" }, h("div", { class: "panels of-3" }, pairs.map(pair))))]
+      : []),
   ];
 }
 
-function side(name: string, head: Head): HTMLElement {
-  return h("div", {}, h("p", { class: "facts" }, h("b", { class: `key-${name.toLowerCase()}` }, name), h("span", { class: "tag" }, head.kind), h("time", {}, when(head.started)), h("span", {}, `mcpace ${head.mcpace}`), h("span", {}, head.machine)), h("p", {}, head.verdict[0] ?? ""));
-}
-
-function pair(row: Compared): HTMLElement {
-  const title = [row.operation, h("small", {}, row.first === row.second ? row.first : `${row.first} against ${row.second}`)];
-  const scale = covering([...row.first_s, ...row.second_s]);
-  const drawn = row.first_s.length && row.second_s.length
-    ? panel(
-        title,
-        [
-          ["A", row.first_s, row.first_median_s, "side-a"],
-          ["B", row.second_s, row.second_median_s, "side-b"],
-        ].map(([name, values, median, tone]) => ({
-          who: name as string,
-          plot: strip({ values: values as number[], median: median as number | undefined, baseline: row.first_median_s, tone: tone as string, cold: true, name: "trial" }, scale),
-          figure: typeof median === "number" ? duration(median) : "",
-        })),
-        horizontal(scale),
-      )
-    : h("div", { class: "panel" }, h("h4", {}, title));
-  if (row.figures.length) drawn.append(figures(row));
-  const told: Told[] = [["A", row.first_distribution], ["B", row.second_distribution]].flatMap(([name, distribution]) =>
-    typeof distribution === "object" ? [{ name: name as string, distribution }] : [],
-  );
-  if (told.length === 2) drawn.append(curves(told));
-  if (row.words) drawn.append(h("p", { class: `said ${row.tone}` }, row.words));
-  for (const [name, codes] of [["A", row.first_codes], ["B", row.second_codes]] as const) {
-    if (codes.length) drawn.append(h("p", { class: "said" }, `Only in ${name}: ${codes.join(", ")}.`));
-  }
-  return drawn;
-}
-
-function figures(row: Compared): HTMLElement {
+/** Ratios on one logarithmic scale: what lies right of the line is more in the second. */
+function ratios(rows: readonly ComparedShown[]): HTMLElement | null {
+  if (!rows.length) return null;
+  const seen = rows.flatMap((row) => [row.ratio, row.low, row.high]).filter((value): value is number => value !== undefined && value > 0);
+  const far = Math.min(Math.max(1.5, ...seen.map((value) => Math.max(value, 1 / value))), 1000);
+  const scale = logarithmic(1 / far, far, 1, true);
   return h(
-    "table",
-    { class: "small" },
-    h("thead", {}, h("tr", {}, h("th", {}), h("th", { scope: "col", class: "figure" }, "A"), h("th", { scope: "col", class: "figure" }, "B"))),
-    h("tbody", {}, row.figures.map(([name, first, second]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "figure" }, first), h("td", { class: "figure" }, second)))),
+    "div",
+    { class: "wide", tabindex: 0, role: "region", "aria-label": "Ratios" },
+    h(
+      "table",
+      { class: "ratios" },
+      h("thead", {}, h("tr", {}, ["", "figure"].map((name) => h("th", { scope: "col" }, name)), ["first", "second"].map((name) => h("th", { scope: "col", class: "figure" }, name)),
+        h("th", { scope: "col", class: "drawn-ratio" }, "second over first"), ["ratio, 95 %", "would see", ""].map((name) => h("th", { scope: "col", class: "figure" }, name)))),
+      h("tbody", {}, rows.map((row) =>
+        h("tr", { class: row.verdict },
+          h("th", { scope: "row" }, row.place), h("td", {}, row.metric), h("td", { class: "figure" }, row.first), h("td", { class: "figure" }, row.second),
+          h("td", { class: "drawn-ratio" }, interval(row, scale)),
+          h("td", { class: "figure" }, row.ratio_words), h("td", { class: "figure" }, row.sees), h("td", { class: "figure verdict" }, row.words)),
+      )),
+      h("tfoot", {}, h("tr", {}, h("td", { colspan: 4 }), h("td", {}, horizontal(scale, times, 5)), h("td", { colspan: 3 }))),
+    ),
   );
 }
 
-function only(name: string, cases: readonly string[]): HTMLElement | null {
-  return cases.length ? h("div", {}, h("h3", {}, name), h("ul", { class: "plain" }, cases.map((one) => h("li", {}, one)))) : null;
+function interval(row: ComparedShown, scale: Scale): SVGSVGElement | null {
+  if (row.ratio === undefined || row.ratio <= 0) return null;
+  const place = (value: number): string => `${scale.percent(value).toFixed(2)}%`;
+  const picture = s("svg", { class: `interval ${row.verdict}`, height: HEIGHT, role: "img", "aria-label": row.ratio_words, "data-tip": `${row.ratio_words} ${row.words}` });
+  picture.append(s("line", { class: "baseline", x1: place(1), x2: place(1), y1: 0, y2: HEIGHT }));
+  if (row.low !== undefined && row.high !== undefined) {
+    picture.append(s("line", { class: "whisker", x1: place(row.low), x2: place(row.high), y1: HEIGHT / 2, y2: HEIGHT / 2 }));
+  }
+  picture.append(s("circle", { class: "dot", cx: place(row.ratio), cy: HEIGHT / 2, r: 4.5 }));
+  return picture;
+}
+
+function pair(row: ComparedShown): HTMLElement {
+  const scale = covering([...row.first_s, ...row.second_s]);
+  const baseline = middle(row.first_s);
+  return panel(
+    row.place,
+    ([["first", row.first_s, row.first, "side-a"], ["second", row.second_s, row.second, "side-b"]] as const).map(([who, values, figure, tone]) => ({
+      who,
+      plot: strip({ values, median: middle(values), baseline, tone, cold: true, name: "trial" }, scale),
+      figure,
+    })),
+    horizontal(scale, undefined, 5),
+  );
+}
+
+/** The median of the warm trials. */
+function middle(values: readonly number[]): number | undefined {
+  const sorted = (values.length > 1 ? values.slice(1) : [...values]).sort((a, b) => a - b);
+  const half = Math.floor(sorted.length / 2);
+  return sorted.length % 2 ? sorted[half] : ((sorted[half - 1] ?? 0) + (sorted[half] ?? 0)) / 2;
 }

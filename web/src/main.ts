@@ -1,7 +1,6 @@
 // The bundle's beginning: a run that lies in this file, or, where `mcpace ui` serves it, whatever the address names.
 
 import * as api from "./api";
-import { compare } from "./compare";
 import type { Child } from "./dom";
 import { h } from "./dom";
 import { folder } from "./folder";
@@ -49,7 +48,7 @@ class Routed {
       case "run":
         return this.put(turn, first, run(await api.page(first)));
       case "compare":
-        return this.put(turn, "two runs", compare(await api.comparison(first, second)));
+        return this.put(turn, "two runs", run(await api.comparison(first, second)));
       case "live":
         return this.follow(turn, first);
       default:

@@ -33,34 +33,31 @@ export interface CaseShown {
   codes: number[];
 }
 
-/** What two runs have in common, side by side. */
-export interface Compared {
-  target: string;
-  operation: string;
+/** One figure of one case, on both sides. */
+export interface ComparedShown {
+  place: string;
+  metric: string;
   first: string;
   second: string;
+  ratio?: number;
+  low?: number;
+  high?: number;
+  ratio_words: string;
+  sees: string;
+  verdict: "worse" | "better" | "same" | "unclear";
+  words: string;
+  breach: boolean;
   first_s: number[];
   second_s: number[];
-  first_median_s?: number;
-  second_median_s?: number;
-  words: string;
-  tone: "unknown" | "same" | "slower" | "faster" | "much-slower" | "much-faster";
-  first_distribution?: Distribution;
-  second_distribution?: Distribution;
-  figures: [string, string, string][];
-  first_codes: string[];
-  second_codes: string[];
 }
 
-/** Two runs. */
-export interface Comparison {
-  first: Head;
-  second: Head;
-  sentences: string[];
+/** Two sides, held against each other. */
+export interface ComparisonShown {
+  first: string;
+  second: string;
   warnings: string[];
-  rows: Compared[];
-  only_first: string[];
-  only_second: string[];
+  rows: ComparedShown[];
+  notes: string[];
 }
 
 /** Latencies in bins of equal width on a logarithmic scale. */
@@ -224,6 +221,7 @@ export interface Page {
   servers?: ServersShown;
   layers?: LayersShown;
   search?: SearchShown;
+  comparison?: ComparisonShown;
   parts: Part[];
   phases: Part[];
   ledger_words: string;

@@ -1,6 +1,7 @@
 // A run, from its verdict to how it was measured.
 
 import { calls } from "./calls";
+import { comparison } from "./compare";
 import { h, type Child } from "./dom";
 import { findings } from "./findings";
 import { layers } from "./layers";
@@ -16,7 +17,9 @@ import { trials } from "./trials";
 export function run(page: Page): Child[] {
   const wire = calls(page);
   const open = wire ? (index: number, finding?: number): void => wire.show(index, finding) : null;
+  const compared = page.comparison !== undefined;
   const [first, ...rest] = [
+    ...(page.comparison ? comparison(page.comparison) : []),
     ...(page.servers ? servers(page.servers) : []),
     ...(page.layers ? layers(page.layers) : []),
   ];
@@ -24,10 +27,11 @@ export function run(page: Page): Child[] {
     head(page.head),
     page.search ? search(page.search) : null,
     first,
+    compared ? rest : null,
     trials(page, (index) => open?.(index)),
     findings(page, open),
     wire?.element,
-    rest,
+    compared ? null : rest,
     page.loads.flatMap((one, number) => load(one, number, page.loads.length > 1)),
     ledger(page),
     setup(page),

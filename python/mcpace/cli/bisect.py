@@ -10,7 +10,7 @@ from mcpace.cli import options
 from mcpace.cli.deliver import deliver, keep
 from mcpace.cli.progress import shown
 from mcpace.lab import bisect as lab
-from mcpace.lab import targets
+from mcpace.lab import journal, targets
 from mcpace.lab.plan import Settings
 
 
@@ -43,7 +43,8 @@ def bisect(
     place = targets.parse(target, config=config, auth=options.authentication(auth), tool=options.tool(tool, args))
     settings = Settings(trials, hold, options.faults(fault, [place]), time_limit, recordings)
     try:
-        with shown() as progress:
+        what = f"{sdk} from {good} to {bad} at {place.name}"
+        with shown() as told, journal.kept(told, out, "bisect", what) as progress:
             run = lab.run(sdk, good, bad, place, settings, progress)
     except lab.Inconclusive as end:
         keep(end.run, as_json=as_json, out=out, page=html)

@@ -9,7 +9,7 @@ import typer
 from mcpace.cli import options
 from mcpace.cli.deliver import check_codes, deliver
 from mcpace.cli.progress import shown
-from mcpace.lab import experiment, targets
+from mcpace.lab import experiment, journal, targets
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.plan import Plan, Settings
 
@@ -52,6 +52,7 @@ def clients(
     if len({place.name for place in places}) < len(places):
         raise UsageProblem("a target is named twice, or two differ in their query only")
     settings = Settings(trials, hold, options.faults(fault, places), time_limit, recordings)
-    with shown() as progress:
+    what = f"{', '.join(subjects)} at {', '.join(one.name for one in places)}"
+    with shown() as told, journal.kept(told, out, "clients", what) as progress:
         run = experiment.run(Plan(tuple(subjects), places, settings), progress)
     deliver(run, as_json=as_json, out=out, page=html, fail_on=fail_on)

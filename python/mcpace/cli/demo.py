@@ -9,7 +9,7 @@ import typer
 from mcpace.cli import options
 from mcpace.cli.deliver import deliver
 from mcpace.cli.progress import shown
-from mcpace.lab import experiment, stall, targets
+from mcpace.lab import experiment, journal, stall, targets
 from mcpace.lab.plan import Plan, Settings
 
 RELEASES = ("python@1.11.0", "python@1.12.1", "python@1.13.0", "python@1.14.0")
@@ -31,7 +31,7 @@ def demo(out: options.Out = None, html: options.Html = Path("report.html"), as_j
     Then put load on a server that writes its replies in two pieces, and prove what its calls wait for.
     """
     places = tuple(targets.parse(text) for text in TARGETS)
-    with shown() as progress:
+    with shown() as told, journal.kept(told, out, "demo", ", ".join(RELEASES)) as progress:
         run = experiment.run(Plan(RELEASES, places, Settings(TRIALS, HOLD_S)), progress)
         if not run.partial:
             try:

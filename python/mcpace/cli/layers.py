@@ -13,6 +13,7 @@ from mcpace.cli import options
 from mcpace.cli.deliver import deliver
 from mcpace.cli.progress import shown
 from mcpace.cli.times import seconds
+from mcpace.lab import journal
 from mcpace.lab import layers as lab
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.layers import LayersPlan
@@ -52,7 +53,7 @@ def layers(
     """
     chosen = options.tool(tool, args) or Tool("")
     plan = LayersPlan(server, chosen, _interpreter(python), rounds, batch, warm_up)
-    with shown() as progress:
+    with shown() as told, journal.kept(told, out, "layers", plan.place) as progress:
         run = lab.run(plan, progress)
     deliver(run, as_json=as_json, out=out, page=html)
 

@@ -16,8 +16,8 @@ from mcpace.cli.load_asked import Asked
 from mcpace.cli.load_export import export
 from mcpace.cli.load_view import shown
 from mcpace.cli.times import seconds
+from mcpace.lab import journal, targets
 from mcpace.lab import load as lab
-from mcpace.lab import targets
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.interruption import held
 from mcpace.lab.targets import Target
@@ -180,7 +180,7 @@ def load(
     settings = replace(settings, server_timing=server_timing)
     exporter = export(prometheus, otlp)
     with held():
-        with shown() as watcher:
+        with shown() as told, journal.kept_load(told, out, place.name) as watcher:
             for note in notes:
                 watcher.note(note)
             run = lab.run(place, settings, watcher)

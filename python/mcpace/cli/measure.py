@@ -11,8 +11,8 @@ from mcpace import _core
 from mcpace.cli import options
 from mcpace.cli.deliver import check_codes, deliver
 from mcpace.cli.progress import shown
+from mcpace.lab import journal, targets
 from mcpace.lab import measure as lab
-from mcpace.lab import targets
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.plan import Settings
 
@@ -57,6 +57,6 @@ def measure(
     check_codes(fail_on)
     place = targets.parse(target, config=config, auth=options.authentication(auth), tool=options.tool(tool, args))
     settings = Settings(trials, hold, options.faults(fault, [place]), time_limit, recordings)
-    with shown() as progress:
+    with shown() as told, journal.kept(told, out, "measure", place.name) as progress:
         run = lab.run(place, settings, progress, revision=revision, server_timing=server_timing, extra_root=cacert)
     deliver(run, as_json=as_json, out=out, page=html, fail_on=fail_on)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 from rich.console import Console
 from rich.markup import escape
@@ -39,6 +40,9 @@ class Shown:
     def note(self, text: str) -> None:
         """Leaves a line above the bar."""
         self._bar.console.print(f"mcpace: {escape(clean(text))}", highlight=False, soft_wrap=True)
+
+    def sample(self, group: str, row: str, value: float, unit: Literal["s", "per second"] = "s") -> None:
+        """A line has no room for it."""
 
 
 class Notes(progress.Silent):

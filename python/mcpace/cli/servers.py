@@ -10,6 +10,7 @@ from mcpace.cli import options
 from mcpace.cli.deliver import check_codes, deliver
 from mcpace.cli.progress import shown
 from mcpace.cli.times import seconds
+from mcpace.lab import journal
 from mcpace.lab import servers as lab
 from mcpace.lab.errors import UnknownName
 from mcpace.lab.interruption import held
@@ -102,7 +103,7 @@ def servers(
         server_timing=server_timing,
     )
     with held():
-        with shown() as progress:
+        with shown() as told, journal.kept(told, out, "servers", ", ".join(subjects)) as progress:
             run = lab.run(plan, progress)
         deliver(run, as_json=as_json, out=out, page=html, fail_on=fail_on)
 

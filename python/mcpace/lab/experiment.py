@@ -152,7 +152,11 @@ class Row:
                 if not station.given_up:
                     label = station.facts.subject.label()
                     where = f"{self._target.name} · round {number}/{self._settings.trials} · {label}"
+                    before = len(station.facts.trials)
                     station.round(partial(_step, progress, where))
+                    for trial in station.facts.trials[before:]:
+                        if trial.seconds is not None:
+                            progress.sample(f"{self._target.name} · {trial.operation}", label, trial.seconds)
 
     def _turns(self, number: int) -> list[Station]:
         """There and back: behind a slow subject the machine has gone idle, and who always came next would suffer."""

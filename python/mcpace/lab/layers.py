@@ -138,6 +138,8 @@ class _Measured:
                     self._batch(layer)
                     if layer.error:
                         progress.note(f"{layer.name}: {layer.error}")
+                    else:
+                        progress.sample("a call", layer.name, layer.batches_s[-1])
 
     def cases(self) -> list[Case]:
         """A case a layer."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 
 class Progress(Protocol):
@@ -20,6 +20,9 @@ class Progress(Protocol):
     def note(self, text: str) -> None:
         """Something that the user should know and that is no failure."""
 
+    def sample(self, group: str, row: str, value: float, unit: Literal["s", "per second"] = "s") -> None:
+        """A figure was measured: ``row`` among others of its ``group``. For looking on; the Run has it all."""
+
 
 class Silent:
     """Tells nobody."""
@@ -28,3 +31,4 @@ class Silent:
     def begin(self, steps: int) -> None: ...
     def step(self, what: str) -> None: ...
     def note(self, text: str) -> None: ...
+    def sample(self, group: str, row: str, value: float, unit: Literal["s", "per second"] = "s") -> None: ...

@@ -104,9 +104,13 @@ class _Bench:
             for stand in standing if number % 2 else standing[::-1]:
                 if stand.stands:
                     progress.step(f"round {number}/{count} · {stand.subject.label()}")
+                    rounds = len(stand.rounds)
                     stand.round(number)
                     if stand.error:
                         progress.note(f"{stand.subject.label()}: {stand.error}")
+                    for one in stand.rounds[rounds:]:
+                        rate = servers_fold.throughput(one.outcome)
+                        progress.sample("calls a second", stand.subject.label(), rate, "per second")
 
     def experiments(self, progress: Progress) -> None:
         """Confirms or drops what results made suspected."""

@@ -8,6 +8,7 @@ from mcpace.lab import load_fold, load_merge
 from mcpace.lab.fold import mean_ledger
 from mcpace.lab.load_fold import CALLS
 from mcpace.lab.load_histogram import together
+from mcpace.lab.load_outcome import Outcome
 from mcpace.lab.load_plan import Plan
 from mcpace.lab.rounds import paired_ratio
 from mcpace.lab.stand import Round, Stand
@@ -69,9 +70,8 @@ def floor(stand: Stand, plan: Plan) -> Floor:
 def _round(one: Round) -> ServerRound:
     calls = [told for told in one.outcome.operations if told.kind in CALLS]
     latency = together(told.latency for told in calls)
-    ok = sum(told.ok for told in calls)
     return ServerRound(
-        throughput_rps=ok / one.outcome.measured_s if one.outcome.measured_s > 0 else 0.0,
+        throughput_rps=throughput(one.outcome),
         errors=sum(told.count - told.ok for told in calls),
         p50_s=latency.p50_s if latency.count else None,
         p99_s=latency.p99_s if latency.count else None,
@@ -80,6 +80,12 @@ def _round(one: Round) -> ServerRound:
         engine_busy=one.outcome.engine.busy,
         saturated=one.outcome.engine.saturated,
     )
+
+
+def throughput(outcome: Outcome) -> float:
+    """Good replies to calls, a second."""
+    ok = sum(told.ok for told in outcome.operations if told.kind in CALLS)
+    return ok / outcome.measured_s if outcome.measured_s > 0 else 0.0
 
 
 def _per_call(rounds: Sequence[Round]) -> float | None:

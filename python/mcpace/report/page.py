@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mcpace.report import page_calls, page_findings, page_layers, page_load, page_search, page_servers, page_setup
+from mcpace.report import (
+    page_calls,
+    page_comparison,
+    page_findings,
+    page_layers,
+    page_load,
+    page_search,
+    page_servers,
+    page_setup,
+)
 from mcpace.report.calls import pairs
 from mcpace.report.comparison import Standing, change_words, standing, state_words
 from mcpace.report.groups import grouped, subjects, targets
@@ -55,6 +64,7 @@ def page_of(run: Run) -> Page:
         servers=page_servers.compared(run),
         layers=page_layers.layered(run),
         search=page_search.searched(run),
+        comparison=page_comparison.compared(run),
         parts=[Part(key=key, words=f"time {words}") for key, words in PARTS.items()]
         + [Part(key=key, words=words) for key, words in LAYERS.items()],
         phases=[Part(key=key, words=words) for key, words in PHASES.items()],

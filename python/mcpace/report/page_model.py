@@ -338,6 +338,40 @@ class SearchShown(Model):
     """The same by release, from the end that the search began with to the other."""
 
 
+class ComparedShown(Model):
+    """One figure of one case, on both sides."""
+
+    place: str
+    metric: str
+    first: str
+    second: str
+    ratio: float | None = None
+    """Second over first."""
+    low: float | None = None
+    high: float | None = None
+    ratio_words: str
+    sees: str
+    """The smallest change that would have been seen."""
+    verdict: Literal["worse", "better", "same", "unclear"]
+    words: str
+    breach: bool
+    first_s: list[float] = []
+    second_s: list[float] = []
+    """Trials of both sides, of a figure that is made of them."""
+
+
+class ComparisonShown(Model):
+    """Two sides, held against each other."""
+
+    first: str
+    second: str
+    """What the sides are."""
+    warnings: list[str]
+    rows: list[ComparedShown]
+    notes: list[str]
+    """What only one side has."""
+
+
 class Head(Model):
     """What a run is, in a list of runs and at the top of its page."""
 
@@ -365,48 +399,13 @@ class Page(Model):
     servers: ServersShown | None = None
     layers: LayersShown | None = None
     search: SearchShown | None = None
+    comparison: ComparisonShown | None = None
     parts: list[Part]
     phases: list[Part]
     ledger_words: str = ""
     setup: list[Fact]
     packages: list[Packages]
     method: list[Fact]
-
-
-class Compared(Model):
-    """What two runs have in common, side by side."""
-
-    target: str
-    operation: str
-    first: str
-    """What was measured in the first run."""
-    second: str
-    first_s: list[float] = []
-    second_s: list[float] = []
-    """Trials."""
-    first_median_s: float | None = None
-    second_median_s: float | None = None
-    words: str = ""
-    tone: Tone = "unknown"
-    first_distribution: Distribution | None = None
-    second_distribution: Distribution | None = None
-    figures: list[tuple[str, str, str]] = []
-    """Name, in the first, in the second."""
-    first_codes: list[str] = []
-    second_codes: list[str] = []
-    """Causes that only one of the two has."""
-
-
-class Comparison(Model):
-    """Two runs."""
-
-    first: Head
-    second: Head
-    sentences: list[str]
-    warnings: list[str]
-    rows: list[Compared]
-    only_first: list[str]
-    only_second: list[str]
 
 
 class Sample(Model):

@@ -1,0 +1,63 @@
+"""``mcpace ui``: a folder of runs in the browser."""
+
+from __future__ import annotations
+
+import sys
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mcpace.cli.notes import note
+from mcpace.lab import compare as lab
+from mcpace.lab.errors import LabError, UsageProblem
+from mcpace.lab.runs import new_run
+from mcpace.report.html import NotBuilt
+from mcpace.report.run import Run
+from mcpace.ui.folder import Folder
+from mcpace.ui.server import HOST, Server
+
+TOLERANCE = 0.05
+"""As in ``mcpace compare``."""
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("ui")(ui)
+
+
+def ui(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where runs are saved, by --out.")] = Path(),
+    port: Annotated[int, typer.Option(help="Port on loopback; a free one unless said.", min=0, max=65535)] = 0,
+    browser: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the browser, where this is a terminal.")
+    ] = True,
+) -> None:
+    """Look at a folder of runs in the browser: each run, two side by side, one in progress as it goes.
+
+    It serves this machine only, to whoever has the printed address. Ctrl-C ends it.
+    """
+    if not folder.is_dir():
+        raise UsageProblem(f"{folder} is no folder: name the one that --out saves runs in")
+    try:
+        server = Server(Folder(folder.resolve(), _compared), port)
+    except NotBuilt as error:
+        raise LabError(str(error)) from error
+    except OSError as error:
+        raise LabError(f"cannot listen on {HOST}:{port}: {error.strerror}") from error
+    with server:
+        print(f"mcpace ui of {folder.resolve()} at {server.url}", flush=True)
+        if browser and sys.stdout.isatty():
+            webbrowser.open(server.url)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            note("ended")
+
+
+def _compared(first: Run, second: Run) -> Run:
+    result = new_run("compare", {"tolerance": TOLERANCE})
+    result.cases, result.versions = second.cases, second.versions
+    result.comparison = lab.compare(first, second, TOLERANCE)
+    return result

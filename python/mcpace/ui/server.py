@@ -1,0 +1,154 @@
+"""Serves the page and a folder of runs on loopback, to nobody but who has the token.
+
+Design constraint: read only; no path of a request ever reaches the file system. Each request must be for this very host
+and port (another site's name may resolve to loopback), from this very page, and bring the token, in a header that no
+other site can set.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import threading
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socket import socket
+from typing import Any, ClassVar
+from urllib.parse import parse_qs, urlsplit
+
+from pydantic import BaseModel
+
+from mcpace.report.html import shell
+from mcpace.report.run import RunFormatError
+from mcpace.ui.folder import Folder, Missing
+
+HOST = "127.0.0.1"
+TOKEN = "x-mcpace-token"
+IDLE_LIMIT_S = 20.0
+MOST_AT_ONCE = 64
+"""Connections."""
+
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class Server(ThreadingHTTPServer):
+    """Bound to loopback; ``serve_forever`` until ``shutdown``."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, folder: Folder, port: int) -> None:
+        self.folder = folder
+        self.token = secrets.token_urlsafe(24)
+        self.page = shell().encode()
+        self._free = threading.BoundedSemaphore(MOST_AT_ONCE)
+        super().__init__((HOST, port), _Handler)
+
+    @property
+    def url(self) -> str:
+        """With the token, in the part that no browser sends."""
+        return f"http://{HOST}:{self.server_port}/#token={self.token}"
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """What this server is called."""
+        return f"{HOST}:{self.server_port}", f"localhost:{self.server_port}"
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """One too many is hung up on."""
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """In its thread."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: socket | tuple[bytes, socket], client_address: Any) -> None:
+        """Who hangs up does no harm."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+    protocol_version = "HTTP/1.1"
+    server_version = "mcpace"
+    sys_version = ""
+    timeout: ClassVar[float] = IDLE_LIMIT_S
+
+    def do_GET(self) -> None:
+        """All there is."""
+        place = urlsplit(self.path)
+        if refusal := self._refusal():
+            self._refuse(HTTPStatus.FORBIDDEN, refusal)
+        elif place.path == "/":
+            self._answer(HTTPStatus.OK, "text/html; charset=utf-8", self.server.page)
+        elif not place.path.startswith("/api/"):
+            self._refuse(HTTPStatus.NOT_FOUND, "there is nothing of that name")
+        elif not hmac.compare_digest(self.headers.get(TOKEN, "").encode(), self.server.token.encode()):
+            self._refuse(HTTPStatus.UNAUTHORIZED, "open the address that mcpace ui printed: its token is missing here")
+        else:
+            self._told(place.path.removeprefix("/api/"), parse_qs(place.query, max_num_fields=8))
+
+    def _refusal(self) -> str:
+        """Why a request is nobody's who opened this page; empty where it is."""
+        if self.headers.get_all("Host", []) not in [[host] for host in self.server.hosts]:
+            return "this server answers to its own address only"
+        origin = self.headers.get("Origin")
+        if origin is not None and origin not in [f"http://{host}" for host in self.server.hosts]:
+            return "this server answers to its own page only"
+        if self.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"):
+            return "this server answers to its own page only"
+        return ""
+
+    def _told(self, what: str, query: dict[str, list[str]]) -> None:
+        folder = self.server.folder
+
+        def one(name: str) -> str:
+            return query.get(name, [""])[0]
+
+        found: BaseModel
+        try:
+            match what:
+                case "runs":
+                    found = folder.listing()
+                case "run":
+                    found = folder.page(one("id"))
+                case "live":
+                    found = folder.live(one("id"))
+                case "compare":
+                    found = folder.comparison(one("first"), one("second"))
+                case _:
+                    raise Missing("there is nothing of that name")
+        except Missing as problem:
+            self._refuse(HTTPStatus.NOT_FOUND, str(problem))
+        except RunFormatError as problem:
+            self._refuse(HTTPStatus.UNPROCESSABLE_ENTITY, f"that file is {problem}")
+        except OSError as problem:
+            self._refuse(HTTPStatus.UNPROCESSABLE_ENTITY, f"that file can't be read: {problem.strerror}")
+        else:
+            self._answer(HTTPStatus.OK, "application/json", found.model_dump_json(exclude_none=True).encode())
+
+    def _refuse(self, status: HTTPStatus, reason: str) -> None:
+        self._answer(status, "application/json", json.dumps({"error": reason}).encode())
+
+    def _answer(self, status: HTTPStatus, content_type: str, body: bytes) -> None:
+        self.send_response(status)
+        for name, value in {**HEADERS, "Content-Type": content_type, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Nobody asked."""
