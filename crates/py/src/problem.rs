@@ -91,7 +91,7 @@ impl IntoPython for NotifyError {
         let text = self.to_string();
         match self {
             NotifyError::Unknown => PyLookupError::new_err(text),
-            NotifyError::Unread | NotifyError::StoreDown => PyConnectionError::new_err(text),
+            NotifyError::Unread | NotifyError::StoreDown | NotifyError::Refused => PyConnectionError::new_err(text),
             NotifyError::Unwritable(_) => PyValueError::new_err(text),
         }
     }

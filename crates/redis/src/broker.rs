@@ -2,12 +2,18 @@
 
 use std::future::{Future, pending};
 use std::pin::Pin;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use mcpace_serve::store::{Broker, Down, Later, Post, Received, To};
 use redis::{Cmd, FromRedisValue};
 
 use crate::Inner;
+use crate::link::LONGEST_PAUSE;
 use crate::scripts::call;
+
+/// Of a message, in bytes: a quarter of what a box holds (`lua/common.lua`).
+const LONGEST: usize = 4 << 20;
 
 impl Broker for Inner {
     fn number(&self) -> u32 {
@@ -21,6 +27,10 @@ impl Broker for Inner {
     fn post<'a>(&'a self, to: To, post: &'a Post) -> Later<'a, bool> {
         Box::pin(async move {
             let body = serde_json::to_string(post).map_err(|_| Down)?;
+            if body.len() > LONGEST {
+                tracing::warn!(bytes = body.len(), "a message to another process is too long: it is not passed on");
+                return Ok(false);
+            }
             let to = match to {
                 To::Process(number) => number.to_string(),
                 To::Others => String::new(),
@@ -31,10 +41,18 @@ impl Broker for Inner {
         })
     }
 
+    fn settling(&self) -> Duration {
+        // Until they try again, and how long that may take.
+        LONGEST_PAUSE * 2 + self.link.options.limit * 2
+    }
+
     fn receive(&self) -> Pin<Box<dyn Future<Output = Received> + Send + '_>> {
         Box::pin(async move {
             match self.received.lock().await.recv().await {
-                Some(received) => received,
+                Some((received, bytes)) => {
+                    self.link.held.fetch_sub(bytes, Relaxed);
+                    received
+                }
                 // The connection's thread has ended: nothing will come any more.
                 None => pending().await,
             }

@@ -1,5 +1,7 @@
 //! Streams: a Redis stream each, with what is known of it in a hash.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use mcpace_serve::store::{Added, Bounds, Cursor, Down, Entry, EventStore, Later, LogId, Opened, Page, What, Writer};
 use redis::{Cmd, RedisResult, Value};
@@ -22,14 +24,16 @@ impl EventStore for Inner {
             let adding =
                 |mut connection| async move { pipe.query_async::<Vec<RedisResult<(i64, u64)>>>(&mut connection).await };
             let epoch = self.link.epoch();
-            let results = self.link.run(adding).await?;
+            let bytes = entries.iter().map(Entry::size).sum::<usize>();
+            let limit = self.link.options.limit + Duration::from_micros(bytes as u64);
+            let results = self.link.run_within(limit, adding).await?;
             let mut added = Vec::with_capacity(results.len());
             for result in results {
                 match result {
-                    Ok((is_read, dropped)) => added.push(Added { is_read: is_read == 1, dropped }),
+                    Ok((is_read, dropped)) => added.push(Added { is_read: is_read == 1, dropped, refused: false }),
                     Err(error) if self.link.failed(&error, epoch) => return Err(Down),
                     // Redis will never take it.
-                    Err(_) => added.push(Added { is_read: true, dropped: 1 }),
+                    Err(_) => added.push(Added { refused: true, ..Added::default() }),
                 }
             }
             Ok(added)
@@ -62,11 +66,12 @@ impl EventStore for Inner {
         })
     }
 
-    fn read(&self, log: LogId, after: u64) -> Later<'_, Page> {
+    fn read<'a>(&'a self, log: LogId, reader: &'a str, after: Option<u64>, bounds: &'a Bounds) -> Later<'a, Page> {
         Box::pin(async move {
             let mut read = call(&self.link.scripts.log_read, self.prefix());
             // An entry's id is one more than its position: Redis has no id 0.
-            read.arg(log.to_string()).arg(format!("{}-0", after.saturating_add(1))).arg(PAGE);
+            let from = after.map_or_else(|| "-".to_owned(), |after| format!("({}-0", after.saturating_add(1)));
+            read.arg(log.to_string()).arg(from).arg(PAGE).arg(millis(bounds.idle)).arg(reader);
             let page: Vec<Value> = self.query(read).await?;
             Ok(page_of(page))
         })
@@ -106,6 +111,7 @@ fn page_of(page: Vec<Value>) -> Page {
         0 => Writer::Anybody,
         1 => Writer::Alive,
         2 => Writer::Gone,
+        4 => return Page { taken: true, ..Page::default() },
         _ => Writer::Unknown,
     };
     let (ended, has_more) = (flag() == 1, flag() == 1);
@@ -120,7 +126,7 @@ fn page_of(page: Vec<Value>) -> Page {
             events.push((position, Bytes::from(message)));
         }
     }
-    Page { events, has_more, ended, writer, asked }
+    Page { events, has_more, ended, writer, asked, taken: false }
 }
 
 fn number(value: &Value) -> Option<u64> {

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use mcpace_serve::store::{OnDown, Received, Stores};
+use mcpace_serve::store::{OnDown, Stores};
 use redis::{Client, ConnectionAddr, IntoConnectionInfo as _};
 use tokio::runtime;
 use tokio::sync::{Mutex, mpsc, watch};
@@ -38,19 +38,21 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use limiter::RedisLimiter;
 use link::Link;
+use mailbox::Letters;
 
 /// How to use a Redis.
 #[derive(Clone)]
 pub struct Options {
-    /// What all keys begin with: servers that share sessions have the same.
+    /// What all keys begin with, `mcpace:` if not said: servers that share sessions have the same, and no others. Servers of one
+    /// prefix find each other's sessions and hear what the others tell to all.
     pub prefix: String,
-    /// What to do while Redis is away.
+    /// What to do while Redis is away; [`OnDown::Refuse`] if not said.
     pub on_down: OnDown,
-    /// How long anything may take.
+    /// How long one step may take, 1 s if not said; more, by a second a megabyte, where much is written. To connect takes several.
     pub limit: Duration,
-    /// After how long without a word a process counts as gone.
+    /// After how long without a word a process counts as gone; 10 s if not said.
     pub alive: Duration,
-    /// Is told when Redis goes and when it is back, once each, on the connection's thread.
+    /// Is told when Redis goes and when it is back, once each, on the connection's thread. Nothing if not said.
     pub tell: Arc<dyn Fn(&Event) + Send + Sync>,
 }
 
@@ -84,6 +86,12 @@ pub enum Event {
     },
     /// It can be reached again.
     Back {
+        /// Which Redis.
+        address: String,
+    },
+    /// It is there, without what it knew: it was emptied, or started again without a file. Processes put their sessions back; what
+    /// waited for clients, and streams that had ended, are gone.
+    Emptied {
         /// Which Redis.
         address: String,
     },
@@ -126,16 +134,48 @@ pub struct Redis {
 /// What the stores have in common.
 pub(crate) struct Inner {
     pub(crate) link: Arc<Link>,
-    pub(crate) received: Mutex<mpsc::Receiver<Received>>,
+    pub(crate) received: Mutex<mpsc::Receiver<Letters>>,
     _over: DropGuard,
 }
 
 impl Redis {
-    /// Connects. With [`OnDown::Memory`] a Redis that is away is waited for in the background; otherwise that is an error.
+    /// Connects. With [`OnDown::Memory`] a Redis that is away is waited for in the background; otherwise that is an error. Blocks
+    /// until it is known, for four times [`Options::limit`] at most.
     ///
     /// # Errors
     /// [`OpenError`].
     pub fn open(url: &str, options: Options) -> Result<Self, OpenError> {
+        Inner::open(url, options, true).map(|inner| Self { inner })
+    }
+
+    /// For [`mcpace_serve::http::Options::store`] of one server.
+    #[must_use]
+    pub fn stores(&self) -> Stores {
+        let parts = Arc::clone(&self.inner);
+        Stores {
+            sessions: parts.clone(),
+            events: parts.clone(),
+            broker: parts,
+            on_down: self.inner.link.options.on_down,
+        }
+    }
+
+    /// For [`mcpace_serve::Builder::limiter`]. Who shares nothing but limits has [`RedisLimiter::open`].
+    #[must_use]
+    pub fn limiter(&self) -> RedisLimiter {
+        RedisLimiter::new(Arc::clone(&self.inner))
+    }
+
+    /// How many messages of other processes were dropped before this one read them.
+    #[must_use]
+    pub fn missed(&self) -> u64 {
+        self.inner.link.missed.load(std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+impl Inner {
+    /// See [`Redis::open`]. `hears`: whether anybody wants to know what other processes say.
+    fn open(url: &str, options: Options, hears: bool) -> Result<Arc<Self>, OpenError> {
         let info = url.into_connection_info().map_err(|error| OpenError::Url(error.to_string()))?;
         if matches!(info.addr(), ConnectionAddr::TcpTls { insecure: true, .. }) {
             return Err(OpenError::Url("#insecure is not supported".to_owned()));
@@ -154,9 +194,9 @@ impl Redis {
         let (first, mut known) = watch::channel(None);
         let (sender, received) = mpsc::channel(link::RECEIVED);
         let over = CancellationToken::new();
-        let keeping = Arc::clone(&link).keep(first, sender, over.clone());
+        let keeping = Arc::clone(&link).keep(first, hears.then_some(sender), over.clone());
         thread::Builder::new().name("mcpace-redis".to_owned()).spawn(move || runtime.block_on(keeping))?;
-        let inner = Inner { link, received: Mutex::new(received), _over: over.drop_guard() };
+        let inner = Self { link, received: Mutex::new(received), _over: over.drop_guard() };
         let begun = Instant::now();
         let outcome = loop {
             match known.borrow_and_update().clone() {
@@ -169,32 +209,8 @@ impl Redis {
             Err(reason) if on_down == OnDown::Refuse => {
                 Err(OpenError::Unreachable { address: inner.link.address(), reason })
             }
-            _ => Ok(Self { inner: Arc::new(inner) }),
+            _ => Ok(Arc::new(inner)),
         }
-    }
-
-    /// For [`mcpace_serve::http::Options::store`] of one server.
-    #[must_use]
-    pub fn stores(&self) -> Stores {
-        let parts = Arc::clone(&self.inner);
-        Stores {
-            sessions: parts.clone(),
-            events: parts.clone(),
-            broker: parts,
-            on_down: self.inner.link.options.on_down,
-        }
-    }
-
-    /// For [`mcpace_serve::Builder::limiter`].
-    #[must_use]
-    pub fn limiter(&self) -> RedisLimiter {
-        RedisLimiter::new(Arc::clone(&self.inner))
-    }
-
-    /// How many messages of other processes were dropped before this one read them.
-    #[must_use]
-    pub fn missed(&self) -> u64 {
-        self.inner.link.missed.load(std::sync::atomic::Ordering::Relaxed)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Rate limits that hold over all processes: each use is one script, by Redis's clock.
 //!
-//! The algorithms are those of [`mcpace_serve::guard::MemoryLimiter`], to the same figures.
+//! The algorithms are those of [`mcpace_serve::guard::MemoryLimiter`], to the same figures. Keys are counted by their hashes: that
+//! keeps them short, and out of sight, but who can read Redis can try names.
 
 use std::sync::Arc;
 
@@ -9,8 +10,8 @@ use mcpace_serve::store::{Broker as _, Name, OnDown};
 use redis::Cmd;
 use std::time::Duration;
 
-use crate::Inner;
 use crate::scripts::call;
+use crate::{Inner, OpenError, Options};
 
 /// See the module. Cheap to clone.
 #[derive(Clone)]
@@ -20,7 +21,18 @@ pub struct RedisLimiter {
     memory: Option<Arc<MemoryLimiter>>,
 }
 
+/// Counts of one rule at a time that are kept apart; past it keys share 256 counts.
+const KEYS: usize = 100_000;
+
 impl RedisLimiter {
+    /// Connects for limits alone, as [`crate::Redis::open`] does. What processes tell each other is not read.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open(url: &str, options: Options) -> Result<Self, OpenError> {
+        Inner::open(url, options, false).map(Self::new)
+    }
+
     pub(crate) fn new(inner: Arc<Inner>) -> Self {
         let memory = (inner.link.options.on_down == OnDown::Memory).then(Arc::default);
         Self { inner, memory }
@@ -34,10 +46,11 @@ impl RedisLimiter {
             Algorithm::TokenBucket { burst } => (&scripts.limit_bucket, Some(burst)),
         };
         let per = u64::try_from(rule.per.as_micros()).unwrap_or(u64::MAX).clamp(1, 1 << 50);
-        // Subjects and keys are nobody's to read.
-        let name = format!("{} {:?} {} {per} {key}", rule.name, rule.algorithm, rule.calls);
+        let rule_name = format!("{} {:?} {} {per} ", rule.name, rule.algorithm, rule.calls);
         let mut take = call(script, self.inner.prefix());
-        take.arg(Name::of(&name).to_string()).arg(rule.calls).arg(per).arg(burst);
+        take.arg(Name::of(&format!("{rule_name}{key}")).to_string()).arg(rule.calls).arg(per);
+        take.arg(burst.map(|burst| burst.to_string()).unwrap_or_default());
+        take.arg(Name::of(&rule_name).to_string()).arg(KEYS);
         take
     }
 }

@@ -2,21 +2,21 @@
 //!
 //! Constraints: nobody waits for Redis longer than [`crate::Options::limit`]; while it is away callers learn so at once. That it
 //! went is said once, and that it is back once. A second connection only waits for what other processes tell this one: that
-//! it stands is what "up" means.
+//! it stands is what "up" means. Who only counts uses has none.
 
-use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::future::{Future, pending};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use mcpace_serve::store::{Down, OnDown, Received};
+use mcpace_serve::store::{Down, OnDown};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Letters, Mailbox};
 use crate::scripts::Scripts;
 use crate::{Event, Options};
 
@@ -31,19 +31,30 @@ pub(crate) struct Link {
     connection: Mutex<Option<MultiplexedConnection>>,
     up: AtomicBool,
     broken: Notify,
+    /// Why, in words.
+    why: Mutex<Option<String>>,
     /// Counts connections: what fails late on an old one says nothing of the one there is now.
     epoch: AtomicU64,
     /// Messages to this process that were dropped before it read them.
     pub(crate) missed: AtomicU64,
+    /// The bytes of messages that were read and that nobody took yet.
+    pub(crate) held: AtomicUsize,
+    /// What is written into a Redis that has none: another one means that this Redis has lost what it knew.
+    era: Mutex<Option<String>>,
+    /// It has, and the mailbox doesn't know yet.
+    pub(crate) emptied: AtomicBool,
     /// What was last said of answers that are errors, so that it is said once.
     complained: Mutex<Option<String>>,
 }
 
 /// Before Redis is tried again, at first and at most.
 const PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Batches of messages that nobody took yet.
-pub(crate) const RECEIVED: usize = 1_024;
+pub(crate) const RECEIVED: usize = 64;
+/// How long a Redis with nobody at it is known as the same: longer than anything that is kept there.
+const ERA_MS: u64 = 7 * 24 * 3_600_000;
+const LATE: &str = "it does not answer in time";
 
 impl Link {
     pub(crate) fn new(client: Client, options: Options, number: u32, runtime: Handle) -> Arc<Self> {
@@ -56,8 +67,12 @@ impl Link {
             connection: Mutex::default(),
             up: AtomicBool::new(false),
             broken: Notify::new(),
+            why: Mutex::default(),
             epoch: AtomicU64::new(0),
             missed: AtomicU64::new(0),
+            held: AtomicUsize::new(0),
+            era: Mutex::default(),
+            emptied: AtomicBool::new(false),
             complained: Mutex::default(),
         })
     }
@@ -77,16 +92,29 @@ impl Link {
         F: Future<Output = RedisResult<T>> + Send + 'static,
         T: Send + 'static,
     {
+        self.run_within(self.options.limit, act).await
+    }
+
+    /// The same for what may take longer than most.
+    pub(crate) async fn run_within<T, F>(
+        self: &Arc<Self>,
+        limit: Duration,
+        act: impl FnOnce(MultiplexedConnection) -> F,
+    ) -> Result<T, Down>
+    where
+        F: Future<Output = RedisResult<T>> + Send + 'static,
+        T: Send + 'static,
+    {
         let epoch = self.epoch.load(Relaxed);
         let connection = lock(&self.connection).clone().ok_or(Down)?;
-        let task = self.runtime.spawn(tokio::time::timeout(self.options.limit, act(connection)));
+        let task = self.runtime.spawn(tokio::time::timeout(limit, act(connection)));
         match task.await {
             Ok(Ok(Ok(value))) => return Ok(value),
             Ok(Ok(Err(error))) => {
                 self.failed(&error, epoch);
             }
             // Late, or the runtime is ending.
-            Ok(Err(_)) | Err(_) => self.is_broken(epoch),
+            Ok(Err(_)) | Err(_) => self.is_broken(epoch, LATE.to_owned()),
         }
         Err(Down)
     }
@@ -94,19 +122,8 @@ impl Link {
     /// Whether an error is of the connection, or of a Redis that can't serve at the moment; then it is made anew. Any other is
     /// an answer, and is said once.
     pub(crate) fn failed(&self, error: &RedisError, epoch: u64) -> bool {
-        let is_answer = match error.kind() {
-            ErrorKind::Server(kind) => !matches!(
-                kind,
-                ServerErrorKind::NoScript
-                    | ServerErrorKind::BusyLoading
-                    | ServerErrorKind::MasterDown
-                    | ServerErrorKind::TryAgain
-                    | ServerErrorKind::ReadOnly
-            ),
-            kind => matches!(kind, ErrorKind::Parse | ErrorKind::UnexpectedReturnType | ErrorKind::Extension),
-        } && error.code() != Some("OOM");
-        if !is_answer {
-            self.is_broken(epoch);
+        if !is_answer(error) {
+            self.is_broken(epoch, sentence(error));
             return true;
         }
         let text = error.to_string();
@@ -124,25 +141,27 @@ impl Link {
         self.epoch.load(Relaxed)
     }
 
-    fn is_broken(&self, epoch: u64) {
+    fn is_broken(&self, epoch: u64, reason: String) {
         if self.epoch() == epoch {
+            *lock(&self.why) = Some(reason);
             self.broken.notify_one();
         }
     }
 
-    /// Keeps the connection until `over`. `first` learns how the first attempt went.
+    /// Keeps the connection until `over`. `first` learns how the first attempt went; `received` takes what other processes tell
+    /// this one, where anybody wants to hear it.
     pub(crate) async fn keep(
         self: Arc<Self>,
         first: watch::Sender<Option<Result<(), String>>>,
-        received: mpsc::Sender<Received>,
+        received: Option<mpsc::Sender<Letters>>,
         over: CancellationToken,
     ) {
-        let mut mailbox = Mailbox::new(Arc::clone(&self), received);
+        let mut mailbox = received.map(|received| Mailbox::new(Arc::clone(&self), received));
         let mut is_said = false;
         let mut pause = PAUSE;
         let keeping = async {
             loop {
-                let reason = match self.connect(&mut mailbox).await {
+                let reason = match self.connect(mailbox.as_mut()).await {
                     Ok(waiting) => {
                         // Before it is said: who hears it may ask.
                         self.up.store(true, Relaxed);
@@ -150,13 +169,25 @@ impl Link {
                             tracing::warn!(address = self.address(), "Redis is back");
                             (self.options.tell)(&Event::Back { address: self.address() });
                         }
+                        // The mailbox knows of it by the connection's being another.
+                        if self.emptied.swap(false, Relaxed) {
+                            self.say_emptied();
+                        }
                         pause = PAUSE;
                         *lock(&self.complained) = None;
                         first.send_replace(Some(Ok(())));
+                        let hearing = async {
+                            match mailbox.as_mut().zip(waiting) {
+                                Some((mailbox, waiting)) => mailbox.read(waiting).await,
+                                None => pending().await,
+                            }
+                        };
                         let reason = tokio::select! {
-                            error = mailbox.read(waiting) => error.to_string(),
-                            error = self.stay() => error.to_string(),
-                            () = self.broken.notified() => "it does not answer in time, or can't serve".to_owned(),
+                            reason = hearing => reason,
+                            reason = self.stay() => reason,
+                            () = self.broken.notified() => {
+                                lock(&self.why).take().unwrap_or_else(|| LATE.to_owned())
+                            }
                         };
                         self.up.store(false, Relaxed);
                         *lock(&self.connection) = None;
@@ -186,20 +217,26 @@ impl Link {
         self.leave().await;
     }
 
-    /// Connects twice, loads the scripts and says that this process lives; the connection that waits.
-    async fn connect(&self, mailbox: &mut Mailbox) -> Result<MultiplexedConnection, String> {
+    /// Connects, loads the scripts and says that this process lives. Where there is a mailbox: once more, for the connection that
+    /// waits.
+    async fn connect(&self, mailbox: Option<&mut Mailbox>) -> Result<Option<MultiplexedConnection>, String> {
         let connecting = async {
-            let limit = Some(self.options.limit);
-            let config = AsyncConnectionConfig::new().set_connection_timeout(limit).set_response_timeout(limit);
+            // Answers have their limit where they are waited for: some may take longer than others.
+            let config = AsyncConnectionConfig::new()
+                .set_connection_timeout(Some(self.options.limit))
+                .set_response_timeout(None);
             let mut connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
             for script in self.scripts.all() {
                 script.load_async(&mut connection).await?;
             }
             self.live(&mut connection).await?;
-            mailbox.begin(&mut connection).await?;
-            // Its answers come when there are any.
-            let config = AsyncConnectionConfig::new().set_connection_timeout(limit).set_response_timeout(None);
-            let waiting = self.client.get_multiplexed_async_connection_with_config(&config).await?;
+            let waiting = match mailbox {
+                Some(mailbox) => {
+                    mailbox.begin(&mut connection).await?;
+                    Some(self.client.get_multiplexed_async_connection_with_config(&config).await?)
+                }
+                None => None,
+            };
             RedisResult::Ok((connection, waiting))
         };
         match tokio::time::timeout(self.options.limit * 2, connecting).await {
@@ -210,28 +247,47 @@ impl Link {
                 *lock(&self.connection) = Some(connection);
                 Ok(waiting)
             }
-            // One sentence, whatever it is that answers there.
-            Ok(Err(error)) => Err(error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")),
-            Err(_) => Err("it does not answer in time".to_owned()),
+            Ok(Err(error)) => Err(sentence(&error)),
+            Err(_) => Err(LATE.to_owned()),
         }
     }
 
     /// Says again and again that this process lives. Ends when it can't.
-    async fn stay(&self) -> RedisError {
+    async fn stay(&self) -> String {
         loop {
             tokio::time::sleep(self.options.alive / 3).await;
             let Some(mut connection) = lock(&self.connection).clone() else { continue };
-            if let Err(error) = self.live(&mut connection).await {
-                return error;
+            match tokio::time::timeout(self.options.limit, self.live(&mut connection)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => return sentence(&error),
+                Err(_) => return LATE.to_owned(),
+            }
+            if self.emptied.load(Relaxed) {
+                self.say_emptied();
             }
         }
     }
 
+    /// This process lives, and Redis is the one that it was.
     async fn live(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
         let millis = u64::try_from(self.options.alive.as_millis()).unwrap_or(u64::MAX);
-        let mut set = redis::cmd("SET");
-        set.arg(self.life()).arg(1).arg("PX").arg(millis);
-        set.query_async::<Value>(connection).await.map(|_| ())
+        let era = format!("{}era", self.options.prefix);
+        let mut pipe = redis::pipe();
+        pipe.cmd("SET").arg(self.life()).arg(1).arg("PX").arg(millis).ignore();
+        pipe.cmd("SET").arg(&era).arg(rand::random::<u64>()).arg("NX").arg("PX").arg(ERA_MS).ignore();
+        pipe.cmd("PEXPIRE").arg(&era).arg(ERA_MS).ignore();
+        pipe.cmd("GET").arg(&era);
+        let (now,): (String,) = pipe.query_async(connection).await?;
+        let before = lock(&self.era).replace(now.clone());
+        if before.is_some_and(|before| before != now) {
+            self.emptied.store(true, Relaxed);
+        }
+        Ok(())
+    }
+
+    fn say_emptied(&self) {
+        tracing::warn!(address = self.address(), "Redis has lost what it knew");
+        (self.options.tell)(&Event::Emptied { address: self.address() });
     }
 
     /// The others needn't wait to learn that this process is gone.
@@ -250,7 +306,46 @@ impl Link {
     }
 }
 
+/// Whether an error answers what was asked, which would be answered so again: a command that can't be, or a script that fails. Any
+/// other is of the connection, or of a Redis that can't serve at the moment (its disk is full, its replicas are away, a script
+/// takes too long, the password is another): then it may well be taken later.
+fn is_answer(error: &RedisError) -> bool {
+    match error.kind() {
+        ErrorKind::Parse | ErrorKind::UnexpectedReturnType => true,
+        ErrorKind::Server(ServerErrorKind::ResponseError) => is_lasting(error.detail().unwrap_or_default()),
+        ErrorKind::Extension => error.code() == Some("WRONGTYPE"),
+        _ => false,
+    }
+}
+
+/// Before Redis 7 a script's error is `ERR` whatever went wrong within, which stands in its middle: `…: -MISCONF Redis is…`.
+fn is_lasting(detail: &str) -> bool {
+    let within = detail.split(": -").nth(1).and_then(|rest| rest.split_whitespace().next());
+    let within = within.filter(|word| word.bytes().all(|byte| byte.is_ascii_uppercase()));
+    matches!(within, None | Some("ERR" | "WRONGTYPE"))
+}
+
+/// One sentence, whatever it is that answers there.
+fn sentence(error: &RedisError) -> String {
+    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing under these locks can panic half way.
     shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_lasting;
+
+    #[test]
+    fn what_a_script_could_not_write_just_now_is_no_answer() {
+        assert!(is_lasting("unknown command"));
+        assert!(is_lasting("user_script:3: Script attempted to access nonexistent global variable 'x'"));
+        assert!(is_lasting("Error running script (call to f_1): @user_script:7: -WRONGTYPE Operation against a key"));
+        let full =
+            "Error running script (call to f_1): @user_script:7: @user_script: 7: -MISCONF Redis is configured to save";
+        assert!(!is_lasting(full));
+    }
 }

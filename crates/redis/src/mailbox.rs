@@ -1,7 +1,8 @@
 //! What other processes tell this one: two Redis streams, its own box and one for all.
 //!
-//! Constraint: nothing is lost while this process is away for a moment, since streams are read from where it was; what did go
-//! (boxes are bounded) is counted by the messages' numbers, and said by [`Received::renewed`].
+//! Constraints: nothing is lost while this process is away for a moment, since streams are read from where it was; what did go
+//! (boxes are bounded, in number and in bytes, there and here) is counted by the messages' numbers, and said by
+//! [`Received::renewed`].
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,22 +10,32 @@ use std::time::Duration;
 
 use mcpace_serve::store::{Post, Received};
 use redis::aio::MultiplexedConnection;
-use redis::{FromRedisValue, RedisError, RedisResult, Value};
+use redis::{FromRedisValue, RedisResult, Value};
 use tokio::sync::mpsc;
 
 use crate::link::Link;
+use crate::scripts::call;
 
 /// How long Redis holds the question for news. Then it is asked again: a connection that died silently is found so.
 const HOLD: Duration = Duration::from_secs(1);
-/// Messages taken at a time.
-const MOST: usize = 256;
+/// Messages taken at a time, at most; fewer while they are too long to come in time.
+const MOST: usize = 32;
+/// Bytes of messages that are read and that nobody took yet.
+const HELD: usize = 32 << 20;
+/// How many messages of its own box are read, or how many bytes of them, before they are taken out of it.
+const TAKEN: (usize, usize) = (64, 256 << 10);
+
+/// What came, and its bytes.
+pub(crate) type Letters = (Received, usize);
 
 /// See the module.
 pub(crate) struct Mailbox {
     link: Arc<Link>,
     own: Source,
     all: Source,
-    received: mpsc::Sender<Received>,
+    received: mpsc::Sender<Letters>,
+    /// How many messages are asked for.
+    count: usize,
     /// Something may have been missed, and nobody knows yet.
     renewed: bool,
 }
@@ -35,18 +46,20 @@ struct Source {
     last: Option<String>,
     /// Its number.
     number: Option<u64>,
+    /// Messages, and their bytes, since it was last said that they were read.
+    read: (usize, usize),
 }
 
 /// Of one stream: its name, and entries of an id with fields.
 type Streams = Vec<(String, Vec<(String, Vec<Vec<u8>>)>)>;
 
 impl Mailbox {
-    pub(crate) fn new(link: Arc<Link>, received: mpsc::Sender<Received>) -> Self {
+    pub(crate) fn new(link: Arc<Link>, received: mpsc::Sender<Letters>) -> Self {
         let prefix = &link.options.prefix;
-        let source = |key: String, number| Source { key, last: None, number };
+        let source = |key: String, number| Source { key, last: None, number, read: (0, 0) };
         let own = source(format!("{prefix}box:{}", link.number), Some(0));
         let all = source(format!("{prefix}all"), None);
-        Self { link, own, all, received, renewed: false }
+        Self { link, own, all, received, count: MOST, renewed: false }
     }
 
     /// Before anything is read on a new connection: what is there already for all is for those who were here.
@@ -63,14 +76,15 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Reads until the connection fails.
-    pub(crate) async fn read(&mut self, mut connection: MultiplexedConnection) -> RedisError {
+    /// Reads until the connection fails; why it did.
+    pub(crate) async fn read(&mut self, mut connection: MultiplexedConnection) -> String {
         loop {
+            self.renewed |= self.link.emptied.swap(false, Relaxed);
             if self.renewed {
-                self.hand_over(Vec::new());
+                self.hand_over(Vec::new(), 0);
             }
             let mut read = redis::cmd("XREAD");
-            read.arg("COUNT").arg(MOST).arg("BLOCK").arg(u64::try_from(HOLD.as_millis()).unwrap_or(1));
+            read.arg("COUNT").arg(self.count).arg("BLOCK").arg(u64::try_from(HOLD.as_millis()).unwrap_or(1));
             read.arg("STREAMS").arg(&self.own.key).arg(&self.all.key).arg(&self.own.last).arg(&self.all.last);
             let answer =
                 tokio::time::timeout(HOLD + self.link.options.limit, read.query_async::<Value>(&mut connection));
@@ -78,32 +92,57 @@ impl Mailbox {
                 Ok(Ok(Value::Nil)) => continue,
                 Ok(Ok(value)) => match Streams::from_redis_value(value) {
                     Ok(streams) => streams,
-                    Err(error) => return error.into(),
+                    Err(error) => return error.to_string(),
                 },
-                Ok(Err(error)) => return error,
-                Err(_) => return std::io::Error::from(std::io::ErrorKind::TimedOut).into(),
+                Ok(Err(error)) => return error.to_string(),
+                Err(_) => {
+                    // They may be too much for this line at once: the same again would be as late.
+                    self.count = (self.count / 2).max(1);
+                    return "it does not answer in time".to_owned();
+                }
             };
-            let mut posts = Vec::new();
+            self.count = (self.count * 2).min(MOST);
+            let (mut posts, mut bytes) = (Vec::new(), 0);
             for (key, entries) in streams {
                 let source = if key == self.own.key { &mut self.own } else { &mut self.all };
                 for (id, fields) in entries {
+                    bytes += fields.iter().map(Vec::len).sum::<usize>();
                     self.renewed |= source.take(id, &fields, &self.link, &mut posts);
                 }
             }
-            self.hand_over(posts);
+            self.hand_over(posts, bytes);
+            self.take_out();
         }
     }
 
     /// Where nobody takes messages for long they are dropped: whoever takes the next learns that some are missing.
-    fn hand_over(&mut self, posts: Vec<Post>) {
+    fn hand_over(&mut self, posts: Vec<Post>, bytes: usize) {
         let count = posts.len() as u64;
-        match self.received.try_send(Received { posts, renewed: self.renewed }) {
-            Ok(()) => self.renewed = false,
-            Err(_) => {
-                self.link.missed.fetch_add(count, Relaxed);
-                self.renewed = true;
-            }
+        let held = self.link.held.fetch_add(bytes, Relaxed);
+        let fits = held == 0 || held + bytes <= HELD;
+        if fits && self.received.try_send((Received { posts, renewed: self.renewed }, bytes)).is_ok() {
+            self.renewed = false;
+            return;
         }
+        self.link.held.fetch_sub(bytes, Relaxed);
+        self.link.missed.fetch_add(count, Relaxed);
+        self.renewed = true;
+    }
+
+    /// What was read of its own box nobody else wants. Not waited for.
+    fn take_out(&mut self) {
+        if self.own.read.0 < TAKEN.0 && self.own.read.1 < TAKEN.1 {
+            return;
+        }
+        self.own.read = (0, 0);
+        let link = Arc::clone(&self.link);
+        let mut taken = call(&link.scripts.box_taken, &link.options.prefix);
+        taken.arg(link.number).arg(&self.own.last);
+        self.link.runtime.spawn(async move {
+            let taking = |mut connection| async move { taken.query_async::<Value>(&mut connection).await };
+            // Where Redis is away they go with the next.
+            let _ = link.run(taking).await;
+        });
     }
 }
 
@@ -111,6 +150,7 @@ impl Source {
     /// Takes an entry in; whether others before it are missing.
     fn take(&mut self, id: String, fields: &[Vec<u8>], link: &Link, posts: &mut Vec<Post>) -> bool {
         self.last = Some(id);
+        self.read = (self.read.0 + 1, self.read.1 + fields.iter().map(Vec::len).sum::<usize>());
         let field = |name: &[u8]| fields.chunks_exact(2).find(|pair| pair[0] == name).map(|pair| pair[1].as_slice());
         let number = |name| std::str::from_utf8(field(name)?).ok()?.parse::<u64>().ok();
         let (numbered, from) = (number(b"n"), number(b"f"));

@@ -50,8 +50,8 @@ impl SessionStore for Inner {
                 let text = serde_json::to_string(one).map_err(|_| Down)?;
                 match one {
                     Change::LogLevel(_) => change.arg("level").arg(text),
-                    Change::Watch(uri) => change.arg(format!("watch {uri}")).arg(text),
-                    Change::Unwatch(uri) => change.arg(format!("watch {uri}")).arg(""),
+                    Change::Watch(uri) => change.arg(watched(uri)).arg(text),
+                    Change::Unwatch(uri) => change.arg(watched(uri)).arg(""),
                 };
             }
             self.query(change).await.map(|_: i64| ())
@@ -65,6 +65,11 @@ impl SessionStore for Inner {
             self.query(end).await.map(|_: i64| ())
         })
     }
+}
+
+/// The field of a watched resource: its URI may be long, and stands in the value.
+fn watched(uri: &str) -> String {
+    format!("watch {}", Name::of(uri))
 }
 
 /// What the script tells. `None` where the record can't be read: it is of another release.

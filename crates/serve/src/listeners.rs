@@ -32,6 +32,8 @@ struct Entry {
     watched: HashSet<String>,
     tasks: HashSet<String>,
     outlet: Arc<dyn Outlet>,
+    /// Whose it is.
+    subject: Option<Arc<str>>,
     gone: CancellationToken,
 }
 
@@ -72,13 +74,14 @@ impl Change<'_> {
 }
 
 impl Listeners {
-    /// Opens one: the acknowledgement is on its way when this returns. `None` when there are `limit` already.
+    /// Opens one: the acknowledgement is on its way when this returns. `None` when there are `limit` already, or half of that and
+    /// this caller has more than a tenth: one alone keeps nobody else out.
     pub(crate) fn begin(
         &self,
         id: Id<'static>,
         filter: SubscriptionFilter,
         outlet: Arc<dyn Outlet>,
-        limit: usize,
+        (subject, limit): (Option<&Arc<str>>, usize),
     ) -> Option<Listener> {
         let id = serde_json::to_value(&id).unwrap_or_default();
         let meta = Extra::from_iter([(key::SUBSCRIPTION_ID.to_owned(), id)]);
@@ -90,11 +93,18 @@ impl Listeners {
             watched: filter.resource_subscriptions.iter().flatten().cloned().collect(),
             tasks: filter.task_ids.iter().flatten().cloned().collect(),
             outlet,
+            subject: subject.cloned(),
             gone: CancellationToken::new(),
         });
         let mut open = lock(&self.open);
         if open.len() >= limit {
             return None;
+        }
+        if subject.is_some() && open.len() >= limit / 2 {
+            let own = open.iter().filter(|other| other.subject == entry.subject).count();
+            if own >= (limit / 10).max(1) {
+                return None;
+            }
         }
         // Under the lock, so that no change can come before it.
         let params = SubscriptionParams { notifications: filter, meta: Some(meta), extra: Extra::new() };

@@ -27,6 +27,9 @@ pub enum NotifyError {
     /// The store that has the sessions is away.
     #[error("the store of sessions can't be reached")]
     StoreDown,
+    /// The store is there and doesn't take it; its log, or the server's, says why.
+    #[error("the store of sessions refuses the notification")]
+    Refused,
     /// The parameters can't be written as JSON.
     #[error("the notification can't be written as JSON: {0}")]
     Unwritable(#[from] serde_json::Error),

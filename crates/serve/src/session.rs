@@ -4,7 +4,7 @@
 //! limits and storage are the transport's.
 
 use std::any::Any;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -16,10 +16,19 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::exchange::{Gone, Outlet, Principal};
-use crate::store::{Change, Name, Record};
+use crate::store::{Change, Record};
+
+/// The longest URI that can be watched.
+pub(crate) const WATCHED_URI: usize = 2 << 10;
+/// All that one session or subscription watches, in bytes.
+pub(crate) const WATCHED_BYTES: usize = 128 << 10;
+/// Questions of one process in one session are numbered in so many bits; above them stands which process asks.
+pub(crate) const QUESTION_BITS: u32 = 20;
 
 /// A legacy session.
 pub struct Session {
+    /// What the transport's clients call it.
+    id: OnceLock<Box<str>>,
     revision: Revision,
     principal: Option<Principal>,
     client: Box<Client>,
@@ -43,12 +52,29 @@ struct Moving {
     known: bool,
     in_flight: HashMap<Id<'static>, CancellationToken>,
     asked: HashMap<u64, oneshot::Sender<Answer>>,
+    /// What the number of each question has in its upper bits, and the lower ones of the last.
+    questions: u64,
     last_asked: u64,
     /// Whether no answers can come any more.
     is_deaf: bool,
     subscriptions: BTreeSet<Box<str>>,
+    /// Their bytes.
+    watched_bytes: usize,
+    set_level: Option<LoggingLevel>,
     /// What the client set and no other process knows yet; only where others are to know.
-    changed: Option<Vec<Change>>,
+    changed: Option<Box<Changed>>,
+    /// Counts up with all that is set, here or elsewhere, and when others know it.
+    version: u64,
+    /// How many are telling others at the moment.
+    telling: u32,
+}
+
+/// The last word on each thing, so that it takes no more than what it is about.
+#[derive(Default)]
+struct Changed {
+    level: Option<LoggingLevel>,
+    /// Whether a resource is watched.
+    watched: BTreeMap<Box<str>, bool>,
 }
 
 /// A client's answer to a request of ours: the result's text, or its error.
@@ -73,6 +99,7 @@ pub(crate) enum Busy {
 impl Session {
     pub(crate) fn new(revision: Revision, principal: Option<Principal>, client: Client) -> Self {
         Self {
+            id: OnceLock::new(),
             revision,
             principal,
             client: Box::new(client),
@@ -92,53 +119,91 @@ impl Session {
         Some(session)
     }
 
-    /// The session as another process can take it up.
-    pub(crate) fn record(&self) -> Record {
+    /// The session as another process can take it up, but for what the client set since. `owner`: what the store calls whose it
+    /// is.
+    pub(crate) fn record(&self, owner: Option<String>) -> Record {
         Record {
             revision: self.revision.as_str().to_owned(),
-            owner: self.principal.as_ref().map(|principal| Name::of(&principal.subject).to_string()),
+            owner,
             info: self.client.info.clone(),
             capabilities: self.client.capabilities.clone(),
             changes: Vec::new(),
         }
     }
 
-    /// Other processes know the session too: what the client sets is noted for them, and questions are numbered from here on.
-    pub(crate) fn share(&self, first_question: u64) {
+    /// All that the client set, as another process can take it over.
+    pub(crate) fn changes(&self) -> Vec<Change> {
+        let moving = self.moving();
+        let watched = moving.subscriptions.iter().map(|uri| Change::Watch(uri.to_string()));
+        moving.set_level.map(Change::LogLevel).into_iter().chain(watched).collect()
+    }
+
+    /// Other processes know the session too: what the client sets is noted for them, and questions have these upper bits.
+    pub(crate) fn share(&self, questions: u64) {
         let mut moving = self.moving();
-        moving.last_asked = first_question;
-        moving.changed = Some(Vec::new());
+        moving.questions = questions;
+        moving.changed = Some(Box::default());
     }
 
-    /// What the client set since this was asked last.
-    pub(crate) fn take_changes(&self) -> Vec<Change> {
-        self.moving().changed.as_mut().map(std::mem::take).unwrap_or_default()
-    }
-
-    /// Those could not be told: they are to be taken again.
-    pub(crate) fn put_changes_back(&self, mut changes: Vec<Change>) {
-        if let Some(changed) = &mut self.moving().changed {
-            changes.append(changed);
-            *changed = changes;
+    /// What the client set and nobody was told yet, to be told now. `None` where that is nothing.
+    pub(crate) fn tell_changes(self: &Arc<Self>) -> Option<Telling> {
+        let mut moving = self.moving();
+        let changed = std::mem::take(&mut **moving.changed.as_mut()?);
+        let changes = changed.to_changes();
+        if changes.is_empty() {
+            return None;
         }
+        moving.telling += 1;
+        drop(moving);
+        Some(Telling { session: Arc::clone(self), changes, is_told: false })
+    }
+
+    /// As of which setting of the client's it is.
+    pub(crate) fn version(&self) -> u64 {
+        self.moving().version
     }
 
     /// Takes over what the client set at another process.
     pub(crate) fn apply(&self, change: &Change, limit: usize) {
-        match change {
-            Change::LogLevel(level) => self.log_level.store(rank(*level), Ordering::Relaxed),
-            Change::Watch(uri) => {
-                self.moving().watch(uri, limit);
-            }
-            Change::Unwatch(uri) => {
-                self.moving().subscriptions.remove(uri.as_str());
-            }
+        let mut moving = self.moving();
+        moving.version += 1;
+        moving.apply(change, limit, &self.log_level);
+    }
+
+    /// Takes over all that the client set, as the store had it, with what was set here and nobody was told yet. False where
+    /// something was set since `version`: the store may have been asked before that.
+    pub(crate) fn replace(&self, changes: &[Change], version: u64, limit: usize) -> bool {
+        let mut moving = self.moving();
+        if moving.version != version || moving.telling > 0 {
+            return false;
         }
+        (moving.subscriptions, moving.watched_bytes, moving.set_level) = (BTreeSet::new(), 0, None);
+        self.log_level.store(rank(LoggingLevel::Debug), Ordering::Relaxed);
+        let untold = moving.changed.as_ref().map(|changed| changed.to_changes()).unwrap_or_default();
+        changes.iter().chain(&untold).for_each(|change| moving.apply(change, limit, &self.log_level));
+        true
     }
 
     /// Whether a request of this id is under way here.
     pub(crate) fn has_under_way(&self, id: &Id<'_>) -> bool {
         self.moving().in_flight.contains_key(id)
+    }
+
+    /// What the transport's clients call it, where they call it anything. Not what a request claims: what the transport gave.
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
+        self.id.get().map(|id| &**id)
+    }
+
+    /// Said once, by the transport.
+    pub(crate) fn is_called(&self, id: impl Into<Box<str>>) {
+        // A second name would be somebody else's.
+        let _ = self.id.set(id.into());
+    }
+
+    /// Who opened it, where anybody was authenticated.
+    pub(crate) fn principal(&self) -> Option<&Principal> {
+        self.principal.as_ref()
     }
 
     /// The revision that `initialize` agreed on.
@@ -186,8 +251,13 @@ impl Session {
 
     /// Cancels all that is under way: the session ended.
     pub fn cancel_all(&self) {
-        let moving = std::mem::take(&mut *self.moving());
-        moving.in_flight.values().for_each(CancellationToken::cancel);
+        let ended = {
+            let mut moving = self.moving();
+            // Whoever is telling others at the moment has still to come back.
+            let telling = moving.telling;
+            std::mem::replace(&mut *moving, Moving { telling, ..Moving::default() })
+        };
+        ended.in_flight.values().for_each(CancellationToken::cancel);
     }
 
     /// How many requests of the client are under way (asynchronous ones: others never are).
@@ -201,8 +271,10 @@ impl Session {
     }
 
     pub(crate) fn set_log_level(&self, level: LoggingLevel) {
+        let mut moving = self.moving();
         self.log_level.store(rank(level), Ordering::Relaxed);
-        self.moving().note(|| Change::LogLevel(level));
+        moving.set_level = Some(level);
+        moving.note(|changed| changed.level = Some(level));
     }
 
     pub(crate) fn begin(&self, id: &Id<'static>, token: &CancellationToken, limit: usize) -> Result<(), Busy> {
@@ -237,8 +309,14 @@ impl Session {
         if moving.asked.len() >= limit {
             return None;
         }
-        moving.last_asked += 1;
-        let id = moving.last_asked;
+        let id = loop {
+            // Within its bits, or it would be another process's; those that wait are few.
+            moving.last_asked = moving.last_asked % ((1 << QUESTION_BITS) - 1) + 1;
+            let id = moving.questions | moving.last_asked;
+            if !moving.asked.contains_key(&id) {
+                break id;
+            }
+        };
         let (sender, receiver) = oneshot::channel();
         if !moving.is_deaf {
             moving.asked.insert(id, sender);
@@ -275,17 +353,21 @@ impl Session {
     /// False when the limit is reached.
     pub(crate) fn subscribe(&self, uri: &str, limit: usize) -> bool {
         let mut moving = self.moving();
-        let is_watched = moving.watch(uri, limit);
+        // While nobody can be told, what is given up is kept too.
+        let is_watched = moving.subscriptions.contains(uri) || moving.may_note(uri, limit) && moving.watch(uri, limit);
         if is_watched {
-            moving.note(|| Change::Watch(uri.to_owned()));
+            moving.note(|changed| changed.watch(uri, true));
         }
         is_watched
     }
 
-    pub(crate) fn unsubscribe(&self, uri: &str) {
+    pub(crate) fn unsubscribe(&self, uri: &str, limit: usize) {
         let mut moving = self.moving();
-        moving.subscriptions.remove(uri);
-        moving.note(|| Change::Unwatch(uri.to_owned()));
+        let was_watched = moving.unwatch(uri);
+        // Another process may know that it is watched before this one does.
+        if was_watched || uri.len() <= WATCHED_URI && moving.may_note(uri, limit) {
+            moving.note(|changed| changed.watch(uri, false));
+        }
     }
 
     pub(crate) fn is_subscribed(&self, uri: &str) -> bool {
@@ -305,18 +387,109 @@ impl Session {
 }
 
 impl Moving {
-    /// False when the limit is reached.
-    fn watch(&mut self, uri: &str, limit: usize) -> bool {
-        if self.subscriptions.len() >= limit && !self.subscriptions.contains(uri) {
-            return false;
+    fn apply(&mut self, change: &Change, limit: usize, log_level: &AtomicU8) {
+        match change {
+            Change::LogLevel(level) => {
+                self.set_level = Some(*level);
+                log_level.store(rank(*level), Ordering::Relaxed);
+            }
+            Change::Watch(uri) => {
+                self.watch(uri, limit);
+            }
+            Change::Unwatch(uri) => {
+                self.unwatch(uri);
+            }
         }
-        self.subscriptions.insert(uri.into());
-        true
     }
 
-    fn note(&mut self, change: impl FnOnce() -> Change) {
+    /// False when the limit is reached.
+    fn watch(&mut self, uri: &str, limit: usize) -> bool {
+        if self.subscriptions.contains(uri) {
+            return true;
+        }
+        let bytes = self.watched_bytes + uri.len();
+        if self.subscriptions.len() >= limit || uri.len() > WATCHED_URI || bytes > WATCHED_BYTES {
+            return false;
+        }
+        self.watched_bytes = bytes;
+        self.subscriptions.insert(uri.into())
+    }
+
+    fn unwatch(&mut self, uri: &str) -> bool {
+        let was_watched = self.subscriptions.remove(uri);
+        if was_watched {
+            self.watched_bytes -= uri.len();
+        }
+        was_watched
+    }
+
+    /// Whether there is room for another word on what is watched that nobody was told.
+    fn may_note(&self, uri: &str, limit: usize) -> bool {
+        let Some(changed) = &self.changed else { return true };
+        let bytes: usize = changed.watched.keys().map(|uri| uri.len()).sum();
+        changed.watched.contains_key(uri) || changed.watched.len() < 2 * limit && bytes + uri.len() <= 2 * WATCHED_BYTES
+    }
+
+    fn note(&mut self, change: impl FnOnce(&mut Changed)) {
+        self.version += 1;
         if let Some(changed) = &mut self.changed {
-            changed.push(change());
+            change(changed);
+        }
+    }
+}
+
+impl Changed {
+    fn watch(&mut self, uri: &str, is_watched: bool) {
+        self.watched.insert(uri.into(), is_watched);
+    }
+
+    fn to_changes(&self) -> Vec<Change> {
+        let watched = self.watched.iter().map(|(uri, is_watched)| match is_watched {
+            true => Change::Watch(uri.to_string()),
+            false => Change::Unwatch(uri.to_string()),
+        });
+        self.level.map(Change::LogLevel).into_iter().chain(watched).collect()
+    }
+
+    /// Puts something back that was said before all that is here.
+    fn add_earlier(&mut self, change: Change) {
+        let (uri, is_watched) = match change {
+            Change::LogLevel(level) => {
+                self.level.get_or_insert(level);
+                return;
+            }
+            Change::Watch(uri) => (uri, true),
+            Change::Unwatch(uri) => (uri, false),
+        };
+        self.watched.entry(uri.into()).or_insert(is_watched);
+    }
+}
+
+/// What a client set, on its way to the other processes. Dropped before it arrived, it is to be told again.
+pub(crate) struct Telling {
+    session: Arc<Session>,
+    pub(crate) changes: Vec<Change>,
+    is_told: bool,
+}
+
+impl Telling {
+    /// All know.
+    pub(crate) fn done(mut self) {
+        self.is_told = true;
+    }
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        let mut moving = self.session.moving();
+        moving.telling -= 1;
+        moving.version += 1;
+        if self.is_told {
+            return;
+        }
+        // A session that has ended has nobody to tell.
+        if let Some(changed) = &mut moving.changed {
+            self.changes.drain(..).for_each(|change| changed.add_earlier(change));
         }
     }
 }
@@ -333,11 +506,107 @@ pub(crate) fn rank(level: LoggingLevel) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Client, Session};
+    use std::sync::Arc;
+
+    use mcpace_wire::Revision;
+    use mcpace_wire::jsonrpc::Id;
+    use mcpace_wire::mcp::{ClientCapabilities, Implementation, LoggingLevel};
+
+    use super::{Client, QUESTION_BITS, Session, WATCHED_BYTES, WATCHED_URI};
+    use crate::store::Change;
+
+    const LIMIT: usize = 4;
+
+    fn session() -> Arc<Session> {
+        let client = Client { info: Implementation::default(), capabilities: ClientCapabilities::default() };
+        Arc::new(Session::new(Revision::V2025_11_25, None, client))
+    }
+
+    fn watch(uri: &str) -> Change {
+        Change::Watch(uri.to_owned())
+    }
 
     #[test]
     fn an_idle_session_is_small() {
         let bytes = size_of::<Session>() + size_of::<Client>();
         assert!(bytes < 2_048, "{bytes} bytes");
+    }
+
+    #[test]
+    fn what_is_watched_is_bounded_in_number_and_in_bytes() {
+        let session = session();
+        assert!(!session.subscribe(&"x".repeat(WATCHED_URI + 1), LIMIT));
+        for number in 0..LIMIT {
+            assert!(session.subscribe(&number.to_string(), LIMIT));
+        }
+        assert!(session.subscribe("0", LIMIT) && !session.subscribe("another", LIMIT));
+        let many = WATCHED_BYTES / WATCHED_URI;
+        let long = |number| format!("{number:0>width$}", width = WATCHED_URI);
+        let taken = (0..2 * many).filter(|number| session.subscribe(&long(*number), 10 * many)).count();
+        assert_eq!(taken, many - 1, "what was watched before takes a little");
+        // What is given up makes room.
+        session.unsubscribe(&long(0), LIMIT);
+        assert!(session.subscribe(&long(many), 10 * many));
+    }
+
+    #[test]
+    fn what_nobody_can_be_told_is_bounded_and_its_last_word_counts() {
+        let session = session();
+        session.share(0);
+        for round in 0..10 {
+            for number in 0..100 {
+                session.unsubscribe(&format!("nobody watches {round} {number}"), LIMIT);
+            }
+            session.set_log_level(LoggingLevel::Error);
+        }
+        let telling = session.tell_changes().unwrap();
+        assert_eq!(telling.changes.len(), 2 * LIMIT + 1);
+        telling.done();
+        assert!(session.tell_changes().is_none());
+        session.subscribe("a", LIMIT);
+        let telling = session.tell_changes().unwrap();
+        session.unsubscribe("a", LIMIT);
+        session.subscribe("b", LIMIT);
+        // It could not be told: what was said since stands.
+        drop(telling);
+        let telling = session.tell_changes().unwrap();
+        assert_eq!(telling.changes, [Change::Unwatch("a".to_owned()), watch("b")]);
+    }
+
+    #[test]
+    fn what_the_store_has_replaces_all_but_what_was_set_since() {
+        let session = session();
+        session.share(0);
+        session.subscribe("told", LIMIT);
+        session.tell_changes().unwrap().done();
+        session.subscribe("untold", LIMIT);
+        let version = session.version();
+        assert!(session.replace(&[watch("elsewhere")], version, LIMIT));
+        let watched = ["told", "untold", "elsewhere"].map(|uri| session.is_subscribed(uri));
+        assert_eq!(watched, [false, true, true]);
+        assert_eq!(session.changes(), [watch("elsewhere"), watch("untold")]);
+        // The store was asked before it had this, whether it is being told or was.
+        let version = session.version();
+        session.subscribe("new", LIMIT);
+        assert!(!session.replace(&[], version, LIMIT));
+        let version = session.version();
+        let telling = session.tell_changes().unwrap();
+        assert!(!session.replace(&[], version, LIMIT));
+        telling.done();
+        assert!(!session.replace(&[], version, LIMIT));
+        assert!(session.replace(&[], session.version(), LIMIT) && !session.is_subscribed("new"));
+    }
+
+    #[test]
+    fn questions_keep_to_their_processs_numbers() {
+        let session = session();
+        session.share(7 << QUESTION_BITS);
+        let (first, _held) = session.ask(4).unwrap();
+        assert_eq!(first, 7 << QUESTION_BITS | 1);
+        session.moving().last_asked = (1 << QUESTION_BITS) - 2;
+        assert_eq!(session.ask(4).unwrap().0, (8 << QUESTION_BITS) - 1);
+        // The first still waits.
+        assert_eq!(session.ask(4).unwrap().0, 7 << QUESTION_BITS | 2);
+        session.answered(&Id::Integer(i64::try_from(first).unwrap()), Ok("{}".into()));
     }
 }

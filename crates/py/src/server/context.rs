@@ -108,9 +108,7 @@ impl Context {
     /// The session's id in HTTP.
     #[getter]
     fn session_id(&self) -> Option<String> {
-        self.inner.session()?;
-        let id = self.inner.headers()?.get(mcpace_wire::http::name::SESSION_ID)?;
-        std::str::from_utf8(id).ok().map(str::to_owned)
+        self.inner.session()?.id().map(str::to_owned)
     }
 
     /// Who the client says it is, as JSON.

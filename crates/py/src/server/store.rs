@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use mcpace_redis::{Event, OpenError, Options, Redis};
+use mcpace_redis::{Event, OpenError, Options, Redis, RedisLimiter};
 use mcpace_serve::store::OnDown;
 use pyo3::prelude::*;
 
@@ -32,6 +32,16 @@ impl Store {
 
     /// Connects. `refused` and `alone`: what that it is away means, in words.
     pub(super) fn open(&self, py: Python<'_>, refused: &'static str, alone: &'static str) -> PyResult<Redis> {
+        self.connect(py, refused, alone, Redis::open)
+    }
+
+    fn connect<T: Send>(
+        &self,
+        py: Python<'_>,
+        refused: &'static str,
+        alone: &'static str,
+        open: fn(&str, Options) -> Result<T, OpenError>,
+    ) -> PyResult<T> {
         let means = match self.on_down {
             OnDown::Refuse => refused,
             OnDown::Memory => alone,
@@ -43,7 +53,7 @@ impl Store {
             ..Options::default()
         };
         // The connection's thread may want the interpreter to say what went wrong.
-        py.detach(|| Redis::open(&self.url, options)).map_err(|error| match error {
+        py.detach(|| open(&self.url, options)).map_err(|error| match error {
             OpenError::Url(_) => UsageProblem::new_err(error.to_string()),
             OpenError::Unreachable { .. } | OpenError::Thread(_) => EnvironmentProblem::new_err(error.to_string()),
         })
@@ -55,12 +65,13 @@ impl Store {
 #[pyo3(signature = (url, *, on_store_down="refuse", prefix="mcpace:".to_owned()))]
 pub(crate) fn redis_limiter(py: Python<'_>, url: String, on_store_down: &str, prefix: String) -> PyResult<Limiter> {
     let store = Store::new(url, on_store_down, prefix)?;
-    let redis = store.open(
+    let limiter = store.connect(
         py,
         "what has a rate limit is refused until it is back",
         "each process counts by itself until it is back",
+        RedisLimiter::open,
     )?;
-    Ok(Limiter::of(Arc::new(redis.limiter())))
+    Ok(Limiter::of(Arc::new(limiter)))
 }
 
 fn tell(event: &Event, means: &str) {
@@ -69,6 +80,12 @@ fn tell(event: &Event, means: &str) {
             ("warning", format!("Redis at {address} can't be reached ({reason}): {means}"))
         }
         Event::Back { address } => ("warning", format!("Redis at {address} is back")),
+        Event::Emptied { address } => (
+            "warning",
+            format!(
+                "Redis at {address} has lost what it knew: what waited there for clients is gone, and rate limits begin anew"
+            ),
+        ),
         Event::Refused { address, reason } => ("error", format!("Redis at {address} answers with an error: {reason}")),
     };
     // Where the interpreter is ending nobody reads it.

@@ -15,16 +15,35 @@ local function lives(process)
   return redis.call('EXISTS', P .. 'up:' .. process) == 1
 end
 
--- Puts a message into a box; the oldest go when it is full, and the numbers tell its reader how many.
-local function put(box, most, ttl_ms, from, body)
-  local number = redis.call('INCR', box .. ':n')
-  redis.call('PEXPIRE', box .. ':n', ttl_ms)
-  redis.call('XADD', box, 'MAXLEN', most, '*', 'n', number, 'f', from, 'p', body)
-  redis.call('PEXPIRE', box, ttl_ms)
+-- Of a box: messages, their bytes, and how long it is kept after the last. No message is longer than a quarter of it.
+local BOX_MOST = 4096
+local BOX_BYTES = 16777216
+local BOX_TTL_MS = 3600000
+
+-- Takes an entry out; the bytes that are left.
+local function take_out(box, entry)
+  redis.call('XDEL', box, entry[1])
+  return redis.call('INCRBY', box .. ':b', -#entry[2][6])
 end
 
-local BOX_MOST = 4096
-local BOX_TTL_MS = 3600000
+local function keep_box(box)
+  for _, key in ipairs({box, box .. ':n', box .. ':b'}) do
+    redis.call('PEXPIRE', key, BOX_TTL_MS)
+  end
+end
+
+-- Puts a message into a box; the oldest go when it is full, and the numbers tell its reader how many.
+local function put(box, from, body)
+  local number = redis.call('INCR', box .. ':n')
+  redis.call('XADD', box, '*', 'n', number, 'f', from, 'p', body)
+  local bytes = redis.call('INCRBY', box .. ':b', #body)
+  local count = redis.call('XLEN', box)
+  while count > 1 and (count > BOX_MOST or bytes > BOX_BYTES) do
+    bytes = take_out(box, redis.call('XRANGE', box, '-', '+', 'COUNT', 1)[1])
+    count = count - 1
+  end
+  keep_box(box)
+end
 
 local function process_of(reader)
   return string.match(reader, '^%d+')

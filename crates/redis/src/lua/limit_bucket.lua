@@ -1,12 +1,12 @@
--- ARGV: prefix, name, calls, per_us, burst. A full bucket is no key at all.
-local K = P .. 'r:' .. ARGV[2]
+-- A full bucket is no key at all.
 local burst = tonumber(ARGV[5])
-local each = tonumber(ARGV[4]) / tonumber(ARGV[3])
-local now = now_us()
+local each = per / tonumber(ARGV[3])
 local fields = redis.call('HMGET', K, 't', 's')
 local tokens = burst
 if fields[1] then
-  tokens = math.min(burst, tonumber(fields[1]) + math.max(now - tonumber(fields[2]), 0) / each)
+  -- A clock that went back (another Redis took over) gives nothing.
+  now = math.max(now, tonumber(fields[2]))
+  tokens = math.min(burst, tonumber(fields[1]) + (now - tonumber(fields[2])) / each)
 end
 if tokens < 1 then
   return whole(math.max(math.ceil((1 - tokens) * each), 1))

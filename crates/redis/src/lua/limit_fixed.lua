@@ -1,10 +1,9 @@
--- ARGV: prefix, name, calls, per_us. The window begins with its first use. 0: counted; else microseconds until there is room.
-local K = P .. 'r:' .. ARGV[2]
-local per = tonumber(ARGV[4])
-local now = now_us()
+-- The window begins with its first use. 0: counted; else microseconds until there is room.
 local fields = redis.call('HMGET', K, 's', 'n')
 local begun, used = tonumber(fields[1] or '-1'), tonumber(fields[2] or '0')
-if begun < 0 or now - begun >= per or now < begun then
+-- A clock that went back (another Redis took over) forgets nothing.
+now = math.max(now, begun)
+if begun < 0 or now - begun >= per then
   begun, used = now, 0
 end
 if used >= tonumber(ARGV[3]) then

@@ -1,14 +1,16 @@
--- ARGV: prefix, name, calls, per_us. Uses are kept by 16ths of the time, and forgotten when all of their 16th is out of it.
-local K = P .. 'r:' .. ARGV[2]
-local per = tonumber(ARGV[4])
+-- Uses are kept by 16ths of the time, and forgotten when all of their 16th is out of it.
 local part = math.max(per / 16, 1)
-local now = now_us()
-local current = math.floor(now / part)
-local used, oldest = 0, current
 local known = redis.call('HGETALL', K)
+local current = math.floor(now / part)
+-- A clock that went back (another Redis took over) forgets nothing.
+for index = 1, #known, 2 do
+  current = math.max(current, tonumber(known[index]))
+end
+now = math.max(now, current * part)
+local used, oldest = 0, current
 for index = 1, #known, 2 do
   local slot = tonumber(known[index])
-  if slot < current - 16 or slot > current then
+  if slot < current - 16 then
     redis.call('HDEL', K, known[index])
   else
     used = used + tonumber(known[index + 1])

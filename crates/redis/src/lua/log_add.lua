@@ -79,6 +79,6 @@ redis.call('PEXPIRE', S, ttl)
 redis.call('PEXPIRE', M, ttl)
 if reader and redis.call('HGET', M, 'k') ~= '1' then
   redis.call('HSET', M, 'k', 1)
-  put(P .. 'box:' .. process_of(reader), BOX_MOST, BOX_TTL_MS, own, '{"wake":"' .. L .. '"}')
+  put(P .. 'box:' .. process_of(reader), own, '{"wake":"' .. L .. '"}')
 end
 return result(dropped)

@@ -10,7 +10,7 @@ if from == '' and reader_of(M) then
 end
 local before = redis.call('HGET', M, 'r')
 if before and before ~= reader and lives(process_of(before)) then
-  put(P .. 'box:' .. process_of(before), BOX_MOST, BOX_TTL_MS, ARGV[3], '{"let-go":["' .. L .. '","' .. before .. '"]}')
+  put(P .. 'box:' .. process_of(before), ARGV[3], '{"let-go":["' .. L .. '","' .. before .. '"]}')
 end
 redis.call('HSET', M, 'r', reader, 'o', 1)
 redis.call('HDEL', M, 'k')

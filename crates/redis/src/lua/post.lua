@@ -1,10 +1,10 @@
 -- ARGV: prefix, process or '' for all others, own, message. Whether anybody takes it.
 if ARGV[2] == '' then
-  put(P .. 'all', BOX_MOST, BOX_TTL_MS, ARGV[3], ARGV[4])
+  put(P .. 'all', ARGV[3], ARGV[4])
   return 1
 end
 if not lives(ARGV[2]) then
   return 0
 end
-put(P .. 'box:' .. ARGV[2], BOX_MOST, BOX_TTL_MS, ARGV[3], ARGV[4])
+put(P .. 'box:' .. ARGV[2], ARGV[3], ARGV[4])
 return 1

@@ -1,8 +1,7 @@
 -- ARGV: prefix, name, idle_ms. It is remembered as ended for as long as a process might still believe in it.
 local S = P .. 's:' .. ARGV[2]
 redis.call('DEL', S, S .. ':c')
-redis.call('HSET', S, 'e', 1)
-redis.call('PEXPIRE', S, ARGV[3])
+remember_ended(ARGV[2], tonumber(ARGV[3]))
 local standalone = P .. 'l:' .. ARGV[2] .. '.0'
 redis.call('DEL', standalone, standalone .. ':m')
 local E = P .. 'e:' .. ARGV[2]

@@ -1,6 +1,6 @@
 -- ARGV: prefix, name, record, idle_ms, whole_ms or ''. 1: it is there; 0: it had ended.
 local S = P .. 's:' .. ARGV[2]
-if redis.call('HEXISTS', S, 'e') == 1 then
+if has_ended(ARGV[2]) then
   return 0
 end
 if redis.call('EXISTS', S) == 0 then

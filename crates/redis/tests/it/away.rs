@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::http_harness::{Request, ask, call, echo, head, initialize, open, session, text_of};
 use crate::peer::limited;
-use crate::server::{RedisServer, member, options, pair};
+use crate::server::{RedisServer, gated, member, member_at, options, pair};
 
 const REVISION: &str = "2025-11-25";
 
@@ -49,8 +49,9 @@ async fn in_memory_sessions_go_on_and_are_put_back_into_a_store_that_lost_them()
         assert_eq!(text_of(&ask(one.address(), &request(id)).await.json()), "hi");
     }
     redis.restart_empty();
-    one.told(|events| matches!(events.last(), Some(Event::Back { .. }))).await;
-    other.told(|events| matches!(events.last(), Some(Event::Back { .. }))).await;
+    let emptied = |events: &Vec<Event>| matches!(events.as_slice(), [.., Event::Back { .. }, Event::Emptied { .. }]);
+    one.told(emptied).await;
+    other.told(emptied).await;
     // The process that knows them puts them there, asked or not.
     for id in [&before, &meanwhile] {
         limited("the session", async { while ask(other.address(), &request(id)).await.head.status != 200 {} })
@@ -62,9 +63,10 @@ async fn in_memory_sessions_go_on_and_are_put_back_into_a_store_that_lost_them()
 #[tokio::test]
 async fn what_is_said_while_it_is_away_is_there_afterwards() {
     let mut redis = RedisServer::start();
-    let [mut one, mut other] = pair(&redis, |_| {});
+    let (server, gate) = gated();
+    let mut one = member_at(&redis.url(), server, OnDown::Refuse, |_| {});
+    let mut other = member(&redis, OnDown::Refuse, |_| {});
     let id = session(one.address(), REVISION).await;
-    // Known here, so that it can be called while the store is away.
     let steps = Request::post(&call(1, "steps", &json!({}))).within(&id, REVISION);
     let mut lost = open(one.address(), &steps).await;
     head(&mut lost).await;
@@ -72,12 +74,14 @@ async fn what_is_said_while_it_is_away_is_there_afterwards() {
     limited("the first step", lost.event()).await.unwrap().unwrap().unwrap();
     redis.kill();
     one.told(|events| !events.is_empty()).await;
+    gate.send_replace(true);
+    // The rest is said while nobody is there to keep it.
+    limited("the second step", lost.event()).await.unwrap().unwrap().unwrap();
+    limited("the result", lost.event()).await.unwrap().unwrap().unwrap();
     drop(lost);
     redis.restart();
     one.told(|events| events.len() == 2).await;
     other.told(|events| events.len() == 2).await;
-    let open_it = Request::post(&call(2, "open", &json!({}))).within(&id, REVISION);
-    assert_eq!(ask(one.address(), &open_it).await.head.status, 200);
     let again = Request::bare("GET").within(&id, REVISION).with("Last-Event-ID", priming.id.unwrap());
     let answer = limited("the stream", async {
         loop {
@@ -90,8 +94,8 @@ async fn what_is_said_while_it_is_away_is_there_afterwards() {
     assert_eq!(text_of(answer.await.unwrap().events().last().unwrap()), "stepped");
 }
 
-#[test]
-fn a_store_that_is_not_there_is_said_at_once_and_without_its_password() {
+#[tokio::test]
+async fn a_store_that_is_not_there_is_said_at_once_and_without_its_password() {
     let (refusing, _) = options(OnDown::Refuse);
     let error = Redis::open("redis://:hunter2@127.0.0.1:1/0", refusing.clone()).unwrap_err();
     assert!(matches!(&error, OpenError::Unreachable { address, .. } if address == "127.0.0.1:1"), "{error}");
@@ -99,8 +103,9 @@ fn a_store_that_is_not_there_is_said_at_once_and_without_its_password() {
         let error = Redis::open(wrong, refusing.clone()).unwrap_err();
         assert!(matches!(error, OpenError::Url(_)) && !error.to_string().contains("hunter2"), "{wrong}: {error}");
     }
-    let (waiting, events) = options(OnDown::Memory);
+    let (waiting, mut events) = options(OnDown::Memory);
     let redis = Redis::open("redis://127.0.0.1:1", waiting).unwrap();
-    assert!(matches!(events.borrow().as_slice(), [] | [Event::Gone { .. }]));
+    let gone = events.wait_for(|events| matches!(events.as_slice(), [Event::Gone { .. }]));
+    limited("word that it is away", gone).await.unwrap().unwrap();
     drop(redis);
 }

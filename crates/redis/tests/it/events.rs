@@ -29,6 +29,16 @@ fn event(log: LogId, sequence: u64, position: Option<u64>, text: &str) -> Entry 
     Entry { log, sequence, what: What::Event(position, Bytes::copy_from_slice(text.as_bytes())) }
 }
 
+/// From the beginning.
+async fn read(stores: &Stores, log: LogId) -> Page {
+    stores.events.read(log, &name(stores), None, &BOUNDS).await.unwrap()
+}
+
+/// What a process calls its reader.
+fn name(stores: &Stores) -> String {
+    format!("{}.1", stores.broker.number())
+}
+
 fn texts(page: &Page) -> Vec<&str> {
     page.events.iter().map(|(_, message)| std::str::from_utf8(message).unwrap()).collect()
 }
@@ -45,9 +55,8 @@ async fn what_is_sent_twice_is_there_once() {
         stores.events.add(&again, &BOUNDS).await.unwrap();
         // One that nobody can tell from another is not looked at in this way.
         stores.events.add(&[event(log, 0, position(2), "third")], &BOUNDS).await.unwrap();
-        let page = stores.events.read(log, 0).await.unwrap();
-        let all = if log.is_standalone() { vec!["first", "second", "third"] } else { vec!["second", "third"] };
-        assert_eq!(texts(&page), all);
+        let page = read(&stores, log).await;
+        assert_eq!(texts(&page), ["first", "second", "third"]);
         let positions: Vec<_> = page.events.iter().map(|(position, _)| *position).collect();
         assert!(positions.is_sorted_by(|one, other| one < other), "{positions:?}");
     }
@@ -60,15 +69,15 @@ async fn events_and_bytes_are_bounded_and_what_goes_unread_is_counted() {
     let entries: Vec<_> = (1..=6).map(|number| event(log(0), number, None, &number.to_string())).collect();
     let added = stores.events.add(&entries, &BOUNDS).await.unwrap();
     assert_eq!(added.iter().map(|added| added.dropped).collect::<Vec<_>>(), [0, 0, 0, 0, 1, 1]);
-    let page = stores.events.read(log(0), 0).await.unwrap();
+    let page = read(&stores, log(0)).await;
     assert_eq!(texts(&page), ["3", "4", "5", "6"]);
     // Delivered now: what goes of it is no loss.
     let added = stores.events.add(&[event(log(0), 7, None, &"x".repeat(99))], &BOUNDS).await.unwrap();
     assert_eq!(added[0].dropped, 0);
-    assert_eq!(texts(&stores.events.read(log(0), 0).await.unwrap()).len(), 2);
+    assert_eq!(texts(&read(&stores, log(0)).await).len(), 2);
     // The last stays however large it is.
     stores.events.add(&[event(log(0), 8, None, &"y".repeat(1000))], &BOUNDS).await.unwrap();
-    assert_eq!(texts(&stores.events.read(log(0), 0).await.unwrap()), ["y".repeat(1000)]);
+    assert_eq!(texts(&read(&stores, log(0)).await), ["y".repeat(1000)]);
 }
 
 #[tokio::test]
@@ -81,7 +90,7 @@ async fn ended_streams_are_bounded_together_and_take_no_more() {
         let said = event(log(number), sequence + 1, Some(1), &"x".repeat(size));
         stores.events.add(&[begin, said, end], &BOUNDS).await.unwrap();
     };
-    let is_there = async |number| stores.events.read(log(number), 0).await.unwrap().writer != Writer::Unknown;
+    let is_there = async |number| read(&stores, log(number)).await.writer != Writer::Unknown;
     for number in 1..=4 {
         ended(number, number * 10, 10).await;
     }
@@ -89,7 +98,7 @@ async fn ended_streams_are_bounded_together_and_take_no_more() {
     ended(5, 50, 45).await;
     assert!(!is_there(4).await && is_there(5).await, "fifty bytes at most");
     stores.events.add(&[event(log(5), 60, Some(2), "late")], &BOUNDS).await.unwrap();
-    let page = stores.events.read(log(5), 0).await.unwrap();
+    let page = read(&stores, log(5)).await;
     assert_eq!((page.events.len(), page.ended, page.asked.as_deref()), (1, true, Some("[1]")));
 }
 
@@ -100,21 +109,18 @@ async fn a_writer_that_is_gone_is_known_as_such() {
     let reader = stores(&redis);
     let begin = Entry { log: log(1), sequence: 1, what: What::Begin("[7]".into()) };
     writer.events.add(&[begin], &BOUNDS).await.unwrap();
-    assert_eq!(reader.events.read(log(1), 0).await.unwrap().writer, Writer::Alive);
+    assert_eq!(read(&reader, log(1)).await.writer, Writer::Alive);
     drop(writer);
     // It says so itself as it goes; one that is killed says nothing for a while.
-    crate::peer::limited("its end", async {
-        while reader.events.read(log(1), 0).await.unwrap().writer != Writer::Gone {}
-    })
-    .await
-    .unwrap();
+    crate::peer::limited("its end", async { while read(&reader, log(1)).await.writer != Writer::Gone {} })
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
 async fn who_reads_is_one_and_the_dead_are_passed_over() {
     let redis = RedisServer::start();
     let [one, other] = [stores(&redis), stores(&redis)];
-    let name = |stores: &Stores| format!("{}.1", stores.broker.number());
     let open = async |stores: &Stores, from| stores.events.open(log(0), &name(stores), from, &BOUNDS).await.unwrap();
     assert_eq!(open(&one, Cursor::Undelivered).await, Opened::After(0));
     assert!(other.events.is_read(log(0)).await.unwrap());

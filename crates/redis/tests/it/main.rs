@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod away;
+mod bounds;
 mod events;
 mod limits;
+mod lost;
 mod server;
 mod sessions;
 mod streams;

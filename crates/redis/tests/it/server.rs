@@ -1,15 +1,16 @@
 //! A private redis-server, and servers of ours over it.
 
-use std::net::TcpListener;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use mcpace_redis::{Event, Options, Redis};
-use mcpace_serve::Server;
 use mcpace_serve::http::{self, Running};
 use mcpace_serve::store::OnDown;
+use mcpace_serve::{Context, NoArguments, Server, Tool, ToolError};
 use redis::{FromRedisValue, Value};
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -104,6 +105,51 @@ impl Drop for RedisServer {
     }
 }
 
+/// A way to a Redis that can be cut for one process alone.
+pub(crate) struct Proxy {
+    address: SocketAddr,
+    is_cut: Arc<AtomicBool>,
+    open: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Proxy {
+    pub(crate) fn before(redis: &RedisServer) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let proxy = Self { address: listener.local_addr().unwrap(), is_cut: Arc::default(), open: Arc::default() };
+        let (port, is_cut, open) = (redis.port, Arc::clone(&proxy.is_cut), Arc::clone(&proxy.open));
+        // Ends with the test's process.
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten().filter(|_| !is_cut.load(SeqCst)) {
+                let Ok(server) = TcpStream::connect(("127.0.0.1", port)) else { continue };
+                open.lock().unwrap().extend([client.try_clone().unwrap(), server.try_clone().unwrap()]);
+                for (mut from, mut to) in [(client.try_clone().unwrap(), server.try_clone().unwrap()), (server, client)]
+                {
+                    std::thread::spawn(move || {
+                        let _ = std::io::copy(&mut from, &mut to);
+                        let _ = to.shutdown(Shutdown::Both);
+                    });
+                }
+            }
+        });
+        proxy
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis://{}", self.address)
+    }
+
+    pub(crate) fn cut(&self) {
+        self.is_cut.store(true, SeqCst);
+        for stream in self.open.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    pub(crate) fn mend(&self) {
+        self.is_cut.store(false, SeqCst);
+    }
+}
+
 fn program() -> PathBuf {
     let path = std::env::var("PATH").unwrap_or_default();
     let folders = path.split(':').chain(["/usr/sbin", "/usr/local/sbin", "/usr/local/bin"]).map(PathBuf::from);
@@ -140,14 +186,34 @@ pub(crate) fn options(on_down: OnDown) -> (Options, watch::Receiver<Vec<Event>>)
 }
 
 pub(crate) fn member(redis: &RedisServer, on_down: OnDown, change: impl FnOnce(&mut http::Options)) -> Member {
+    member_at(&redis.url(), fixture::server(""), on_down, change)
+}
+
+/// One with a server of the test's own, and a way to Redis of its own.
+pub(crate) fn member_at(url: &str, server: Server, on_down: OnDown, change: impl FnOnce(&mut http::Options)) -> Member {
     let (options, events) = options(on_down);
-    let redis = Redis::open(&redis.url(), options).unwrap();
+    let redis = Redis::open(url, options).unwrap();
     let mut options = http::Options { address: ([127, 0, 0, 1], 0).into(), ..http::Options::default() };
     options.store = Some(redis.stores());
     change(&mut options);
-    let server = fixture::server("");
     let running = http::serve(server.clone(), options).unwrap();
     Member { running, server, events }
+}
+
+/// A server whose tool `steps` says something, waits for the gate, says more and is done.
+pub(crate) fn gated() -> (Server, watch::Sender<bool>) {
+    let gate = watch::Sender::new(false);
+    let waiting = gate.clone();
+    let steps = Tool::new("steps").handler_async(move |_: NoArguments, context: Context| {
+        let mut gate = waiting.subscribe();
+        async move {
+            context.progress(1.0, Some(2.0), None);
+            let _ = gate.wait_for(|open| *open).await;
+            context.progress(2.0, Some(2.0), None);
+            Ok::<_, ToolError>("stepped")
+        }
+    });
+    (Server::builder("gated", "1").tool(steps).build().unwrap(), gate)
 }
 
 /// Two of them.

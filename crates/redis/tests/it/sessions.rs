@@ -145,6 +145,7 @@ async fn every_key_has_the_prefix_and_an_end_and_none_a_secret() {
         let held: redis::Value = match kind.as_str() {
             "string" => redis.ask(&["GET", key]),
             "hash" => redis.ask(&["HGETALL", key]),
+            "zset" => redis.ask(&["ZRANGE", key, "0", "-1"]),
             "list" => redis.ask(&["LRANGE", key, "0", "-1"]),
             "stream" => redis.ask(&["XRANGE", key, "-", "+"]),
             other => panic!("{key} is a {other}"),

@@ -93,7 +93,8 @@ async fn a_reply_is_taken_up_at_another_process_while_it_is_written() {
     assert_eq!(repeated, first);
     let opened = Request::post(&call(2, "open", &json!({}))).within(&id, REVISION);
     assert_eq!(ask(one.address(), &opened).await.head.status, 200);
-    assert_eq!(next(&mut stream).await.1["method"], "notifications/progress");
+    let progress = next(&mut stream).await.1;
+    assert_eq!(progress["method"], "notifications/progress", "{progress}");
     assert_eq!(text_of(&next(&mut stream).await.1), "stepped");
     assert!(event(&mut stream).await.is_none(), "the stream ends with its reply");
     // It has ended, and can still be had after any event of it.

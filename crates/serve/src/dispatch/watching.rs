@@ -14,6 +14,7 @@ use super::{Call, Refusal, failing};
 use crate::catalogue::Catalogue;
 use crate::exchange::Handled;
 use crate::guard::Permitted;
+use crate::session::{WATCHED_BYTES, WATCHED_URI};
 
 impl Call<'_> {
     pub(super) fn subscribe(&self, catalogue: &Arc<Catalogue>) -> Result<Handled, Refusal> {
@@ -21,6 +22,9 @@ impl Call<'_> {
             return Err(Refusal::UnknownMethod);
         }
         let params: ResourceUriParams = self.params()?;
+        if params.uri.len() > WATCHED_URI {
+            return Err(Refusal::error(code::INVALID_PARAMS, "the URI is too long to be watched"));
+        }
         if !catalogue.has_resource(&params.uri) {
             return Err(failing::not_found(self.revision, &params.uri));
         }
@@ -42,7 +46,7 @@ impl Call<'_> {
     pub(super) fn unsubscribe(&self) -> Result<Handled, Refusal> {
         let params: ResourceUriParams = self.params()?;
         if let Some(session) = &self.incoming.peer.session {
-            session.unsubscribe(&params.uri);
+            session.unsubscribe(&params.uri, self.server.limits.watched_resources);
         }
         Ok(self.empty())
     }
@@ -87,8 +91,12 @@ impl Call<'_> {
 
     /// How much one subscription may watch.
     fn check_watched(&self, filter: &SubscriptionFilter) -> Result<(), Refusal> {
-        let count = |list: &Option<Vec<String>>| list.as_ref().map_or(0, Vec::len);
-        if count(&filter.resource_subscriptions) + count(&filter.task_ids) > self.server.limits.watched_resources {
+        let watched = || filter.resource_subscriptions.iter().chain(&filter.task_ids).flatten();
+        if watched().any(|name| name.len() > WATCHED_URI) {
+            return Err(Refusal::error(code::INVALID_PARAMS, "a URI is too long to be watched"));
+        }
+        let bytes: usize = watched().map(String::len).sum();
+        if watched().count() > self.server.limits.watched_resources || bytes > WATCHED_BYTES {
             return Err(Refusal::error(code::INVALID_PARAMS, "the subscription watches too many resources"));
         }
         Ok(())
@@ -108,7 +116,7 @@ impl Call<'_> {
         let listener = self
             .server
             .listeners
-            .begin(id.clone(), filter, outlet, self.server.limits.subscriptions)
+            .begin(id.clone(), filter, outlet, (subject.as_ref(), self.server.limits.subscriptions))
             .ok_or_else(|| Refusal::error(code::INTERNAL_ERROR, "the server has too many subscriptions"))?;
         let (server, revision, clocks) = (Arc::clone(self.server), self.revision, self.clocks);
         Ok(Handled::Later(Box::pin(async move {

@@ -11,14 +11,14 @@ use mcpace_wire::mcp::ParamsOutline;
 use super::answer::Answer;
 use super::event_stream::EventStream;
 use super::fields::Fields;
-use super::log::position_after;
+use super::log::{Reader, position_after};
 use super::reply_body::ReplyBody;
 use super::sessions::Live;
 use super::sharing::{Remote, Sharing, Unreadable};
 use super::site::Site;
 use super::streams::Standalone;
 use crate::exchange::Outlet;
-use crate::store::Cursor;
+use crate::store::{Cursor, Down};
 
 impl Site {
     /// A stream for what belongs to no request; or, with `Last-Event-ID`, a lost one taken up again.
@@ -30,26 +30,29 @@ impl Site {
         if let Some(sharing) = &self.sharing {
             return self.get_shared(sharing, fields, live).await;
         }
-        self.get_own(fields, live)
+        let reader = match fields.mcp.last_event_id {
+            Field::Absent => self.new_standalone(fields, &live)?,
+            field => field.ascii().and_then(|id| live.streams.resume(id)).ok_or_else(unheld)?,
+        };
+        Ok(self.get_own(reader, live))
+    }
+
+    /// A standalone stream of this process's own.
+    fn new_standalone(&self, fields: &Fields<'_>, live: &Arc<Live>) -> Result<Reader, Answer> {
+        let log = live.streams.open_standalone().map_err(|_| taken())?;
+        let (revision, _) = check_legacy(&fields.mcp, Some(live.session.revision()), self.server.revisions())?;
+        if live.streams.are_resumable() && revision.has_priming_events() {
+            log.prime(self.retry);
+        }
+        self.server.attach(&live.session, self.standalone(live));
+        Ok(log.reader(None))
     }
 
     /// Of a stream that this process has.
-    fn get_own(&self, fields: &Fields<'_>, live: Arc<Live>) -> Result<Answer, Answer> {
-        let reader = match fields.mcp.last_event_id {
-            Field::Absent => {
-                let log = live.streams.open_standalone().map_err(|_| taken())?;
-                let (revision, _) = check_legacy(&fields.mcp, Some(live.session.revision()), self.server.revisions())?;
-                if live.streams.are_resumable() && revision.has_priming_events() {
-                    log.prime(self.retry);
-                }
-                self.server.attach(&live.session, self.standalone(&live));
-                log.reader(None)
-            }
-            field => field.ascii().and_then(|id| live.streams.resume(id)).ok_or_else(unheld)?,
-        };
+    fn get_own(&self, reader: Reader, live: Arc<Live>) -> Answer {
         live.streams.is_read();
         let stream = EventStream::new(reader, self.keep_alive).holding(live);
-        Ok(Answer::events(ReplyBody::Events(Box::new(stream))))
+        Answer::events(ReplyBody::Events(Box::new(stream)))
     }
 
     /// Of a stream that all processes know. The standalone one is the store's, a reply's may be this process's own.
@@ -60,11 +63,13 @@ impl Site {
             field => {
                 let id = field.ascii().ok_or_else(unheld)?;
                 if let Some(reader) = live.streams.resume(id) {
-                    let stream = EventStream::new(reader, self.keep_alive).holding(live);
-                    return Ok(Answer::events(ReplyBody::Events(Box::new(stream))));
+                    return Ok(self.get_own(reader, live));
                 }
-                let (number, next) = position_after(id).ok_or_else(unheld)?;
-                (number, Cursor::After(next - 1))
+                match position_after(id).ok_or_else(unheld)? {
+                    // A standalone stream that some process had by itself while the store was away.
+                    (number, _) if sharing.is_ones_own(number) => (0, Cursor::Undelivered),
+                    (number, next) => (number, Cursor::After(next - 1)),
+                }
             }
         };
         let primes = from == Cursor::Undelivered && live.streams.are_resumable() && revision.has_priming_events();
@@ -72,6 +77,7 @@ impl Site {
             Ok((reader, reading)) => {
                 if number == 0 {
                     self.server.attach(&live.session, self.standalone(&live));
+                    sharing.attached(&live);
                 }
                 let stream = EventStream::new(reader, self.keep_alive).holding(reading);
                 Ok(Answer::events(ReplyBody::Events(Box::new(stream))))
@@ -80,7 +86,11 @@ impl Site {
             Err(Unreadable::Unknown) => Err(unheld()),
             Err(Unreadable::Down) => {
                 sharing.while_away()?;
-                self.get_own(fields, live)
+                if number != 0 {
+                    // It may be there when the store is.
+                    return Err(Answer::overloaded(StatusCode::SERVICE_UNAVAILABLE, &Down.to_string()));
+                }
+                Ok(self.get_own(self.new_standalone(fields, &live)?, live))
             }
         }
     }

@@ -3,6 +3,7 @@
 //! The stream is the session: when it closes, all that is under way in it is cancelled.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -11,7 +12,8 @@ use http::StatusCode;
 use http::request::Parts;
 use mcpace_wire::Revision;
 use mcpace_wire::http::Rejection;
-use mcpace_wire::jsonrpc::Message;
+use mcpace_wire::jsonrpc::{Message, code, write_error};
+use mcpace_wire::mcp::Method;
 use mcpace_wire::sse::Event;
 use tokio_util::sync::CancellationToken;
 
@@ -46,6 +48,8 @@ struct Open {
     id: Box<str>,
     /// Known once the client has initialized.
     session: OnceLock<Arc<Session>>,
+    /// Until then: its `initialize` is under way.
+    begins: AtomicBool,
     closed: CancellationToken,
     /// Counts as a session.
     _place: Place,
@@ -100,7 +104,7 @@ impl Site {
         }
         let full = || Answer::overloaded(StatusCode::SERVICE_UNAVAILABLE, "as many sessions as may be are open");
         let legacy = self.legacy.as_ref().ok_or_else(full)?;
-        let place = legacy.sessions.reserve().ok_or_else(full)?;
+        let place = legacy.sessions.reserve(principal.as_ref()).ok_or_else(full)?;
         let key = Key::random().ok_or_else(full)?;
         let log = Log::new(None, self.stream_bounds.log);
         log.push_event(&Event {
@@ -109,9 +113,9 @@ impl Site {
             ..Event::default()
         });
         let reader = log.reader(None);
-        let (session, closed) = (OnceLock::new(), CancellationToken::new());
+        let (session, begins, closed) = (OnceLock::new(), AtomicBool::new(false), CancellationToken::new());
         let id = key.to_string().into();
-        legacy.open().insert(key, Arc::new(Open { log, principal, id, session, closed, _place: place }));
+        legacy.open().insert(key, Arc::new(Open { log, principal, id, session, begins, closed, _place: place }));
         let closing = Arc::new(Closing { key, of: Arc::clone(legacy) });
         let stream = EventStream::new(reader, self.keep_alive).holding(closing);
         Ok(Answer::events(ReplyBody::Events(Box::new(stream))))
@@ -173,6 +177,17 @@ impl Site {
         fields: &Fields<'_>,
     ) {
         let session = open.session.get().cloned();
+        if session.is_none()
+            && let Message::Request(request) = message
+            && !open.takes_first(&request.method)
+        {
+            let mut refusal = Vec::with_capacity(128);
+            let reason = "the session begins with initialize, which is to be answered first";
+            // Without data there is nothing that could fail to be written.
+            let _ = write_error(&mut refusal, Some(&request.id), code::INVALID_REQUEST, reason, None::<&()>);
+            open.log.push_reply(&refusal);
+            return;
+        }
         let peer = Peer {
             revision: session.as_ref().map_or(Revision::V2024_11_05, |session| session.revision()),
             session,
@@ -197,8 +212,22 @@ impl Site {
     }
 }
 
+impl Open {
+    /// Whether a request is taken before there is a session, by which requests under way are counted: one `initialize`, and what
+    /// is answered at once.
+    fn takes_first(&self, method: &str) -> bool {
+        match Method::parse(method) {
+            Some(Method::Initialize) => !self.begins.swap(true, Relaxed),
+            method => method == Some(Method::Ping),
+        }
+    }
+}
+
 fn settle(server: &crate::Server, open: &Open, mut reply: Reply) {
+    // One that failed can be tried again.
+    open.begins.store(false, Relaxed);
     if let Some(session) = reply.session.take() {
+        session.is_called(open.id.clone());
         // A second initialize changes nothing: the first one's session stays.
         let session = open.session.get_or_init(|| session);
         let outlet: Arc<Log> = Arc::clone(&open.log);

@@ -177,14 +177,14 @@ impl Log {
         self.state().bytes
     }
 
-    /// Adds a message that has an id already. False where nobody will read it.
-    pub(super) fn push_as(&self, id: &str, message: &[u8]) -> bool {
+    /// Adds a message that has an id already, or gets none. False where nobody will read it.
+    pub(super) fn push_as(&self, id: Option<&str>, message: &[u8]) -> bool {
         let mut state = self.state();
         if state.ended || state.abandoned {
             return false;
         }
         let mut bytes = Vec::with_capacity(message.len() + 64);
-        encode_message(message, Some(id), &mut bytes);
+        encode_message(message, id, &mut bytes);
         self.add(&mut state, bytes.into());
         true
     }

@@ -55,7 +55,7 @@ impl Site {
         principal: Option<Principal>,
         body: &Bytes,
     ) -> Result<Answer, Answer> {
-        let mut elsewhere = Elsewhere::new();
+        let mut elsewhere = Elsewhere::default();
         let Some(sharing) = &self.sharing else {
             return Ok(self.waited(self.begin(fields, mode, principal, body, &mut elsewhere)?).await);
         };
@@ -106,11 +106,10 @@ impl Site {
             }
         };
         let (mut admitted, outline) = admitted.map_err(|refusal| refusal.answer(&payload))?;
-        if let Some((sharing, live)) = self.sharing.as_ref().zip(admitted.live.as_ref()) {
-            for message in payload.messages() {
-                // The whole body goes to each, who takes of it what concerns him.
-                elsewhere.extend(sharing.elsewhere(live, message, body).filter(|post| !elsewhere.contains(post)));
-            }
+        let shared = self.sharing.as_ref().and_then(|sharing| Some((sharing, admitted.live.clone()?)));
+        if let Some((sharing, live)) = &shared {
+            elsewhere.posts.extend(payload.messages().iter().filter_map(|message| sharing.elsewhere(live, message)));
+            elsewhere.changes = payload.messages().iter().any(|message| changes_session(message).is_some());
             admitted.asked = asked(&payload);
         }
         let mode = if opens_stream(&payload, admitted.revision) {
@@ -128,7 +127,15 @@ impl Site {
             let channel: &dyn Channel = &way;
             let timed = self.server_timing;
             let outline = outline.as_ref();
-            self.server.handle(Incoming { message, outline, body, peer: &peer, channel, received, timed })
+            let handled =
+                self.server.handle(Incoming { message, outline, body, peer: &peer, channel, received, timed });
+            match (handled, &shared) {
+                (Handled::Later(call), Some((sharing, live))) => Handled::Later(match changes_session(message) {
+                    Some(id) => sharing.answered_once_told(live, id.clone().into_owned(), call),
+                    None => call,
+                }),
+                (handled, _) => handled,
+            }
         };
         let work = match &payload {
             Payload::Single(message) => Work::from(handle(message)),
@@ -175,7 +182,7 @@ impl Site {
             }
         }
         let admitted = match is_initialize(message) {
-            true => self.admit_initialize(),
+            true => self.admit_initialize(principal),
             false => self.admit_legacy(fields, principal, received),
         };
         admitted.map(|admitted| (admitted, None))
@@ -197,8 +204,8 @@ impl Site {
         Ok(Admitted { revision, ..Admitted::default() })
     }
 
-    fn admit_initialize(&self) -> Result<Admitted, Refusal> {
-        let place = if self.stateless { None } else { Some(self.sessions.reserve().ok_or(Refusal::Full)?) };
+    fn admit_initialize(&self, principal: Option<&Principal>) -> Result<Admitted, Refusal> {
+        let place = if self.stateless { None } else { Some(self.sessions.reserve(principal).ok_or(Refusal::Full)?) };
         // The revision is what the request asks for; dispatch reads it there.
         Ok(Admitted { place, ..Admitted::default() })
     }
@@ -348,6 +355,17 @@ fn asked(payload: &Payload<'_>) -> Option<Box<str>> {
         })
         .collect();
     serde_json::to_string(&ids).ok().filter(|_| !ids.is_empty()).map(Into::into)
+}
+
+/// The id of a request that changes what other processes are to know of its session.
+fn changes_session<'m>(message: &'m Message<'_>) -> Option<&'m Id<'m>> {
+    const CHANGES: [Method; 3] = [Method::ResourcesSubscribe, Method::ResourcesUnsubscribe, Method::SetLevel];
+    match message {
+        Message::Request(request) if Method::parse(&request.method).is_some_and(|it| CHANGES.contains(&it)) => {
+            Some(&request.id)
+        }
+        _ => None,
+    }
 }
 
 fn is_initialize(message: &Message<'_>) -> bool {

@@ -118,7 +118,7 @@ impl Site {
         let begun = session.zip(exchange.admitted.place.take()).and_then(|(session, place)| {
             let streams = Streams::new(Arc::clone(&self.stream_bounds), self.resumable);
             if let Some(sharing) = &self.sharing {
-                session.share(sharing.first_question());
+                session.share(sharing.questions());
             }
             place.take(session, streams, exchange.received)
         });
@@ -185,15 +185,17 @@ impl Site {
     /// A reply that goes on.
     fn stream(&self, exchange: Exchange, calls: Calls) -> Answer {
         let log = exchange.log.clone().unwrap_or_else(|| self.new_log(&exchange.admitted));
-        log.announce();
         let reader = log.reader(None);
         let stream = EventStream::new(reader, self.keep_alive);
         let stream = match exchange.resumable() {
             Some(live) => {
                 if live.streams.begin(&log).is_err() {
+                    // What handlers said already is with others: that there is no more of it, too.
+                    log.end();
                     let reason = "as many streams as may be are open in this session";
                     return Answer::overloaded(StatusCode::TOO_MANY_REQUESTS, reason);
                 }
+                log.announce();
                 tokio::spawn(drive(calls, log, Arc::clone(live)));
                 stream
             }

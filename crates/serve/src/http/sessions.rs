@@ -1,6 +1,9 @@
 //! The legacy sessions: a sharded table, bounded in number, swept of those that nobody uses.
+//!
+//! Constraint: one caller keeps nobody out. Where all places are taken, a session whose client said nothing since it began makes
+//! room, the oldest first; and once half of them are, an authenticated caller has a tenth at most.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -63,13 +66,22 @@ pub(super) struct Live {
     pub(super) key: Key,
     pub(super) session: Arc<Session>,
     pub(super) streams: Streams,
-    /// When it was last used, in milliseconds since the table was made.
+    /// When it was last used, in milliseconds since the table was made; with [`UNUSED`] when it began.
     seen: AtomicU64,
     /// When it ends however much it is used, in the same milliseconds.
     until: u64,
     /// As of which state of a store it is known to live; 0 before it is in one.
     pub(super) verified: AtomicU64,
+    /// What it passed on to other processes: the second, in the upper half, and how often in that.
+    passed_on: AtomicU64,
 }
+
+/// Nobody has used it since it began.
+const UNUSED: u64 = 1 << 63;
+/// How long such a session lives: its client has said nothing after `initialize`.
+const UNUSED_IDLE: Duration = Duration::from_secs(60);
+/// How much of one client's a second is passed on to other processes.
+const PASSED_ON: u64 = 100;
 
 /// See the module.
 pub(super) struct Sessions {
@@ -77,6 +89,10 @@ pub(super) struct Sessions {
     /// Those in the table, and those that are about to be.
     count: AtomicUsize,
     limit: usize,
+    /// How many of them are whose, where anybody is authenticated.
+    owned: Mutex<HashMap<Arc<str>, usize>>,
+    /// Those that nobody may have used yet, the oldest first; and some that are used, or gone.
+    fresh: Mutex<VecDeque<Key>>,
     idle: Duration,
     life: Option<Duration>,
     epoch: Instant,
@@ -96,16 +112,68 @@ impl Sessions {
         member: Option<u8>,
     ) -> Arc<Self> {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Arc::new(Self { shards, count: AtomicUsize::new(0), limit, idle, life, epoch: now, member })
+        let (owned, fresh) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { shards, count: AtomicUsize::new(0), limit, owned, fresh, idle, life, epoch: now, member })
     }
 
-    /// A place for a new session, before it is known whether there will be one. `None` when all are taken.
-    pub(super) fn reserve(self: &Arc<Self>) -> Option<Place> {
-        if self.count.fetch_add(1, Relaxed) >= self.limit {
-            self.count.fetch_sub(1, Relaxed);
-            return None;
+    /// A place for a new session of this caller, before it is known whether there will be one. `None` when all are taken, or the
+    /// caller has too many.
+    pub(super) fn reserve(self: &Arc<Self>, principal: Option<&Principal>) -> Option<Place> {
+        let owner = principal.map(|principal| Arc::clone(&principal.subject));
+        if let Some(owner) = &owner {
+            let mut owned = lock(&self.owned);
+            let count = owned.entry(Arc::clone(owner)).or_default();
+            if *count >= (self.limit / 10).max(1) && self.len() >= self.limit / 2 {
+                return None;
+            }
+            *count += 1;
         }
-        Some(Place { of: Some(Arc::clone(self)) })
+        // From here on it is given back by being dropped.
+        let place = Place { of: Some(Arc::clone(self)), owner };
+        let taken = self.count.fetch_add(1, Relaxed);
+        (taken < self.limit || self.make_room()).then_some(place)
+    }
+
+    /// Ends the oldest session that nobody has used. False where there is none.
+    fn make_room(&self) -> bool {
+        loop {
+            let Some(key) = lock(&self.fresh).pop_front() else { return false };
+            if let Some(live) = self.peek(key).filter(|live| live.is_unused()) {
+                self.end(&live);
+                return true;
+            }
+        }
+    }
+
+    /// Notes a session that has only begun.
+    fn is_fresh(&self, key: Key) {
+        let mut fresh = lock(&self.fresh);
+        // So that the list has few that are used or gone, and never more than there may be sessions.
+        while fresh.front().is_some_and(|&key| !self.peek(key).is_some_and(|live| live.is_unused()))
+            || fresh.len() >= self.limit.max(1)
+        {
+            fresh.pop_front();
+        }
+        fresh.push_back(key);
+    }
+
+    /// Gives a place back.
+    fn give_back(&self, owner: Option<&Arc<str>>) {
+        self.count.fetch_sub(1, Relaxed);
+        if let Some(owner) = owner {
+            let mut owned = lock(&self.owned);
+            if let Some(count) = owned.get_mut(owner) {
+                *count -= 1;
+                if *count == 0 {
+                    owned.remove(owner);
+                }
+            }
+        }
+    }
+
+    /// What a session has left of its whole life.
+    pub(super) fn left(&self, live: &Live, now: Instant) -> Option<Duration> {
+        (live.until != u64::MAX).then(|| Duration::from_millis(live.until.saturating_sub(self.millis(now))))
     }
 
     /// The session of this id, if it is this principal's; used just now.
@@ -132,8 +200,7 @@ impl Sessions {
         let mut used = Vec::new();
         for shard in &self.shards {
             let shard = lock(shard);
-            let is_used =
-                |live: &&Arc<Live>| Arc::strong_count(live) > 1 || now.saturating_sub(live.seen.load(Relaxed)) <= time;
+            let is_used = |live: &&Arc<Live>| Arc::strong_count(live) > 1 || now.saturating_sub(live.seen_at()) <= time;
             used.extend(shard.values().filter(is_used).map(|live| live.key));
         }
         used
@@ -144,7 +211,7 @@ impl Sessions {
         // Out of the table first: nothing finds it while it ends.
         let removed = self.shard(live.key).remove(&live.key);
         if removed.is_some() {
-            self.count.fetch_sub(1, Relaxed);
+            self.give_back(live.owner());
             live.end();
         }
     }
@@ -161,15 +228,18 @@ impl Sessions {
                 if is_used {
                     live.seen.store(now, Relaxed);
                 }
-                let is_fresh = is_used || now.saturating_sub(live.seen.load(Relaxed)) < idle;
+                let idle = if live.is_unused() { idle.min(UNUSED_IDLE.as_millis() as u64) } else { idle };
+                let is_fresh = is_used || now.saturating_sub(live.seen_at()) < idle;
                 let lives = is_fresh && now < live.until;
                 if !lives {
                     dead.push(Arc::clone(live));
                 }
                 lives
             });
-            self.count.fetch_sub(dead.len(), Relaxed);
-            dead.iter().for_each(|live| live.end());
+            for live in &dead {
+                self.give_back(live.owner());
+                live.end();
+            }
         }
     }
 
@@ -203,8 +273,30 @@ impl Live {
         (now, left): (Instant, Option<Duration>),
     ) -> Self {
         let until = left.and_then(|left| now.checked_add(left)).map_or(u64::MAX, |end| sessions.millis(end));
-        let seen = AtomicU64::new(sessions.millis(now));
-        Self { key, session, streams, seen, until, verified: AtomicU64::new(0) }
+        let seen = AtomicU64::new(sessions.millis(now) | UNUSED);
+        session.is_called(key.to_string());
+        Self { key, session, streams, seen, until, verified: AtomicU64::new(0), passed_on: AtomicU64::new(0) }
+    }
+
+    /// Whether it may pass something on to other processes in this second, which it does then: they would hear nothing else.
+    pub(super) fn passes_on(&self, second: u64) -> bool {
+        let (second, before) = (second << 32, self.passed_on.load(Relaxed));
+        let count = if before >> 32 << 32 == second { before & u64::from(u32::MAX) } else { 0 };
+        // Two at the same moment may count as one.
+        self.passed_on.store(second | (count + 1), Relaxed);
+        count < PASSED_ON
+    }
+
+    fn is_unused(&self) -> bool {
+        self.seen.load(Relaxed) & UNUSED != 0
+    }
+
+    fn seen_at(&self) -> u64 {
+        self.seen.load(Relaxed) & !UNUSED
+    }
+
+    fn owner(&self) -> Option<&Arc<str>> {
+        self.session.principal().map(|principal| &principal.subject)
     }
 
     fn end(&self) {
@@ -216,6 +308,8 @@ impl Live {
 /// A place in the table, given back when dropped unused.
 pub(super) struct Place {
     of: Option<Arc<Sessions>>,
+    /// Whose it is.
+    owner: Option<Arc<str>>,
 }
 
 impl Place {
@@ -226,6 +320,7 @@ impl Place {
         let key = sessions.member.map_or(key, |member| key.of_member(member));
         let live = Arc::new(Live::new(sessions, key, session, streams, (now, sessions.life)));
         sessions.shard(key).insert(key, Arc::clone(&live));
+        sessions.is_fresh(key);
         self.of = None;
         Some(live)
     }
@@ -253,14 +348,14 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         if let Some(sessions) = &self.of {
-            sessions.count.fetch_sub(1, Relaxed);
+            sessions.give_back(self.owner.as_ref());
         }
     }
 }
 
-fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing under the lock can panic half way.
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Hashes random keys by taking them as they are. Clients choose what is looked up, never what is in the table.
@@ -317,7 +412,7 @@ mod tests {
 
     fn begin(sessions: &Arc<Sessions>, now: Instant) -> Arc<Live> {
         let (session, streams) = session();
-        sessions.reserve().unwrap().take(session, streams, now).unwrap()
+        sessions.reserve(None).unwrap().take(session, streams, now).unwrap()
     }
 
     fn id(live: &Live) -> SessionId {

@@ -138,9 +138,10 @@ impl Streams {
         self.with(|known| known.over.clone())
     }
 
+    /// Ends the standalone streams; nobody takes them up again.
     pub(super) fn end_standalone(&self) {
-        if let Some(known) = self.known().as_deref() {
-            known.standalone.iter().for_each(|log| log.end());
+        if let Some(known) = self.known().as_deref_mut() {
+            known.standalone.drain(..).for_each(|log| log.end());
         }
     }
 

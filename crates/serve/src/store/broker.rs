@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +17,11 @@ pub trait Broker: Send + Sync {
     /// Whether the store can be reached, as far as is known. Costs nothing.
     fn is_up(&self) -> bool;
 
-    /// Hands a message over. False where no process took it.
+    /// Hands a message over. False where no process took it, or it is too long to be passed on.
     fn post<'a>(&'a self, to: To, post: &'a Post) -> Later<'a, bool>;
+
+    /// After the store was away: how long a process that lives may still be missing there, since it didn't come back as quickly.
+    fn settling(&self) -> Duration;
 
     /// Waits for messages to this process. Dropping the future loses none.
     fn receive(&self) -> Pin<Box<dyn Future<Output = Received> + Send + '_>>;

@@ -20,8 +20,9 @@ pub trait EventStore: Send + Sync {
     /// Whether anybody reads a stream.
     fn is_read(&self, log: LogId) -> Later<'_, bool>;
 
-    /// The events after a position, as many as one page takes; these count as delivered.
-    fn read(&self, log: LogId, after: u64) -> Later<'_, Page>;
+    /// The events after a position, or from the beginning, as many as one page takes; these count as delivered. A stream that is
+    /// read is kept, and nobody but its latest reader reads it.
+    fn read<'a>(&'a self, log: LogId, reader: &'a str, after: Option<u64>, bounds: &'a Bounds) -> Later<'a, Page>;
 
     /// Reads no more.
     fn close<'a>(&'a self, log: LogId, reader: &'a str) -> Later<'a, ()>;
@@ -38,7 +39,7 @@ pub struct Bounds {
     pub ended_bytes: usize,
     /// How many of those.
     pub ended: usize,
-    /// How long a stream is kept that nothing happens to.
+    /// How long a stream is kept that nobody says anything on and nobody reads.
     pub idle: Duration,
     /// How long one that has ended.
     pub after_end: Duration,
@@ -53,6 +54,18 @@ pub struct Entry {
     pub sequence: u64,
     /// What.
     pub what: What,
+}
+
+impl Entry {
+    /// Bytes of what is said.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        match &self.what {
+            What::Event(_, message) => message.len(),
+            What::Begin(asked) => asked.len(),
+            What::End => 0,
+        }
+    }
 }
 
 /// See [`Entry`].
@@ -73,6 +86,8 @@ pub struct Added {
     pub is_read: bool,
     /// How many older messages that nobody had read it pushed out.
     pub dropped: u64,
+    /// It was not taken, and never will be: the store says why.
+    pub refused: bool,
 }
 
 /// Where to begin.
@@ -108,6 +123,8 @@ pub struct Page {
     pub writer: Writer,
     /// The ids of the requests that it answers, a JSON array.
     pub asked: Option<String>,
+    /// Somebody else reads it by now; nothing was read.
+    pub taken: bool,
 }
 
 /// Who writes a stream.

@@ -18,7 +18,7 @@ pub trait SessionStore: Send + Sync {
     /// These were used: their idle time begins anew.
     fn touch<'a>(&'a self, names: &'a [Name], life: Life) -> Later<'a, ()>;
 
-    /// Something of a session changed. Changes of several processes add up.
+    /// Something of a session changed. Changes of several processes add up; of one thing the last counts.
     fn change<'a>(&'a self, name: Name, changes: &'a [Change]) -> Later<'a, ()>;
 
     /// Ends one for all; it is remembered as ended for as long as anybody might ask.
@@ -30,7 +30,7 @@ pub trait SessionStore: Send + Sync {
 pub struct Life {
     /// While nobody uses them.
     pub idle: Duration,
-    /// At most.
+    /// At most, from now on.
     pub whole: Option<Duration>,
 }
 
@@ -59,7 +59,8 @@ pub enum Found {
 pub struct Record {
     /// The revision that `initialize` agreed on.
     pub revision: String,
-    /// A hash of the subject that opened it; nobody else may use it.
+    /// A hash of the session's id and the subject that opened it; nobody else may use it. Without the id, which is no part of any
+    /// store, nobody can try names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     /// Who the client says it is.

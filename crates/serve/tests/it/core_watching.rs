@@ -121,3 +121,33 @@ async fn a_subscription_ends_with_its_client() {
         assert_eq!(client.now(1, "subscriptions/listen", params).error().0, -32602);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_watched_is_bounded_in_bytes() {
+    let server = server();
+    let client = Client::connect(&server, MODERN);
+    let (long, many) = (vec!["x".repeat(2_049)], vec!["x".repeat(2_000); 66]);
+    for uris in [long, many] {
+        let filter = json!({"resourceSubscriptions": uris});
+        assert_eq!(finish(listen(&client, json!(1), filter)).await.error().0, -32602);
+    }
+    assert!(client.outbox.take().is_empty(), "nothing was acknowledged");
+    for revision in legacy() {
+        let client = Client::connect(&server, revision);
+        let long = format!("note://1999/{}", "x".repeat(2_048));
+        assert_eq!(client.now(1, "resources/subscribe", json!({"uri": long})).error().0, -32602);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_caller_does_not_take_all_subscriptions() {
+    let limits = Limits { subscriptions: 10, ..Limits::default() };
+    let server = builder(&<_>::default()).limits(limits).build().unwrap();
+    let client = |name: &str| Client::connect(&server, MODERN).of(name);
+    let (alice, bob) = (client("alice"), client("bob"));
+    let all = json!({"toolsListChanged": true});
+    let mut open: Vec<Handled> = (0..5).map(|id| listen(&alice, json!(id), all.clone())).collect();
+    assert_eq!(finish(listen(&alice, json!(5), all.clone())).await.error().0, -32603);
+    open.push(listen(&bob, json!(6), all.clone()));
+    assert!(open.iter().all(|handled| matches!(handled, Handled::Later(_))));
+}

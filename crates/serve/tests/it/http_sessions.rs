@@ -50,11 +50,65 @@ async fn past_the_limit_there_are_no_more_sessions_until_one_ends() {
     let running = start(|options| options.limits.sessions = 1);
     let address = running.address();
     let id = session(address, REVISION).await;
+    // In use: one that nobody used yet would make room.
+    let request = Request::post(&echo(1, "hi")).within(&id, REVISION);
+    assert_eq!(ask(address, &request).await.head.status, 200);
     let refused = ask(address, &Request::post(&initialize(REVISION))).await;
     assert_eq!(refused.status_and_code(), (503, -32603));
     assert!(refused.head.header("retry-after").is_some());
     ask(address, &Request::bare("DELETE").within(&id, REVISION)).await;
     session(address, REVISION).await;
+}
+
+#[tokio::test]
+async fn sessions_that_only_begin_keep_nobody_out() {
+    let running = start(|options| options.limits.sessions = 4);
+    let address = running.address();
+    let used = session(address, REVISION).await;
+    let request = |id: &str| Request::post(&echo(1, "hi")).within(id, REVISION);
+    assert_eq!(ask(address, &request(&used)).await.head.status, 200);
+    let mut begun = Vec::new();
+    for _ in 0..6 {
+        begun.push(session(address, REVISION).await);
+        assert!(running.sessions() <= 4);
+    }
+    // The oldest went, the one that is used stays.
+    let status = async |id: &str| ask(address, &request(id)).await.head.status;
+    assert_eq!(status(&used).await, 200);
+    for (id, expected) in begun.iter().zip([404, 404, 404, 200, 200, 200]) {
+        assert_eq!(status(id).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn one_caller_does_not_take_all_sessions() {
+    let running = start(|options| {
+        guarded(options);
+        options.limits.sessions = 20;
+    });
+    let address = running.address();
+    let of = |request: Request, token: &str| request.with("Authorization", format!("Bearer {token}"));
+    let begin = async |token: &str| {
+        let begun = ask(address, &of(Request::post(&initialize(REVISION)), token)).await;
+        if let Some(id) = begun.head.header("mcp-session-id") {
+            let used = of(Request::post(&echo(1, "hi")).within(id, REVISION), token);
+            assert_eq!(ask(address, &used).await.head.status, 200);
+        }
+        (begun.head.status, begun.head.header("mcp-session-id").map(str::to_owned))
+    };
+    let mut ids = Vec::new();
+    for _ in 0..10 {
+        let (status, id) = begin("alice").await;
+        assert_eq!(status, 200);
+        ids.extend(id);
+    }
+    assert_eq!(begin("alice").await.0, 503);
+    assert_eq!(begin("bob").await.0, 200);
+    // Counted back as they end.
+    for id in ids.drain(..9) {
+        assert_eq!(ask(address, &of(Request::bare("DELETE").within(&id, REVISION), "alice")).await.head.status, 204);
+    }
+    assert_eq!(begin("alice").await.0, 200);
 }
 
 #[tokio::test]
@@ -241,6 +295,32 @@ async fn a_message_of_2024_11_05_has_its_own_tokens_scopes() {
     // The stream's owner, with less than the token that opened it granted.
     ask(running.address(), &of(Request::post(&call(1, "scopes", &json!({}))).path(&to), "read")).await;
     assert_eq!(text_of(&event(&mut stream).await.unwrap()), "read");
+}
+
+#[tokio::test]
+async fn nothing_runs_on_a_stream_of_2024_11_05_before_it_is_initialized() {
+    let running = start(|options| options.legacy_sse = true);
+    let address = running.address();
+    let mut stream = open(address, &Request::bare("GET").path("/sse")).await;
+    assert_eq!(head(&mut stream).await.status, 200);
+    let to = limited("the endpoint", stream.event()).await.unwrap().unwrap().unwrap().data;
+    let post = async |message: &serde_json::Value| {
+        assert_eq!(ask(address, &Request::post(message).path(&to)).await.head.status, 202);
+    };
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    let mut wrong = initialize("2024-11-05");
+    wrong["params"] = json!({"protocolVersion": 7});
+    for (message, code) in [
+        (call(1, "wait", &json!({})), json!(-32600)),
+        (ping, json!(null)),
+        (wrong, json!(-32602)),
+        (initialize("2024-11-05"), json!(null)),
+        (echo(2, "hi"), json!(null)),
+    ] {
+        post(&message).await;
+        let reply = event(&mut stream).await.unwrap();
+        assert_eq!((&reply["id"], &reply["error"]["code"]), (&message["id"], &code), "{reply}");
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use bytes::Bytes;
 use mcpace_wire::jsonrpc::{Id, Message, Payload, code, write_error};
@@ -91,6 +91,15 @@ impl Sharing {
         Ok((reader, Arc::new(Reading { feed, sharing: Arc::downgrade(self), _live: Arc::clone(live) })))
     }
 
+    /// After a session was attached to the stream that a connection begins to read here: whether another process has taken it over
+    /// meanwhile is known by now, and then nobody may be told anything by this one.
+    pub(in super::super) fn attached(&self, live: &Live) {
+        let id = LogId::standalone(live.key.name());
+        if self.feeds().get(&id).is_none_or(|feed| feed.over.is_cancelled()) {
+            live.session.detach();
+        }
+    }
+
     /// Lets all readers go: they would hold up a stop for ever.
     pub(in super::super) fn end_feeds(&self) {
         let feeds: Vec<_> = self.feeds().drain().map(|(_, feed)| feed).collect();
@@ -109,15 +118,15 @@ impl Feed {
         self.over.cancel();
     }
 
-    /// Says something while no store is there to say it by.
+    /// Says something while no store is there to say it by. Without an id: where the client is in the store's stream stays where
+    /// it was, or it would pass over what others put there meanwhile.
     pub(super) fn say_here(&self, message: &Bytes) -> Result<(), Gone> {
-        let position = now_micros().max(self.last.load(Relaxed) + 1);
-        self.give(position, message).then_some(()).ok_or(Gone)
+        self.log.push_as(None, message).then_some(()).ok_or(Gone)
     }
 
     fn give(&self, position: u64, message: &[u8]) -> bool {
         self.last.fetch_max(position, Relaxed);
-        self.log.push_as(&event_id(self.id.number, position), message)
+        self.log.push_as(Some(&event_id(self.id.number, position)), message)
     }
 
     /// Gives a page once there is room. False where nobody reads any more.
@@ -131,14 +140,19 @@ impl Feed {
         true
     }
 
-    /// The process that wrote the stream is gone, or the stream itself: each request without an answer gets one that says so.
-    async fn give_up(&self, sharing: &Sharing, mut open: Vec<Id<'static>>, reason: &str) {
+    /// The process that wrote the stream is gone, or the stream itself: each request without an answer gets one that says so. False
+    /// where that isn't so after all. Nothing is said where the store can't be asked what was answered.
+    async fn give_up(&self, sharing: &Sharing, mut open: Vec<Id<'static>>, reason: &str) -> Result<bool, Down> {
         // What the client had before it came here may have answered some of them.
-        let mut after = 0;
-        while let Ok(page) = sharing.stores.events.read(self.id, after).await {
+        let mut after = None;
+        loop {
+            let page = self.read(sharing, after).await?;
+            if page.taken || page.ended || page.writer == Writer::Alive {
+                return Ok(false);
+            }
             page.events.iter().for_each(|(_, message)| answered(&mut open, message));
             match page.events.last() {
-                Some((last, _)) if page.has_more => after = *last,
+                Some((last, _)) if page.has_more => after = Some(*last),
                 _ => break,
             }
         }
@@ -152,6 +166,50 @@ impl Feed {
         }
         sharing.queue.push(self.id, What::End);
         self.end();
+        Ok(true)
+    }
+
+    async fn read(&self, sharing: &Sharing, after: Option<u64>) -> Result<Page, Down> {
+        sharing.stores.events.read(self.id, &self.reader, after, &sharing.bounds).await
+    }
+
+    /// The store may be another one than before: it has to know who reads.
+    async fn register(&self, sharing: &Sharing) -> Result<(), Down> {
+        let after = Cursor::After(self.last.load(Relaxed));
+        sharing.stores.events.open(self.id, &self.reader, after, &sharing.bounds).await.map(|_| ())
+    }
+
+    /// Gives what is new. True once there is nothing more to be given here.
+    async fn look(&self, sharing: &Sharing, asked: &mut Option<Vec<Id<'static>>>) -> Result<bool, Down> {
+        loop {
+            let page = self.read(sharing, Some(self.last.load(Relaxed))).await?;
+            if page.taken {
+                // Whoever reads it now said so, and that was lost or came too early.
+                sharing.let_go(self.id, &self.reader);
+                self.end();
+                return Ok(true);
+            }
+            if asked.is_none() {
+                *asked = page.asked.as_deref().map(ids);
+            }
+            let open = asked.get_or_insert_default();
+            page.events.iter().for_each(|(_, message)| answered(open, message));
+            if !self.give_page(&page).await {
+                return Ok(true);
+            }
+            let reason = match page.writer {
+                _ if page.has_more => continue,
+                _ if page.ended => {
+                    self.end();
+                    return Ok(true);
+                }
+                // After the store was away processes are back one after the other.
+                Writer::Gone if sharing.is_settled() => ENDED,
+                Writer::Unknown if !self.id.is_standalone() => FORGOTTEN,
+                _ => return Ok(false),
+            };
+            return self.give_up(sharing, open.clone(), reason).await;
+        }
     }
 }
 
@@ -160,51 +218,27 @@ async fn feeding(sharing: Weak<Sharing>, feed: Arc<Feed>) {
     let fed = async {
         let mut generation = sharing.upgrade().map(|sharing| sharing.generation.load(Relaxed));
         // The requests that are to be answered, until their answer has passed.
-        let mut asked: Option<Vec<Id<'static>>> = None;
+        let mut asked = None;
         loop {
             let Some(sharing) = sharing.upgrade() else { return };
             let current = Some(sharing.generation.load(Relaxed));
             if current != generation && feed.register(&sharing).await.is_ok() {
                 generation = current;
             }
-            match sharing.stores.events.read(feed.id, feed.last.load(Relaxed)).await {
-                Err(Down) => tokio::time::sleep(LOOK / 8).await,
-                Ok(page) => {
-                    if asked.is_none() {
-                        asked = page.asked.as_deref().map(ids);
-                    }
-                    let open = asked.get_or_insert_default();
-                    page.events.iter().for_each(|(_, message)| answered(open, message));
-                    if !feed.give_page(&page).await {
-                        return;
-                    }
-                    match page.writer {
-                        _ if page.has_more => continue,
-                        _ if page.ended => return feed.end(),
-                        Writer::Gone => return feed.give_up(&sharing, std::mem::take(open), ENDED).await,
-                        Writer::Unknown if !feed.id.is_standalone() => {
-                            return feed.give_up(&sharing, std::mem::take(open), FORGOTTEN).await;
-                        }
-                        _ => {}
-                    }
-                }
-            }
+            let looked = feed.look(&sharing, &mut asked).await;
             // Not held while nothing comes.
             drop(sharing);
+            match looked {
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(Down) => tokio::time::sleep(LOOK / 8).await,
+            }
             let _ = tokio::time::timeout(LOOK, feed.woken.notified()).await;
         }
     };
     tokio::select! {
         () = feed.over.cancelled() => feed.log.end(),
         () = fed => {}
-    }
-}
-
-impl Feed {
-    /// The store may be another one than before: it has to know who reads.
-    async fn register(&self, sharing: &Sharing) -> Result<(), Down> {
-        let after = Cursor::After(self.last.load(Relaxed));
-        sharing.stores.events.open(self.id, &self.reader, after, &sharing.bounds).await.map(|_| ())
     }
 }
 
@@ -218,10 +252,12 @@ impl Drop for Reading {
                 feeds.remove(&self.feed.id);
             }
         }
-        let (stores, feed) = (sharing.stores.clone(), Arc::clone(&self.feed));
+        let (stores, feed, alive) = (sharing.stores.clone(), Arc::clone(&self.feed), self.sharing.clone());
         let closed = async move {
-            // Where the store is away it learns it from the next reader, or by this process's end.
-            let _ = stores.events.close(feed.id, &feed.reader).await;
+            // Where the store is away it learns it later, by the next reader, or by this process's end.
+            while stores.events.close(feed.id, &feed.reader).await.is_err() && alive.strong_count() > 0 {
+                tokio::time::sleep(LOOK / 8).await;
+            }
         };
         sharing.stores.broker.spawn(Box::pin(closed));
     }
@@ -247,9 +283,4 @@ fn answered(open: &mut Vec<Id<'static>>, message: &Bytes) {
             }
         }
     }
-}
-
-fn now_micros() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
 }

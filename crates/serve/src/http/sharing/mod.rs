@@ -26,6 +26,7 @@ use super::options::Limits;
 use super::sessions::{Live, Sessions};
 use super::streams::StreamBounds;
 use crate::Server;
+use crate::session::QUESTION_BITS;
 use crate::store::{Bounds, Life, LogId, Name, OnDown, Stores};
 use feeding::Feed;
 pub(super) use feeding::Unreadable;
@@ -45,10 +46,17 @@ pub(super) struct Sharing {
     resumable: bool,
     life: Life,
     bounds: Bounds,
+    begun: Instant,
     /// Counts up when what is known of sessions may no longer hold.
     generation: AtomicU64,
+    /// When that was last.
+    renewed: Mutex<Option<Instant>>,
     /// Sessions by what the store calls them.
     known: Mutex<HashMap<Name, Weak<Live>>>,
+    /// Counts what was said of sessions that nobody here knows. Only ever changed under the lock of `known`.
+    heard: AtomicU64,
+    /// Sessions that ended while the store was away, and when: it is to be told, and they don't come back until then.
+    ended: Mutex<HashMap<Name, Instant>>,
     /// Streams of the store that connections here read.
     feeds: Mutex<HashMap<LogId, Arc<Feed>>>,
     queue: Arc<Queue>,
@@ -62,8 +70,8 @@ const CAUGHT_UP: Duration = Duration::from_secs(1);
 /// Ended streams of one session that are kept.
 const ENDED: usize = 64;
 
-/// Questions of one process in one session: their numbers begin with the process's.
-const QUESTION_BITS: u32 = 20;
+/// Sessions that ended while the store was away, and of which it was not told yet.
+const ENDED_AWAY: usize = 10_000;
 
 impl Sharing {
     /// Begins to share. Its tasks run with the store.
@@ -90,8 +98,12 @@ impl Sharing {
                 idle: limits.session_idle,
                 after_end: limits.replay_time,
             },
+            begun: Instant::now(),
             generation: AtomicU64::new(1),
+            renewed: Mutex::default(),
             known: Mutex::default(),
+            heard: AtomicU64::new(0),
+            ended: Mutex::default(),
             feeds: Mutex::default(),
             queue: Arc::default(),
             last: AtomicU32::new(0),
@@ -107,8 +119,8 @@ impl Sharing {
         sharing
     }
 
-    /// What the first question of this process to a session's client is numbered after.
-    pub(super) fn first_question(&self) -> u64 {
+    /// What the number of each question of this process has in its upper bits.
+    pub(super) fn questions(&self) -> u64 {
         u64::from(self.own) << QUESTION_BITS
     }
 
@@ -137,8 +149,29 @@ impl Sharing {
         self.stores.on_down == OnDown::Memory && !self.stores.broker.is_up()
     }
 
+    /// Whether a stream of this number may be one that some process had by itself, while the store was away.
+    pub(super) fn is_ones_own(&self, number: u64) -> bool {
+        self.stores.on_down == OnDown::Memory && number != 0 && number >> 32 == 0
+    }
+
+    /// Whether the store has been there for so long that who is missing in it is gone.
+    fn is_settled(&self) -> bool {
+        lock(&self.renewed).is_none_or(|renewed| renewed.elapsed() > self.stores.broker.settling())
+    }
+
     fn live(&self, name: Name) -> Option<Arc<Live>> {
         self.known().get(&name)?.upgrade()
+    }
+
+    /// The session that something is said of; where nobody here knows it, whoever is just taking it up learns that.
+    fn heard_of(&self, name: &str) -> Option<Arc<Live>> {
+        let name = name.parse().ok()?;
+        let known = self.known();
+        let live = known.get(&name).and_then(Weak::upgrade);
+        if live.is_none() {
+            self.heard.fetch_add(1, Relaxed);
+        }
+        live
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<Name, Weak<Live>>> {
@@ -175,11 +208,15 @@ async fn until(over: impl Future<Output = ()>, task: impl Future<Output = ()>) {
 /// Tells the store of sessions in use, every now and then: requests don't.
 async fn upkeep(sharing: Weak<Sharing>, idle: Duration) {
     let interval = (idle / 8).clamp(Duration::from_millis(10), Duration::from_secs(30));
+    let mut told = Instant::now();
     loop {
         tokio::time::sleep(interval).await;
         let Some(sharing) = sharing.upgrade() else { return };
         sharing.known().retain(|_, live| live.strong_count() > 0);
-        let used = sharing.sessions.used_within(interval, Instant::now());
+        // Telling takes its time, too: what was used meanwhile is among the next.
+        let now = Instant::now();
+        let used = sharing.sessions.used_within(now - told, now);
+        told = now;
         let names: Vec<Name> = used.into_iter().map(|key| key.name()).collect();
         for some in names.chunks(TOUCHED) {
             // When it is back, all sessions are looked up again.

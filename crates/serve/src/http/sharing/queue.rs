@@ -21,6 +21,8 @@ const ENTRIES: usize = 8_192;
 const BYTES: usize = 16 << 20;
 /// Entries that go to the store at a time.
 const BATCH: usize = 128;
+/// Their bytes, but for one that has more by itself: others wait for the same connection.
+const BATCH_BYTES: usize = 256 << 10;
 /// Before the store is asked again after it failed.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Between two looks whether a stream is read.
@@ -51,11 +53,11 @@ impl Queue {
         let mut waiting = self.waiting();
         waiting.sequence += 1;
         let entry = Entry { log, sequence: waiting.sequence, what };
-        waiting.bytes += size(&entry);
+        waiting.bytes += entry.size();
         waiting.entries.push_back(entry);
         while waiting.entries.len() > ENTRIES || waiting.bytes > BYTES {
             let Some(oldest) = waiting.entries.pop_front() else { break };
-            waiting.bytes -= size(&oldest);
+            waiting.bytes -= oldest.size();
             self.dropped.fetch_add(1, Relaxed);
         }
         drop(waiting);
@@ -97,9 +99,14 @@ impl Queue {
             {
                 let mut waiting = self.waiting();
                 if !waiting.entries.is_empty() {
-                    let count = waiting.entries.len().min(BATCH);
+                    let mut bytes = 0;
+                    let fitting = waiting.entries.iter().take(BATCH).take_while(|entry| {
+                        bytes += entry.size();
+                        bytes <= BATCH_BYTES
+                    });
+                    let count = fitting.count().max(1);
                     let batch: Vec<_> = waiting.entries.drain(..count).collect();
-                    waiting.bytes -= batch.iter().map(size).sum::<usize>();
+                    waiting.bytes -= batch.iter().map(Entry::size).sum::<usize>();
                     waiting.under_way = count;
                     return batch;
                 }
@@ -114,17 +121,10 @@ impl Queue {
     }
 }
 
-fn size(entry: &Entry) -> usize {
-    match &entry.what {
-        What::Event(_, message) => message.len(),
-        What::Begin(asked) => asked.len(),
-        What::End => 0,
-    }
-}
-
 /// Takes all to the store, in its order. Never ends.
 pub(super) async fn pump(sharing: Weak<Sharing>, queue: Arc<Queue>, stores: Stores) {
     let mut said = 0;
+    let mut is_refusal_said = false;
     loop {
         let batch = queue.take().await;
         let Some(bounds) = sharing.upgrade().map(|sharing| sharing.bounds) else { return };
@@ -144,11 +144,15 @@ pub(super) async fn pump(sharing: Weak<Sharing>, queue: Arc<Queue>, stores: Stor
             said = dropped;
         }
         for (entry, added) in batch.iter().zip(added) {
+            if added.refused && !std::mem::replace(&mut is_refusal_said, true) {
+                tracing::warn!("the store refuses a message to a client, which is lost; more of them are not said");
+            }
             if added.dropped > 0 {
                 tracing::debug!(dropped = added.dropped, "a client does not read: its oldest messages were dropped");
             }
             if let What::Event(None, message) = &entry.what
                 && !added.is_read
+                && !added.refused
                 && let Some(id) = question(message)
             {
                 stores.broker.spawn(Box::pin(unheard(sharing.clone(), stores.clone(), entry.log, id)));
@@ -256,6 +260,18 @@ mod tests {
             queue.push(log(), What::Event(None, Bytes::from(vec![b'x'; 1 << 20])));
         }
         assert_eq!(queue.dropped(), 4);
+    }
+
+    #[tokio::test]
+    async fn a_batch_has_few_bytes_or_one_entry() {
+        let queue = Queue::default();
+        for bytes in [BATCH_BYTES * 3, BATCH_BYTES / 2, BATCH_BYTES / 2, 1] {
+            queue.push(log(), What::Event(None, Bytes::from(vec![b'x'; bytes])));
+        }
+        for count in [1, 2, 1] {
+            assert_eq!(queue.take().await.len(), count);
+        }
+        assert_eq!(queue.waiting().bytes, 0);
     }
 
     #[test]

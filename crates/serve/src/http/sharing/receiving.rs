@@ -7,7 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use mcpace_wire::jsonrpc::{Message, Payload};
 
-use super::Sharing;
+use super::{Sharing, lock};
 use crate::exchange::{Channel, Gone, Incoming, Outlet, Peer};
 use crate::store::{Broker, LogId, Name, Post};
 
@@ -37,12 +37,12 @@ impl Sharing {
                 }
             }
             Post::Ended(name) => {
-                if let Some(live) = self.named(&name) {
+                if let Some(live) = self.heard_of(&name) {
                     self.sessions.end(&live);
                 }
             }
             Post::Changed(name, change) => {
-                if let Some(live) = self.named(&name) {
+                if let Some(live) = self.heard_of(&name) {
                     live.session.apply(&change, self.server.limits().watched_resources);
                 }
             }
@@ -54,12 +54,14 @@ impl Sharing {
     /// What is known of sessions may no longer hold, and streams may have something new.
     fn renew(self: &Arc<Self>) {
         self.generation.fetch_add(1, Relaxed);
+        *lock(&self.renewed) = Some(Instant::now());
         // Opened while this process was alone: their clients come back, and are known to all then.
         self.sessions.end_standalone_streams();
         let feeds: Vec<_> = self.feeds().values().cloned().collect();
         feeds.iter().for_each(|feed| feed.wake());
         let (sharing, known): (_, Vec<_>) = (Arc::clone(self), self.known().values().cloned().collect());
         self.stores.broker.spawn(Box::pin(async move {
+            sharing.tell_ended().await;
             for live in known.iter().filter_map(Weak::upgrade) {
                 // One that the store has lost is put there again; whoever can't be looked up now is when it is used.
                 let _ = sharing.look_up(live.key, Some(Arc::clone(&live)), None, Instant::now()).await;
@@ -68,7 +70,7 @@ impl Sharing {
     }
 
     /// The client reads that stream elsewhere.
-    fn let_go(&self, log: LogId, reader: &str) {
+    pub(super) fn let_go(&self, log: LogId, reader: &str) {
         let feed = self.feeds().get(&log).cloned();
         if feed.as_ref().is_some_and(|feed| feed.reader != reader) {
             return;

@@ -54,8 +54,8 @@ impl Sharing {
         }
         let what = What::Event(None, message);
         let entry = Entry { log: LogId::standalone(key.name()), sequence: 0, what };
-        self.stores.events.add(&[entry], &self.bounds).await.map_err(down)?;
-        Ok(())
+        let added = self.stores.events.add(&[entry], &self.bounds).await.map_err(down)?;
+        if added.iter().any(|added| added.refused) { Err(NotifyError::Refused) } else { Ok(()) }
     }
 
     /// Has the other processes tell their clients, too.
