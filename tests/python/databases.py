@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own, in a folder that goes with it; skipped where there is none to start."""
+"""A PostgreSQL server of the tests' own, in a folder that goes with it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def postgresql() -> Iterator[dict[str, str]]:
     """Where it is, as the example's settings read it."""
     folder = programs()
     if folder is None:
-        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+        # Not silently: what is tested on PostgreSQL is tested nowhere else.
+        pytest.fail("PostgreSQL is not installed: apt-get install postgresql")
     # It refuses to be root's.
     owner = _owner()
     place = Path(tempfile.mkdtemp(prefix="mcpace-pg-", dir="/tmp"))

@@ -32,6 +32,7 @@ from rest_framework.permissions import IsAuthenticated
 from rest_framework_services import SelectorKind, SelectorSpec, ServiceSpec
 
 from mcpace.django import AllowAny, CacheRateLimit, DjangoOAuthToolkit, MCPServer, ScopeRequired, conf
+from mcpace.django.management.commands import mcpace as command
 from mcpace.server.errors import RegistrationError
 
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
@@ -112,6 +113,11 @@ def token(application: Any) -> Iterator[Any]:
 
 def guarded(**options: Any) -> MCPServer:
     return filled(MCPServer("shop", auth=DjangoOAuthToolkit(RESOURCE, ["http://testserver"], **options)))
+
+
+@pytest.fixture(autouse=True)
+def empty_cache() -> None:
+    cache.clear()
 
 
 # WSGI and ASGI -------------------------------------------------------------------------------------------------------
@@ -384,10 +390,19 @@ def test_settings_are_checked_when_they_are_read() -> None:
     for name, value in {"MAX_PAGE_SIZE": "ten", "STATELESS": 1, "ALLOWED_ORIGINS": "x", "DISPATCH_TIMEOUT": 0}.items():
         with setting(**{name: value}), pytest.raises(ImproperlyConfigured, match="it must be"):
             conf.setting(name)
+    for name in ("UNKNOWN_ARGUMENTS", "DEFAULT_OUTPUT_FORMAT", "ON_STORE_DOWN"):
+        with setting(**{name: "perhaps"}), pytest.raises(ImproperlyConfigured, match="it must be"):
+            conf.setting(name)
     with override_settings(MCPACE=None):
         assert conf.setting("MAX_PAGE_SIZE") == 100
     with override_settings(MCPACE=["SERVER"]), pytest.raises(ImproperlyConfigured, match="a dictionary"):
         conf.check()
+
+
+def test_hosts_that_the_command_cannot_know_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+    with override_settings(ALLOWED_HOSTS=["shop.example", ".wide.example"]):
+        assert command._hosts() == ("shop.example", "wide.example")
+    assert "of .wide.example in ALLOWED_HOSTS only wide.example is known" in capsys.readouterr().err
 
 
 # Resources and prompts -----------------------------------------------------------------------------------------------

@@ -39,6 +39,11 @@ def _is_flag(value: Any) -> bool:
     return isinstance(value, bool)
 
 
+def _is_word(*words: str) -> Callable[[Any], bool]:
+    # Another package's enumeration of the same words will do.
+    return lambda value: getattr(value, "value", value) in words
+
+
 def _is_size(value: Any) -> bool:
     return value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0)
 
@@ -62,15 +67,17 @@ SETTINGS: dict[str, Setting] = {
     "ENFORCE_AUDIENCE": Setting(False, *_FLAG),
     "ALLOWED_ORIGINS": Setting([], *_TEXTS),
     "REQUIRE_TOOL_PERMISSIONS": Setting(True, *_FLAG),
-    "UNKNOWN_ARGUMENTS": Setting("reject", *_TEXT),
-    "DEFAULT_OUTPUT_FORMAT": Setting("json", *_TEXT),
+    "UNKNOWN_ARGUMENTS": Setting(
+        "reject", _is_word("reject", "ignore", "passthrough"), "'reject', 'ignore' or 'passthrough'"
+    ),
+    "DEFAULT_OUTPUT_FORMAT": Setting("json", _is_word("json", "toon", "auto"), "'json', 'toon' or 'auto'"),
     "MAX_RESULT_BYTES": Setting(5 << 20, *_SIZE),
     "MAX_PAGE_SIZE": Setting(100, *_SIZE),
     "MAX_REQUEST_BYTES": Setting(1 << 20, *_SIZE),
     "DISPATCH_TIMEOUT": Setting(None, *_SECONDS),
     "STORE": Setting(None, *_TEXT),
     "LIMITER": Setting(None, *_TEXT),
-    "ON_STORE_DOWN": Setting("refuse", lambda value: value in ("refuse", "memory"), "'refuse' or 'memory'"),
+    "ON_STORE_DOWN": Setting("refuse", _is_word("refuse", "memory"), "'refuse' or 'memory'"),
     "STORE_PREFIX": Setting(None, *_TEXT),
     "STATELESS": Setting(None, lambda value: value is None or isinstance(value, bool), "True, False or None"),
 }

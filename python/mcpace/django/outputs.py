@@ -27,9 +27,8 @@ Write = Callable[[Any], Written]
 class Renderer:
     """Makes plain values of what a service or selector returned."""
 
-    def __init__(self, serializer: type[Any] | None, context: Callable[..., Mapping[str, Any]] | None = None) -> None:
+    def __init__(self, serializer: type[Any] | None) -> None:
         self._class = serializer
-        self._context = context
         self._kept = Kept(serializer, reading=False) if serializer is not None else None
         self._kept_lists = Kept(serializer, reading=False, many=True) if serializer is not None else None
 

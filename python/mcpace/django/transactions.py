@@ -36,7 +36,7 @@ def around(function: Callable[..., Any], *, atomic: bool) -> Around | None:
 
 
 def entered(made: Around | None) -> AbstractContextManager[Any]:
-    """It, or nothing."""
+    """The transaction for the length of a ``with``; nothing where there is none to enter."""
     return nullcontext() if made is None else made()
 
 
