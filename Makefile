@@ -9,7 +9,7 @@ PAGE_SOURCES := $(wildcard web/src/*) web/package-lock.json web/tsconfig.json we
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python adapters conformance soak lint format lock docs bench-ledger bench-recorder bench-serve bench-load bench-layers fuzz clean
+.PHONY: help build demo test test-rust test-python adapters conformance soak lint format lock docs bench-ledger bench-explain bench-recorder bench-serve bench-load bench-layers fuzz clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -29,7 +29,7 @@ test-python: build ## Run the Python tests; needs the package index, Go and Node
 	@$(PYTHON) scripts/doctor.py --tests
 	$(BIN)/pytest -n 2 --dist loadfile
 
-adapters: build ## Hold the older releases' server programs to the same answers; builds each, once
+adapters: build ## Hold the older releases' programs to the same answers; builds each, once
 	@$(PYTHON) scripts/doctor.py --tests
 	$(BIN)/pytest -m adapters
 
@@ -59,6 +59,9 @@ docs: build ## Write the generated documents: command line reference, Run schema
 
 bench-ledger: build ## Accuracy of the ledger: delays injected into each layer in turn
 	$(BIN)/python benches/ledger/run.py
+
+bench-explain: $(VENV)/.tools ## Time and memory of explaining a recording of a million exchanges
+	cargo bench --locked -p mcpace-explain --bench explain
 
 bench-recorder: $(VENV)/.tools ## Cost of the recorder: latency, exchanges a second, memory of open streams
 	cargo bench --locked -p mcpace-net --bench recorder
