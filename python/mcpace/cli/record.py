@@ -13,6 +13,7 @@ from mcpace import _core
 from mcpace.cli.notes import note
 from mcpace.lab import targets
 from mcpace.lab.errors import LabError, UsageProblem
+from mcpace.lab.process_samples import ProcessSamples, read
 
 
 def register(app: typer.Typer) -> None:
@@ -28,11 +29,20 @@ def record(
     port: Annotated[int, typer.Option(help="Port on loopback to listen on; 0 picks a free one.", min=0, max=65535)] = 0,
     body_limit: Annotated[int, typer.Option(help="Bytes of each body to record; 0 for none.", min=0)] = 65_536,
     cacert: Annotated[Path | None, typer.Option(help="PEM certificate to trust beside the system's.")] = None,
+    watch: Annotated[
+        int | None,
+        typer.Option(
+            "--watch", metavar="PID", help="The server's process: sample its memory and processor time.", min=1
+        ),
+    ] = None,
 ) -> None:
     """Record the traffic between a client and a server, over HTTP or stdio, until Ctrl-C or the server's end.
 
     For stdio, give this command to your client in the place of the server's own.
     """
+    if watch is not None and (upstream.startswith("stdio:") or read(watch) is None):
+        why = "over stdio" if upstream.startswith("stdio:") else f"of process {watch}: there is none"
+        raise UsageProblem(f"--watch can't take samples {why}")
     file = out or Path(f"mcpace-{time.strftime('%Y%m%d-%H%M%S')}.jsonl.zst")
     if upstream.startswith("stdio:"):
         command = targets.parse(upstream).command
@@ -48,15 +58,30 @@ def record(
         )
     except _core.EnvironmentProblem as problem:
         raise LabError(f"cannot record to {file}: {problem}") from problem
+    samples = ProcessSamples()
     try:
-        with contextlib.suppress(KeyboardInterrupt):
+        with contextlib.suppress(KeyboardInterrupt), samples:
+            if watch is not None:
+                samples.watch("server", watch)
             note(f"point your client at {recorder.url} (records {targets.shown(upstream)} to {file}; Ctrl-C ends it)")
             recorder.wait()
     finally:
         recorder.stop()
     if recorder.failed:
         raise LabError(f"the recording in {file} is incomplete: writing failed (is the disk full?)")
+    if watch is not None:
+        _add(samples, file)
     note(f"recorded {recorder.exchanges} exchanges in {file}")
+
+
+def _add(samples: ProcessSamples, file: Path) -> None:
+    """The recorder has written the file alone; what was sampled beside it comes in once it is whole."""
+    whole = _core.Recording.load(str(file))
+    samples.into(whole)
+    # Whole at any moment: what was recorded is not lost to a full disk now.
+    beside = file.with_name(f"{file.name}.part")
+    whole.save(str(beside))
+    beside.replace(file)
 
 
 def _check(file: Path) -> None:

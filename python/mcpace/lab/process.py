@@ -72,6 +72,11 @@ class AdapterProcess:
             threading.Thread(target=self._read_stderr, args=(process.stderr,), daemon=True),
         ]
 
+    @property
+    def pid(self) -> int:
+        """Its process id, for whoever looks at what it uses."""
+        return self._process.pid
+
     def _await_ready(self, limit_s: float) -> dict[str, Any]:
         """Begins to read, and waits for the line that says it is ready. After an exception it has been killed."""
         try:

@@ -19,6 +19,7 @@ from mcpace.lab.environments import Environment
 from mcpace.lab.errors import ProgramProblem, UnknownName, Unsupported
 from mcpace.lab.fold import Facts, Trial, slowest_warm
 from mcpace.lab.plan import Settings, operations_at
+from mcpace.lab.process_samples import ProcessSamples
 from mcpace.lab.program import Answer, ClientProgram
 from mcpace.lab.targets import Target
 from mcpace.report.run import Operation, Subject
@@ -75,6 +76,7 @@ class Station:
         self._stdio_folder: Path | None = None
         self._stdio_files: list[Path] = []
         self._stamped: list[_Stamped] = []
+        self._samples = ProcessSamples()
         self._failed_connects = 0
         self._hopeless = False
 
@@ -118,6 +120,8 @@ class Station:
             trial.call = recording.add_call(
                 trial.operation, tool, stamped.start_ns, stamped.end_ns, stamped.outcome, stamped.message
             )
+        self._samples.close()
+        self._samples.into(recording)
         if self._recording_file is not None:
             try:
                 recording.save(str(self._recording_file))
@@ -132,6 +136,7 @@ class Station:
         return self.facts
 
     def _open(self) -> None:
+        self._stack.enter_context(self._samples)
         if self._target.command:
             folder = tempfile.TemporaryDirectory(prefix="mcpace-", ignore_cleanup_errors=True)
             self._stdio_folder = Path(self._stack.enter_context(folder))
@@ -232,6 +237,7 @@ class Station:
         if self._program is None:
             self._program = ClientProgram.start(self._command, environment=self._environment)
             self._stack.callback(self._drop_program)
+            self._samples.watch("client", self._program.pid)
         return self._program
 
     def _drop_program(self) -> None:

@@ -1,0 +1,159 @@
+//! Speed and memory of `explain`: a recording of a million exchanges, read from its file, split into ledgers and searched for
+//! causes. To reach: 10 s and 1 GB.
+//!
+//! The recording is written by a process of its own, so that the memory that is printed is the reader's alone. Each step is
+//! timed in one run, so that their shares can be told whatever else the machine does.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter};
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use mcpace_explain::{exchanges, findings, ledgers};
+use mcpace_record::{
+    CallId, CallOutcome, ConnectionId, Event, EventKind, ExchangeId, Header, Instrument, MessageNote, Nanos, Reader,
+    RecordingHead, ReplyEnding, Side, Writer, digest,
+};
+
+/// Exchanges of each session; the first one begins it.
+const PER_SESSION: u64 = 1_000;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["write", file, exchanges] => write(Path::new(file), exchanges.parse()?),
+        [] => run(1_000_000),
+        [exchanges] => run(exchanges.parse()?),
+        _ => Err("usage: explain [EXCHANGES]".into()),
+    }
+}
+
+fn run(count: u64) -> Result<(), Box<dyn std::error::Error>> {
+    let file = std::env::temp_dir().join(format!("mcpace-explain-{}.jsonl.zst", std::process::id()));
+    let written = Command::new(std::env::current_exe()?).arg("write").arg(&file).arg(count.to_string()).status()?;
+    let explained = if written.success() { explain(&file, count) } else { Err("writing the recording failed".into()) };
+    std::fs::remove_file(&file)?;
+    explained
+}
+
+fn explain(file: &Path, count: u64) -> Result<(), Box<dyn std::error::Error>> {
+    let bytes = file.metadata()?.len();
+    println!("{count} exchanges, {:.0} MB on disk", bytes as f64 / 1e6);
+    let begun = Instant::now();
+    let recording = step("read", || Reader::read(BufReader::new(File::open(file)?)).map_err(std::io::Error::other))?;
+    println!("{:>10} events of {} B", recording.events().len(), size_of::<Event>());
+    step("join", || exchanges(&recording).exchanges.len());
+    let ledgers = step("ledgers", || ledgers(&recording));
+    let found = step("findings", || findings(&recording, &ledgers));
+    println!("{:>10} ledgers, {} findings", ledgers.len(), found.len());
+    println!("{:>10.2} s in all (to reach: 10, without the join alone)", begun.elapsed().as_secs_f64());
+    println!("{:>10} at most (to reach: 1 GB)", peak().unwrap_or_default());
+    Ok(())
+}
+
+fn step<T>(name: &str, work: impl FnOnce() -> T) -> T {
+    let begun = Instant::now();
+    let result = work();
+    println!("{name:>10} {:.2} s, {} at most so far", begun.elapsed().as_secs_f64(), peak().unwrap_or_default());
+    result
+}
+
+/// The most memory that this process had, as the kernel says it.
+fn peak() -> Option<String> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kilobytes: f64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(format!("{:.2} GB", kilobytes * 1024.0 / 1e9))
+}
+
+/// Calls through the recorder as the Python SDK makes them: a session for each thousand, one connection each, JSON replies.
+fn write(file: &Path, count: u64) -> Result<(), Box<dyn std::error::Error>> {
+    let head = RecordingHead {
+        instrument: Instrument::Recorder,
+        started: "2026-11-01T12:00:00Z".to_owned(),
+        started_at: None,
+        mcpace: env!("CARGO_PKG_VERSION").to_owned(),
+        upstream: "http://127.0.0.1:1/mcp".to_owned(),
+    };
+    let mut writer = Writer::new(BufWriter::new(File::create(file)?), &head)?;
+    for exchange in 0..count {
+        for event in one(exchange) {
+            writer.write(&event)?;
+        }
+    }
+    writer.finish()?;
+    Ok(())
+}
+
+fn one(number: u64) -> Vec<Event> {
+    let session = number / PER_SESSION;
+    let (front, back, ex) = (ConnectionId(session * 2), ConnectionId(session * 2 + 1), ExchangeId(number));
+    let first = number.is_multiple_of(PER_SESSION);
+    let at = number * 2_000_000;
+    let mut events = Vec::new();
+    let mut event = |after: u64, kind: EventKind| events.push(Event { at: Nanos(at + after), kind });
+    let address = || "127.0.0.1:43210".to_owned();
+    if first {
+        event(0, EventKind::ConnectionOpened { side: Side::Front, conn: front, address: address(), serves: None });
+        event(10, EventKind::ConnectStart { conn: back, address: address() });
+        let serves = Some(front);
+        event(20, EventKind::ConnectionOpened { side: Side::Back, conn: back, address: address(), serves });
+    }
+    let call = CallId(number);
+    let operation = if first { "connect" } else { "call" }.to_owned();
+    event(30, EventKind::CallStart { call, operation, tool: (!first).then(|| "greet".to_owned()) });
+    let asked = if first {
+        r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}"#.to_owned()
+    } else {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{number},"method":"tools/call","params":{{"name":"greet","arguments":{{"name":"{number}"}}}}}}"#
+        )
+    };
+    let answer = format!(
+        r#"{{"jsonrpc":"2.0","id":{},"result":{{"content":[{{"type":"text","text":"Hello {number}"}}],"isError":false}}}}"#,
+        if first { 0 } else { number }
+    );
+    for (side, conn, after) in [(Side::Front, front, 40_000), (Side::Back, back, 60_000)] {
+        let near = side == Side::Front;
+        let (method, target) = ("POST".to_owned(), "/mcp".to_owned());
+        let headers = if near { headers(session, first) } else { Vec::new() };
+        event(after, EventKind::RequestHead { side, conn, ex, method, target, headers });
+        let messages = if near { MessageNote::of(asked.as_bytes()) } else { Vec::new() };
+        let (bytes, digest) = (asked.len() as u64, digest(asked.as_bytes()));
+        event(after + 1_000, EventKind::RequestEnd { side, ex, bytes, digest, messages, body: None });
+    }
+    for (side, after) in [(Side::Back, 500_000), (Side::Front, 520_000)] {
+        let far = side == Side::Back;
+        let reply = |name: &str, value: String| Header(name.to_owned(), value);
+        let mut headers = vec![reply("content-type", "application/json".to_owned())];
+        headers.extend(first.then(|| reply("mcp-session-id", format!("session-{session}"))));
+        let headers = if far { headers } else { Vec::new() };
+        event(after, EventKind::ReplyHead { side, ex, status: 200, headers });
+        event(after + 100, EventKind::ReplyBodyStart { side, ex });
+        let messages = if far { MessageNote::of(answer.as_bytes()) } else { Vec::new() };
+        let (bytes, digest) = (answer.len() as u64, digest(answer.as_bytes()));
+        let ending = ReplyEnding::Complete;
+        event(after + 2_000, EventKind::ReplyEnd { side, ex, bytes, digest, ending, messages, body: None });
+    }
+    event(700_000, EventKind::CallEnd { call, outcome: CallOutcome::Ok });
+    events
+}
+
+fn headers(session: u64, first: bool) -> Vec<Header> {
+    let mut headers: Vec<Header> = [
+        ("host", "127.0.0.1:43210"),
+        ("accept", "application/json, text/event-stream"),
+        ("accept-encoding", "gzip, deflate"),
+        ("connection", "keep-alive"),
+        ("user-agent", "python-httpx/0.28.1"),
+        ("content-type", "application/json"),
+        ("mcp-protocol-version", "2025-06-18"),
+    ]
+    .map(|(name, value)| Header(name.to_owned(), value.to_owned()))
+    .to_vec();
+    if !first {
+        headers.push(Header("mcp-session-id".to_owned(), format!("session-{session}")));
+    }
+    headers
+}

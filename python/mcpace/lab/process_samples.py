@@ -1,0 +1,111 @@
+"""Samples of a process beside a recording: processor time, memory, threads.
+
+Design constraint: looked at from outside and seldom, one small file of /proc each time, so that neither the process nor
+the calls that are timed notice. Processor time is counted in the kernel's ticks (10 ms). Without /proc there are none.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from mcpace import _core
+
+PERIOD_S = 0.25
+MOST_SAMPLES = 20_000
+"""More than an hour's; a longer recording keeps every second one, then every fourth, and so on."""
+
+PROC = Path("/proc")
+NANOS_PER_TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+Sample = tuple[int, int, int, int]
+"""Clock and processor time in nanoseconds, resident bytes, threads."""
+
+
+@dataclass
+class Watched:
+    """One process and what was seen of it."""
+
+    of: Literal["client", "server"]
+    pid: int
+    samples: list[Sample]
+
+
+class ProcessSamples:
+    """Looks at processes until it is closed. Use as a context manager; `watch` what comes."""
+
+    def __init__(self, period_s: float = PERIOD_S, proc: Path = PROC) -> None:
+        self._period_s = period_s
+        self._proc = proc
+        self._over = threading.Event()
+        self._lock = threading.Lock()
+        self._watched: list[Watched] = []
+        self._alive: list[Watched] = []
+        self._thread = threading.Thread(target=self._run, name="mcpace-samples", daemon=True)
+
+    def __enter__(self) -> ProcessSamples:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Looks once more and ends. Closing twice is harmless."""
+        if not self._over.is_set():
+            self._over.set()
+            if self._thread.is_alive():
+                self._thread.join()
+            self.look()
+
+    def watch(self, of: Literal["client", "server"], pid: int) -> None:
+        """Begins to look at a process: once at once, then each period, until it has ended."""
+        watched = Watched(of, pid, [])
+        with self._lock:
+            self._watched.append(watched)
+            self._alive.append(watched)
+        self.look()
+
+    def look(self) -> None:
+        """Looks at every process now."""
+        with self._lock:
+            self._alive = [watched for watched in self._alive if self._look(watched)]
+
+    def into(self, recording: _core.Recording) -> None:
+        """Adds what was seen."""
+        with self._lock:
+            for watched in self._watched:
+                recording.add_samples(watched.of, watched.pid, watched.samples)
+
+    def _run(self) -> None:
+        while not self._over.wait(self._period_s):
+            self.look()
+
+    def _look(self, watched: Watched) -> bool:
+        sample = read(watched.pid, self._proc)
+        if sample is None:
+            return False
+        watched.samples.append(sample)
+        if len(watched.samples) > MOST_SAMPLES:
+            del watched.samples[1:-1:2]
+        return True
+
+
+def read(pid: int, proc: Path = PROC) -> Sample | None:
+    """What a process has used up to now; ``None`` where it has ended. See proc_pid_stat(5)."""
+    try:
+        text = (proc / str(pid) / "stat").read_text(errors="replace")
+    except OSError:
+        return None
+    # The second field is a name in parentheses, which may have any character in it.
+    fields = text.rpartition(")")[2].split()
+    if len(fields) < 22 or fields[0] in "ZX":
+        return None
+    user, system = int(fields[11]), int(fields[12])
+    threads, pages = int(fields[17]), int(fields[21])
+    return time.monotonic_ns(), (user + system) * NANOS_PER_TICK, pages * PAGE, threads
