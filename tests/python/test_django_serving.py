@@ -183,6 +183,16 @@ def test_what_it_cannot_serve_is_one_sentence(words: tuple[str, ...], said: str,
     assert "Traceback" not in done.stderr
 
 
+def test_a_redis_that_is_not_there_is_one_sentence(sqlite: dict[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "manage.py", "mcpace", "--port", "0"],
+        cwd=EXAMPLE, env=sqlite | {"REDIS_URL": "redis://127.0.0.1:1"}, capture_output=True, text=True, timeout=LIMIT_S,
+    )  # fmt: skip
+    assert done.returncode == 3
+    assert "Redis at 127.0.0.1:1 can't be reached" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize("words", [("--host", "0.0.0.0"), ("--host", "0.0.0.0", "--workers", "2")])
 def test_whoever_lets_everybody_in_serves_this_machine_only(words: tuple[str, ...], sqlite: dict[str, str]) -> None:
     done = subprocess.run(

@@ -23,7 +23,7 @@ from mcpace.server.running import in_process, loader, tracebacks
 from mcpace.server.running.addresses import Address, Reserved
 from mcpace.server.running.announcing import announce, facts
 from mcpace.server.running.child import Child
-from mcpace.server.running.errors import EXIT_INTERRUPTED, AuthorProblem, RunProblem
+from mcpace.server.running.errors import EXIT_INTERRUPTED, AuthorProblem, RunProblem, SetupProblem
 from mcpace.server.running.prepared import Prepared, prepare
 from mcpace.server.running.reload import watching
 from mcpace.server.running.say import say, write
@@ -132,7 +132,11 @@ def _serve(prepared: Prepared, settings: Settings) -> int:
 
 
 def _ready(make: Callable[[], Prepared], settings: Settings) -> Prepared:
-    prepared = make()
+    try:
+        prepared = make()
+    except _core.EnvironmentProblem as problem:
+        # A Redis that counts rate limits, and isn't there.
+        raise SetupProblem(str(problem)) from problem
     # After the import: an author who set logging up keeps the handlers.
     logs.run_at(settings.log_level)
     return prepared
