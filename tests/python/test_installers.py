@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -249,6 +253,114 @@ def test_ours_is_the_one_that_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     # Not a checkout: there is nothing to build it from.
     with pytest.raises(EnvironmentProblem, match="run mcpace from a checkout of its repository"):
         server(resolved.adapter, resolved.version)
+
+
+CLIENT = """
+[client]
+command = ["{program}"]
+transports = ["http"]
+[[client.releases]]
+versions = "<2"
+package = "old-toy"
+sources = ["client"]
+"""
+# Stand-ins for toolchains: they write down what they are told and what lies where they are.
+NPM = """\
+import json, os, pathlib, sys
+if sys.argv[1] == "view":
+    print(json.dumps({"1.2.0": "2025-03-01T00:00:00Z"}))
+    sys.exit()
+before = [word for word in sys.argv if word.startswith("--before=")]
+with open(os.environ["TOLD"], "a") as told:
+    print(sys.argv[1], *before, json.loads(pathlib.Path("package.json").read_text())["dependencies"], file=told)
+if before and "MIRROR" in os.environ:
+    print("npm error code ETARGET\\nnpm error no version of leftpad before that", file=sys.stderr)
+    sys.exit(1)
+pathlib.Path("package-lock.json").write_text('{"packages": {"node_modules/old-toy": {"version": "1.2.0"}}}')
+"""
+CARGO = """\
+import json, os, pathlib, sys
+if sys.argv[1] == "metadata":
+    manifest = pathlib.Path(sys.argv[-1])
+    assert 'old-toy = { version = "=1.2.0"' in manifest.read_text()
+    published = pathlib.Path(os.environ["TOLD"]).with_name("published")
+    published.mkdir()
+    (published / "Cargo.lock").write_text('[[package]]\\nname = "leftpad"\\nversion = "0.1.0"\\nsource = "r"\\n')
+    print(json.dumps({"packages": [{"name": "old-toy", "manifest_path": str(published / "Cargo.toml")}]}))
+    sys.exit()
+lock = pathlib.Path("Cargo.lock")
+with open(os.environ["TOLD"], "a") as told:
+    print(sys.argv[1], "--locked" in sys.argv, "leftpad" in lock.read_text(), file=told)
+built = pathlib.Path(sys.argv[sys.argv.index("--target-dir") + 1], "release", "client")
+built.parent.mkdir(parents=True)
+built.touch()
+"""
+GO = """\
+import os, pathlib, sys
+if sys.argv[1] == "build":
+    with open(os.environ["TOLD"], "a") as told:
+        print([word for word in sys.argv if word.startswith("-mod=")], file=told)
+    built = pathlib.Path(sys.argv[sys.argv.index("-o") + 1])
+    built.parent.mkdir()
+    built.touch()
+"""
+MANIFESTS = {
+    "npm": {"client/package.json": '{"dependencies": {"old-toy": "{version}"}}'},
+    "cargo": {"client/Cargo.toml": "# {version}"},
+    "go": {"client/go.mod": "module x\nrequire example.com/old-toy v{version}\n"},
+}
+
+
+@pytest.fixture
+def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], tuple[Environment, str]]:
+    """Builds a toy's client by a stand-in for its toolchain: what was built, and what the stand-in was told."""
+    told = tmp_path / "told"
+    monkeypatch.setenv("TOLD", str(told))
+
+    def build(kind: str, source: str) -> tuple[Environment, str]:
+        folder = tmp_path / "toy"
+        for name, text in MANIFESTS[kind].items():
+            (folder / name).parent.mkdir(parents=True)
+            (folder / name).write_text(text)
+        toml = TOML.replace("KIND", kind).replace("MORE", "").replace("COMMAND", json.dumps(COMMANDS[kind]))
+        (folder / "adapter.toml").write_text(toml + CLIENT)
+        stand_in = tmp_path / "bin" / kind
+        stand_in.parent.mkdir()
+        stand_in.write_text(f"#!{sys.executable}\n{source}")
+        stand_in.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{stand_in.parent}:{os.environ['PATH']}")
+        adapter = load(folder)
+        return ensure(adapter, "1.2.0", said.append), told.read_text()
+
+    said: list[str] = []
+    build.said = said  # type: ignore[attr-defined]
+    return build
+
+
+def test_a_client_of_npm_gets_the_dependencies_of_its_time(client: Any) -> None:
+    environment, told = client("npm", NPM)
+    assert told == "install --before=2025-03-02T00:00:00Z {'old-toy': '1.2.0'}\n"
+    assert environment.versions["old-toy"] == "1.2.0"
+
+
+def test_or_today_s_where_a_mirror_came_later(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MIRROR", "1")
+    _, told = client("npm", NPM)
+    assert [line.split(" {")[0] for line in told.splitlines()] == ["install --before=2025-03-02T00:00:00Z", "install"]
+    assert any("no version of leftpad before that; going on with today's" in line for line in client.said)
+
+
+def test_a_client_of_cargo_is_built_by_the_crate_s_own_lock(client: Any) -> None:
+    environment, told = client("cargo", CARGO)
+    assert told == "build False True\n"
+    assert environment.versions["leftpad"] == "0.1.0"
+    assert Path(environment.places["program"]).is_file()
+
+
+def test_a_client_of_go_may_complete_its_own_requirements(client: Any) -> None:
+    environment, told = client("go", GO)
+    assert told == "['-mod=mod']\n"
+    assert environment.versions["example.com/old-toy"] == "1.2.0"
 
 
 def test_an_adapter_without_the_program_that_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -174,7 +174,7 @@ GO = """\
 import sys
 match sys.argv[1:]:
     case ["list", "-m", "-versions", "example.com/toy"]:
-        print("example.com/toy v1.9.0 v1.10.0 v2.0.0-pre.1")
+        print("example.com/toy v1.8.0 v1.9.0 v1.10.0 v2.0.0-pre.1")
     case ["list", "-m", "example.com/toy@v1.9.5"]:
         print("example.com/toy v1.9.5")
     case _:
@@ -224,7 +224,7 @@ def test_go_tells_versions_without_times(tools: Tools, tmp_path: Path) -> None:
     tools("go", GO)
     found = published("example.com/toy", kind="go")
     assert [(release.version, release.uploaded) for release in found] == [
-        ("1.9.0", None), ("1.10.0", None), ("2.0.0-pre.1", None),
+        ("1.8.0", None), ("1.9.0", None), ("1.10.0", None), ("2.0.0-pre.1", None),
     ]  # fmt: skip
     assert published("example.com/toy", kind="go") == found
     assert len(list((tmp_path / "cache" / "releases").iterdir())) == 1
@@ -299,7 +299,7 @@ def test_a_module_s_release_that_its_proxy_does_not_list(tools: Tools, tmp_path:
     with pytest.raises(UnknownVersion, match=r"toy has no release 1\.9\.6; nearest: 1\.9\.0"):
         of_client(adapter, parse_selection("1.9.6"))
     # The ends count, and of what lies between them what there is a client for.
-    assert [release.version for release in between(adapter, "1.9.0", "1.9.5")] == ["1.9.0", "1.9.5"]
+    assert [release.version for release in between(adapter, "1.8.0", "1.9.5")] == ["1.8.0", "1.9.5"]
     assert [release.version for release in between(adapter, "2.0.0-pre.1", "1.9.5")] == [
         "1.9.5", "1.10.0", "2.0.0-pre.1",
     ]  # fmt: skip
