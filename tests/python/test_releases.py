@@ -14,6 +14,7 @@ from typing import ClassVar
 
 import pytest
 
+from mcpace.lab import releases
 from mcpace.lab.adapters import load, load_all
 from mcpace.lab.errors import ReleasesProblem, UsageProblem
 from mcpace.lab.registries import cargo, pypi
@@ -302,6 +303,26 @@ def test_a_module_s_release_that_its_proxy_does_not_list(tools: Tools, tmp_path:
     assert [release.version for release in between(adapter, "1.8.0", "1.9.5")] == ["1.8.0", "1.9.5"]
     assert [release.version for release in between(adapter, "2.0.0-pre.1", "1.9.5")] == [
         "1.9.5", "1.10.0", "2.0.0-pre.1",
+    ]  # fmt: skip
+
+
+SEVERAL = """\
+import json, sys
+print(json.dumps({"old-toy": {"1.0.0": "2025-01-01T00:00:00Z", "2.0.0": "2025-02-01T00:00:00Z"},
+                  "toy": {"0.0.1": "2025-03-01T00:00:00Z", "1.0.0": "2025-03-01T00:00:00Z",
+                          "2.0.0": "2025-04-01T00:00:00Z"}}[sys.argv[2]]))
+"""
+
+
+def test_each_package_has_the_releases_that_it_is_the_one_for(tools: Tools, tmp_path: Path) -> None:
+    tools("npm", SEVERAL)
+    (tmp_path / "toy").mkdir()
+    text = ADAPTER.replace('"go"', '"npm"').replace("example.com/toy", "toy").replace(">=1.9.3", ">=2")
+    old = '[[client.releases]]\nversions = ">=1,<2"\npackage = "old-toy"\nsources = ["client"]\n'
+    (tmp_path / "toy" / "adapter.toml").write_text(text + old)
+    found = releases.client_releases(load(tmp_path / "toy"))
+    assert [(release.version, release.uploaded and release.uploaded.month) for release in found] == [
+        ("0.0.1", 3), ("1.0.0", 1), ("2.0.0", 4),
     ]  # fmt: skip
 
 
