@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel
 from pydantic_core import to_json
+from typing_extensions import TypedDict
 
 from mcpace import Context, Image, InvalidSignature, MCPError, MCPServer, RegistrationError, Resolve, ToolError
 from mcpace.server.errors import InputRequired, UnexpectedToolError
@@ -23,6 +24,11 @@ from mcpace.types import CallToolResult, InputRequiredResult, TextContent, ToolA
 class Point(BaseModel):
     x: int
     y: int = 0
+
+
+class Typed(TypedDict):
+    a: int
+    b: int
 
 
 def plan_of(function: Any, **options: Any) -> Plan:
@@ -102,6 +108,8 @@ def test_data_is_written_twice_and_anything_else_whole() -> None:
         (bool, True, b'{"result":true}', b"true"),
         (float, 1, b'{"result":1.0}', b"1"),
         (int, True, b'{"result":1}', b"true"),
+        (Typed, {"b": 2, "a": 1}, b'{"a":1,"b":2}', b'{\n  "b": 2,\n  "a": 1\n}'),
+        (Typed, {"a": 1, "b": 2}, b'{"a":1,"b":2}', True),
         (dict[str, int], {"a": 1}, b'{"a":1}', True),
         (dict[str, float], {"a": 1}, b'{"a":1.0}', b'{\n  "a": 1\n}'),
         (dict[str, Any], {"a": math.inf}, b'{"a":null}', b'{\n  "a": Infinity\n}'),
@@ -114,6 +122,10 @@ def test_the_text_is_the_value_s_and_the_data_what_the_annotation_makes_of_it(
     output = returning(returned)
     assert output.kind == "structured"
     assert output.data(value) == (data, text)
+    assert (output.quick or output.data)(value) == (data, text)
+    # What isn't of that kind goes the other way.
+    own = CallToolResult(content=[], is_error=True)
+    assert (output.quick or output.data)(own) == output.finish(own)
     # As a whole result has both.
     whole = json.loads(output.finish(value))
     assert whole["structuredContent"] == json.loads(data)

@@ -91,7 +91,7 @@ def tool_plan(server: MCPServer[Any], tool: Tool) -> Plan:
         context=context,
         wrap_context=None if is_bare else server._inside.contexts("tools/call"),
         output=tool.output.kind,
-        finish=tool.output.data if tool.output.kind == "structured" else tool.output.finish,
+        finish=(tool.output.quick or tool.output.data) if tool.output.kind == "structured" else tool.output.finish,
         fail=tool_failure(tool.name),
     )
 
