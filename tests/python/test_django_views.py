@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import datetime
 import json
+import os
+import signal
 import types
 import warnings
 from collections.abc import Iterator
@@ -241,6 +243,20 @@ def test_the_signals_of_a_request_are_sent_around_a_call_where_somebody_listens(
         request_started.disconnect(started)
         request_finished.disconnect(finished)
     assert [one for one in heard if one.endswith("Cycle")] == ["started Cycle", "finished Cycle"]
+
+
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_forked_process_begins_anew() -> None:
+    """As gunicorn's workers are, where the application was loaded, and asked, before they were forked."""
+    with mounted(filled(server())):
+        assert post(n=1).status_code == 200
+        child = os.fork()
+        if child == 0:
+            # A request that hangs ends the child.
+            signal.alarm(60)
+            os._exit(0 if post(n=2).status_code == 200 else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert post(n=3).status_code == 200
 
 
 # Tokens --------------------------------------------------------------------------------------------------------------

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+from weakref import WeakSet
 
 from django.db import connections, transaction
 from django.http import HttpRequest, HttpResponse, RawPostDataException, StreamingHttpResponse
@@ -69,7 +71,22 @@ def hosted_by(server: MCPServer, *, is_async: bool) -> Hosted:
         )
         kept[is_async] = hosted = Hosted(lambda: prepare(server), settings)
         atexit.register(hosted.end)
+        _servers.add(server)
     return kept[is_async]
+
+
+_servers: WeakSet[MCPServer] = WeakSet()
+
+
+def _begin_anew() -> None:
+    """In a child of a process that may have served: a prefork server's, which was asked before it forked."""
+    for server in _servers:
+        server._inside.started = None
+        for hosted in server._hosted.values():
+            hosted.forget()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 def view(hosted: Hosted, target: str, *, is_async: bool, loopback_only: str | None = None) -> Callable[..., Any]:

@@ -45,6 +45,11 @@ class Hosted:
             self._entered, self.core, self.endpoint = entered, prepared.core, endpoint
             return endpoint
 
+    def forget(self) -> None:
+        """In a forked child, which has none of the threads that this has begun: the next request begins it anew."""
+        self._lock = threading.Lock()
+        self._entered = self.core = self.endpoint = None
+
     def end(self) -> None:
         """Leaves the lifespan. Does nothing the second time."""
         with self._lock:
