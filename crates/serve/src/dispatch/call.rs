@@ -252,21 +252,17 @@ impl Finish<'_> {
             clocks.service = service;
         }
         let mut end = End::new(self.server, self.revision, self.clocks.as_ref());
-        let length = out.len() - self.members;
         let written = match outcome {
-            Ok(written) => match too_long(length, self.most) {
-                None => written,
-                Some(words) => {
-                    out.truncate(self.members);
-                    told(CallToolResult::error(words), self.revision, &mut out)?
-                }
-            },
+            Ok(written) => self.bounded(written, &mut out)?,
             Err(failure) => {
                 out.truncate(self.members);
                 match self.sort(failure) {
                     Failing::Refuse(refusal) => return Err(refusal),
                     Failing::Ask(input) => return failing::ask(self.request, &input, end, out),
-                    Failing::Tell(result) => told(result, self.revision, &mut out)?,
+                    Failing::Tell(result) => {
+                        let written = told(result, self.revision, &mut out)?;
+                        self.bounded(written, &mut out)?
+                    }
                 }
             }
         };
@@ -276,6 +272,17 @@ impl Finish<'_> {
         }
         end.meta = written.meta.as_ref();
         Ok(end.complete(out))
+    }
+
+    /// What was written; in its place, where it is too long, that it is.
+    fn bounded(&self, written: Written, out: &mut Vec<u8>) -> Result<Written, Refusal> {
+        match too_long(out.len() - self.members, self.most) {
+            None => Ok(written),
+            Some(words) => {
+                out.truncate(self.members);
+                told(CallToolResult::error(words), self.revision, out)
+            }
+        }
     }
 
     fn sort(&self, failure: CallFailure) -> Failing {

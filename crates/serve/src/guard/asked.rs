@@ -105,7 +105,8 @@ pub enum Verdict {
     Allowed,
     /// No.
     Denied(Denial),
-    /// It takes asking somebody. Dropped where nobody wants to know any more.
+    /// It takes asking somebody. Dropped where nobody wants to know any more. It has no time limit but its own: the request
+    /// waits, and keeps its place among those under way.
     Later(BoxFuture<Result<(), Denial>>),
 }
 
