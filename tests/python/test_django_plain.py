@@ -188,6 +188,28 @@ def test_atomic_requests_are_a_plain_functions_too(monkeypatch: pytest.MonkeyPat
         assert Client(port).call("exempt")["structuredContent"] == {"result": 0}
 
 
+def test_nobody_completes_what_they_may_not_see() -> None:
+    """Nor what nobody has: a name that there is none of is no way past a permission."""
+    made = server()
+    asked: list[str] = []
+
+    @made.prompt(permissions=[requires("admin")])
+    def secret(name: str) -> str:
+        return name
+
+    @made.completion()
+    def complete(ref: Any, argument: Any, context: Any) -> Completion:
+        asked.append(argument.value)
+        return Completion(values=[one.name for one in Customer.objects.all()])
+
+    with served(made) as port:
+        for name in ("secret", "nothing"):
+            reference = {"type": "ref/prompt", "name": name}
+            params = {"ref": reference, "argument": {"name": "name", "value": "A"}}
+            assert "error" in Client(port).request("completion/complete", params)
+    assert asked == []
+
+
 # In this process -----------------------------------------------------------------------------------------------------
 
 
