@@ -109,7 +109,10 @@ fn ties(first: &Exchange<'_>, second: &Exchange<'_>, consecutive: bool) -> Optio
     let related = same_call || same_connection(first, second);
     let close = back_to_back(first, second);
     let names_itself = first.asks() && !first.requests("initialize");
-    let tied = if names_itself { same_call || (related && close) } else { related && close && consecutive };
+    // Without sessions the next client may begin on the same connection with the same ids: another call's is another's.
+    let elsewhere = first.call.is_some() && second.call.is_some() && !same_call;
+    let tied =
+        if names_itself { same_call || (related && close && !elsewhere) } else { related && close && consecutive };
     let basis = if first.asks() { Basis::BytesAndId } else { Basis::Bytes };
     tied.then_some((basis, left_after_end(first, second)))
 }

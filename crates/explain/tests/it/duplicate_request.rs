@@ -119,6 +119,19 @@ fn the_same_tool_under_a_new_id_is_another_call() {
 }
 
 /// Fresh clients all say the same bytes with the same ids.
+/// go-sdk 1.8 and mcp-go 1.2 in 2026-07-28: no session, ids from 1 again, and the process's connections are shared.
+#[test]
+fn a_client_that_begins_again_on_the_same_connection_repeats_nothing() {
+    let mut script = Script::recorder();
+    for at in [0.0, 10.0] {
+        script.call("connect", at, at + 4.0);
+        script.post(request(at + 1.0, 1, "server/discover", Reply::Json(at + 2.0, at + 3.0)));
+        script.call("call", at + 5.0, at + 9.0);
+        script.post(call_tool(at + 6.0, 2, Reply::Json(at + 7.0, at + 8.0)));
+    }
+    assert_eq!(codes(&script.recording()), [""; 0]);
+}
+
 #[test]
 fn fresh_clients_that_start_alike_repeat_nothing() {
     let mut script = Script::recorder();
