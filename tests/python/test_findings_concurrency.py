@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from concurrent.futures import Future, wait
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core import LIMIT_S
+from mcpace import _core
 from shown import (
     Endpoint,
     Recorded,
@@ -22,6 +26,16 @@ from shown import (
 )
 
 PINGS = 4
+
+# A server of stdio whose replies wait in its stdout's buffer, or don't.
+SERVER = """
+import json, sys, time
+for asked in map(json.loads, sys.stdin):
+    time.sleep(0.008)
+    answer = {"jsonrpc": "2.0", "id": asked["id"], "result": {"text": "x" * 150}}
+    print(json.dumps(answer), flush=sys.argv[1] == "flushes")
+"""
+REQUESTS = 150
 
 
 def answered(asked: list[Future[dict[str, Any]]]) -> None:
@@ -124,3 +138,23 @@ def test_ready_replies_that_leave_in_order_wait_for_a_slow_one(ordered: bool) ->
     assert set(findings) == ({"head-of-line"} if ordered else set())
     if ordered:
         assert findings["head-of-line"]["context"]["held"] == 3
+
+
+@pytest.mark.parametrize("flushes", [False, True])
+def test_replies_that_wait_for_a_full_buffer_of_stdout_are_named(tmp_path: Path, flushes: bool) -> None:
+    file = tmp_path / "recording"
+    record = "import sys; from mcpace import _core; sys.exit(_core.record_stdio(sys.argv[2:], sys.argv[1], 0))"
+    server = [sys.executable, "-c", SERVER, "flushes" if flushes else "waits"]
+    requests = "".join(
+        f'{{"jsonrpc":"2.0","id":{number},"method":"tools/call","params":{{"name":"work"}}}}\n'
+        for number in range(REQUESTS)
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", record, str(file), *server],
+        input=requests, capture_output=True, text=True, timeout=LIMIT_S, check=True,
+    )  # fmt: skip
+    assert len(done.stdout.splitlines()) == REQUESTS
+    findings = found(_core.Recording.load(str(file)))
+    assert ("head-of-line" in findings) is not flushes
+    if not flushes:
+        assert findings["head-of-line"]["context"]["released_with"] == "full-buffer"

@@ -58,7 +58,8 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
 /// Replies over stdio that came in bursts, each the size of a buffer.
 fn behind_buffer(view: &View<'_>) -> Vec<Late> {
     let full = view.bursts.iter().filter(|burst| burst.fills_buffer()).count();
-    if full < FEWEST || full * 5 < view.bursts.len() * 4 {
+    // A process's last burst is what was left in its buffer when it ended.
+    if full < FEWEST || full * 3 < view.bursts.len() * 2 {
         return Vec::new();
     }
     let late = view.bursts.iter().filter(|burst| burst.fills_buffer()).flat_map(|burst| {

@@ -1,0 +1,185 @@
+"""When the instrument was measured, not the target; a client that is slow with long lines; each with its control."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core import LIMIT_S, Wire
+from mcpace import _core
+from mcpace.lab import generator_limited
+from mcpace.report.run import Case, Subject
+from shown import Endpoint, body, found, recorded, reply, served
+
+LONG_WAIT_S = 120
+"""For programs that work as hard as this machine lets them."""
+
+
+async def quick(_: dict[str, Any]) -> None:
+    return None
+
+
+@contextmanager
+def recorder(upstream: str, file: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """``mcpace record`` as a process of its own, and its port."""
+    command = [
+        sys.executable,
+        "-m",
+        "mcpace",
+        "record",
+        "--upstream",
+        upstream,
+        "--out",
+        str(file),
+        "--body-limit",
+        "0",
+    ]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    try:
+        told = process.stderr.readline()
+        yield process, int(told.split("http://127.0.0.1:")[1].split("/")[0])
+    finally:
+        process.send_signal(signal.SIGCONT)
+        process.send_signal(signal.SIGINT)
+        process.wait(LIMIT_S)
+        process.stderr.close()
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_a_recorder_that_is_kept_from_running_says_that_the_machine_was_busy(tmp_path: Path, stopped: bool) -> None:
+    """What a busy machine does to the recorder is done by hand: stopped for a while, again and again."""
+    file = tmp_path / "recording"
+    over = threading.Event()
+
+    def hold_up(process: subprocess.Popen[str]) -> None:
+        while not over.is_set():
+            process.send_signal(signal.SIGSTOP)
+            over.wait(0.06)
+            process.send_signal(signal.SIGCONT)
+            over.wait(0.03)
+
+    stamps = []
+    with served(Endpoint(quick)) as url, recorder(url, file) as (process, port):
+        holding = threading.Thread(target=hold_up, args=(process,))
+        if stopped:
+            holding.start()
+        wire = Wire(port)
+        until = time.monotonic() + 1.5
+        while time.monotonic() < until:
+            begun = time.monotonic_ns()
+            assert "result" in wire.ask("tools/call", {"name": "work", "arguments": {}})
+            stamps.append((begun, time.monotonic_ns()))
+        over.set()
+        if stopped:
+            holding.join()
+        wire.close()
+    recording = _core.Recording.load(str(file))
+    for begun, end in stamps:
+        recording.add_call("call", "work", begun, end)
+    findings = found(recording)
+    assert ("noisy-run" in findings) is stopped
+    assert "recorder-limited" not in findings
+    if stopped:
+        assert findings["noisy-run"]["context"]["times"] >= 5
+
+
+def large(content: bytes) -> Any:
+    async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        asked = json.loads(await body(receive))
+        answer = b'{"jsonrpc":"2.0","id":%d,"result":%s}' % (asked["id"], content)
+        await reply(send, 200, answer, "application/json")
+
+    return app
+
+
+@pytest.mark.parametrize(("numbers", "limited"), [(1_500_000, True), (1, False)])
+def test_a_recorder_that_has_more_to_read_than_it_can_says_so(numbers: int, limited: bool) -> None:
+    """Replies of megabytes of small values, which it parses for the recording, on all connections at once."""
+    content = b'{"content":[' + b"[]," * numbers + b"[]]}"
+    with served(large(content)) as url, recorded(url) as record:
+        for future in [record.call() for _ in range(12)]:
+            future.result(LONG_WAIT_S)
+        findings = found(record.finish())
+    # On a machine that has other things to do as well, its threads are kept from running for longer than they work.
+    assert bool(findings.keys() & {"recorder-limited", "noisy-run"}) is limited
+
+
+# A client of stdio that puts a line together anew with each piece that it reads, as typescript-sdk's did, or once.
+CLIENT = """
+import json, os, subprocess, sys, time
+anew, command = sys.argv[1] == "anew", sys.argv[2:]
+server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+out = server.stdout.fileno()
+def line():
+    if not anew:
+        return server.stdout.readline()
+    whole = b""
+    while b"\\n" not in whole:
+        whole = bytes(bytearray(whole + os.read(out, 4096)))
+    return whole
+for number, size in enumerate((1, 2, 4, 8, 16)):
+    params = {"name": "payload", "arguments": {"bytes": size * 200_000}}
+    begun = time.monotonic_ns()
+    asked = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+    server.stdin.write(json.dumps(asked).encode() + b"\\n")
+    server.stdin.flush()
+    answer = line()
+    print(begun, time.monotonic_ns(), len(answer), flush=True)
+server.stdin.close()
+server.wait()
+"""
+SERVER = """
+import json, sys
+for asked in map(json.loads, sys.stdin):
+    text = "x" * asked["params"]["arguments"]["bytes"]
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {"text": text}}), flush=True)
+"""
+
+
+@pytest.mark.parametrize("way", ["anew", "once"])
+def test_a_client_that_joins_a_line_anew_with_each_piece_is_named(tmp_path: Path, way: str) -> None:
+    file = tmp_path / "recording"
+    server = [sys.executable, "-c", SERVER]
+    record = "import sys; from mcpace import _core; sys.exit(_core.record_stdio(sys.argv[2:], sys.argv[1], 0))"
+    command = [sys.executable, "-c", CLIENT, way, sys.executable, "-c", record, str(file), *server]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LONG_WAIT_S, check=True, env={**os.environ})
+    recording = _core.Recording.load(str(file))
+    for begun, end, size in (map(int, line.split()) for line in done.stdout.splitlines()):
+        assert size > 200_000
+        recording.add_call("call", "payload", begun, end)
+    findings = found(recording)
+    assert ("superlinear-line" in findings) is (way == "anew"), findings
+    if way == "anew":
+        assert findings["superlinear-line"]["context"]["lines"] == 5
+
+
+def load(*, saturated: bool, reason: str | None = None) -> Case:
+    engine = {"threads": 1, "cpu_s": 9.0, "busy": 0.99, "late_p99_s": 0.004, "saturated": saturated, "reason": reason}
+    counts = dict.fromkeys(("intended", "begun", "dropped", "late", "unfinished"), 0)
+    facts = {"ended": "done", "model": {}, "elapsed_s": 10.0, "measured_s": 9.0, "warm_up_s": 1.0, "engine": engine}
+    subject = Subject(sdk="load", version="")
+    return Case.model_validate(
+        {"subject": subject, "target": "t", "operation": "call", "saturated": saturated, "load": facts | counts}
+    )
+
+
+def test_a_load_that_its_generator_limited_is_named() -> None:
+    assert generator_limited.judged(load(saturated=False)) is None
+    for reason in generator_limited.REASONS:
+        finding = generator_limited.judged(load(saturated=True, reason=reason))
+        assert finding is not None
+        assert finding.code == "generator-limited"
+        assert finding.advice
+        assert (finding.cost_s > 0) is (reason == "late-starts")
