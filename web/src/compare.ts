@@ -3,7 +3,7 @@
 import { horizontal } from "./axis";
 import { h, legend, s, section } from "./dom";
 import { panel } from "./matrix";
-import type { ComparedShown, ComparisonShown } from "./page.gen";
+import type { ComparedShown, ComparisonShown, FactorsShown } from "./page.gen";
 import { times } from "./quantities";
 import { covering, logarithmic, type Scale } from "./scale";
 import { strip } from "./strip";
@@ -19,7 +19,7 @@ export function comparison(told: ComparisonShown): HTMLElement[] {
       "First against second",
       told.warnings.map((warning) => h("p", { class: "banner", role: "note" }, warning)),
       h("dl", { class: "facts-list" }, h("dt", {}, "First"), h("dd", {}, told.first), h("dt", {}, "Second"), h("dd", {}, told.second)),
-      ratios(told.rows),
+      ratios(told.rows, ["first", "second", "second over first"]),
       h("ul", { class: "plain" }, told.notes.map((note) => h("li", {}, note))),
     ),
     ...(pairs.length
@@ -29,9 +29,23 @@ export function comparison(told: ComparisonShown): HTMLElement[] {
   ];
 }
 
+/** Experiments on a live target: what each change made of a call's time. */
+export function factors(told: FactorsShown): HTMLElement {
+  return section(
+    "factors",
+    "One thing changed at a time",
+    h("p", { class: "lead" }, told.target),
+    ratios(told.rows, ["base", "changed", "changed over base"]),
+    h("ul", { class: "plain" }, told.notes.map((note) => h("li", {}, note))),
+  );
+}
+
 /** Ratios on one logarithmic scale: what lies right of the line is more in the second. */
-function ratios(rows: readonly ComparedShown[]): HTMLElement | null {
+function ratios(rows: readonly ComparedShown[], names: readonly [string, string, string]): HTMLElement | null {
   if (!rows.length) return null;
+  const measured = rows.some((row) => row.metric);
+  const sees = rows.some((row) => row.sees);
+  const columns = (measured ? 4 : 3) + (sees ? 4 : 3);
   const seen = rows.flatMap((row) => [row.ratio, row.low, row.high]).filter((value): value is number => value !== undefined && value > 0);
   const far = Math.min(Math.max(1.5, ...seen.map((value) => Math.max(value, 1 / value))), 1000);
   const scale = logarithmic(1 / far, far, 1, true);
@@ -41,15 +55,16 @@ function ratios(rows: readonly ComparedShown[]): HTMLElement | null {
     h(
       "table",
       { class: "ratios" },
-      h("thead", {}, h("tr", {}, ["", "figure"].map((name) => h("th", { scope: "col" }, name)), ["first", "second"].map((name) => h("th", { scope: "col", class: "figure" }, name)),
-        h("th", { scope: "col", class: "drawn-ratio" }, "second over first"), ["ratio, 95 %", "would see", ""].map((name) => h("th", { scope: "col", class: "figure" }, name)))),
-      h("tbody", {}, rows.map((row) =>
+      h("thead", {}, h("tr", {}, (measured ? ["", "figure"] : [""]).map((name) => h("th", { scope: "col" }, name)), names.slice(0, 2).map((name) => h("th", { scope: "col", class: "figure" }, name)),
+        h("th", { scope: "col", class: "drawn-ratio" }, names[2]), (sees ? ["ratio, 95 %", "would see", ""] : ["ratio, 95 %", ""]).map((name) => h("th", { scope: "col", class: "figure" }, name)))),
+      h("tbody", {}, rows.map((row) => [
         h("tr", { class: row.verdict },
-          h("th", { scope: "row" }, row.place), h("td", {}, row.metric), h("td", { class: "figure" }, row.first), h("td", { class: "figure" }, row.second),
+          h("th", { scope: "row" }, row.place), measured ? h("td", {}, row.metric) : null, h("td", { class: "figure" }, row.first), h("td", { class: "figure" }, row.second),
           h("td", { class: "drawn-ratio" }, interval(row, scale)),
-          h("td", { class: "figure" }, row.ratio_words), h("td", { class: "figure" }, row.sees), h("td", { class: "figure verdict" }, row.words)),
-      )),
-      h("tfoot", {}, h("tr", {}, h("td", { colspan: 4 }), h("td", {}, horizontal(scale, times, 5)), h("td", { colspan: 3 }))),
+          h("td", { class: "figure" }, row.ratio_words), sees ? h("td", { class: "figure" }, row.sees) : null, h("td", { class: "figure verdict" }, row.words)),
+        row.advice ? h("tr", { class: "below" }, h("td", { colspan: columns }, row.advice)) : null,
+      ])),
+      h("tfoot", {}, h("tr", {}, h("td", { colspan: measured ? 4 : 3 }), h("td", {}, horizontal(scale, times, 5)), h("td", { colspan: sees ? 3 : 2 }))),
     ),
   );
 }

@@ -18,7 +18,6 @@ function begin(): void {
   if (shell.page) {
     show(frame(null), shell.page.head.kind, run(shell.page));
   } else {
-    api.settle();
     const main = frame(() => {});
     const routed = new Routed(main);
     window.addEventListener("hashchange", () => void routed.go());
@@ -35,6 +34,7 @@ class Routed {
 
   async go(): Promise<void> {
     const turn = ++this.turn;
+    api.settle();
     const [, what = "", ...ids] = location.hash.split("/").map(decodeURIComponent);
     try {
       await this.view(turn, what, ids);

@@ -49,6 +49,7 @@ export interface ComparedShown {
   breach: boolean;
   first_s: number[];
   second_s: number[];
+  advice: string;
 }
 
 /** Two sides, held against each other. */
@@ -99,6 +100,13 @@ export interface Exchange {
 export interface Fact {
   name: string;
   value: string;
+}
+
+/** Experiments on a live target: one thing changed at a time. */
+export interface FactorsShown {
+  target: string;
+  rows: ComparedShown[];
+  notes: string[];
 }
 
 /** A cause. */
@@ -222,6 +230,7 @@ export interface Page {
   layers?: LayersShown;
   search?: SearchShown;
   comparison?: ComparisonShown;
+  factors?: FactorsShown;
   parts: Part[];
   phases: Part[];
   ledger_words: string;

@@ -1,7 +1,7 @@
 // A run, from its verdict to how it was measured.
 
 import { calls } from "./calls";
-import { comparison } from "./compare";
+import { comparison, factors } from "./compare";
 import { h, type Child } from "./dom";
 import { findings } from "./findings";
 import { layers } from "./layers";
@@ -26,6 +26,7 @@ export function run(page: Page): Child[] {
   return [
     head(page.head),
     page.search ? search(page.search) : null,
+    page.factors ? factors(page.factors) : null,
     first,
     compared ? rest : null,
     trials(page, (index) => open?.(index)),

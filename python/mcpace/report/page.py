@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from mcpace.report import (
     page_calls,
     page_comparison,
+    page_factors,
     page_findings,
     page_layers,
     page_load,
@@ -65,6 +66,7 @@ def page_of(run: Run) -> Page:
         layers=page_layers.layered(run),
         search=page_search.searched(run),
         comparison=page_comparison.compared(run),
+        factors=page_factors.tried(run),
         parts=[Part(key=key, words=f"time {words}") for key, words in PARTS.items()]
         + [Part(key=key, words=words) for key, words in LAYERS.items()],
         phases=[Part(key=key, words=words) for key, words in PHASES.items()],

@@ -358,6 +358,7 @@ class ComparedShown(Model):
     first_s: list[float] = []
     second_s: list[float] = []
     """Trials of both sides, of a figure that is made of them."""
+    advice: str = ""
 
 
 class ComparisonShown(Model):
@@ -370,6 +371,14 @@ class ComparisonShown(Model):
     rows: list[ComparedShown]
     notes: list[str]
     """What only one side has."""
+
+
+class FactorsShown(Model):
+    """Experiments on a live target: one thing changed at a time."""
+
+    target: str
+    rows: list[ComparedShown]
+    notes: list[str]
 
 
 class Head(Model):
@@ -400,6 +409,7 @@ class Page(Model):
     layers: LayersShown | None = None
     search: SearchShown | None = None
     comparison: ComparisonShown | None = None
+    factors: FactorsShown | None = None
     parts: list[Part]
     phases: list[Part]
     ledger_words: str = ""

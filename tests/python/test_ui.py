@@ -1,0 +1,424 @@
+"""``mcpace ui``: who is answered, what is listed, and the whole of it in a browser; and the journal it reads."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from browser import Watched, chromium
+from commands import end, line, run, started
+from mcpace.cli.ui import _compared
+from mcpace.lab import journal
+from mcpace.lab.progress import Silent
+from mcpace.report.run import Run
+from mcpace.report.run_load import LoadSecond
+from mcpace.ui import folder as folder_module
+from mcpace.ui.folder import Folder, Missing
+from mcpace.ui.live import read
+from mcpace.ui.server import MOST_AT_ONCE, Server
+
+RUNS = Path(__file__).parents[1] / "fixtures" / "runs"
+EVIL = "<script>alert(1)</script>\x1b[31m\u202e"
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    place = tmp_path / "runs"
+    place.mkdir()
+    for name in ("clients", "partial", "load", "hostile"):
+        shutil.copy(RUNS / f"{name}.json", place)
+    return place
+
+
+@contextmanager
+def served(runs: Path) -> Iterator[Server]:
+    with Server(Folder(runs, _compared), 0) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+
+
+def ask(server: Server, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
+    """With the right token and host, unless told otherwise; a header that is empty is left out."""
+    given = {"Host": f"127.0.0.1:{server.server_port}", "x-mcpace-token": server.token, **headers}
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+    connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+    for name, value in given.items():
+        if value:
+            connection.putheader(name.replace("_", "-"), value)
+    connection.endheaders()
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    return answer.status, {name.lower(): value for name, value in answer.getheaders()}, body
+
+
+def told(server: Server, path: str) -> Any:
+    status, _, body = ask(server, path)
+    assert status == 200, body
+    return json.loads(body)
+
+
+# --- who is answered ---
+
+
+def test_only_its_own_page_with_the_token_is_answered(runs: Path) -> None:
+    with served(runs) as server:
+        own = f"http://127.0.0.1:{server.server_port}"
+        assert ask(server, "/api/runs")[0] == 200
+        assert ask(server, "/api/runs", Origin=own)[0] == 200
+        assert ask(server, "/api/runs", Host=f"localhost:{server.server_port}")[0] == 200
+        refused = [
+            ({"x-mcpace-token": ""}, 401),
+            ({"x-mcpace-token": "x" * len(server.token)}, 401),
+            ({"x-mcpace-token": server.token[:-1]}, 401),
+            ({"Host": "evil.example"}, 403),
+            ({"Host": ""}, 403),
+            ({"Host": f"127.0.0.1:{server.server_port + 1}"}, 403),
+            ({"Host": f"evil.example:{server.server_port}"}, 403),
+            ({"Origin": "http://evil.example"}, 403),
+            ({"Origin": "null"}, 403),
+            ({"Origin": f"https://127.0.0.1:{server.server_port}"}, 403),
+            ({"Sec_Fetch_Site": "cross-site"}, 403),
+            ({"Sec_Fetch_Site": "same-site"}, 403),
+        ]
+        for headers, status in refused:
+            for path in ("/api/runs", "/api/run?id=clients.json"):
+                got, _, body = ask(server, path, **headers)
+                assert got == status, headers
+                assert b"clients" not in body
+        assert ask(server, "/", Host="evil.example")[0] == 403
+
+
+def test_the_shell_has_nothing_of_the_runs_and_the_token_is_nowhere_in_it(runs: Path) -> None:
+    with served(runs) as server:
+        status, headers, body = ask(server, "/", **{"x-mcpace-token": ""})
+        assert status == 200
+        assert server.token.encode() not in body
+        assert b"python@1.12.1" not in body
+        assert headers["cache-control"] == "no-store"
+        assert headers["content-security-policy"] == "frame-ancestors 'none'"
+        assert headers["cross-origin-resource-policy"] == "same-origin"
+        assert "set-cookie" not in headers
+
+
+def test_it_reads_only_and_listens_on_loopback_only(runs: Path) -> None:
+    with served(runs) as server:
+        for method in ("POST", "PUT", "DELETE", "OPTIONS", "HEAD"):
+            assert ask(server, "/api/runs", method)[0] == 501
+        assert server.server_address[0] == "127.0.0.1"
+        assert len({Server(Folder(runs, _compared), 0).token for _ in range(3)}) == 3
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../secret.json", "..%2fsecret.json", "/etc/passwd", "sub/run.json", ".hidden.json", "", "clients", "a%00b"],
+)
+def test_no_name_leads_out_of_the_folder(name: str, runs: Path) -> None:
+    for place in (runs.parent / "secret.json", runs / ".hidden.json"):
+        shutil.copy(RUNS / "measure.json", place)
+    (runs / "sub").mkdir()
+    shutil.copy(RUNS / "measure.json", runs / "sub" / "run.json")
+    with served(runs) as server:
+        for path in (f"/api/run?id={name}", f"/api/live?id={name}", f"/api/compare?first={name}&second=load.json"):
+            status, _, body = ask(server, path)
+            assert status == 404
+            assert b"error" in body
+        assert ask(server, f"/{name}")[0] in (200, 404)
+        assert b"mcpace-client" not in ask(server, f"/{name}")[2]
+
+
+def test_a_silent_visitor_keeps_nobody_out(runs: Path) -> None:
+    with served(runs) as server:
+        held = [socket.create_connection(("127.0.0.1", server.server_port)) for _ in range(MOST_AT_ONCE // 2)]
+        assert ask(server, "/api/runs")[0] == 200
+        for one in held:
+            one.close()
+
+
+# --- the folder ---
+
+
+def test_the_newest_come_first_and_what_is_no_run_is_passed_over(runs: Path) -> None:
+    (runs / "package.json").write_text('{"name": "x"}')
+    (runs / "broken.json").write_text('{"schema": "mcpace.run/1", "kind": "clients"')
+    (runs / "future.json").write_text('{"schema": "mcpace.run/9", "kind": "clients"}')
+    (runs / "notes.txt").write_text("mcpace.run/1")
+    (runs / "folder.json").mkdir()
+    for age, name in enumerate(("load", "clients", "partial", "hostile")):
+        os.utime(runs / f"{name}.json", (1_000_000 - age, 1_000_000 - age))
+    listed = Folder(runs, _compared).listing()
+    assert [entry.id for entry in listed.entries if entry.state == "done"] == [
+        "load.json", "clients.json", "partial.json", "hostile.json",
+    ]  # fmt: skip
+    unreadable = {entry.id: entry.reason for entry in listed.entries if entry.state == "unreadable"}
+    assert set(unreadable) == {"broken.json", "future.json"}
+    assert "update mcpace" in unreadable["future.json"]
+    heads = {entry.id: entry.head for entry in listed.entries if entry.head}
+    assert heads["partial.json"].partial
+    assert "python 1.12.1" in heads["clients.json"].verdict[0]
+
+
+def test_a_run_that_changes_is_read_anew_and_one_that_goes_is_missed(runs: Path) -> None:
+    found = Folder(runs, _compared)
+    assert len(found.listing().entries) == 4
+    changed = Run.load(runs / "load.json")
+    changed.partial = True
+    (runs / "load.json").write_text(changed.to_json())
+    (runs / "clients.json").unlink()
+    entries = {entry.id: entry.head for entry in found.listing().entries}
+    assert set(entries) == {"load.json", "partial.json", "hostile.json"}
+    assert entries["load.json"] and entries["load.json"].partial
+    with pytest.raises(Missing):
+        found.page("clients.json")
+
+
+def test_a_huge_file_is_not_read(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder_module, "MOST_BYTES", 1000)
+    with served(runs) as server:
+        status, _, body = ask(server, "/api/run?id=clients.json")
+        assert status == 422
+        assert b"larger than" in body
+    assert all(entry.state == "unreadable" for entry in Folder(runs, _compared).listing().entries)
+
+
+def test_two_runs_are_compared(runs: Path) -> None:
+    with served(runs) as server:
+        page = told(server, "/api/compare?first=clients.json&second=partial.json")
+    assert page["head"]["kind"] == "compare"
+    assert page["comparison"]["rows"]
+    assert any(row["first_s"] and row["second_s"] for row in page["comparison"]["rows"])
+
+
+# --- the journal ---
+
+
+def second(at_s: float) -> LoadSecond:
+    return LoadSecond(at_s=at_s, warm_up=False, users=2, intended=10, ok=9, errors=1, p50_s=0.001, p99_s=0.002)
+
+
+class Deaf:
+    """A load's watcher that tells nobody."""
+
+    def preparing(self, what: str) -> None: ...
+    def note(self, text: str) -> None: ...
+    def begin(self, planned_s: float) -> None: ...
+    def second(self, second: LoadSecond) -> None: ...
+
+
+def test_what_is_told_is_read(tmp_path: Path) -> None:
+    out = tmp_path / "new" / "run.json"
+    with journal.kept(Silent(), out, "clients", f"a at b {EVIL}") as progress:
+        progress.preparing("things")
+        assert (found := read(journal.place(out)))
+        assert (found.step, found.done, found.steps, found.ended) == ("preparing things", 0, None, False)
+        progress.begin(4)
+        progress.step(f"one {EVIL}")
+        progress.step("two")
+        progress.note(EVIL)
+        progress.sample("b · call", "a", 0.25)
+        progress.sample("b · call", "a", 0.5)
+    found = read(journal.place(out))
+    assert found
+    assert (found.step, found.done, found.steps) == ("two", 1, 4)
+    assert [(one.group, one.row, one.values) for one in found.samples] == [("b · call", "a", [0.25, 0.5])]
+    assert not {"\x1b", "\u202e"} & set(found.model_dump_json())
+    journal.forget(out)
+    assert not journal.place(out).exists()
+    assert read(journal.place(out)) is None
+
+
+def test_a_load_is_followed_second_by_second(tmp_path: Path) -> None:
+    out = tmp_path / "run.json"
+    with journal.kept_load(Deaf(), out, "there") as watcher:
+        watcher.begin(3.0)
+        for at_s in range(3):
+            watcher.second(second(float(at_s)))
+        found = read(journal.place(out))
+    assert found
+    assert found.planned_s == 3.0
+    assert found.series
+    assert found.series.ok == [9, 9, 9]
+
+
+def test_half_a_line_and_rubbish_are_passed_over(tmp_path: Path) -> None:
+    out = tmp_path / "run.json"
+    with journal.kept(Silent(), out, "clients", "x") as progress:
+        progress.begin(2)
+        progress.step("one")
+    with journal.place(out).open("a") as file:
+        file.write(
+            '[]\n"x"\n{"step": "two"}\n{"sample": "x", "group": 1}\n{"second": {"at_s": "y"}}\n{"begin": "many"}\n'
+        )
+        file.write("[" * 100_000 + '\n{"step": "thr')
+    found = read(journal.place(out))
+    assert found
+    assert (found.step, found.done, found.steps, found.samples, found.series) == ("two", 1, 2, [], None)
+    for text in (
+        "",
+        "x",
+        "{}",
+        '{"live": "mcpace.live/9", "kind": "clients"}',
+        '{"live": "mcpace.live/1", "kind": "x"}',
+    ):
+        journal.place(out).write_text(text)
+        assert read(journal.place(out)) is None
+
+
+def test_a_journal_is_gone_where_nothing_will_be_saved_and_never_a_failure(tmp_path: Path) -> None:
+    out = tmp_path / "run.json"
+    with pytest.raises(ValueError, match="of the experiment"), journal.kept(Silent(), out, "clients", "x"):
+        assert journal.place(out).exists()
+        raise ValueError("of the experiment")
+    assert list(tmp_path.iterdir()) == []
+    for place in (Path("/dev/null"), tmp_path / "file" / "run.json", None):
+        (tmp_path / "file").write_text("in the way")
+        with journal.kept(Silent(), place, "clients", "x") as progress:
+            progress.step("one")
+    assert not Path("/dev/null.live").exists()
+
+
+def test_whose_program_is_gone_has_ended(tmp_path: Path) -> None:
+    out = tmp_path / "run.json"
+    with journal.kept(Silent(), out, "clients", "x"):
+        text = journal.place(out).read_text()
+        gone = subprocess.Popen([sys.executable, "-c", ""])
+        gone.wait()
+        for pid, ended in ((os.getpid(), False), (1, False), (gone.pid, True), (0, True), (-1, True), ('"x"', True)):
+            journal.place(out).write_text(re.sub(r'"pid": \d+', f'"pid": {pid}', text))
+            found = read(journal.place(out))
+            assert found
+            assert found.ended == ended, pid
+
+
+def test_a_run_leaves_no_journal_and_a_killed_one_does(tmp_path: Path) -> None:
+    ended = run("measure", "profile:simple", "--trials", "2", "--out", "run.json", folder=tmp_path)
+    assert ended.code == 0, ended.stderr
+    assert sorted(place.name for place in tmp_path.iterdir()) == ["run.json"]
+    ended = run("measure", "http://127.0.0.1:1/mcp", "--out", "none.json", folder=tmp_path)
+    assert ended.code == 3
+    assert sorted(place.name for place in tmp_path.iterdir()) == ["run.json"]
+    words = ("load", "profile:simple", "--duration", "60s", "--warm-up", "0s", "--out", "load.json")
+    with started(*words, folder=tmp_path) as process:
+        place = tmp_path / "load.json.live"
+        while (found := read(place)) is None or not found.series:
+            assert process.poll() is None, process.communicate()
+        assert not found.ended
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(timeout=60)
+    found = read(place)
+    assert found
+    assert found.ended
+
+
+# --- the whole of it ---
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+def test_runs_are_listed_opened_and_compared(runs: Path, browser: Browser) -> None:
+    with served(runs) as server, Watched(browser) as watched:
+        page = watched.open(server.url)
+        expect(page.locator(".runs li")).to_have_count(4)
+        assert server.token not in page.url
+        page.locator("input[type=search]").fill("answered")
+        expect(page.locator(".runs li:visible")).to_have_count(1)
+        page.locator("input[type=search]").fill("")
+        page.get_by_role("link", name=re.compile("^python 1.12.1 and 1.13.0 are")).first.click()
+        expect(page.locator("#calls")).to_be_visible()
+        page.reload()
+        expect(page.locator("#calls")).to_be_visible()
+        page.locator(".topbar .brand").click()
+        page.locator('input[value="clients.json"]').check()
+        page.locator('input[value="partial.json"]').check()
+        page.locator("a.compare").click()
+        expect(page.locator("table.ratios")).to_be_visible()
+        assert watched.troubles == []
+        own = f"http://127.0.0.1:{server.server_port}/"
+        assert [url for url in watched.asked if not url.startswith(own)] == []
+
+
+def test_a_hostile_folder_does_nothing(runs: Path, browser: Browser) -> None:
+    name = "<img src=x onerror=alert(1)>.json"
+    (runs / "hostile.json").rename(runs / name)
+    (runs / "broken.json").write_text('{"schema": "mcpace.run/1", "kind": "<script>alert(1)</script>"}')
+    with served(runs) as server, Watched(browser) as watched:
+        page = watched.open(server.url)
+        expect(page.locator(".runs li")).to_have_count(5)
+        assert name in page.locator(".runs").inner_text()
+        page.locator("li", has_text=name).locator("a").click()
+        expect(page.locator("#trials")).to_be_visible()
+        assert page.locator("main :is(script, img)").count() == 0
+        assert watched.troubles == []
+
+
+def test_a_run_is_watched_until_it_is_saved(runs: Path, browser: Browser) -> None:
+    out = runs / "new.json"
+    with served(runs) as server, Watched(browser) as watched:
+        page = watched.open(server.url)
+        with journal.kept(Silent(), out, "clients", "somebody") as progress:
+            progress.begin(3)
+            progress.step("round 1")
+            page.locator("li.live a").click()
+            expect(page.locator("h1")).to_contain_text("round 1")
+            expect(page.locator(".progress")).to_contain_text("step 0 of 3")
+            progress.sample("there · call", "python@1", 0.25)
+            progress.step("round 2")
+            expect(page.locator("h1")).to_contain_text("round 2")
+            expect(page.locator("#samples .value").first).to_contain_text("250")
+        out.write_text((RUNS / "measure.json").read_text())
+        journal.forget(out)
+        expect(page.locator("h1")).to_contain_text("A call takes")
+        assert page.url.endswith("#/run/new.json")
+
+
+def test_without_the_token_the_page_says_what_to_do(runs: Path, browser: Browser) -> None:
+    with served(runs) as server, Watched(browser) as watched:
+        page = watched.open(f"http://127.0.0.1:{server.server_port}/#token=wrong")
+        expect(page.locator("h1")).to_contain_text("open the address that mcpace ui printed")
+        page = watched.open(server.url)
+        expect(page.locator(".runs li")).to_have_count(4)
+
+
+def test_the_command_serves_and_ends(runs: Path) -> None:
+    with started("ui", runs, folder=runs) as process:
+        assert process.stdout
+        said = process.stdout.readline()
+        match = re.search(r"at http://127\.0\.0\.1:(\d+)/#token=([\w-]{32})$", said.strip())
+        assert match, said
+        connection = http.client.HTTPConnection("127.0.0.1", int(match[1]), timeout=30)
+        connection.request("GET", "/api/runs", headers={"x-mcpace-token": match[2]})
+        assert json.loads(connection.getresponse().read())["folder"] == str(runs.resolve())
+        taken = run("ui", runs, "--port", match[1], folder=runs)
+        assert (taken.code, taken.sentence()) == (3, f"cannot listen on 127.0.0.1:{match[1]}: Address already in use")
+        os.killpg(process.pid, signal.SIGINT)
+        assert line(process) == "mcpace: ended\n"
+        assert end(process).code == 0
+
+
+def test_what_is_no_folder_is_said(tmp_path: Path) -> None:
+    ended = run("ui", "nowhere", folder=tmp_path)
+    assert ended.code == 2
+    assert "nowhere is no folder" in ended.sentence()
