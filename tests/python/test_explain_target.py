@@ -48,7 +48,7 @@ def explained(*words: object, folder: Path) -> dict[str, Any]:
 
 
 def test_a_stall_of_acknowledgements_is_named_by_the_experiment_that_ends_it(tmp_path: Path) -> None:
-    found = explained("profile:simple", "--fault", "two-writes", "--budget", "20s", folder=tmp_path)
+    found = explained("profile:simple", "--fault", "two-writes", "--budget", "12s", folder=tmp_path)
     quick = found["quick-ack"]
     assert (quick["verdict"], quick["cause"]) == ("faster", "delayed-ack"), quick
     assert quick["high"] < 0.5
@@ -57,11 +57,13 @@ def test_a_stall_of_acknowledgements_is_named_by_the_experiment_that_ends_it(tmp
 
 
 def test_every_factor_is_tried_on_a_healthy_target_and_no_cause_is_named(tmp_path: Path) -> None:
-    found = explained("profile:simple", "--budget", "10s", folder=tmp_path)
+    found = explained("profile:simple", "--budget", "6s", folder=tmp_path)
     tried = {"quick-ack", "connection", "json", "sse", "concurrency", "argument", "listing", "revision"}
     assert tried <= set(found)
     assert all(one["cause"] is None for one in found.values())
-    assert all(found[code]["slices"] == 6 for code in tried if found[code]["verdict"] != "refused"), found
+    # On a busy machine some may not fit into the time; each says so then.
+    assert all(found[code]["slices"] >= 4 or found[code]["reason"] for code in tried), found
+    assert found["connection"]["slices"] >= 4
 
 
 def test_only_what_is_marked_read_only_or_named_is_called(tmp_path: Path) -> None:
@@ -74,9 +76,9 @@ def test_only_what_is_marked_read_only_or_named_is_called(tmp_path: Path) -> Non
     assert "marked read-only" in refused.sentence()
     assert not log.exists() or log.read_text() == ""
     server.write_text(SERVER.format(more=LOOK))
-    found = explained(command, "--budget", "6s", folder=tmp_path)
+    found = explained(command, "--budget", "4s", folder=tmp_path)
     assert set(log.read_text().split()) == {"looked"}
-    assert {"argument", "listing", "session-per-call"} <= set(found)
+    assert {"argument", "listing", "revision"} <= set(found)
     # What is HTTP's is not tried on a process.
     assert not {"quick-ack", "connection", "json", "concurrency", "standalone-get"} & set(found)
 
