@@ -253,16 +253,19 @@ impl Finish<'_> {
         }
         let mut end = End::new(self.server, self.revision, self.clocks.as_ref());
         let written = match outcome {
-            Ok(written) => self.bounded(written, &mut out)?,
+            Ok(written) => match too_long(out.len() - self.members, self.most) {
+                None => written,
+                Some(words) => {
+                    out.truncate(self.members);
+                    told(CallToolResult::error(words), self.revision, &mut out)?
+                }
+            },
             Err(failure) => {
                 out.truncate(self.members);
                 match self.sort(failure) {
                     Failing::Refuse(refusal) => return Err(refusal),
                     Failing::Ask(input) => return failing::ask(self.request, &input, end, out),
-                    Failing::Tell(result) => {
-                        let written = told(result, self.revision, &mut out)?;
-                        self.bounded(written, &mut out)?
-                    }
+                    Failing::Tell(result) => told(result, self.revision, &mut out)?,
                 }
             }
         };
@@ -272,17 +275,6 @@ impl Finish<'_> {
         }
         end.meta = written.meta.as_ref();
         Ok(end.complete(out))
-    }
-
-    /// What was written; in its place, where it is too long, that it is.
-    fn bounded(&self, written: Written, out: &mut Vec<u8>) -> Result<Written, Refusal> {
-        match too_long(out.len() - self.members, self.most) {
-            None => Ok(written),
-            Some(words) => {
-                out.truncate(self.members);
-                told(CallToolResult::error(words), self.revision, out)
-            }
-        }
     }
 
     fn sort(&self, failure: CallFailure) -> Failing {

@@ -52,8 +52,8 @@ pub struct Guard {
     pub permissions: Vec<Arc<dyn Permission>>,
     /// How often it may be used. All count each use that was permitted, those of the shortest time first.
     pub limits: Vec<RateLimit>,
-    /// The longest result, in bytes of JSON as they are sent; of a tool also what it says of its failure. A longer one becomes an
-    /// error that says so; it isn't cut.
+    /// The longest result, in bytes of JSON as they are sent. A longer one becomes an error that says so; it isn't cut. What is said
+    /// of a failure is not held to it: it says what to mend, such as which argument was wrong.
     pub max_result_bytes: Option<usize>,
     /// How long a handler may take. A plain one, which has ended when anybody looks, isn't stopped by it.
     pub timeout: Option<Duration>,

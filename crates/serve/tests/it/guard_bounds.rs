@@ -73,25 +73,6 @@ async fn a_result_that_is_too_long_becomes_an_error_and_is_not_cut() {
 }
 
 #[tokio::test]
-async fn what_a_tool_says_of_its_failure_is_bounded_too() {
-    let guard = || Guard::new().max_result_bytes(400);
-    let failing = |it: Big| Err::<&str, _>(ToolError::new("x".repeat(it.bytes)));
-    let server = Server::builder("bounded", "1")
-        .tool(Tool::new("plain").guard(guard()).handler(failing))
-        .tool(Tool::new("async").guard(guard()).handler_async(move |it: Big, _: Context| async move { failing(it) }))
-        .build()
-        .unwrap();
-    let client = Client::stateless(&server, MODERN);
-    for tool in ["plain", "async"] {
-        let said = client.call(1, tool, json!({"bytes": 300})).await;
-        assert_eq!((said.text().len(), &said.result()["isError"]), (300, &Value::Bool(true)), "{tool}");
-        let too_long = client.call(1, tool, json!({"bytes": 500})).await;
-        assert!(too_long.text().starts_with("the result is too long: "), "{tool}: {}", too_long.text());
-        assert_eq!(too_long.result()["isError"], true);
-    }
-}
-
-#[tokio::test]
 async fn structured_content_counts_with_its_text_and_goes_with_it() {
     let tool = Tool::new("structured")
         .guard(Guard::new().max_result_bytes(400))
