@@ -158,8 +158,8 @@ class IntrospectionTokenVerifier(NativeTokenVerifier):
         ``cache_ttl_seconds``: how long a good answer is kept, and so for how long a token that was revoked is still
         taken; never past the token's own end. ``0`` or ``None`` asks at each call. ``refusal_ttl_seconds``: how long
         a bad answer is kept. ``grace_seconds``: for how much longer a good one counts while the issuer can't be asked,
-        and so a token that was revoked meanwhile. ``max_cache_size``: how many of each, 10,000 if not given. ``ca_certificate``,
-        ``allow_plain_http``: as :class:`JWTVerifier` has them.
+        and so a token that was revoked meanwhile. ``max_cache_size``: how many of each, 10,000 if not given.
+        ``ca_certificate``, ``allow_plain_http``: as :class:`JWTVerifier` has them.
         """
         _refuse(base_url, http_client)
         is_kept = bool(cache_ttl_seconds) and max_cache_size != 0

@@ -7,6 +7,8 @@ use std::collections::VecDeque;
 
 use pyo3::prelude::*;
 
+use crate::log_line::{Level, log_line};
+
 /// Held at most; with [`MOST_BYTES`], of which one message alone may be more.
 const MOST: usize = 1024;
 const MOST_BYTES: usize = 4 << 20;
@@ -70,7 +72,7 @@ impl<T> Held<T> {
 
 /// Says that something was dropped, to Python's logger `mcpace.client`.
 pub(super) fn say_dropped(py: Python<'_>, what: &str) -> PyResult<()> {
-    let logger = py.import("logging")?.call_method1("getLogger", ("mcpace.client",))?;
-    let format = "the server sent %s faster than they were taken: the oldest were dropped, which is said once";
-    logger.call_method1("warning", (format, what)).map(drop)
+    let line =
+        format!("the server sent {what} faster than they were taken: the oldest were dropped, which is said once");
+    log_line(py, "mcpace.client", Level::Warning, &line)
 }

@@ -9,6 +9,7 @@
 
 mod access_lines;
 mod asked;
+mod asking;
 mod beside;
 mod bridge;
 mod context;
@@ -20,6 +21,7 @@ mod guarding;
 mod handler;
 mod held;
 mod job;
+mod limiting;
 mod looping;
 mod options;
 mod output;
@@ -44,8 +46,9 @@ pub(crate) use asked::Asked;
 pub(crate) use context::Context;
 pub(crate) use delegate::Exchange;
 pub(crate) use endpoint::{Endpoint, Reply};
-pub(crate) use guarding::{Guard, Limiter, RateLimit};
+pub(crate) use guarding::{Guard, RateLimit};
 pub(crate) use handler::Handler;
+pub(crate) use limiting::Limiter;
 pub(crate) use options::HttpOptions;
 pub(crate) use process_key::set_process_key;
 pub(crate) use registry::Server;

@@ -16,6 +16,7 @@ use super::store::Store;
 use super::tokens::NativeVerifier;
 use super::verify::PythonVerifier;
 use crate::problem::{OrRaise, UsageProblem};
+use crate::seconds::seconds;
 
 /// How to serve over HTTP. The defaults are safe: loopback, bounded everywhere.
 #[pyclass(module = "mcpace._core", frozen)]
@@ -189,10 +190,6 @@ impl HttpOptions {
         }
         Ok(options)
     }
-}
-
-fn seconds(name: &str, value: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(value).map_err(|_| UsageProblem::new_err(format!("{name} takes seconds, not {value}")))
 }
 
 /// Sets one of [`Limits`] by its name; times are in seconds and end in `_s`.

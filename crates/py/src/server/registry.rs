@@ -15,8 +15,9 @@ use serde_json::value::RawValue;
 use super::bridge::{self, Given};
 use super::delegate::PythonDelegate;
 use super::endpoint::Endpoint;
-use super::guarding::{self, Guard, Limiter};
+use super::guarding::Guard;
 use super::handler::{Handler, Kind};
+use super::limiting::{Limiter, on_limiter_down as on_down};
 use super::options::HttpOptions;
 use super::output::text_of;
 use super::pace::Pace;
@@ -98,7 +99,7 @@ impl Server {
             .page_size(page_size)
             .cache(ttl_ms, scope)
             .tell_failures(tell_failures)
-            .on_limiter_down(guarding::on_limiter_down(on_limiter_down)?);
+            .on_limiter_down(on_down(on_limiter_down)?);
         if let Some(limiter) = limiter {
             builder = builder.limiter(limiter.inner());
         }

@@ -9,7 +9,8 @@ use mcpace_redis::{Event, OpenError, Options, Redis, RedisLimiter};
 use mcpace_serve::store::OnDown;
 use pyo3::prelude::*;
 
-use super::guarding::Limiter;
+use super::limiting::Limiter;
+use crate::log_line::{Level, log_line};
 use crate::problem::{EnvironmentProblem, UsageProblem};
 
 /// Which store, and how to use it.
@@ -77,20 +78,19 @@ pub(crate) fn redis_limiter(py: Python<'_>, url: String, on_store_down: &str, pr
 fn tell(event: &Event, means: &str) {
     let (level, text) = match event {
         Event::Gone { address, reason } => {
-            ("warning", format!("Redis at {address} can't be reached ({reason}): {means}"))
+            (Level::Warning, format!("Redis at {address} can't be reached ({reason}): {means}"))
         }
-        Event::Back { address } => ("warning", format!("Redis at {address} is back")),
+        Event::Back { address } => (Level::Warning, format!("Redis at {address} is back")),
         Event::Emptied { address } => (
-            "warning",
+            Level::Warning,
             format!(
                 "Redis at {address} has lost what it knew: what waited there for clients is gone, and rate limits begin anew"
             ),
         ),
-        Event::Refused { address, reason } => ("error", format!("Redis at {address} answers with an error: {reason}")),
+        Event::Refused { address, reason } => {
+            (Level::Error, format!("Redis at {address} answers with an error: {reason}"))
+        }
     };
     // Where the interpreter is ending nobody reads it.
-    let _ = Python::try_attach(|py| {
-        let logger = py.import("logging")?.call_method1("getLogger", ("mcpace.server",))?;
-        logger.call_method1(level, ("%s", text)).map(drop)
-    });
+    let _ = Python::try_attach(|py| log_line(py, "mcpace.server", level, &text));
 }

@@ -18,8 +18,10 @@ use pyo3::types::PyDict;
 
 use super::bridge::{self, Given};
 use super::context::principal_of;
+use crate::log_line::{Level, log_line};
 use crate::problem::{EnvironmentProblem, UsageProblem};
 use crate::runtime::runtime;
+use crate::seconds::seconds;
 
 /// A verifier that needs no Python. Base of those that can be made.
 #[pyclass(module = "mcpace._core", frozen, subclass)]
@@ -224,10 +226,6 @@ fn reach(timeout_s: f64, extra_root: Option<String>, without_tls: bool) -> PyRes
     Ok(Reach { time, extra_root, without_tls, ..Reach::default() })
 }
 
-fn seconds(name: &str, value: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(value).map_err(|_| UsageProblem::new_err(format!("{name} takes seconds, not {value}")))
-}
-
 fn unusable(error: AuthError) -> PyErr {
     UsageProblem::new_err(error.to_string())
 }
@@ -257,13 +255,11 @@ fn report() -> Report {
         let rest = if unsaid == 0 { String::new() } else { format!(" ({unsaid} more since the last such line)") };
         let line = format!("{failure}{rest}");
         // Where the interpreter is ending nobody reads logs.
-        let _ = Python::try_attach(|py| log(py, is_warning, &line).unwrap_or_else(|error| error.print(py)));
+        let level = if is_warning { Level::Warning } else { Level::Info };
+        let _ = Python::try_attach(|py| {
+            log_line(py, "mcpace.server.tokens", level, &line).unwrap_or_else(|error| error.print(py));
+        });
     })
-}
-
-fn log(py: Python<'_>, is_warning: bool, line: &str) -> PyResult<()> {
-    let logger = py.import("logging")?.call_method1("getLogger", ("mcpace.server.tokens",))?;
-    logger.call_method1(if is_warning { "warning" } else { "info" }, ("%s", line)).map(drop)
 }
 
 #[derive(Clone, Copy, Default)]
