@@ -18,6 +18,7 @@ use mcpace_serve::http::{self, Authorization, Options, Running, TokenVerifier};
 use mcpace_serve::{Context, NoArguments, Server, Tool, ToolError};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
+use tokio::sync::Barrier;
 
 use crate::issuer::{Issuer, Manual, json as reply, limited};
 use crate::signing::{Signer, claims};
@@ -92,11 +93,14 @@ async fn a_slow_issuer_is_asked_once_for_each_token_and_lifetime() {
     const CONNECTIONS: usize = 50;
     let counts: Counts = Arc::default();
     let asked = Arc::clone(&counts);
+    // So slow that each connection waits for the others': two of them at a time have the same token.
+    let slowest = Arc::new(Barrier::new(CONNECTIONS / 2));
     let issuer = Issuer::start(move |question| {
         let token = question.field("token").unwrap();
         *asked.lock().unwrap().entry(token.clone()).or_default() += 1;
+        let slowest = Arc::clone(&slowest);
         async move {
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            slowest.wait().await;
             reply(json!({"active": true, "sub": token, "scope": "read"}).to_string())
         }
     })
@@ -236,4 +240,22 @@ async fn tokens_for_development_serve_this_machine_only() {
     for verifier in told {
         assert!(http::serve(server(), options(verifier, "0.0.0.0:0")).is_ok());
     }
+}
+
+#[test]
+fn who_takes_tokens_of_other_servers_says_so() {
+    let key = Signer::ed(1);
+    let jwt = |audiences: &[&str]| {
+        let mut options = JwtOptions::new(Keys::Pem(key.pem()));
+        options.demands.audiences = audiences.iter().map(|&audience| audience.to_owned()).collect();
+        JwtVerifier::new(options).unwrap()
+    };
+    let introspected = |audiences: &[&str]| {
+        let mut options = IntrospectionOptions::new("https://id.example/i", "server", Secret::new("s"));
+        options.demands.audiences = audiences.iter().map(|&audience| audience.to_owned()).collect();
+        IntrospectionVerifier::new(options).unwrap()
+    };
+    assert!(jwt(&[]).takes_any_audience() && introspected(&[]).takes_any_audience());
+    assert!(!jwt(&[RESOURCE]).takes_any_audience() && !introspected(&[RESOURCE]).takes_any_audience());
+    assert!(!Bound::new(Arc::new(jwt(&[])), RESOURCE, None).takes_any_audience());
 }
