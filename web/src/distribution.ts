@@ -56,7 +56,7 @@ export function histogram(one: Told): HTMLElement {
   const y = linear(most * 1.04, 0, 4);
   const said = `${amount(sum)} calls from ${duration(low)} to ${duration(high)}`;
   const drawn = chart(
-    { title: one.name, height: 190, places, y, words: amount, said, lines: [{ name: "", kind: "hill", values: counts, form: "area" }] },
+    { title: one.name, height: 190, places, y, words: amount, said, lines: [{ name: "", kind: "hill", values: counts, form: "steps" }] },
     percentileLines(one.latency, x),
   );
   const below: number[] = [];

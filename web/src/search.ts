@@ -25,7 +25,7 @@ export function search(told: SearchShown): HTMLElement {
           figure: typeof value === "number" ? duration(value) : "",
         };
       }),
-      horizontal(scale),
+      horizontal(scale, undefined, 3),
     ),
   );
   return section(
@@ -35,7 +35,7 @@ export function search(told: SearchShown): HTMLElement {
     h("ol", { class: "releases" }, ordered.map(({ probe, number }) =>
       h("li", { class: probe.verdict, "data-tip": [probe.verdict, probe.note].filter(Boolean).join(": ") },
         h("b", {}, probe.version), h("span", {}, probe.verdict), h("small", {}, number < 2 ? "an end" : `step ${number - 1}`)))),
-    drawn.length ? h("div", { class: `panels of-${Math.min(drawn.length, 5)}` }, drawn) : null,
+    drawn.length ? h("div", { class: "band" }, h("div", { class: "panels" }, drawn)) : null,
     h("ul", { class: "plain" }, ordered.filter(({ probe }) => probe.note).map(({ probe }) => h("li", {}, h("b", {}, probe.version), ` ${probe.verdict}: ${probe.note}`))),
   );
 }
