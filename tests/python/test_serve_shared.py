@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from mcpace import MCPError, MCPServer, RateLimit
 from mcpace.server.running.errors import UsageProblem
 from mcpace.server.running.settings import Settings
 from redis_server import RedisServer
@@ -209,6 +210,89 @@ def test_a_worker_that_is_killed_takes_no_session_along(tmp_path: Path, redis: R
                 break
             deadline_calls += 1
             assert deadline_calls < 50
+
+
+def test_servers_of_two_names_know_nothing_of_each_other(tmp_path: Path, redis: RedisServer) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "another").mkdir()
+    options = ("server.py:server", "--port", "0", "--store", redis.url)
+    with (
+        serving(tmp_path / "one", *options, source=SOURCE) as one,
+        serving(tmp_path / "another", *options, source=SOURCE.replace('"shared"', '"another"')) as another,
+    ):
+        one.ready()
+        another.ready()
+        session = Session(one.port)
+        assert session.call(one.port, "who").status == 200
+        assert session.call(another.port, "who").status == 404
+        # Whoever is listed in both hears nothing of the other.
+        elsewhere = Session(another.port)
+        stream = events(elsewhere.listen(another.port))
+        assert session.text(one.port, "tell_all", text="ours") == "told"
+        assert elsewhere.text(another.port, "tell_all", text="theirs") == "told"
+        assert next(event for _, event in stream if event is not None)["params"]["data"] == "theirs"
+
+
+def test_a_prefix_is_the_servers_name_where_that_is_one() -> None:
+    assert Settings().prefix_for("shop") == "mcpace:shop:"
+    assert len(Settings().prefix_for("x" * 1000)) < 100
+    assert Settings(store_prefix="mine:").prefix_for("shop") == "mine:"
+    for drawn in ("mcp-server", "FastMCP", "FastMCP-1a2b"):
+        assert Settings().prefix_for(drawn) == "mcpace:"
+
+
+def test_limits_of_one_name_are_counted_by_their_prefix(redis: RedisServer) -> None:
+    def counted(prefix: str) -> MCPServer[Any]:
+        server: MCPServer[Any] = MCPServer("shop", limiter=redis.url, store_prefix=prefix)
+
+        @server.tool(rate_limits=RateLimit("1/hour", by="everyone"))
+        def rare() -> str:
+            return "once"
+
+        return server
+
+    def call(server: MCPServer[Any]) -> bool:
+        try:
+            return not server.call_tool_sync("rare", {}).is_error
+        except MCPError:
+            return False
+
+    one, same, other = counted("a:"), counted("a:"), counted("b:")
+    assert [call(server) for server in (one, same, other, other)] == [True, False, True, False]
+    with pytest.raises(ValueError, match="needs a name"):
+        MCPServer(limiter=redis.url)
+
+
+def test_the_session_of_a_stream_is_not_what_a_message_says(tmp_path: Path) -> None:
+    source = """
+        from mcpace import Context, MCPServer
+
+        server = MCPServer("sessions")
+
+        @server.tool()
+        async def session(ctx: Context) -> str:
+            return str(ctx.session_id)
+    """
+    with serving(tmp_path, "server.py:server", "--port", "0", "--transport", "sse", source=source) as served:
+        served.ready()
+        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=LIMIT_S)
+        connection.request("GET", "/sse", headers={"Accept": "text/event-stream"})
+        stream = connection.getresponse()
+        data = (line.removeprefix(b"data: ").strip() for line in stream if line.startswith(b"data: "))
+        path = next(data).decode()
+
+        def post(message: dict[str, Any]) -> None:
+            asking = http.client.HTTPConnection("127.0.0.1", served.port, timeout=LIMIT_S)
+            headers = {"Content-Type": "application/json", "Mcp-Session-Id": "0" * 32}
+            asking.request("POST", path, json.dumps(message), headers)
+            assert asking.getresponse().status == 202
+
+        params = {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+        post({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})
+        assert "result" in json.loads(next(data))
+        post({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "session", "arguments": {}}})
+        session = json.loads(next(data))["result"]["content"][0]["text"]
+        assert session == path.partition("sessionId=")[2]
 
 
 def test_a_store_that_is_not_there_is_said_at_start_without_its_password(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use mcpace_oauth::Secret;
 use mcpace_serve::http::TokenError;
@@ -83,6 +83,7 @@ impl Grant {
             subject: Arc::clone(&grant.principal),
             scopes: Arc::clone(&grant.scopes),
             details: Some(Arc::new(access)),
+            expires: grant.expires.and_then(|since| UNIX_EPOCH.checked_add(since)),
         }
     }
 }

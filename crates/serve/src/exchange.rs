@@ -6,7 +6,7 @@ use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use mcpace_wire::jsonrpc::Message;
@@ -53,13 +53,20 @@ pub struct Principal {
     pub scopes: Arc<[String]>,
     /// What else the verifier knows, for handlers that know its type. Never logged.
     pub details: Option<Arc<dyn Any + Send + Sync>>,
+    /// Until when the grant is good, where it has an end. Streams that the caller only listens on end then.
+    pub expires: Option<SystemTime>,
 }
 
 impl Principal {
     /// A caller without details.
     #[must_use]
     pub fn new(subject: impl Into<Arc<str>>, scopes: impl Into<Arc<[String]>>) -> Self {
-        Self { subject: subject.into(), scopes: scopes.into(), details: None }
+        Self { subject: subject.into(), scopes: scopes.into(), details: None, expires: None }
+    }
+
+    /// How long the grant is still good, where it has an end.
+    pub(crate) fn left(&self) -> Option<Duration> {
+        self.expires.map(|expires| expires.duration_since(SystemTime::now()).unwrap_or_default())
     }
 
     /// Whether two callers are one: of the same subject, or both unknown.

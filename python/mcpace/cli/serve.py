@@ -92,8 +92,13 @@ def serve(
         typer.Option(help="While the store is away: refuse requests of sessions, or go on in each process's memory."),
     ] = OnStoreDownName["refuse"],
     store_prefix: Annotated[
-        str, typer.Option(metavar="TEXT", help="What the store's keys begin with; the same for who shares sessions.")
-    ] = "mcpace:",
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="What the store's keys begin with, the same for who shares sessions; if not said, mcpace: and the "
+            "server's name.",
+        ),
+    ] = None,
     reload: Annotated[
         bool, typer.Option("--reload", help="For development: start again when a Python file changes (mcpace[reload]).")
     ] = False,

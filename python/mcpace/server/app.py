@@ -84,13 +84,15 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
         providers: Mapping[str, Callable[..., Any]] | None = None,
         limiter: str | None = None,
         on_store_down: Literal["refuse", "memory"] = "refuse",
+        store_prefix: str = "mcpace:",
     ) -> None:
         """A server. Options of the official SDK that mcpace doesn't have raise ``UnsupportedOption``.
 
         ``tool_timeout``: how many seconds a tool may take, where it doesn't say so itself; without limit if not given.
         ``permissions`` and ``rate_limits`` guard all tools, resources and prompts; such a limit counts all of them
         together. ``max_result_bytes``: of what says nothing itself. ``providers`` fill in parameters by name.
-        ``limiter``: the URL of a Redis by which rate limits hold over all processes, and what to do while that is away.
+        ``limiter``: the URL of a Redis by which rate limits hold over all processes, what to do while that is away, and
+        what its keys begin with. Servers of one name and prefix count together, so such a server has a name.
         """
         self._name = name or "mcp-server"
         self._title = title
@@ -121,7 +123,7 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
             of_server(permissions, rate_limits, max_result_bytes, self._name),
             Providers(providers),
         )
-        self._inside.count_over_all(limiter, on_store_down)
+        self._inside.count_over_all(limiter, on_store_down, store_prefix)
         self._bus = _bus(subscriptions)
         self._middleware = list(middleware or ())
         self._routes: list[Any] = []

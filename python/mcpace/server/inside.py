@@ -48,7 +48,7 @@ class Inside:
         """Answers requests for lists, where middleware has a say in them."""
         self.limiter: _core.Limiter | None = None
         """Who counts uses, where it isn't the compiled part's own."""
-        self._shared_limiter: tuple[str, str] | None = None
+        self._shared_limiter: tuple[str, str, str] | None = None
         self.believes = False
         """Whether there are callers within the process who are believed to be who they say they are. To be set before
         the compiled part has begun."""
@@ -83,8 +83,10 @@ class Inside:
             raise RuntimeError("the server has been used: who counts its calls is said before the first")
         self.limiter = limiter
 
-    def count_over_all(self, url: str | None, on_store_down: str) -> None:
+    def count_over_all(self, url: str | None, on_store_down: str, prefix: str) -> None:
         """Has uses counted over all processes which share a Redis; nothing is connected yet."""
+        if url is not None and self._named is None:
+            raise ValueError("a server with a limiter needs a name: others without one would count together with it")
         if on_store_down not in ("refuse", "memory"):
             raise ValueError(f"on_store_down takes 'refuse' or 'memory', not {on_store_down!r}")
         if url is not None and not self._named:
@@ -92,7 +94,7 @@ class Inside:
                 "limiter is given but this server has no name: servers that count in one Redis are told apart by it. "
                 'Name the server: MCPServer("my-service", ...)'
             )
-        self._shared_limiter = None if url is None else (url, on_store_down)
+        self._shared_limiter = None if url is None else (url, on_store_down, prefix)
 
     def limiter_of_core(self) -> _core.Limiter | None:
         """Who counts uses; ``None`` for the compiled part's own. Connects where that takes a connection."""
@@ -100,8 +102,8 @@ class Inside:
             return self.limiter
         from mcpace import _core
 
-        url, on_store_down = self._shared_limiter
-        return _core.redis_limiter(url, on_store_down=on_store_down)
+        url, on_store_down, prefix = self._shared_limiter
+        return _core.redis_limiter(url, on_store_down=on_store_down, prefix=prefix)
 
     def guards_of(self, entry: Any) -> Guards:
         """All that guards an entry: its own guards, and the server's."""

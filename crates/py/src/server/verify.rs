@@ -74,12 +74,16 @@ fn principal(token: &Bound<'_, PyAny>) -> PyResult<Result<Principal, TokenError>
         return Ok(Err(TokenError::Invalid));
     }
     let optional = |name| token.getattr_opt(name).map(|found| found.filter(|value| !value.is_none()));
+    let mut expires = None;
     if let Some(expires_at) = optional(intern!(py, "expires_at"))? {
         // A calendar before 1970 is wrong, and can't tell what has expired: everything has.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(f64::INFINITY, |now| now.as_secs_f64());
-        if expires_at.extract::<f64>()? < now {
+        let expires_at: f64 = expires_at.extract()?;
+        if expires_at < now {
             return Ok(Err(TokenError::Invalid));
         }
+        // One that is no time has no end.
+        expires = Duration::try_from_secs_f64(expires_at).ok().and_then(|since| UNIX_EPOCH.checked_add(since));
     }
     let subject = match optional(intern!(py, "subject"))? {
         Some(subject) => Identity::User { issuer: None, subject: &subject.extract::<String>()? }.subject(),
@@ -93,5 +97,5 @@ fn principal(token: &Bound<'_, PyAny>) -> PyResult<Result<Principal, TokenError>
         None => Vec::new(),
     };
     let details = Arc::new(Verified(token.clone().unbind()));
-    Ok(Ok(Principal { subject, scopes: scopes.into(), details: Some(details) }))
+    Ok(Ok(Principal { subject, scopes: scopes.into(), details: Some(details), expires }))
 }

@@ -1,7 +1,9 @@
 //! Being told of changes: `resources/subscribe` in legacy sessions, `subscriptions/listen` since 2026-07-28.
 
 use std::collections::HashSet;
+use std::future::pending;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcpace_wire::jsonrpc::code;
 use mcpace_wire::mcp::{ResourceUriParams, SubscriptionFilter, SubscriptionParams};
@@ -12,7 +14,7 @@ use super::reply::{End, head};
 use super::running::InFlight;
 use super::{Call, Refusal, failing};
 use crate::catalogue::Catalogue;
-use crate::exchange::Handled;
+use crate::exchange::{Handled, Principal};
 use crate::guard::Permitted;
 use crate::session::{WATCHED_BYTES, WATCHED_URI};
 
@@ -119,11 +121,14 @@ impl Call<'_> {
             .begin(id.clone(), filter, outlet, (subject.as_ref(), self.server.limits.subscriptions))
             .ok_or_else(|| Refusal::error(code::INTERNAL_ERROR, "the server has too many subscriptions"))?;
         let (server, revision, clocks) = (Arc::clone(self.server), self.revision, self.clocks);
+        // Nobody listens for longer than he may ask.
+        let left = self.incoming.peer.principal.as_ref().and_then(Principal::left);
         Ok(Handled::Later(Box::pin(async move {
             let over = async {
                 tokio::select! {
                     () = server.closing.cancelled() => {}
                     () = listener.gone() => {}
+                    () = past(left) => {}
                 }
             };
             if in_flight.run(over).await.is_none() {
@@ -134,6 +139,13 @@ impl Call<'_> {
             end.meta = Some(&meta);
             end.complete(head(&id))
         })))
+    }
+}
+
+async fn past(time: Option<Duration>) {
+    match time {
+        Some(time) => tokio::time::sleep(time).await,
+        None => pending().await,
     }
 }
 

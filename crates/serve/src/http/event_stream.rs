@@ -22,6 +22,8 @@ pub(super) struct EventStream {
     calls: Option<Calls>,
     silence: Duration,
     timer: Option<Pin<Box<Sleep>>>,
+    /// When it ends whatever there is to say.
+    until: Option<Pin<Box<Sleep>>>,
     ended: bool,
     /// Kept for as long as the stream lasts.
     _held: Option<Arc<dyn Send + Sync>>,
@@ -29,7 +31,7 @@ pub(super) struct EventStream {
 
 impl EventStream {
     pub(super) fn new(reader: Reader, silence: Duration) -> Self {
-        Self { reader, calls: None, silence, timer: None, ended: false, _held: None }
+        Self { reader, calls: None, silence, timer: None, until: None, ended: false, _held: None }
     }
 
     /// With calls to be driven; their replies end the stream.
@@ -44,6 +46,12 @@ impl EventStream {
         self
     }
 
+    /// For so long only, where that is said: whoever reads comes back with another token.
+    pub(super) fn lasting(mut self, time: Option<Duration>) -> Self {
+        self.until = time.map(|time| Box::pin(tokio::time::sleep(time)));
+        self
+    }
+
     pub(super) fn has_ended(&self) -> bool {
         self.ended
     }
@@ -53,6 +61,10 @@ impl EventStream {
             return Poll::Ready(None);
         }
         self.drive(cx);
+        if self.until.as_mut().is_some_and(|until| until.as_mut().poll(cx).is_ready()) {
+            self.ended = true;
+            return Poll::Ready(None);
+        }
         if let Poll::Ready(events) = self.reader.poll(cx) {
             // So that the last event and the end of the body go out together.
             self.ended = self.reader.is_at_end();

@@ -17,24 +17,32 @@ use super::sessions::Live;
 use super::sharing::{Remote, Sharing, Unreadable};
 use super::site::Site;
 use super::streams::Standalone;
-use crate::exchange::Outlet;
+use crate::exchange::{Outlet, Principal};
 use crate::store::{Cursor, Down};
 
 impl Site {
     /// A stream for what belongs to no request; or, with `Last-Event-ID`, a lost one taken up again.
     pub(super) async fn get(&self, fields: &Fields<'_>) -> Result<Answer, Answer> {
-        let live = self.live_of_bodiless(fields).await?;
+        let (live, principal) = self.live_of_bodiless(fields).await?;
         if !fields.accept().event_stream() {
             return Err(Rejection::NotAcceptable.into());
         }
-        if let Some(sharing) = &self.sharing {
-            return self.get_shared(sharing, fields, live).await;
-        }
+        let stream = match &self.sharing {
+            Some(sharing) => self.get_shared(sharing, fields, live).await?,
+            None => self.get_own(fields, live)?,
+        };
+        // Nobody listens for longer than he may ask.
+        let stream = stream.lasting(principal.and_then(|principal| principal.left()));
+        Ok(Answer::events(ReplyBody::Events(Box::new(stream))))
+    }
+
+    /// Of a stream that this process has.
+    fn get_own(&self, fields: &Fields<'_>, live: Arc<Live>) -> Result<EventStream, Answer> {
         let reader = match fields.mcp.last_event_id {
             Field::Absent => self.new_standalone(fields, &live)?,
             field => field.ascii().and_then(|id| live.streams.resume(id)).ok_or_else(unheld)?,
         };
-        Ok(self.get_own(reader, live))
+        Ok(self.read(reader, live))
     }
 
     /// A standalone stream of this process's own.
@@ -48,22 +56,25 @@ impl Site {
         Ok(log.reader(None))
     }
 
-    /// Of a stream that this process has.
-    fn get_own(&self, reader: Reader, live: Arc<Live>) -> Answer {
+    fn read(&self, reader: Reader, live: Arc<Live>) -> EventStream {
         live.streams.is_read();
-        let stream = EventStream::new(reader, self.keep_alive).holding(live);
-        Answer::events(ReplyBody::Events(Box::new(stream)))
+        EventStream::new(reader, self.keep_alive).holding(live)
     }
 
     /// Of a stream that all processes know. The standalone one is the store's, a reply's may be this process's own.
-    async fn get_shared(&self, sharing: &Arc<Sharing>, fields: &Fields<'_>, live: Arc<Live>) -> Result<Answer, Answer> {
+    async fn get_shared(
+        &self,
+        sharing: &Arc<Sharing>,
+        fields: &Fields<'_>,
+        live: Arc<Live>,
+    ) -> Result<EventStream, Answer> {
         let (revision, _) = check_legacy(&fields.mcp, Some(live.session.revision()), self.server.revisions())?;
         let (number, from) = match fields.mcp.last_event_id {
             Field::Absent => (0, Cursor::Undelivered),
             field => {
                 let id = field.ascii().ok_or_else(unheld)?;
                 if let Some(reader) = live.streams.resume(id) {
-                    return Ok(self.get_own(reader, live));
+                    return Ok(self.read(reader, live));
                 }
                 match position_after(id).ok_or_else(unheld)? {
                     // A standalone stream that some process had by itself while the store was away.
@@ -79,8 +90,7 @@ impl Site {
                     self.server.attach(&live.session, self.standalone(&live));
                     sharing.attached(&live);
                 }
-                let stream = EventStream::new(reader, self.keep_alive).holding(reading);
-                Ok(Answer::events(ReplyBody::Events(Box::new(stream))))
+                Ok(EventStream::new(reader, self.keep_alive).holding(reading))
             }
             Err(Unreadable::Taken) => Err(taken()),
             Err(Unreadable::Unknown) => Err(unheld()),
@@ -90,7 +100,7 @@ impl Site {
                     // It may be there when the store is.
                     return Err(Answer::overloaded(StatusCode::SERVICE_UNAVAILABLE, &Down.to_string()));
                 }
-                Ok(self.get_own(self.new_standalone(fields, &live)?, live))
+                Ok(self.read(self.new_standalone(fields, &live)?, live))
             }
         }
     }
@@ -105,7 +115,7 @@ impl Site {
 
     /// The end of a session.
     pub(super) async fn delete(&self, fields: &Fields<'_>) -> Result<Answer, Answer> {
-        let live = self.live_of_bodiless(fields).await?;
+        let (live, _) = self.live_of_bodiless(fields).await?;
         match &self.sharing {
             Some(sharing) => sharing.end(&live).await?,
             None => self.sessions.end(&live),
@@ -113,8 +123,8 @@ impl Site {
         Ok(Answer::empty(StatusCode::NO_CONTENT))
     }
 
-    /// The session of a request that is nothing without one.
-    async fn live_of_bodiless(&self, fields: &Fields<'_>) -> Result<Arc<Live>, Answer> {
+    /// The session of a request that is nothing without one, and who asks.
+    async fn live_of_bodiless(&self, fields: &Fields<'_>) -> Result<(Arc<Live>, Option<Principal>), Answer> {
         let principal = self.principal(fields).await?;
         let is_modern = Era::of(&fields.mcp, &ParamsOutline::default()) == Era::Modern;
         let has_sessions = self.server.revisions().iter().any(|revision| revision.has_http_sessions());
@@ -125,7 +135,7 @@ impl Site {
             sharing.find(fields.mcp.session_id.ascii(), principal.as_ref(), Instant::now()).await?;
         }
         let live = self.live(fields, principal.as_ref(), Instant::now())?;
-        Ok(live.ok_or(Rejection::SessionMissing)?)
+        Ok((live.ok_or(Rejection::SessionMissing)?, principal))
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
 
 use mcpace_serve::http::{self, Authorization, Options, ResponseMode, TokenError, TokenVerifier};
 use mcpace_serve::{Context, NoArguments, Principal, Server, Tool, ToolError};
@@ -157,8 +158,8 @@ impl TokenVerifier for Names {
                 "later" => return Err(TokenError::Unavailable),
                 _ => return Err(TokenError::Invalid),
             };
-            let scopes = scopes.iter().map(|&scope| scope.to_owned()).collect();
-            Ok(Principal { subject: token.into(), scopes, details: None })
+            let scopes: Vec<String> = scopes.iter().map(|&scope| scope.to_owned()).collect();
+            Ok(Principal::new(token, scopes))
         })
     }
 }
@@ -240,6 +241,53 @@ async fn a_stream_is_taken_up_by_its_own_session_only() {
     let third = session(address, "2025-11-25").await;
     let none = Request::bare("GET").within(&third, "2025-11-25").with("Last-Event-ID", &ids[0].1);
     assert_eq!(ask(address, &none).await.status_and_code(), (400, -32600));
+}
+
+/// Knows one person, for two seconds from the first time on; and for good.
+struct Passing(OnceLock<SystemTime>);
+
+impl TokenVerifier for Passing {
+    fn verify<'a>(
+        &'a self,
+        token: &'a str,
+    ) -> Pin<Box<dyn Future<Output = Result<Principal, TokenError>> + Send + 'a>> {
+        let expires = *self.0.get_or_init(|| SystemTime::now() + Duration::from_secs(2));
+        let expires = (token != "lasting").then_some(expires);
+        Box::pin(async move { Ok(Principal { expires, ..Principal::new("alice", Vec::new()) }) })
+    }
+}
+
+#[tokio::test]
+async fn nobody_listens_for_longer_than_his_token() {
+    let running = start(|options| {
+        guarded(options);
+        let authorization = options.authorization.as_mut().unwrap();
+        (authorization.verifier, authorization.scopes) = (Arc::new(Passing(OnceLock::new())), Vec::new());
+    });
+    let address = running.address();
+    let of = |request: Request, token: &str| request.with("Authorization", format!("Bearer {token}"));
+    let begun = ask(address, &of(Request::post(&initialize("2025-11-25")), "passing")).await;
+    let id = begun.head.header("mcp-session-id").unwrap().to_owned();
+    let get = Request::bare("GET").within(&id, "2025-11-25");
+    let mut stream = open(address, &of(get.clone(), "passing")).await;
+    assert_eq!(head(&mut stream).await.status, 200);
+    let listen = json!({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": {
+        "notifications": {"toolsListChanged": true},
+        "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                  "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+                  "io.modelcontextprotocol/clientCapabilities": {}}}});
+    let listen =
+        Request::post(&listen).with("MCP-Protocol-Version", "2026-07-28").with("Mcp-Method", "subscriptions/listen");
+    let mut listening = open(address, &of(listen, "passing")).await;
+    assert_eq!(head(&mut listening).await.status, 200);
+    assert_eq!(event(&mut listening).await.unwrap()["method"], "notifications/subscriptions/acknowledged");
+    let last = limited("priming", stream.event()).await.unwrap().unwrap().unwrap().id.unwrap();
+    assert_eq!(event(&mut stream).await, None);
+    assert_eq!(event(&mut listening).await.unwrap()["result"]["resultType"], "complete");
+    // With a token that is good the stream goes on where it was.
+    let mut again = open(address, &of(get.with("Last-Event-ID", last), "lasting")).await;
+    assert_eq!(head(&mut again).await.status, 200);
+    running.stop();
 }
 
 #[tokio::test]

@@ -172,7 +172,7 @@ def http_options(prepared: Prepared, settings: Settings, address: Address, famil
                 "legacy_sse": settings.transport == "sse",
                 "store": settings.store,
                 "on_store_down": settings.on_store_down,
-                "store_prefix": settings.store_prefix,
+                "store_prefix": settings.prefix_for(prepared.name),
                 "grace_s": settings.graceful_timeout_s,
                 "limits": {name: limit for name, limit in limits.items() if limit is not None},
             }

@@ -19,6 +19,10 @@ LOG_LEVELS: tuple[LogLevel, ...] = ("critical", "error", "warning", "info", "deb
 MOST_WORKERS = 256
 GRACE_S = 10.0
 MOST_PREFIX = 64
+_UNNAMED = ("mcp-server", "FastMCP")
+"""How servers are called that nobody named, here and by the official SDK."""
+_DRAWN = re.compile(r"FastMCP-[0-9a-f]+")
+"""FastMCP draws a name for each process."""
 
 _PATH = re.compile(r"/[A-Za-z0-9\-._~!$&'()*+,;=:@%/]*")
 _HOST = re.compile(r"(?:[^\s/?#@:*\[\]]+|\[[0-9A-Fa-f:.]+\])(?::(?:\d{1,5}|\*))?")
@@ -65,7 +69,8 @@ class Settings:
     store: str | None = None
     """Where sessions and streams are kept that several processes share; each has its own where this is ``None``."""
     on_store_down: Literal["refuse", "memory"] = "refuse"
-    store_prefix: str = "mcpace:"
+    store_prefix: str | None = None
+    """What the store's keys begin with; ``None``: by the server's name (:meth:`prefix_for`)."""
     session_life_s: float | None = None
     """However much a session is used."""
     reload: bool = False
@@ -113,7 +118,7 @@ class Settings:
             return
         if not self.store.startswith(_STORES):
             raise UsageProblem("the store is no Redis: write it as redis://host:6379/0, rediss://… for TLS")
-        if not 0 < len(self.store_prefix) <= MOST_PREFIX:
+        if self.store_prefix is not None and not 0 < len(self.store_prefix) <= MOST_PREFIX:
             raise UsageProblem(f"the store's prefix has 1 to {MOST_PREFIX} characters")
         if self.transport == "stdio":
             raise UsageProblem("stdio has one client and one process: leave the store out")
@@ -121,6 +126,13 @@ class Settings:
             raise UsageProblem("the transport sse keeps a client's state in one process: leave the store out")
         if self.stateless:
             raise UsageProblem("a stateless server has no sessions to keep: leave the store out")
+
+    def prefix_for(self, name: str) -> str:
+        """What the keys of a server of this name begin with: servers of several names on one store know nothing of each
+        other. A name that differs from process to process would part those that belong together."""
+        if self.store_prefix is not None:
+            return self.store_prefix
+        return "mcpace:" if name in _UNNAMED or _DRAWN.fullmatch(name) else f"mcpace:{name[:MOST_PREFIX]}:"
 
     @property
     def is_http(self) -> bool:
