@@ -13,6 +13,7 @@ Design constraint: a call that touches no database pays microseconds. Where nobo
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -50,13 +51,40 @@ _STARTED = {(id(one), id(None)) for one in (reset_queries, close_old_connections
 _FINISHED = {(id(one), id(None)) for one in (close_caches, close_old_connections)}
 
 
-def _are_djangos(signal: Signal, own: set[tuple[int, int]]) -> bool:
-    """Whether Django's own receivers are all there are. (What resets the URLconf is no call's business.)"""
-    found = {one[0] for one in signal.receivers}
-    return found == own or found - _RESETS == own
-
-
 _RESETS = {(id(reset_urlconf), id(None))}
+
+
+class _Listeners:
+    """Who hears a signal; looked at anew only where there are others than before."""
+
+    def __init__(self, signal: Signal, own: set[tuple[int, int]]) -> None:
+        self._signal = signal
+        self._own = own
+        self._known: list[Any] = []
+        self._are_djangos = False
+
+    def are_djangos(self) -> bool:
+        """Whether Django's own receivers are all there are. (What resets the URLconf is no call's business.)"""
+        now = self._signal.receivers
+        if now != self._known:
+            found = {one[0] for one in now}
+            self._are_djangos = found == self._own or found - _RESETS == self._own
+            self._known = list(now)
+        return self._are_djangos
+
+
+_started = _Listeners(request_started, _STARTED)
+_finished = _Listeners(request_finished, _FINISHED)
+
+
+class _Thread(threading.local):
+    """What is known of a thread: whether the last call left connections there. None open, nobody need look for them,
+    which takes longer than the rest of this."""
+
+    has_connections = True
+
+
+_thread = _Thread()
 
 
 @contextmanager
@@ -76,15 +104,17 @@ def is_callers_own() -> bool:
 
 def is_listened_to() -> bool:
     """Whether somebody but Django wants to hear of calls."""
-    return not (_are_djangos(request_started, _STARTED) and _are_djangos(request_finished, _FINISHED))
+    return not (_started.are_djangos() and _finished.are_djangos())
 
 
 def begin() -> None:
     """Before a call."""
     if _is_callers.get():
         return
-    if not _are_djangos(request_started, _STARTED):
+    if not _started.are_djangos():
         request_started.send(sender=Cycle)
+        return
+    if not _thread.has_connections:
         return
     for connection in connections.all(initialized_only=True):
         connection.queries_log.clear()
@@ -95,15 +125,18 @@ def end() -> None:
     """After it."""
     if _is_callers.get():
         return
-    if not _are_djangos(request_finished, _FINISHED):
+    _thread.has_connections = True
+    if not _finished.are_djangos():
         request_finished.send(sender=Cycle)
         return
     if caches.settings is not _known.settings:
         _known.look()
     if _known.has_connections:
         close_caches()
-    for connection in connections.all(initialized_only=True):
+    left = connections.all(initialized_only=True)
+    for connection in left:
         connection.close_if_unusable_or_obsolete()
+    _thread.has_connections = bool(left)
 
 
 def end_with_thread() -> None:
