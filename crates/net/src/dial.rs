@@ -122,19 +122,26 @@ impl Dialer {
         let refused = |reason: String| NetError::Connect { address: origin.authority(), reason };
         let addresses = tokio::net::lookup_host((origin.host.as_str(), origin.port)).await;
         let addresses: Vec<SocketAddr> = addresses.map_err(|e| refused(e.to_string()))?.collect();
+        self.try_in_turn(&addresses, origin, serves).await
+    }
+
+    async fn try_in_turn(
+        &self,
+        addresses: &[SocketAddr],
+        origin: &Origin,
+        serves: Option<ConnectionId>,
+    ) -> Result<(Stream, ConnectionId), NetError> {
+        let refused = |reason: String| NetError::Connect { address: origin.authority(), reason };
         let mut last = refused("its name has no address".to_owned());
         for address in addresses {
             let conn = self.sink.connection();
             self.sink.note(EventKind::ConnectStart { conn, address: address.to_string() });
             match TcpStream::connect(address).await {
-                Ok(stream) => return self.ready(stream, origin, address, conn, serves).await.map(|s| (s, conn)),
+                Ok(stream) => return self.ready(stream, origin, *address, conn, serves).await.map(|s| (s, conn)),
                 Err(error) => {
                     let reason = error.to_string();
-                    self.sink.note(EventKind::ConnectFailed {
-                        conn,
-                        address: address.to_string(),
-                        reason: reason.clone(),
-                    });
+                    let address = address.to_string();
+                    self.sink.note(EventKind::ConnectFailed { conn, address, reason: reason.clone() });
                     last = refused(reason);
                 }
             }
@@ -222,5 +229,81 @@ impl AsyncWrite for Stream {
             Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
             Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use mcpace_explain::{findings, ledgers};
+    use mcpace_record::{Instrument, RecordingHead};
+    use tokio::net::{TcpListener, TcpSocket};
+
+    use super::*;
+    use crate::SinkOptions;
+
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    fn dialer() -> Dialer {
+        let head = RecordingHead {
+            instrument: Instrument::Client,
+            started: String::new(),
+            started_at: None,
+            mcpace: String::new(),
+            upstream: String::new(),
+        };
+        Dialer::new(Sink::new(head, SinkOptions::default()).unwrap(), LIMIT, None).unwrap()
+    }
+
+    /// A listener that accepts nobody: its queue is full, so that the kernel drops who else comes.
+    async fn deaf() -> (TcpListener, TcpStream) {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::from((Ipv4Addr::new(127, 0, 0, 2), 0))).unwrap();
+        let listener = socket.listen(0).unwrap();
+        let queued = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        (listener, queued)
+    }
+
+    /// A server at the first address's port, which by chance may be taken at the second address.
+    async fn dead_and_alive() -> (TcpListener, TcpStream, TcpListener) {
+        loop {
+            let (dead, queued) = deaf().await;
+            let port = dead.local_addr().unwrap().port();
+            if let Ok(alive) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await {
+                return (dead, queued, alive);
+            }
+        }
+    }
+
+    fn codes(dialer: &Dialer) -> Vec<&'static str> {
+        let recording = dialer.sink.recording();
+        findings(&recording, &ledgers(&recording)).iter().map(|finding| finding.cause.code()).collect()
+    }
+
+    #[tokio::test]
+    async fn an_address_that_takes_its_time_to_fail_is_found_before_the_one_that_stands() {
+        let (dead, queued, alive) = dead_and_alive().await;
+        let addresses = [dead.local_addr().unwrap(), alive.local_addr().unwrap()];
+        let origin = Origin { tls: false, host: "localhost".to_owned(), port: addresses[0].port() };
+        let dialer = dialer();
+        let trying = {
+            let (dialer, origin) = (dialer.clone(), origin.clone());
+            tokio::spawn(async move { dialer.try_in_turn(&addresses, &origin, None).await.is_ok() })
+        };
+        let tried = async {
+            while dialer.sink.recording().events().is_empty() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(LIMIT, tried).await.unwrap();
+        // Who was dropped asks again after a second, and is refused.
+        drop((dead, queued));
+        assert!(tokio::time::timeout(LIMIT, trying).await.unwrap().unwrap());
+        assert_eq!(codes(&dialer), ["address-fallback"]);
+
+        let control = self::dialer();
+        control.try_in_turn(&addresses[1..], &origin, None).await.unwrap();
+        assert_eq!(codes(&control), [""; 0]);
     }
 }
