@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,8 @@ import pytest
 import echo_server
 from echo_server import LIMIT_S
 from mcpace import _core
-from mcpace.lab import adapters, environments
+from mcpace.lab import adapters, environments, places
+from mcpace.lab.adapters import InstallKind
 from mcpace.lab.errors import Unsupported
 from mcpace.lab.program import Answer, ClientProgram
 
@@ -32,6 +34,8 @@ WITHOUT_OAUTH = {
 NO_HANDSHAKE = "langchain"
 """Its `connect` asks nobody."""
 
+BUILT = Path(os.environ.get("CARGO_TARGET_DIR", Path(__file__).parents[2] / "target")) / "adapters"
+
 pytestmark = pytest.mark.network
 
 
@@ -42,15 +46,6 @@ def subjects(*names: str) -> list[Any]:
 EVERY = pytest.mark.parametrize("subject", subjects(*NEWEST, *OLD, *OLDER))
 
 
-@pytest.fixture(scope="module", autouse=True)
-def quick_builds() -> Iterator[None]:
-    """Crates are tried here, not timed."""
-    with pytest.MonkeyPatch.context() as patch:
-        if "CARGO_PROFILE_RELEASE_OPT_LEVEL" not in os.environ:
-            patch.setenv("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
-        yield
-
-
 @pytest.fixture(scope="module")
 def server_url() -> Iterator[str]:
     with echo_server.over_http() as url:
@@ -59,7 +54,12 @@ def server_url() -> Iterator[str]:
 
 def client(subject: str) -> ClientProgram:
     resolved = adapters.resolve(subject)
-    environment = environments.ensure(resolved.adapter, resolved.version)
+    with pytest.MonkeyPatch.context() as patch:
+        if resolved.adapter.install.kind is InstallKind.CARGO and places.CACHE_VARIABLE not in os.environ:
+            # Built quickly and not well, and so not where anybody measures them.
+            patch.setenv(places.CACHE_VARIABLE, str(BUILT))
+            patch.setenv("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
+        environment = environments.ensure(resolved.adapter, resolved.version)
     return ClientProgram.start(resolved.adapter.client_command(environment), environment=environment)
 
 
