@@ -16,7 +16,7 @@ from mcpace.report import html
 from mcpace.report.html import render, shell
 from mcpace.report.page import page_of
 from mcpace.report.page_load import distribution
-from mcpace.report.run import Ledger, Run, Summary
+from mcpace.report.run import Ledger, Phase, Run, Summary
 from mcpace.report.verdict import verdict
 
 RUNS = Path(__file__).parents[1] / "fixtures" / "runs"
@@ -201,6 +201,49 @@ def test_evidence_of_another_trial_is_said_to_be_that() -> None:
         assert call
         assert said in call.pins_of
         assert bool(call.pins_of) == bool(said)
+
+
+def test_evidence_outside_every_call_is_marked_in_none() -> None:
+    run = load("clients")
+    case = next(case for case in run.cases if case.waterfall and any(one.evidence for one in case.findings))
+    [inside] = [one for one in case.findings if one.evidence][:1]
+    assert case.waterfall
+    inside.trial = case.waterfall.trial
+    case.findings = [inside, inside.model_copy(update={"trial": None})]
+    page = page_of(run)
+    call = page.cases[run.cases.index(case)].call
+    assert call
+    assert len(call.pins) == len(inside.evidence)
+    case.findings = [inside.model_copy(update={"trial": None, "calls": 0})]
+    call = page_of(run).cases[run.cases.index(case)].call
+    assert call
+    assert call.pins == []
+
+
+def test_the_servers_own_stream_is_no_wait_of_a_call() -> None:
+    run = load("measure")
+    case = next(case for case in run.cases if case.operation == "call" and case.waterfall)
+    assert case.waterfall
+    before = page_of(run).cases[run.cases.index(case)].call
+    total_ms = case.waterfall.total_ms
+    stream = case.waterfall.exchanges[0].model_copy(
+        update={
+            "label": "GET /mcp",
+            "phases": [Phase(phase="server", from_ms=-5.0, to_ms=total_ms + 900)],
+            "exchange": 99,
+        }
+    )
+    case.waterfall.exchanges.insert(0, stream)
+    call = page_of(run).cases[run.cases.index(case)].call
+    assert call and before
+    assert [one[0] for one in call.exchanges[0].phases] == ["listening"]
+    assert call.waits == before.waits
+    # One within the call is waited for: the client fetches metadata, say.
+    stream.phases = [Phase(phase="server", from_ms=0.0, to_ms=total_ms)]
+    call = page_of(run).cases[run.cases.index(case)].call
+    assert call
+    assert [one[0] for one in call.exchanges[0].phases] == ["server"]
+    assert call.waits == []
 
 
 def test_a_distribution_keeps_every_call_in_its_place() -> None:

@@ -40,6 +40,7 @@ class View {
     this.secondChoice = this.select((index) => ((this.second = index), this.draw()), true);
     this.marks = h("select", { onchange: () => ((this.finding = Number(this.marks.value)), this.draw()) });
     this.scales = choice("Scales", ["own scales", "one scale"], 0, (index) => ((this.together = index === 1), this.draw()));
+    const seen = new Set(page.cases.flatMap((one) => one.call?.exchanges.flatMap((each) => each.phases.map(([phase]) => phase)) ?? []));
     const many = page.cases.filter((one) => one.call).length > 1;
     this.element = section(
       "calls",
@@ -53,7 +54,7 @@ class View {
         h("label", { class: "of-marks" }, "evidence ", this.marks),
       ),
       legend([
-        ...page.phases.map((phase) => [`phase k-${phase.key}`, phase.words] as const),
+        ...page.phases.filter((phase) => seen.has(phase.key)).map((phase) => [`phase k-${phase.key}`, phase.words] as const),
         ["key-result", "result complete"],
         ["key-returns", "call returns"],
         ["key-wait", "waiting"],

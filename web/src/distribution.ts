@@ -27,14 +27,14 @@ export function together(all: readonly Distribution[]): Distribution | null {
 }
 
 /** One at a time as a histogram, all of them as curves. */
-export function distributions(all: readonly Told[], id = "distribution"): HTMLElement | null {
+export function distributions(all: readonly Told[], id = "distribution", title = "Latency"): HTMLElement | null {
   if (!all.length) return null;
   const body = h("div", {});
   const draw = (index: number): void => body.replaceChildren(histogram(all[index] as Told));
   draw(0);
   return section(
     id,
-    "Latency",
+    title,
     h(
       "div",
       { class: "beside" },

@@ -50,9 +50,15 @@ export function at(element: HTMLElement, left: number, top?: number): HTMLElemen
   return element;
 }
 
-/** A section with a heading, which the page's index finds. */
+/** A section with a heading, by which the page's index has it. */
 export function section(id: string, title: string, ...children: Child[]): HTMLElement {
   return h("section", { id, "aria-label": title }, h("h2", {}, title), ...children);
+}
+
+/** The same section under a shorter name in the index; none leaves it out there. */
+export function indexed(element: HTMLElement, name: string): HTMLElement {
+  element.dataset["index"] = name;
+  return element;
 }
 
 /** Buttons of which one is pressed. */

@@ -57,9 +57,9 @@ export function show(main: HTMLElement, what: string, parts: readonly Child[], k
 }
 
 function list(main: HTMLElement): void {
-  const sections = [...main.querySelectorAll("section[id]")] as HTMLElement[];
+  const sections = ([...main.querySelectorAll("section[id]")] as HTMLElement[]).filter((section) => section.dataset["index"] !== "");
   const links = sections.map((section) =>
-    h("a", { href: `#${section.id}`, onclick: (event: Event) => (event.preventDefault(), go(section)) }, section.querySelector("h2")?.textContent ?? ""),
+    h("a", { href: `#${section.id}`, onclick: (event: Event) => (event.preventDefault(), go(section)) }, section.dataset["index"] ?? section.querySelector("h2")?.textContent ?? ""),
   );
   index.replaceChildren(...links);
   watcher?.disconnect();

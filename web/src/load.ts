@@ -1,7 +1,7 @@
 // A load: its figures, its course, its latencies, its operations, its thresholds.
 
 import { distributions, together } from "./distribution";
-import { h, section, type Child } from "./dom";
+import { h, indexed, section, type Child } from "./dom";
 import type { LoadShown, OperationShown, Percentiles } from "./page.gen";
 import { amount, duration } from "./quantities";
 import { series } from "./series";
@@ -14,13 +14,15 @@ export function load(one: LoadShown, number: number, many: boolean): HTMLElement
   const whole = together(named.flatMap((each) => each.distribution ?? []));
   const told = named.map((each) => ({ name: each.name, distribution: each.distribution!, latency: each.latency }));
   if (whole && named.length > 1) told.unshift({ name: "all calls", distribution: whole, latency: one.latency });
-  const latency = distributions(told, id("distribution"));
-  return [
+  const latency = distributions(told, id("distribution"), title("Latency"));
+  const sections = [
     section(id("load"), title("Load"), h("p", { class: "lead" }, one.model, one.limit ? h("b", { class: "warned" }, ` ${one.limit}`) : null), tiles(one), thresholds(one)),
     ...(one.series ? [section(id("course"), title("Over time"), series(one.series))] : []),
     ...(latency ? [latency] : []),
     section(id("operations"), title("Operations"), operations(one.operations), facts(one)),
   ];
+  // Of several loads each is one entry in the index.
+  return many ? sections.map((each, index) => indexed(each, index ? "" : `Load ${number + 1}`)) : sections;
 }
 
 function tiles(one: LoadShown): HTMLElement {

@@ -33,8 +33,10 @@ export function run(page: Page): Child[] {
     findings(page, open),
     wire?.element,
     compared ? null : rest,
+    // Of a run that is a load it comes first; beside other things, after them.
+    wire ? ledger(page) : null,
     page.loads.flatMap((one, number) => load(one, number, page.loads.length > 1)),
-    ledger(page),
+    wire ? null : ledger(page),
     setup(page),
   ];
 }

@@ -40,7 +40,7 @@ class View {
     const own = one.panels.map((each) => covering(each.cases.flatMap((shown) => shown.trials_s)));
     const scale = alone ? covering(one.panels.flatMap((each) => each.cases.flatMap((shown) => shown.trials_s))) : own[0]!;
     const every = one.panels.some((each) => each.cases.some((shown) => shown.trials > shown.trials_s.length));
-    const drawn = alone ? [this.alone(one, scale)] : one.panels.map((each, index) => this.panel(each, own[index]!));
+    const drawn = alone ? [this.alone(one, scale)] : one.panels.map((each, index) => this.panel(each, own[index]!, one.panels.length > 3 ? 3 : 4));
     return band(one.target, drawn, every ? "not every trial is drawn" : "");
   }
 
@@ -50,10 +50,10 @@ class View {
     return panel([one.panels[0]?.cases[0]?.subject ?? "", logarithmic(scale)], rows, horizontal(scale));
   }
 
-  private panel(each: Panel, scale: Scale): HTMLElement {
+  private panel(each: Panel, scale: Scale, labels: number): HTMLElement {
     const baseline = each.cases[0]?.summary?.median_s;
     const rows = each.cases.map((shown) => this.row(shown, baseline, scale, shown.subject));
-    return panel([each.title, logarithmic(scale)], rows, each.cases.some((shown) => shown.trials) ? horizontal(scale, tick, 4) : null);
+    return panel([each.title, logarithmic(scale)], rows, each.cases.some((shown) => shown.trials) ? horizontal(scale, tick, labels) : null);
   }
 
   private row(shown: CaseShown, baseline: number | undefined, scale: Scale, who: string): Row {

@@ -148,9 +148,9 @@ class Drawing {
     }
     const late: Child[] = [];
     for (const [phase, from_ms, to_ms] of exchange.phases) {
-      if (from_ms > this.end_ms) continue;
+      if (from_ms > this.end_ms || to_ms < 0) continue;
       const [left, width] = this.place(from_ms, to_ms);
-      const open = phase === "stream-open";
+      const open = phase === "stream-open" || phase === "listening";
       const height = open ? 6 : 12;
       const tip = `${this.phases.get(phase) ?? phase}: ${duration((to_ms - from_ms) / 1000)}, from ${duration(from_ms / 1000)} to ${duration(to_ms / 1000)}`;
       picture.append(rect(left, Math.min(width, 100 - left), (ROW - height) / 2, height, `phase ${kind(phase)}`, tip));

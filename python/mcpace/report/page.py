@@ -69,7 +69,8 @@ def page_of(run: Run) -> Page:
         factors=page_factors.tried(run),
         parts=[Part(key=key, words=f"time {words}") for key, words in PARTS.items()]
         + [Part(key=key, words=words) for key, words in LAYERS.items()],
-        phases=[Part(key=key, words=words) for key, words in PHASES.items()],
+        phases=[Part(key=key, words=words) for key, words in PHASES.items()]
+        + [Part(key=page_calls.LISTENING, words=page_calls.LISTENING_WORDS)],
         ledger_words=page_setup.ledger_words(run),
         setup=page_setup.facts(run),
         packages=page_setup.packages(run),

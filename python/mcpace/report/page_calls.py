@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from mcpace.report.labels import role_words
 from mcpace.report.page_model import Call, Exchange, Pin, Wait
 from mcpace.report.quantities import clean
-from mcpace.report.run import Case, Phase, Waterfall, WaterfallExchange
+from mcpace.report.run import Case, Finding, Phase, Waterfall, WaterfallExchange
 
 SHOWN_EXCHANGES = 60
 SHOWN_MARKS = 24
@@ -16,6 +16,9 @@ SHOWN_EVIDENCE = 8
 WAIT_FROM = 0.03
 """Of the call: a shorter wait is drawn by nobody."""
 OPEN = "stream-open"
+LISTENING = "listening"
+"""A GET that outlasts the call: the server's own stream. Nobody waits for what it brings."""
+LISTENING_WORDS = "the server's own stream, open"
 
 
 def call(case: Case, codes: Mapping[str, int]) -> Call:
@@ -31,22 +34,24 @@ def call(case: Case, codes: Mapping[str, int]) -> Call:
     return Call(
         trial=waterfall.trial + 1,
         total_ms=_short(waterfall.total_ms),
-        exchanges=[_exchange(exchange, rows, connections) for exchange in shown],
+        exchanges=[_exchange(exchange, rows, connections, waterfall.total_ms) for exchange in shown],
         left_out=len(waterfall.exchanges) - len(shown),
         waits=list(_waits(waterfall)),
         pins=list(_pins(case, codes)),
-        pins_of=_pins_of(case, waterfall),
+        pins_of=_pins_of(_drawable(case), waterfall),
     )
 
 
-def _exchange(exchange: WaterfallExchange, rows: Mapping[int, int], connections: Mapping[int, int]) -> Exchange:
+def _exchange(
+    exchange: WaterfallExchange, rows: Mapping[int, int], connections: Mapping[int, int], total_ms: float
+) -> Exchange:
     what, _, where = clean(exchange.label, 160).rpartition(" · ")
     return Exchange(
         label=what or where,
         where=where if what else "",
         status=exchange.status,
         connection=None if exchange.connection is None else connections[exchange.connection],
-        phases=[(clean(one.phase, 40), _short(one.from_ms), _short(one.to_ms)) for one in exchange.phases],
+        phases=[(_phase(exchange, one, total_ms), _short(one.from_ms), _short(one.to_ms)) for one in exchange.phases],
         marks=[(clean(one.label, 60).replace("-", " "), _short(one.at_ms)) for one in exchange.marks[:SHOWN_MARKS]],
         repeats=None if exchange.duplicate_of is None else rows.get(exchange.duplicate_of),
     )
@@ -54,15 +59,26 @@ def _exchange(exchange: WaterfallExchange, rows: Mapping[int, int], connections:
 
 def _waits(waterfall: Waterfall) -> Iterator[Wait]:
     """What lies between the exchanges' own times, within the call."""
-    phases = [phase for exchange in waterfall.exchanges for phase in exchange.phases]
-    busy = sorted((phase.from_ms, phase.to_ms) for phase in phases if phase.phase != OPEN)
+    named = [
+        (_phase(exchange, phase, waterfall.total_ms), phase)
+        for exchange in waterfall.exchanges
+        for phase in exchange.phases
+    ]
+    busy = sorted((phase.from_ms, phase.to_ms) for name, phase in named if name not in (OPEN, LISTENING))
     reached = 0.0
     for start, end in [*busy, (waterfall.total_ms, waterfall.total_ms)]:
         start = min(start, waterfall.total_ms)
         if start - reached >= WAIT_FROM * waterfall.total_ms > 0:
-            held = sum(_shared(reached, start, phase) for phase in phases if phase.phase == OPEN)
+            held = sum(_shared(reached, start, phase) for name, phase in named if name == OPEN)
             yield _wait(reached, start, is_open=held >= (start - reached) / 2)
         reached = max(reached, end)
+
+
+def _phase(exchange: WaterfallExchange, phase: Phase, total_ms: float) -> str:
+    outlasts = any(one.from_ms < 0 or one.to_ms > total_ms for one in exchange.phases)
+    if exchange.label.startswith("GET ") and outlasts and phase.phase in ("server", OPEN):
+        return LISTENING
+    return clean(phase.phase, 40)
 
 
 def _shared(start: float, end: float, phase: Phase) -> float:
@@ -75,21 +91,30 @@ def _wait(start: float, end: float, *, is_open: bool) -> Wait:
 
 
 def _pins(case: Case, codes: Mapping[str, int]) -> Iterator[Pin]:
-    for finding in case.findings:
+    for finding in _drawable(case):
         for number, item in enumerate(finding.evidence[:SHOWN_EVIDENCE], 1):
             at_ms = _short(item.at_s * 1000)
             yield Pin(finding=codes[finding.code], number=number, at_ms=at_ms, words=role_words(item.role))
 
 
-def _pins_of(case: Case, waterfall: Waterfall) -> str:
+def _drawable(case: Case) -> list[Finding]:
+    """Those whose evidence lies within a call. Of one that was seen outside every call, the times are no call's; runs
+    of before that was told apart have none."""
+    told = any(finding.trial is not None for finding in case.findings)
+    return [
+        finding
+        for finding in case.findings
+        if finding.evidence and finding.calls and (finding.trial is not None or not told)
+    ]
+
+
+def _pins_of(findings: list[Finding], waterfall: Waterfall) -> str:
     """Evidence and drawing may be of two trials: then their times differ a little, and a reader is told."""
-    for finding in case.findings:
-        if finding.evidence and finding.trial is None:
+    for finding in findings:
+        if finding.trial is None:
             return "The evidence is of the first call that showed it; in this one the same came at about those times."
-        if finding.evidence and finding.trial != waterfall.trial:
-            return (
-                f"The evidence is of trial {(finding.trial or 0) + 1}; in this one the same came at about those times."
-            )
+        if finding.trial != waterfall.trial:
+            return f"The evidence is of trial {finding.trial + 1}; in this one the same came at about those times."
     return ""
 
 
