@@ -12,7 +12,7 @@ from mcpace.cli import options
 from mcpace.cli.deliver import deliver
 from mcpace.cli.progress import shown
 from mcpace.lab import factors as lab
-from mcpace.lab import targets
+from mcpace.lab import recorded, targets
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.load_settings import LoadSettings
 
@@ -24,7 +24,11 @@ def register(app: typer.Typer) -> None:
 
 def explain(
     target: Annotated[
-        str, typer.Argument(metavar="TARGET", help="URL, stdio:COMMAND, profile:NAME, or a name out of --config.")
+        str,
+        typer.Argument(
+            metavar="TARGET|FILE",
+            help="URL, stdio:COMMAND, profile:NAME, or a name out of --config; or a saved recording.",
+        ),
     ],
     tool: options.ToolName = None,
     args: options.ToolArguments = None,
@@ -43,11 +47,21 @@ def explain(
     as_json: options.Json = False,
     out: options.Out = None,
     html: options.Html = None,
+    behind: Annotated[
+        list[Path],
+        typer.Option("--behind", metavar="FILE", help="A recording made behind a gateway, FILE being before it."),
+    ] = [],  # noqa: B006 - typer copies it
 ) -> None:
     """Change one thing at a time on a live target and see what a call then takes: connection, JSON or SSE, session, …
 
-    Only a tool that the server marks read-only, or the one named with --tool, is called.
+    Only a tool that the server marks read-only, or the one named with --tool, is called. Of a saved recording: where
+    the time of its calls went, and the causes that it proves.
     """
+    if Path(target).is_file():
+        deliver(recorded.explain(Path(target), behind), as_json=as_json, out=out, page=html)
+        return
+    if behind:
+        raise UsageProblem("--behind belongs to a saved recording; TARGET is none")
     if revision is not None and revision not in _core.REVISIONS:
         raise UsageProblem(f"there is no revision {revision!r}; there are {', '.join(_core.REVISIONS)}")
     place = targets.parse(target, config=config, auth=options.authentication(auth), tool=options.tool(tool, args))

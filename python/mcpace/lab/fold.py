@@ -87,7 +87,7 @@ def _case(facts: Facts, operation: Operation, *, outside: bool) -> Case:
         trials_s=seconds,
         summary=Summary.of(seconds) if seconds else None,
         ledger_s=_ledger(facts.ledgers, warm),
-        findings=_findings(facts, timed, warm) + (_outside(facts, timed) if outside else []),
+        findings=_findings(facts, trials, timed, warm) + (_outside(facts, timed) if outside else []),
         waterfall=_waterfall(facts, timed),
         failures=failures,
         unsupported=unsupported,
@@ -138,16 +138,20 @@ def _mean(nanos: Iterable[int]) -> float:
     return statistics.fmean(nanos) / NANOS
 
 
-def _findings(facts: Facts, timed: list[Trial], warm: list[Trial]) -> list[Finding]:
-    calls = {trial.call for trial in timed}
+def _findings(facts: Facts, trials: list[Trial], timed: list[Trial], warm: list[Trial]) -> list[Finding]:
+    called = [trial for trial in trials if trial.call is not None]
+    calls, all_calls = {trial.call for trial in timed}, {trial.call for trial in called}
     warm_calls = {trial.call for trial in warm}
     found = []
     for finding in facts.findings:
+        # What shows in failed trials only may be why they failed: a deadlock, a loop.
         affected = [cost for cost in finding["calls"] if cost["call"] in calls]
+        of = timed if affected else called
+        affected = affected or [cost for cost in finding["calls"] if cost["call"] in all_calls]
         if affected:
             # A cause that shows in the cold trial only (discovery, say) is costed by that trial.
             costed = [cost for cost in affected if cost["call"] in warm_calls] or affected
-            found.append(_finding(facts, finding, affected, costed, timed))
+            found.append(_finding(facts, finding, affected, costed, of))
     return sorted(found, key=lambda finding: finding.cost_s, reverse=True)
 
 

@@ -26,7 +26,9 @@ from mcpace.report.run_servers import ServerComparison, ServerFacts
 
 SCHEMA: Literal["mcpace.run/1"] = "mcpace.run/1"
 
-Kind = Literal["clients", "measure", "bisect", "demo", "load", "servers", "layers", "compare", "gate", "explain"]
+Kind = Literal[
+    "clients", "measure", "bisect", "demo", "load", "servers", "layers", "compare", "gate", "explain", "recording"
+]
 Operation = Literal["provider", "connect", "list", "call", "disconnect"]
 
 

@@ -64,7 +64,7 @@ def lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
         yield from terminal_comparison.lines(run, width)
     elif run.kind == "explain":
         yield from terminal_factors.lines(run, width)
-    else:
+    elif run.kind != "recording" or any(case.trials_s for case in run.cases):
         for target in targets(run):
             yield from terminal_trials.lines(run, target, width)
         yield from terminal_stall.lines(run, width)

@@ -9,7 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mcpace.report import words, words_comparison, words_factors, words_layers, words_load, words_servers
+from mcpace.report import (
+    words,
+    words_comparison,
+    words_factors,
+    words_layers,
+    words_load,
+    words_recording,
+    words_servers,
+)
 from mcpace.report.comparison import Standing, standing
 from mcpace.report.groups import Group, grouped, in_order, targets
 from mcpace.report.labels import part_words
@@ -39,6 +47,8 @@ def sentences(run: Run) -> list[str]:
         return words_comparison.sentences(run)
     if run.kind == "explain":
         return words_factors.sentences(run)
+    if run.kind == "recording":
+        return words_recording.sentences(run)
     told = _of_bisection(run, run.bisection) if run.bisection else _of_cases(run)
     return [*told, *_shortfall(run)]
 

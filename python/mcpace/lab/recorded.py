@@ -1,0 +1,65 @@
+"""A saved recording, explained: its operations as trials, its ledgers, and the causes that it proves.
+
+A recording of a foreign client has no operations, only traffic; what it proves then is told of no call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from mcpace import _core
+from mcpace.lab.errors import UsageProblem
+from mcpace.lab.fold import Facts, Trial, cases, slowest_warm
+from mcpace.lab.runs import new_run
+from mcpace.report.run import Operation, Run, Subject
+
+OPERATIONS: tuple[Operation, ...] = get_args(Operation)
+
+
+def explain(file: Path, behind: Sequence[Path] = ()) -> Run:
+    """Explains a recording; ``behind`` are those that were made behind a gateway meanwhile.
+
+    Raises :class:`UsageProblem` where one of the files is no recording.
+    """
+    recording = _load([file])
+    beyond = _load(behind) if behind else None
+    run = new_run("recording", {"recording": file.name, "behind": [one.name for one in behind]})
+    facts = Facts(Subject(sdk="recording"), file.name, None)
+    facts.ledgers = recording.ledgers()
+    facts.findings = recording.findings(behind=beyond)
+    facts.trials = [trial for ledger in facts.ledgers if (trial := _trial(ledger)) is not None]
+    seen = [operation for operation in OPERATIONS if any(trial.operation == operation for trial in facts.trials)]
+    for operation in seen:
+        slowest = slowest_warm(trial for trial in facts.trials if trial.operation == operation)
+        if slowest is not None and slowest.call is not None:
+            facts.waterfalls[slowest.call] = recording.waterfall(slowest.call)
+    run.cases = cases(facts, seen or ["call"])
+    run.options |= {"events": len(recording), "events_lost": recording.lost, "cut_off": recording.partial}
+    return run
+
+
+def _load(files: Sequence[Path]) -> _core.Recording:
+    try:
+        if len(files) == 1:
+            return _core.Recording.load(str(files[0]))
+        return _core.Recording.beside([str(file) for file in files])
+    except _core.Problem as problem:
+        raise UsageProblem(str(problem)) from problem
+
+
+def _trial(ledger: dict[str, Any]) -> Trial | None:
+    if ledger["operation"] not in OPERATIONS:
+        return None
+    trial = Trial(ledger["operation"], call=ledger["call"])
+    match ledger["outcome"]:
+        case "ok":
+            trial.seconds = (ledger["end_ns"] - ledger["start_ns"]) / 1e9
+        case "tool-error":
+            trial.failure = f"{trial.operation}: the tool answered with an error"
+        case {"failed": why}:
+            trial.failure = f"{trial.operation}: {why}"
+        case _:
+            trial.failure = f"{trial.operation}: it had not returned when the recording ended"
+    return trial
