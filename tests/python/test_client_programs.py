@@ -211,13 +211,13 @@ def test_langchain_in_one_session(server_url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("subject", "says"),
+    ("subject", "first"),
     [
-        ("typescript@1.9.0", "there is one for <2.0.0a1,>=1.10 or >=2.0.0a1"),
-        ("rmcp@0.8.5", "there is one for"),
-        ("go@0.8.0", "there is one for"),
+        ("typescript@1.9.0", "1.10"),
+        ("rmcp@0.8.5", "0.9"),
+        ("go@0.8.0", "1.0"),
     ],
 )
-def test_releases_before_the_first(subject: str, says: str) -> None:
-    with pytest.raises(Unsupported, match=f"{subject} has no client program here: {says}"):
+def test_releases_before_the_first(subject: str, first: str) -> None:
+    with pytest.raises(Unsupported, match=f"{subject} has no client program here: .* is {first}$"):
         client(subject)

@@ -19,10 +19,11 @@ from mcpace.lab.installers.steps import BUILD_LIMIT_S, INSTALL_LIMIT_S, asked, i
 from mcpace.lab.installers.wanted import Wanted
 from mcpace.lab.places import cache_folder
 from mcpace.lab.releases import Progress
+from mcpace.lab.toolchains import REMEDIES
 
 BINARY = "server"
 CLIENT_BINARY = "client"
-REMEDY = "see rustup.rs, or apt-get install rustup && rustup default stable"
+REMEDY = REMEDIES["cargo"]
 
 
 class Cargo:

@@ -13,8 +13,9 @@ from mcpace.lab.installers.locked import copy_sources, digest
 from mcpace.lab.installers.steps import BUILD_LIMIT_S, asked, needed, run_step
 from mcpace.lab.installers.wanted import Wanted
 from mcpace.lab.releases import Progress
+from mcpace.lab.toolchains import REMEDIES
 
-REMEDY = "apt-get install golang-go, or see go.dev/dl"
+REMEDY = REMEDIES["go"]
 REQUIREMENT = re.compile(r"^\s*(?:require\s+)?(\S+\.\S+/\S+)\s+v(\S+)", re.MULTILINE)
 
 

@@ -9,8 +9,9 @@ from mcpace.lab.installers.locked import copy_sources, digest
 from mcpace.lab.installers.steps import BUILD_LIMIT_S, asked, needed, run_step
 from mcpace.lab.installers.wanted import Wanted
 from mcpace.lab.releases import Progress
+from mcpace.lab.toolchains import REMEDIES
 
-REMEDY = "apt-get install default-jdk-headless maven (a JDK of 17 or newer)"
+REMEDY = REMEDIES["maven"]
 JAR = re.compile(r"(.+?)-(\d\S*)\.jar")
 
 

@@ -15,8 +15,9 @@ from mcpace.lab.installers.locked import client_releases, copy_sources, digest
 from mcpace.lab.installers.steps import asked, in_one_line, needed, run_step
 from mcpace.lab.installers.wanted import Wanted
 from mcpace.lab.releases import Progress, find, parse_selection
+from mcpace.lab.toolchains import REMEDIES
 
-REMEDY = "apt-get install nodejs npm, or see nodejs.org"
+REMEDY = REMEDIES["npm"]
 
 
 class Npm:

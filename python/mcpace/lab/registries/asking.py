@@ -11,6 +11,7 @@ from packaging.version import InvalidVersion, Version
 from mcpace.lab.children import run_child
 from mcpace.lab.errors import ReleasesProblem
 from mcpace.lab.registries.release import Release
+from mcpace.lab.toolchains import REMEDIES
 
 ASK_LIMIT_S = 120.0
 SHOWN = 300
@@ -19,7 +20,8 @@ SHOWN = 300
 def asked(command: list[str], package: str) -> str:
     """What the tool says. From a folder of nobody's: a project's own settings aren't meant."""
     if shutil.which(command[0]) is None:
-        raise ReleasesProblem(f"the command {command[0]} is missing: it knows which releases of {package} there are")
+        known = f"which releases of {package} there are is for the command {command[0]} to say, which is missing"
+        raise ReleasesProblem(f"{known}: {REMEDIES[command[0]]}")
     done = run_child(command, ASK_LIMIT_S, cwd=Path(tempfile.gettempdir()))
     if done.timed_out:
         raise ReleasesProblem(f"{command[0]} didn't say within {ASK_LIMIT_S:g} s which releases of {package} there are")
