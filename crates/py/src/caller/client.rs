@@ -12,9 +12,10 @@ use tokio::sync::{Mutex, Semaphore};
 use super::asking::Ears;
 use super::bridge::Bridge;
 use super::pending::{Given, Inbox, Pending};
-use super::settings::{Settings, time};
+use super::settings::Settings;
 use crate::event_loop::running_loop;
 use crate::problem::{OrRaise as _, UsageProblem};
+use crate::seconds::seconds;
 use crate::server::{Server, on_behalf};
 
 /// See the module.
@@ -37,7 +38,7 @@ impl Extras {
         let put = inbox.clone();
         let meta = meta.map(|meta| serde_json::from_slice::<Extra>(&meta)).transpose();
         let options = CallOptions {
-            time: time_s.map(time).transpose()?,
+            time: time_s.map(|limit| seconds("a time limit", limit)).transpose()?,
             progress: put.map(|put| Arc::new(move |progress| put.put(progress)) as _),
             meta: meta.map_err(|error| UsageProblem::new_err(format!("meta: {error}")))?,
             cache: match cache.as_deref() {

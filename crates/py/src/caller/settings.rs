@@ -1,7 +1,6 @@
 //! A client's options as Python gives them: one JSON text, read once. `mcpace.client` writes it; users never see it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use mcpace_client::{Auth, BrowserConsent, Consent, Limits, Mode, OAuthOptions, Options, RegisteredClient, Secret};
 use mcpace_wire::mcp::{Implementation, LoggingLevel};
@@ -10,6 +9,7 @@ use serde::Deserialize;
 
 use super::asking::Answered;
 use crate::problem::UsageProblem;
+use crate::seconds::seconds;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -87,11 +87,11 @@ impl Settings {
             options.client_info = info.clone();
         }
         let limits: &mut Limits = &mut options.limits;
-        for (limit, seconds) in
+        for (limit, time_s) in
             [(&mut limits.call_time, self.call_time_s), (&mut limits.connect_time, self.connect_time_s)]
         {
-            if let Some(seconds) = seconds {
-                *limit = time(seconds)?;
+            if let Some(time_s) = time_s {
+                *limit = seconds("a time limit", time_s)?;
             }
         }
         limits.rounds = self.rounds.unwrap_or(limits.rounds);
@@ -111,7 +111,7 @@ impl Settings {
             Some(opens) => {
                 let opens = Arc::new(opens);
                 let open = Arc::new(move |url: &url::Url| show(&opens, url));
-                let limit = oauth.consent_time_s.map_or(Ok(Duration::from_secs(300)), time)?;
+                let limit = seconds("a time limit", oauth.consent_time_s.unwrap_or(300.0))?;
                 Consent::Browser(BrowserConsent { open, limit, port: oauth.port })
             }
         };
@@ -152,9 +152,4 @@ fn mode(text: &str) -> PyResult<Mode> {
             UsageProblem::new_err(format!("mode is 'auto', 'legacy' or a revision such as '2026-07-28', not {other:?}"))
         }),
     }
-}
-
-pub(super) fn time(seconds: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(seconds)
-        .map_err(|_| UsageProblem::new_err(format!("a time limit is a number of seconds, not {seconds}")))
 }
