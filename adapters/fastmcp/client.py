@@ -25,4 +25,4 @@ def load() -> Any:
     return connection.Driver(Path(HOME))
 
 
-contract.run("fastmcp", load, "this release of fastmcp has no streamable HTTP client")
+contract.run("fastmcp", load, "this release of fastmcp is before 2.6, whose client this program is for")

@@ -1,4 +1,4 @@
-"""FastMCP's client: `fastmcp.Client`, 2.3 to 4.x."""
+"""FastMCP's client: `fastmcp.Client`, 2.6 to 4.x."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ from fastmcp.exceptions import ToolError
 
 import driving
 from driving import NAMES_LIMIT, SessionOpener, Unsupported, call_summary, given, server_summary
-
-# A release without it speaks the SSE of 2024 alone.
-transports.StreamableHttpTransport  # noqa: B018
 
 
 class Driver(driving.Driver):

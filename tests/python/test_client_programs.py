@@ -24,7 +24,7 @@ from mcpace.lab.program import Answer, ClientProgram
 NEWEST = ("typescript@1.32.2", "typescript@2.4.0", "fastmcp@4.1.6", "go@1.8.0", "mcp-go@1.2.1", "langchain@0.3.2")
 OLD = ("typescript@1.23.0", "fastmcp@2.11.2")
 OLDER = (
-    "typescript@1.10.0", "typescript@2.0.0", "fastmcp@2.3.4", "fastmcp@3.4.11", "langchain@0.1.0", "go@1.0.0",
+    "typescript@1.10.0", "typescript@2.0.0", "fastmcp@2.10.0", "fastmcp@3.4.11", "langchain@0.1.0", "go@1.0.0",
     "mcp-go@0.32.0", "rmcp@0.9.0", "rmcp@0.16.0", "rmcp@3.9.0",
 )  # fmt: skip
 WITHOUT_OAUTH = {

@@ -67,15 +67,7 @@ def client_releases(wanted: Wanted) -> ClientReleases:
     found = wanted.adapter.client_releases(Version(wanted.version))
     if found is None:
         assert wanted.adapter.client is not None, "parse_subject() looked"
-        first = min(
-            (
-                bound.version
-                for entry in wanted.adapter.client.releases
-                for bound in entry.versions
-                if bound.operator == ">="
-            ),
-            key=Version,
-            default="none",
-        )
+        bounds = [bound for entry in wanted.adapter.client.releases for bound in entry.versions]
+        first = min((bound.version for bound in bounds if bound.operator == ">="), key=Version, default="none")
         raise Unsupported(f"{wanted.label} has no client program here: the first release with one is {first}")
     return found
