@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from concurrent.futures import Future, wait
@@ -19,6 +20,7 @@ from shown import (
     found,
     in_threads,
     one_of_a_session,
+    patient,
     recorded,
     served,
     so_many_at_a_time,
@@ -36,6 +38,7 @@ for asked in map(json.loads, sys.stdin):
     print(json.dumps(answer), flush=sys.argv[1] == "flushes")
 """
 REQUESTS = 150
+BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 
 
 def answered(asked: list[Future[dict[str, Any]]]) -> None:
@@ -52,6 +55,7 @@ def pinged_meanwhile(record: Recorded, endpoint: Endpoint, session: str | None) 
         answered([call, *(record.ping(session) for _ in range(PINGS))])
 
 
+@patient
 def test_a_tool_that_blocks_the_loop_holds_up_other_sessions() -> None:
     endpoint = Endpoint(blocking)
     with served(endpoint) as url, recorded(url) as record:
@@ -64,6 +68,7 @@ def test_a_tool_that_blocks_the_loop_holds_up_other_sessions() -> None:
     assert blocked["context"]["without_tool"] >= PINGS
 
 
+@patient
 def test_within_one_session_its_turns_are_named_as_what_would_look_the_same() -> None:
     endpoint = Endpoint(blocking)
     with served(endpoint) as url, recorded(url) as record:
@@ -72,6 +77,7 @@ def test_within_one_session_its_turns_are_named_as_what_would_look_the_same() ->
     assert blocked["alternatives"] == [{"code": "serial-session", "decided_by": "call-from-second-session"}]
 
 
+@patient
 def test_a_tool_that_waits_holds_up_nobody() -> None:
     endpoint = Endpoint(waiting)
     with served(endpoint) as url, recorded(url) as record:
@@ -80,6 +86,7 @@ def test_a_tool_that_waits_holds_up_nobody() -> None:
         assert found(record.finish()) == {}
 
 
+@patient
 def test_a_session_whose_requests_take_turns_is_told_from_a_server_that_is_blocked() -> None:
     endpoint = Endpoint(waiting, turns=one_of_a_session())
     with served(endpoint) as url, recorded(url) as record:
@@ -91,6 +98,7 @@ def test_a_session_whose_requests_take_turns_is_told_from_a_server_that_is_block
 
 
 @pytest.mark.parametrize("events", [False, True])
+@patient
 def test_a_cap_on_the_tools_threads_is_named_by_its_size(events: bool) -> None:
     endpoint = Endpoint(in_threads(4), events=events)
     with served(endpoint) as url, recorded(url) as record:
@@ -104,6 +112,7 @@ def test_a_cap_on_the_tools_threads_is_named_by_its_size(events: bool) -> None:
     assert findings["completion-waves"]["alternatives"] == []
 
 
+@patient
 def test_a_pool_for_all_requests_holds_up_pings_too() -> None:
     endpoint = Endpoint(waiting, turns=so_many_at_a_time(3))
     with served(endpoint) as url, recorded(url) as record:
@@ -116,6 +125,7 @@ def test_a_pool_for_all_requests_holds_up_pings_too() -> None:
     assert findings["thread-pool-saturation"]["context"]["at_a_time"] == 3
 
 
+@patient
 def test_a_pool_shows_by_heads_that_wait_whatever_each_call_takes() -> None:
     endpoint = Endpoint(waiting, events=True, turns=so_many_at_a_time(3), head_in_turn=True)
     with served(endpoint) as url, recorded(url) as record:
@@ -126,6 +136,7 @@ def test_a_pool_shows_by_heads_that_wait_whatever_each_call_takes() -> None:
 
 
 @pytest.mark.parametrize("ordered", [True, False])
+@patient
 def test_ready_replies_that_leave_in_order_wait_for_a_slow_one(ordered: bool) -> None:
     endpoint = Endpoint(waiting, ordered=ordered)
     with served(endpoint) as url, recorded(url) as record:
@@ -141,6 +152,7 @@ def test_ready_replies_that_leave_in_order_wait_for_a_slow_one(ordered: bool) ->
 
 
 @pytest.mark.parametrize("flushes", [False, True])
+@patient
 def test_replies_that_wait_for_a_full_buffer_of_stdout_are_named(tmp_path: Path, flushes: bool) -> None:
     file = tmp_path / "recording"
     record = "import sys; from mcpace import _core; sys.exit(_core.record_stdio(sys.argv[2:], sys.argv[1], 0))"
@@ -151,7 +163,7 @@ def test_replies_that_wait_for_a_full_buffer_of_stdout_are_named(tmp_path: Path,
     )
     done = subprocess.run(
         [sys.executable, "-c", record, str(file), *server],
-        input=requests, capture_output=True, text=True, timeout=LIMIT_S, check=True,
+        input=requests, capture_output=True, text=True, timeout=LIMIT_S, check=True, env=BUFFERED,
     )  # fmt: skip
     assert len(done.stdout.splitlines()) == REQUESTS
     findings = found(_core.Recording.load(str(file)))

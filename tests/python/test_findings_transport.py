@@ -17,7 +17,7 @@ import pytest
 
 from core import LIMIT_S, Wire
 from mcpace import _core
-from shown import Endpoint, Receive, Recorded, Scope, Send, body, found, head, recorded, reply, served, waiting
+from shown import Endpoint, Receive, Recorded, Scope, Send, body, found, head, patient, recorded, reply, served, waiting
 
 CALLS = 12
 
@@ -58,6 +58,7 @@ def calls(record: Recorded, number: int = CALLS) -> _core.Recording:
     return record.finish()
 
 
+@patient
 def test_two_small_writes_wait_for_the_kernels_acknowledgement() -> None:
     with target("two-writes") as url, recorded(url) as record:
         finding = found(calls(record))["delayed-ack"]
@@ -69,6 +70,7 @@ def test_two_small_writes_wait_for_the_kernels_acknowledgement() -> None:
 
 
 @pytest.mark.parametrize("nodelay", [False, True])
+@patient
 def test_a_server_whose_sockets_lack_nodelay_stalls(nodelay: bool) -> None:
     async def quick(_: dict[str, Any]) -> None:
         return None
@@ -78,12 +80,14 @@ def test_a_server_whose_sockets_lack_nodelay_stalls(nodelay: bool) -> None:
     assert set(findings) == (set() if nodelay else {"delayed-ack"})
 
 
+@patient
 def test_a_server_that_takes_forty_milliseconds_itself_is_no_stall() -> None:
     with target("first-byte=41ms") as url, recorded(url) as record:
         assert found(calls(record)) == {}
 
 
 @pytest.mark.parametrize("faults", [["redirect"], []])
+@patient
 def test_a_redirect_before_each_request_is_named(faults: list[str]) -> None:
     with target(*faults) as url, recorded(url) as record:
         findings = found(calls(record))
@@ -109,6 +113,7 @@ class Old:
 
 
 @pytest.mark.parametrize("probes", [True, False])
+@patient
 def test_a_transport_that_is_tried_out_on_each_connect_is_named(probes: bool) -> None:
     initialize = json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}})
     with served(Old()) as url, recorded(url) as record:
@@ -158,6 +163,7 @@ def telling(*, holds_back: bool, packed: bool = False) -> Callable[[Scope, Recei
 
 
 @pytest.mark.parametrize("holds_back", [True, False])
+@patient
 def test_progress_that_something_holds_back_comes_at_once(holds_back: bool) -> None:
     with served(telling(holds_back=holds_back)) as url, recorded(url) as record:
         wire = record.wire()
@@ -205,6 +211,7 @@ def ended(made: socket.socket) -> None:
         pass
 
 
+@patient
 def test_streams_that_are_cut_at_one_age_are_told_from_those_that_clients_time_out() -> None:
     age = 5.3
     with served(Cutting(age)) as url, recorded(url) as record:
@@ -221,6 +228,7 @@ def test_streams_that_are_cut_at_one_age_are_told_from_those_that_clients_time_o
     assert found(recording).keys() == {"clustered-stream-lifetime"}
 
 
+@patient
 def test_streams_that_their_client_gives_up_at_one_age_are_its_time_out() -> None:
     age = 5.3
     with served(Cutting(None)) as url, recorded(url) as record, ThreadPoolExecutor(3) as threads:
@@ -242,6 +250,7 @@ def test_streams_that_their_client_gives_up_at_one_age_are_its_time_out() -> Non
 
 
 @pytest.mark.parametrize("connections", [2, 8])
+@patient
 def test_a_client_whose_connections_are_all_taken_lets_requests_wait(connections: int) -> None:
     """A client that opens so many connections at most; two long calls are open when a third begins."""
     endpoint = Endpoint(waiting)

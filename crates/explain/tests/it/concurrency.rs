@@ -34,7 +34,9 @@ fn recorded(posts: impl IntoIterator<Item = Post>) -> Recording {
 }
 
 /// The code, its sureness, and what would look the same.
-fn named(recording: &Recording) -> Vec<(&'static str, Level, Option<(Code, Disproof)>)> {
+type Named = (&'static str, Level, Option<(Code, Disproof)>);
+
+fn named(recording: &Recording) -> Vec<Named> {
     let found = found(recording);
     let named = found.iter().map(|f| {
         let other = f.alternatives.first().map(|other| (other.code, other.decided_by));

@@ -28,7 +28,7 @@ const FELT: Nanos = Nanos::from_millis(100);
 const POWER: f64 = 1.5;
 
 /// How much of the scatter the curve must explain.
-const FIT: f64 = 0.9;
+const FIT: f64 = 0.85;
 
 /// An answer's size, and what the client took for it.
 struct Taken<'e, 'a> {
