@@ -261,6 +261,11 @@ pub(crate) fn buffered_stdout() -> Recording {
 }
 
 #[test]
+fn a_runtime_that_writes_before_a_line_without_room_fills_its_buffer_too() {
+    assert_eq!(codes(&stdio_bursts(19)), ["head-of-line"]);
+}
+
+#[test]
 fn replies_in_bursts_of_a_buffers_size_wait_for_it_to_fill() {
     let found = found(&buffered_stdout());
     let Some(Cause::HeadOfLine(context)) = found.first().map(|f| &f.cause) else { panic!("{found:?}") };
