@@ -7,7 +7,6 @@ import json
 import socket
 import threading
 import time
-import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -137,26 +136,20 @@ def progress(number: int) -> bytes:
     return f"data: {json.dumps(told)}\n\n".encode()
 
 
-def telling(*, holds_back: bool, packed: bool = False) -> Callable[[Scope, Receive, Send], Any]:
+def telling(*, holds_back: bool) -> Callable[[Scope, Receive, Send], Any]:
     """A tool that tells its progress, through something that lets its events go at once or holds them back."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         asked = json.loads(await body(receive))
-        encoding = ((b"content-encoding", b"gzip"),) if packed else ()
-        await head(send, 200, "text/event-stream", *encoding)
-        packer = zlib.compressobj(wbits=31) if packed else None
+        await head(send, 200, "text/event-stream")
         answer = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {}})
-        events = [*(progress(number) for number in range(4)), f"data: {answer}\n\n".encode()]
         held = b""
-        for event in events:
+        for event in [*(progress(number) for number in range(4)), f"data: {answer}\n\n".encode()]:
             await asyncio.sleep(0.08)
-            held += packer.compress(event) if packer else event
-            if packer and not holds_back:
-                held += packer.flush(zlib.Z_SYNC_FLUSH)
+            held += event
             if not holds_back:
                 await send({"type": "http.response.body", "body": held, "more_body": True})
                 held = b""
-        held += packer.flush() if packer else b""
         await send({"type": "http.response.body", "body": held})
 
     return app
