@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use mcpace_explain::{exchanges, findings, ledgers};
+use mcpace_explain::explained;
 use mcpace_record::{
     CallId, CallOutcome, ConnectionId, Event, EventKind, ExchangeId, Header, Instrument, MessageNote, Nanos, Reader,
     RecordingHead, ReplyEnding, Side, Writer, digest,
@@ -43,11 +43,9 @@ fn explain(file: &Path, count: u64) -> Result<(), Box<dyn std::error::Error>> {
     let begun = Instant::now();
     let recording = step("read", || Reader::read(BufReader::new(File::open(file)?)).map_err(std::io::Error::other))?;
     println!("{:>10} events of {} B", recording.events().len(), size_of::<Event>());
-    step("join", || exchanges(&recording).exchanges.len());
-    let ledgers = step("ledgers", || ledgers(&recording));
-    let found = step("findings", || findings(&recording, &ledgers));
+    let (ledgers, found) = step("explain", || explained(&recording, None));
     println!("{:>10} ledgers, {} findings", ledgers.len(), found.len());
-    println!("{:>10.2} s in all (to reach: 10, without the join alone)", begun.elapsed().as_secs_f64());
+    println!("{:>10.2} s in all (to reach: 10)", begun.elapsed().as_secs_f64());
     println!("{:>10} at most (to reach: 1 GB)", peak().unwrap_or_default());
     Ok(())
 }

@@ -23,6 +23,7 @@ use mcpace_record::{CallId, Nanos, Recording};
 use serde::Serialize;
 
 use crate::Ledger;
+use crate::ledger::ledger;
 use crate::view::{View, exchanges};
 
 pub use catalogue::{Cause, Code, Family};
@@ -119,6 +120,16 @@ pub fn findings(recording: &Recording, ledgers: &[Ledger]) -> Vec<Finding> {
 #[must_use]
 pub fn findings_with(recording: &Recording, ledgers: &[Ledger], behind: &Recording) -> Vec<Finding> {
     found(&exchanges(recording), ledgers, Some(&exchanges(behind)))
+}
+
+/// The ledger of every call and all causes, with the events joined once for both.
+#[must_use]
+pub fn explained(recording: &Recording, behind: Option<&Recording>) -> (Vec<Ledger>, Vec<Finding>) {
+    let view = exchanges(recording);
+    let ledgers: Vec<Ledger> = view.calls.iter().map(|call| ledger(&view, call)).collect();
+    let behind = behind.map(exchanges);
+    let found = found(&view, &ledgers, behind.as_ref());
+    (ledgers, found)
 }
 
 fn found(view: &View<'_>, ledgers: &[Ledger], behind: Option<&View<'_>>) -> Vec<Finding> {
