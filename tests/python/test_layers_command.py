@@ -165,8 +165,8 @@ def test_the_report_shows_each_layer_in_both_views(tmp_path: Path) -> None:
     page = (tmp_path / "page.html").read_text()
     for name in LAYERS:
         assert f"\n  {name} " in ended.stdout
-        assert f'<th scope="row">{name} ' in page
-    assert "A call of double takes" in ended.stdout and "What a call is made of" in page
+        assert f'{{"name":"{name}","meaning":' in page
+    assert "A call of double takes" in ended.stdout and '"layers":{"title":"double at ' in page
     shown = run("report", "run.json", folder=tmp_path)
     assert shown.stdout == ended.stdout
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from playwright.sync_api import Browser, expect
 
 from browser import Watched, chromium
@@ -277,10 +276,10 @@ process.stdout.write(JSON.stringify(told));
 """
 
 
-@settings(max_examples=3, deadline=None)
-@given(st.lists(st.floats(1e-9, 1e12), min_size=50, max_size=300))
-def test_figures_are_the_same_in_both_languages(values: list[float]) -> None:
-    values += [0.0, 0.9995, 0.9995e-3, 9.995, 99.95, 999.5, 1000, 1e6, 1e9]
+def test_figures_are_the_same_in_both_languages() -> None:
+    chance = random.Random(7)
+    values = [10 ** chance.uniform(-9, 12) for _ in range(5000)]
+    values += [0.0, 0.9995, 0.9995e-3, 1.995, 9.95, 9.995, 99.5, 99.95, 999.5, 1000, 1e6, 1e9]
     done = subprocess.run(
         ["node", "-e", NODE, str(ROOT)],
         input=json.dumps(values),
@@ -297,8 +296,9 @@ def test_figures_are_the_same_in_both_languages(values: list[float]) -> None:
 
 
 def _nearly(mine: str, theirs: str) -> bool:
-    one, other = (re.sub(r"[^\d.]", "", text) for text in (mine, theirs))
-    digits = len(one.partition(".")[2])
-    return re.sub(r"[\d.,]", "", mine) == re.sub(r"[\d.,]", "", theirs) and abs(
-        float(one) - float(other)
-    ) <= 1.001 * 10**-digits * (10 ** max(0, len(one.split(".")[0]) - 2) if not digits else 1)
+    """The same shape, and a difference of one in the last digit."""
+    if re.sub(r"\d", "0", mine) != re.sub(r"\d", "0", theirs):
+        return False
+    one, other = (int(re.sub(r"\D", "", text)) for text in (mine, theirs))
+    # Of a ratio past a thousand two digits are left, the others are zeros.
+    return abs(one - other) <= 10 ** (len(str(one)) - len(str(one).rstrip("0")) if mine.endswith("×") else 0)

@@ -61,13 +61,21 @@ export function indexed(element: HTMLElement, name: string): HTMLElement {
   return element;
 }
 
-/** Buttons of which one is pressed. */
+const MOST_BUTTONS = 6;
+
+/** Buttons of which one is pressed; of many names a list. */
 export function choice(
   label: string,
   names: readonly string[],
   chosen: number,
   choose: (index: number) => void,
 ): HTMLElement {
+  if (names.length > MOST_BUTTONS) {
+    const list: HTMLSelectElement = h("select", { "aria-label": label, onchange: () => choose(list.selectedIndex) });
+    list.append(...names.map((name) => h("option", {}, name)));
+    list.selectedIndex = chosen;
+    return list;
+  }
   const buttons = names.map((name, index) =>
     h("button", { type: "button", "aria-pressed": index === chosen ? "true" : "false", onclick: () => pick(index) }, name),
   );

@@ -12,7 +12,7 @@ import { strip } from "./strip";
 const HEIGHT = 34;
 const NAMED_FROM = 9;
 /** Each layer in the colour that the ledger has for the same kind of work. */
-const COLOURS: Record<string, string> = { direct: "k-service", handler: "k-dispatch", "in-process": "k-transport", socket: "k-rest" };
+const COLOURS: Record<string, string> = { direct: "k-service", handler: "k-dispatch", "in-process": "k-transport", socket: "k-transport" };
 
 /** The sections. */
 export function layers(told: LayersShown): HTMLElement[] {

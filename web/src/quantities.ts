@@ -27,7 +27,7 @@ export function amount(value: number): string {
 /** A ratio: `734×`, `5.2×`, `1.04×`. */
 export function times(ratio: number): string {
   if (ratio >= 1000) return `${grouped(Number(ratio.toPrecision(2)), 0)}×`;
-  if (ratio >= 99.5) return `${ratio.toFixed(0)}×`;
+  if (ratio >= 99.5) return `${grouped(ratio, 0)}×`;
   if (ratio >= 9.95) return `${ratio.toFixed(0)}×`;
   return `${ratio >= 1.995 ? ratio.toFixed(1) : ratio.toFixed(2)}×`;
 }
