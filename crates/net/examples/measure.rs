@@ -33,7 +33,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let head = RecordingHead {
         instrument: Instrument::Client,
         started: String::new(),
-            started_at: None,
+        started_at: None,
         mcpace: env!("CARGO_PKG_VERSION").to_owned(),
         upstream: target.clone(),
     };

@@ -17,8 +17,8 @@ mod sink;
 pub mod stdio_recorder;
 mod tap;
 
-pub(crate) use dial::{Dialer, Origin, Stream};
 pub use clock::now;
+pub(crate) use dial::{Dialer, Origin, Stream};
 pub use error::NetError;
 pub(crate) use observe::{ReplyObserver, RequestObserver};
 pub use sink::{Sink, SinkOptions};

@@ -172,7 +172,7 @@ class Place:
         return self._target.auth == "oauth" and self._target.profile is not None
 
     def calling(self, settings: LoadSettings, token: str | None, *, standalone_get: bool) -> _core.Client:
-        """A client that calls on its own, with the server's own stream or not; it asks for a token where there is none."""
+        """A client that calls on its own, with the server's own stream or not. Without a token it asks for one."""
         own: dict[str, Any] = {} if token is None else {"auth": "bearer", "token": token}
         return self._client(settings, limit_s=settings.timeout_s, standalone_get=standalone_get, **own)
 

@@ -16,7 +16,7 @@ pub(crate) fn client_sink() -> Arc<Sink> {
     let head = RecordingHead {
         instrument: Instrument::Client,
         started: "2026-11-20T00:00:00Z".to_owned(),
-            started_at: None,
+        started_at: None,
         mcpace: "0.1.0".to_owned(),
         upstream: "test".to_owned(),
     };

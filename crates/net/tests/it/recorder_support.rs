@@ -28,7 +28,7 @@ pub(crate) fn sink_with(options: SinkOptions) -> Arc<Sink> {
     let head = RecordingHead {
         instrument: Instrument::Recorder,
         started: "2026-11-20T00:00:00Z".to_owned(),
-            started_at: None,
+        started_at: None,
         mcpace: "0.1.0".to_owned(),
         upstream: "test".to_owned(),
     };
