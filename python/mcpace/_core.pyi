@@ -246,6 +246,8 @@ class Recording:
     def export(self, format: str, path: str) -> None:
         """Writes it as ``har``, ``trace`` (Chrome's trace events) or ``otlp`` (JSON lines)."""
     def ledgers(self) -> list[dict[str, Any]]: ...
+    def explained(self, *, behind: Recording | None = None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Ledgers and findings at once: less work than asking for each."""
     def findings(self, *, behind: Recording | None = None) -> list[dict[str, Any]]:
         """The causes that show; of a gateway too, where ``behind`` was recorded between it and its servers."""
     def waterfall(self, call: int) -> dict[str, Any]: ...

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use mcpace_explain::{findings, findings_with, ledgers, waterfall};
+use mcpace_explain::{explained, findings, findings_with, ledgers, waterfall};
 use mcpace_export::ExportError;
 use mcpace_record::{CallId, CallOutcome, Event, EventKind, Nanos, Peer, Reader, Writer};
 use pyo3::prelude::*;
@@ -137,6 +137,23 @@ impl Recording {
             }
         });
         json::to_python(py, &found)
+    }
+
+    /// Its ledgers and findings, with the events joined once for both.
+    #[pyo3(signature = (*, behind=None))]
+    fn explained<'py>(
+        &self,
+        py: Python<'py>,
+        behind: Option<&Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        if behind.is_some_and(|behind| std::ptr::eq(self, behind)) {
+            return Err(UsageProblem::new_err("one recording can't be both before and behind a gateway"));
+        }
+        let (ledgers, found) = py.detach(|| match behind {
+            Some(behind) => explained(&self.lock(), Some(&behind.lock())),
+            None => explained(&self.lock(), None),
+        });
+        Ok((json::to_python(py, &ledgers)?, json::to_python(py, &found)?))
     }
 
     /// Reads several recordings of one machine as one; each keeps its connections, exchanges and operations to itself.

@@ -27,8 +27,7 @@ def explain(file: Path, behind: Sequence[Path] = ()) -> Run:
     beyond = _load(behind) if behind else None
     run = new_run("recording", {"recording": file.name, "behind": [one.name for one in behind]})
     facts = Facts(Subject(sdk="recording"), file.name, None)
-    facts.ledgers = recording.ledgers()
-    facts.findings = recording.findings(behind=beyond)
+    facts.ledgers, facts.findings = recording.explained(behind=beyond)
     facts.trials = [trial for ledger in facts.ledgers if (trial := _trial(ledger)) is not None]
     seen = [operation for operation in OPERATIONS if any(trial.operation == operation for trial in facts.trials)]
     for operation in seen:
