@@ -213,5 +213,5 @@ def test_what_is_no_place_is_said() -> None:
         down = setting(LIMITER="redis://127.0.0.1:1", ON_STORE_DOWN="cry")
         with down, pytest.raises(ImproperlyConfigured, match="'refuse' or 'memory'"):
             server()
-    with setting(LIMITER="redis://127.0.0.1:1"), pytest.raises(ValueError, match="Name the server"):
+    with setting(LIMITER="redis://127.0.0.1:1"), pytest.raises(ValueError, match="name"):
         MCPServer(auth=server().backend)

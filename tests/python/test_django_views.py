@@ -245,6 +245,13 @@ def test_the_signals_of_a_request_are_sent_around_a_call_where_somebody_listens(
     assert [one for one in heard if one.endswith("Cycle")] == ["started Cycle", "finished Cycle"]
 
 
+def test_a_store_that_is_away_at_the_beginning_is_no_crash(caplog: pytest.LogCaptureFixture) -> None:
+    with setting(STORE="redis://127.0.0.1:1", STATELESS=False), mounted(filled(server())):
+        answer = post(n=1)
+    assert (answer.status_code, answer.content) == (503, b"the endpoint can't begin at the moment")
+    assert "Redis at 127.0.0.1:1 can't be reached" in caplog.text
+
+
 @pytest.mark.filterwarnings("ignore:This process")
 def test_a_forked_process_begins_anew() -> None:
     """As gunicorn's workers are, where the application was loaded, and asked, before they were forked."""

@@ -26,6 +26,7 @@ from mcpace.django.conf import setting
 from mcpace.django.stores import stored
 from mcpace.server.errors import logger
 from mcpace.server.running.addresses import LOOPBACK
+from mcpace.server.running.errors import SetupProblem
 from mcpace.server.running.hosted import Hosted
 from mcpace.server.running.prepared import prepare
 from mcpace.server.running.settings import Settings
@@ -142,11 +143,9 @@ def _async_view(hosted: Hosted, target: str, loopback_only: str | None) -> Calla
 
 def _begun(hosted: Hosted) -> Any:
     """The endpoint; or why there is none yet, such as a store that is away. The next request tries again."""
-    from mcpace import _core
-
     try:
         return hosted.begin()
-    except _core.EnvironmentProblem as problem:
+    except SetupProblem as problem:
         logger.error("the MCP endpoint can't begin: %s", problem)
         return _refused(503, "the endpoint can't begin at the moment")
 

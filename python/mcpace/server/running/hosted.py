@@ -9,7 +9,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from mcpace import _core
 from mcpace.server.running.addresses import Address
+from mcpace.server.running.errors import SetupProblem
 from mcpace.server.running.in_process import http_options
 from mcpace.server.running.lifespans import Entered
 from mcpace.server.running.prepared import Prepared
@@ -32,14 +34,18 @@ class Hosted:
         """Whether the author serves other paths, too."""
 
     def begin(self) -> Any:
-        """The endpoint. Raises :class:`mcpace.server.running.errors.AuthorProblem`."""
+        """The endpoint. Raises :class:`mcpace.server.running.errors.AuthorProblem`, and ``SetupProblem`` where what it
+        needs isn't there, such as a store."""
         with self._lock:
             if self._entered is not None:
                 return self.endpoint
-            prepared = self._make()
-            self.has_routes = "asgi" in prepared.options
-            address = Address(self._settings.host, self._settings.port)
-            endpoint = prepared.core.endpoint(http_options(prepared, self._settings, address))
+            try:
+                prepared = self._make()
+                self.has_routes = "asgi" in prepared.options
+                address = Address(self._settings.host, self._settings.port)
+                endpoint = prepared.core.endpoint(http_options(prepared, self._settings, address))
+            except _core.EnvironmentProblem as problem:
+                raise SetupProblem(str(problem)) from problem
             entered = Entered(prepared)
             entered.__enter__()
             self._entered, self.core, self.endpoint = entered, prepared.core, endpoint
