@@ -89,6 +89,21 @@ fn a_near_server_without_either_is_healthy() {
 }
 
 #[test]
+fn slow_requests_of_few_kinds_are_slow_by_themselves() {
+    let mut script = Script::recorder();
+    for number in 0..10 {
+        let at = number as f64 * 1_000.0;
+        script.fetch(9, at, "/.well-known/oauth-protected-resource/mcp", at + 1.0, 404);
+        for (gap, method) in [(10.0, "tools/call"), (200.0, "prompts/get"), (400.0, "resources/read")] {
+            let done = at + gap + 80.0;
+            let post = request(at + gap, number, method, Reply::Json(done, done + 0.1));
+            script.post(Post { token: Some("t"), session: Some("s"), ..post });
+        }
+    }
+    assert_eq!(codes(&script.recording()), [""; 0]);
+}
+
+#[test]
 fn slow_tools_behind_a_token_are_no_cost_of_the_token() {
     let mut script = Script::recorder();
     for number in 0..10 {

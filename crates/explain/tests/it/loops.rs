@@ -116,6 +116,11 @@ fn coming_back_until_the_answer_is_there_is_how_resumption_works() {
 }
 
 #[test]
+fn a_call_that_returned_has_had_its_answer_wherever_it_came() {
+    assert_eq!(codes(&resumed(8, false, false)), [""; 0]);
+}
+
+#[test]
 fn two_attempts_are_no_loop() {
     assert_eq!(codes(&resumed(2, true, false)), [""; 0]);
 }

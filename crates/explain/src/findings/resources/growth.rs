@@ -116,6 +116,16 @@ mod tests {
     }
 
     #[test]
+    fn a_rise_that_slows_down_is_none_though_a_line_fits_it() {
+        assert!(grown(&[50, 80, 105, 127, 146, 162, 175, 186, 195, 202, 207]).is_none());
+    }
+
+    #[test]
+    fn a_rise_that_no_line_fits_is_none_though_it_goes_on() {
+        assert!(grown(&[50, 110, 60, 120, 80, 130, 90, 150, 110, 160, 130, 190]).is_none());
+    }
+
+    #[test]
     fn garbage_that_is_collected_is_none() {
         assert!(grown(&[50, 70, 90, 110, 60, 80, 100, 120, 60, 80, 100, 120]).is_none());
     }
