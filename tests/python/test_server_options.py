@@ -84,7 +84,7 @@ def test_tools_and_resources_can_be_given() -> None:
         ({"tool_timeout": 0}, "tool_timeout must be more than 0"),
         ({"cache_hints": {"tools/call": CacheHint()}}, "must be cacheable methods"),
         ({"request_state_security": RequestStateSecurity(keys=["x" * 32])}, "has no name"),
-        ({"limiter": "redis://localhost"}, "limiter is given but this server has no name"),
+        ({"limiter": "redis://localhost"}, "a server with a limiter needs a name"),
     ],
 )
 def test_what_isn_t_covered_is_refused(options: dict[str, Any], said: str) -> None:

@@ -85,14 +85,12 @@ class Inside:
 
     def count_over_all(self, url: str | None, on_store_down: str, prefix: str) -> None:
         """Has uses counted over all processes which share a Redis; nothing is connected yet."""
-        if url is not None and self._named is None:
-            raise ValueError("a server with a limiter needs a name: others without one would count together with it")
         if on_store_down not in ("refuse", "memory"):
             raise ValueError(f"on_store_down takes 'refuse' or 'memory', not {on_store_down!r}")
         if url is not None and not self._named:
             raise ValueError(
-                "limiter is given but this server has no name: servers that count in one Redis are told apart by it. "
-                'Name the server: MCPServer("my-service", ...)'
+                "a server with a limiter needs a name, by which servers that count in one Redis are told apart: "
+                'MCPServer("my-service", ...)'
             )
         self._shared_limiter = None if url is None else (url, on_store_down, prefix)
 
