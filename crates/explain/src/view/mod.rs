@@ -20,8 +20,8 @@ use serde::Serialize;
 
 pub use calls::Call;
 pub use connection::{Connection, Process};
-pub use lateness::Late;
 pub use exchange::{Exchange, Leg, ReplyShape, StreamEvent, Transport};
+pub use lateness::Late;
 pub use usage::{Look, Usage};
 
 /// One fact's time and the event that says it.
