@@ -96,6 +96,14 @@ fn a_ping_that_gets_through_acquits_the_loop() {
 }
 
 #[test]
+fn where_others_get_through_those_that_end_with_a_tool_are_chance() {
+    let mut posts = vec![call(1, Some("s0"), 0.0, 500.0)];
+    posts.extend((2..4).map(|id| ping(id, Some("s1"), id as f64 * 50.0, 500.0 + id as f64)));
+    posts.extend((4..7).map(|id| ping(id, Some("s1"), id as f64 * 50.0, id as f64 * 50.0 + 1.0)));
+    assert_eq!(codes(&recorded(posts)), [""; 0]);
+}
+
+#[test]
 fn one_request_that_ends_with_a_tool_is_chance() {
     let posts = [call(1, Some("s0"), 0.0, 500.0), ping(2, Some("s1"), 100.0, 501.0)];
     assert_eq!(codes(&recorded(posts)), [""; 0]);

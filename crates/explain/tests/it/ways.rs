@@ -33,6 +33,7 @@ fn a_redirect_before_each_request_is_named_with_both_paths() {
 #[test]
 fn a_client_that_remembers_where_it_was_sent_is_healthy() {
     assert_eq!(codes(&sent_on(8, 1)), [""; 0]);
+    assert_eq!(codes(&sent_on(20, 3)), [""; 0]);
     assert_eq!(codes(&sent_on(1, 1)), [""; 0]);
 }
 
