@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::http_harness::{Request, ask, call, echo, event, head, initialize, open, receive, session, text_of};
 use crate::peer::limited;
-use crate::server::{RedisServer, options, pair};
+use crate::server::{RedisServer, options, pair, until};
 
 const REVISION: &str = "2025-11-25";
 const MIB: usize = 1 << 20;
@@ -35,7 +35,7 @@ async fn what_a_client_cancels_or_gives_up_is_told_in_few_words() {
         let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
                             "params": {"requestId": number, "reason": long}});
         assert_eq!(ask(one.address(), &within(&cancel)).await.head.status, 202);
-        let long_id = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": long}});
+        let long_id = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "x".repeat(MIB / 8)}});
         assert_eq!(ask(one.address(), &within(&long_id)).await.head.status, 202);
         let give_up =
             json!({"jsonrpc": "2.0", "id": number, "method": "resources/unsubscribe", "params": {"uri": long}});
@@ -129,7 +129,7 @@ async fn what_a_process_has_read_of_its_own_box_is_taken_out() {
         assert!(speaker.broker.post(To::Process(number), &wake).await.unwrap());
     }
     let (own, bytes) = (format!("test:box:{number}"), format!("test:box:{number}:b"));
-    limited("an empty box", async { while redis.ask::<usize>(&["XLEN", &own]) > 64 {} }).await.unwrap();
+    until("an empty box", || redis.ask::<usize>(&["XLEN", &own]) <= 64).await;
     let left: i64 = redis.ask(&["GET", &bytes]);
     assert!((0..64 * 20).contains(&left), "{left}");
     for key in [own, bytes, format!("test:box:{number}:n")] {
@@ -190,7 +190,7 @@ async fn who_only_counts_hears_nothing() {
     let waiting = || redis.ask::<String>(&["CLIENT", "LIST"]).contains("cmd=xread");
     assert!(!waiting());
     let _stores = stores(&redis);
-    limited("one that hears", async { while !waiting() {} }).await.unwrap();
+    until("one that hears", waiting).await;
 }
 
 /// What is refused by Redis itself is said to who waits for it, and fails nobody else.

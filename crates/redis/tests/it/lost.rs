@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::http_harness::{Request, ask, call, echo, event, head, open, session, text_of};
 use crate::peer::{Peer, limited};
-use crate::server::{Member, Proxy, RedisServer, gated, member, member_at, pair};
+use crate::server::{Member, Proxy, RedisServer, gated, member, member_at, pair, until};
 
 const REVISION: &str = "2025-11-25";
 
@@ -53,18 +53,14 @@ async fn a_quiet_stream_is_kept_and_known_as_read() {
     // Read, it does not grow old.
     let ttl = || redis.ask::<i64>(&["PTTL", &meta(&id)]);
     assert_eq!(redis.ask::<i64>(&["PEXPIRE", &meta(&id), "60000"]), 1);
-    limited("its time again", async { while ttl() < 60_000 {} }).await.unwrap();
+    until("its time again", || ttl() >= 60_000).await;
     // Forgotten all the same, it is read again by whoever reads it.
     redis.ask::<i64>(&["DEL", &meta(&id)]);
-    limited("its reader", async { while redis.ask::<Option<String>>(&["HGET", &meta(&id), "r"]).is_none() {} })
-        .await
-        .unwrap();
+    until("its reader", || redis.ask::<Option<String>>(&["HGET", &meta(&id), "r"]).is_some()).await;
     assert_eq!(ask(other.address(), &Request::bare("GET").within(&id, REVISION)).await.head.status, 409);
     // Even where somebody had something to say in between.
     redis.ask::<i64>(&["HDEL", &meta(&id), "r", "o"]);
-    limited("its reader", async { while redis.ask::<Option<String>>(&["HGET", &meta(&id), "r"]).is_none() {} })
-        .await
-        .unwrap();
+    until("its reader", || redis.ask::<Option<String>>(&["HGET", &meta(&id), "r"]).is_some()).await;
 }
 
 #[tokio::test]
@@ -251,8 +247,8 @@ async fn a_session_is_put_back_with_what_its_client_set_and_what_is_left_of_its_
     let begun = std::time::Instant::now();
     let id = session(one.address(), REVISION).await;
     let name = Name::of(&id);
-    let until = |redis: &RedisServer| redis.ask::<Option<i64>>(&["HGET", &format!("test:s:{name}"), "u"]);
-    let first = until(&redis).unwrap();
+    let ends_at = |redis: &RedisServer| redis.ask::<Option<i64>>(&["HGET", &format!("test:s:{name}"), "u"]);
+    let first = ends_at(&redis).unwrap();
     let messages = [
         json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": "test://greeting"}}),
         json!({"jsonrpc": "2.0", "id": 2, "method": "logging/setLevel", "params": {"level": "error"}}),
@@ -270,9 +266,9 @@ async fn a_session_is_put_back_with_what_its_client_set_and_what_is_left_of_its_
     let request = Request::post(&echo(3, "hi")).within(&id, REVISION);
     limited("the session", async { while ask(other.address(), &request).await.head.status != 200 {} }).await.unwrap();
     let changes = format!("test:s:{name}:c");
-    limited("what was set", async { while redis.ask::<usize>(&["HLEN", &changes]) < 2 {} }).await.unwrap();
+    until("what was set", || redis.ask::<usize>(&["HLEN", &changes]) == 2).await;
     let passed = i64::try_from(begun.elapsed().as_millis()).unwrap();
-    let again = until(&redis).unwrap();
+    let again = ends_at(&redis).unwrap();
     assert!(again - first < passed / 2, "it began anew: {again} after {first}, {passed} ms later ({life:?})");
 }
 

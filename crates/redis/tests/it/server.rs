@@ -176,6 +176,16 @@ impl Member {
     }
 }
 
+/// Looks again and again whether something holds in Redis, for so long only.
+pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let looking = async {
+        while !holds() {
+            tokio::task::yield_now().await;
+        }
+    };
+    crate::peer::limited(what, looking).await.unwrap();
+}
+
 pub(crate) fn options(on_down: OnDown) -> (Options, watch::Receiver<Vec<Event>>) {
     let (sender, events) = watch::channel(Vec::new());
     let sender = Mutex::new(sender);
