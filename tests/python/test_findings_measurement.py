@@ -131,7 +131,7 @@ def line():
     while b"\\n" not in whole:
         whole = bytes(bytearray(whole + os.read(out, 1024)))
     return whole
-for number, size in enumerate((10, 200_000, 300_000, 500_000, 900_000, 1_600_000)):
+for number, size in enumerate((10, 200_000, 300_000, 500_000, 900_000, 2_000_000)):
     params = {"name": "payload", "arguments": {"bytes": size}}
     begun = time.monotonic_ns()
     asked = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
