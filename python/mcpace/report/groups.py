@@ -62,7 +62,7 @@ class Group:
             by_operation.setdefault((case.target, case.operation), []).append(case.subject.label())
         merged: dict[tuple[str, tuple[str, ...]], list[str]] = {}
         for (target, operation), subjects in by_operation.items():
-            merged.setdefault((target, tuple(sorted(subjects))), []).append(operation)
+            merged.setdefault((target, tuple(sorted(set(subjects)))), []).append(operation)
         return [Place(target, in_order(operations), subjects) for (target, subjects), operations in merged.items()]
 
 

@@ -140,7 +140,7 @@ def _gate(made: Comparison) -> list[str]:
 
 def _broken(last: Attempt) -> list[str]:
     return [
-        f"{place(one.subject, one.target, one.operation, one.tool)} fails now: {clean(one.error or '', 200)}"
+        f"{place(one.subject, one.target, one.operation, one.tool)} fails now: {clean(one.error or 'no reason given', 200).rstrip('.')}."
         for one in last.broken[:3]
     ]
 
