@@ -19,11 +19,13 @@ from django.core.exceptions import ImproperlyConfigured
 from django.test import override_settings
 from rest_framework_services import ServiceSpec
 
+from mcpace import RateLimit
 from mcpace.django import CacheRateLimit, MCPServer
 from mcpace.django import limits as module
 from mcpace.django.limits import Algorithm, LimitExceeded, Uncounted
 from mcpace.django.request import Call
 from mcpace.django.stores import Place, place
+from mcpace.server.errors import MCPError
 from redis_server import RedisServer
 
 REDIS = "django.core.cache.backends.redis.RedisCache"
@@ -215,3 +217,17 @@ def test_what_is_no_place_is_said() -> None:
             server()
     with setting(LIMITER="redis://127.0.0.1:1"), pytest.raises(ValueError, match="name"):
         MCPServer(auth=server().backend)
+
+
+def test_servers_of_one_name_count_apart_under_other_prefixes(redis: RedisServer) -> None:
+    """``STORE_PREFIX`` is the limiter's, too: two projects may share a Redis."""
+    spec = ServiceSpec(service=lambda: {"n": 1}, permission_classes=[], atomic=False)
+    for prefix, used in (("one:", False), ("two:", False), ("one:", True)):
+        with setting(LIMITER=redis.url, STORE_PREFIX=prefix):
+            made = server()
+            made.register_service_tool(name="t", spec=spec, rate_limits=[RateLimit("1/hour")])
+            if used:
+                with pytest.raises(MCPError, match="too many requests"):
+                    made.call_tool("t")
+            else:
+                assert made.call_tool("t").structured_content == {"n": 1}

@@ -532,7 +532,7 @@ def test_serve_imports_nothing_of_the_lab(tmp_path: Path) -> None:
     source = """
         import sys
         from mcpace import MCPServer
-        heavy = ("mcpace.lab", "mcpace.cli.measure", "numpy", "rich", "jinja2", "mcp", "fastmcp", "uvicorn")
+        heavy = ("mcpace.lab", "mcpace.cli.measure", "numpy", "rich", "mcp", "fastmcp", "uvicorn")
         mcp = MCPServer("loaded " + (" ".join(name for name in heavy if name in sys.modules) or "none")
             + (" typer" if "typer" in sys.modules else ""))
     """

@@ -25,7 +25,7 @@ from mcpace.django.resources import guarded, reader
 from mcpace.django.selectors import Selector
 from mcpace.django.services import Service
 from mcpace.django.specs import check_selector, check_service, is_compiled_selector, is_compiled_service
-from mcpace.django.stores import place
+from mcpace.django.stores import counted
 from mcpace.django.terms import (
     ResourceOptions,
     SelectorOptions,
@@ -93,9 +93,7 @@ class MCPServer(PlainServer[Any]):
         else:
             self._site = Site(None, resource)
             options |= {"auth": backends.settings_of(self.backend), "token_verifier": self.backend}
-        limiter = place(setting("LIMITER"), "LIMITER")
-        if limiter is not None:
-            options = {"limiter": limiter.url, "on_store_down": setting("ON_STORE_DOWN")} | options
+        options = counted(setting("LIMITER"), "LIMITER") | options
         super().__init__(name, **options)
 
     # Tools -------------------------------------------------------------------------------------------------------

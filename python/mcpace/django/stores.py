@@ -57,10 +57,18 @@ def place(named: str | None, what: str) -> Place | None:
 
 def stored(named: str | None, what: str) -> dict[str, Any]:
     """The runtime's settings for a store, as keywords."""
-    found = place(named, what)
+    return _keywords("store", place(named, what))
+
+
+def counted(named: str | None, what: str) -> dict[str, Any]:
+    """A server's options for rate limits that are counted there."""
+    return _keywords("limiter", place(named, what))
+
+
+def _keywords(name: str, found: Place | None) -> dict[str, Any]:
     if found is None:
         return {}
-    told: dict[str, Any] = {"store": found.url, "on_store_down": setting("ON_STORE_DOWN")}
+    told = {name: found.url, "on_store_down": setting("ON_STORE_DOWN")}
     return told if found.prefix is None else told | {"store_prefix": found.prefix}
 
 
