@@ -531,9 +531,14 @@ def admit(
     """
 
 def may_see(
-    server: Server, kind: Literal["tool", "resource", "template", "prompt"], name: str, principal: Any = None
+    server: Server,
+    kind: Literal["tool", "resource", "template", "prompt"],
+    name: str,
+    principal: Any = None,
+    *,
+    exchange: Exchange | None = None,
 ) -> Pending:
-    """Whether a list would show it: a :class:`Pending` of a bool."""
+    """Whether a list would show it, to ``principal`` or to who sent ``exchange``: a :class:`Pending` of a bool."""
 
 def set_process_key(key: bytes) -> None:
     """The key (32 bytes) of servers made from now on that are given none; once in a process."""

@@ -110,7 +110,7 @@ def test_who_has_no_token_is_refused_by_whatever_road(auth: Any) -> None:
 
 
 STDIO = """
-from mcpace.fastmcp import FastMCP, require_scopes
+from mcpace.fastmcp import FastMCP, Middleware, require_scopes
 
 mcp = FastMCP("t")
 
@@ -128,9 +128,11 @@ mcp.run()
 """
 
 
-def test_over_stdio_whoever_started_the_server_is_its_user(tmp_path: Path) -> None:
+@pytest.mark.parametrize("middleware", ["", "mcp.add_middleware(Middleware())"])
+def test_over_stdio_whoever_started_the_server_is_its_user(middleware: str, tmp_path: Path) -> None:
+    """With middleware, lists are made on Python's side: their checks see the same request."""
     program = tmp_path / "program.py"
-    program.write_text(STDIO)
+    program.write_text(STDIO.replace("mcp.run()", f"{middleware}\nmcp.run()"))
 
     async def ask() -> None:
         async with McpClient([sys.executable, str(program)]) as client:

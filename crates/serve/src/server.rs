@@ -99,7 +99,7 @@ impl Server {
         uri: Option<String>,
         principal: Option<Principal>,
     ) -> impl Future<Output = Result<(), Reply>> + Send + 'static {
-        dispatch::Caller { kind, name, uri, principal }.admit(Arc::clone(&self.inner))
+        dispatch::Caller { kind, name, uri, principal, request: None }.admit(Arc::clone(&self.inner))
     }
 
     /// Whether a list would show it to this caller.
@@ -109,7 +109,7 @@ impl Server {
         name: String,
         principal: Option<Principal>,
     ) -> impl Future<Output = bool> + Send + 'static {
-        dispatch::Caller { kind, name, uri: None, principal }.may_see(Arc::clone(&self.inner))
+        dispatch::Caller { kind, name, uri: None, principal, request: None }.may_see(Arc::clone(&self.inner))
     }
 
     /// The revisions that the server speaks.

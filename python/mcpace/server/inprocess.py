@@ -146,13 +146,20 @@ def admitted_here(server: MCPServer[Any], kind: Kind, name: str, principal: Any,
         _check(_core.admit(_believing(server), kind, name, checked(principal)).wait())
 
 
-async def may_see(server: MCPServer[Any], kind: Kind, name: str, principal: Any, guards: Guards) -> bool:
-    """Whether a list would show it. Lists count towards no limit."""
+async def may_see(
+    server: MCPServer[Any], kind: Kind, name: str, principal: Any, guards: Guards, exchange: Any = None
+) -> bool:
+    """Whether a list would show it, to a caller within the process or to who sent ``exchange``. It counts as no use."""
     if not guards.permissions:
         return True
     from mcpace import _core
 
-    seen: bool = await _core.may_see(_believing(server), kind, name, checked(principal))
+    believing = _believing(server)
+    if exchange is not None:
+        answer = _core.may_see(believing, kind, name, exchange=exchange)
+    else:
+        answer = _core.may_see(believing, kind, name, checked(principal))
+    seen: bool = await answer
     return seen
 
 

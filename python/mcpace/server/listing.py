@@ -74,14 +74,21 @@ def desk_of(server: MCPServer[Any]) -> Desk:
     return Desk(answer)
 
 
-async def listed(server: MCPServer[Any], method: str, revision: str, principal: Any) -> dict[str, Any]:
-    """A list as this caller is shown it, in wire names."""
+async def listed(
+    server: MCPServer[Any], method: str, revision: str, principal: Any, exchange: Exchange | None = None
+) -> dict[str, Any]:
+    """A list as this caller is shown it, in wire names; ``exchange`` is the request for it, where there is one."""
     listing, shown = _LISTS[method], []
     for name, entry in list(listing.entries(server.registry).items()):
         guards = server._inside.guards_of(entry)
-        if not guards.permissions or await may_see(server, listing.kind, name, principal, guards):
+        if not guards.permissions or await may_see(server, listing.kind, name, principal, guards, exchange):
             shown.append(_shaped(listing.listed(entry), revision))
     return {listing.member: shown}
+
+
+def exchange_of(call: object) -> Exchange | None:
+    """The request for a list, where a call is one."""
+    return call.exchange if isinstance(call, _Listing) else None
 
 
 def _shaped(entry: Mapping[str, Any], revision: str) -> dict[str, Any]:
@@ -109,7 +116,7 @@ class _Listing:
     """What is known of a request for a list: a :class:`mcpace.server.context.Call`."""
 
     def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
+        self.exchange = exchange
         self.request_id = exchange.id
         self.revision = exchange.revision
         self.params = exchange.params
@@ -123,7 +130,7 @@ class _Listing:
     @property
     def headers(self) -> dict[str, str]:
         """By name in lower case."""
-        return {name.decode("latin-1"): value.decode("latin-1") for name, value in self._exchange.headers or ()}
+        return {name.decode("latin-1"): value.decode("latin-1") for name, value in self.exchange.headers or ()}
 
     @property
     def meta(self) -> bytes | None:
@@ -133,7 +140,7 @@ class _Listing:
 
     def is_cancelled(self) -> bool:
         """Whether the client no longer waits."""
-        return self._exchange.is_cancelled
+        return self.exchange.is_cancelled
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """A list has no progress."""
@@ -142,7 +149,7 @@ class _Listing:
         """A log message."""
         params = {"level": level, "logger": logger, "data": json.loads(data)}
         told = {key: value for key, value in params.items() if value is not None}
-        self._exchange.notify("notifications/message", json.dumps(told))
+        self.exchange.notify("notifications/message", json.dumps(told))
 
     def release(self) -> None:
         """A list is answered at once."""

@@ -156,10 +156,10 @@ async def _answer(server: MCPServer[Any], surroundings: RequestContext[Any, Any]
                 logger.error("Prompt %r raised an unexpected exception", prompt.name, exc_info=error)
             raise MCPError(code, message) from error
     if surroundings.method.endswith("/list"):
-        from mcpace.server.listing import listed
+        from mcpace.server.listing import exchange_of, listed
 
-        principal = None if context.call is None else context.call.principal
-        return await listed(server, surroundings.method, surroundings.protocol_version, principal)
+        principal, exchange = None if context.call is None else context.call.principal, exchange_of(context.call)
+        return await listed(server, surroundings.method, surroundings.protocol_version, principal, exchange)
     if surroundings.method == "completion/complete":
         return await completion_json(server, params)
     raise MCPError(METHOD_NOT_FOUND, "Method not found", surroundings.method)

@@ -1,12 +1,14 @@
 //! Guards asked for a caller of this process, who runs the function himself.
 
+use std::pin::Pin;
+
 use mcpace_serve::guard::Kind;
 use mcpace_serve::{Principal, Server as Inner};
 use pyo3::prelude::*;
 
 use super::pending::{Given, Pending};
 use crate::problem::UsageProblem;
-use crate::server::{Server, on_behalf};
+use crate::server::{Exchange, Server, on_behalf};
 
 /// Takes what a request would take before its handler runs: a [`Pending`] of nothing, or of the JSON-RPC reply that refuses.
 #[pyfunction]
@@ -30,18 +32,22 @@ pub(crate) fn admit(
     Ok(Pending::new(work, None))
 }
 
-/// Whether a list would show it: a [`Pending`] of a bool.
+/// Whether a list would show it, to a caller of this process or to who sent a request: a [`Pending`] of a bool.
 #[pyfunction]
-#[pyo3(signature = (server, kind, name, principal=None))]
+#[pyo3(signature = (server, kind, name, principal=None, *, exchange=None))]
 pub(crate) fn may_see(
     py: Python<'_>,
     server: &Bound<'_, Server>,
     kind: &str,
     name: String,
     principal: Option<&Bound<'_, PyAny>>,
+    exchange: Option<&Bound<'_, Exchange>>,
 ) -> PyResult<Pending> {
     let (kind, principal, server) = read(py, server, kind, principal)?;
-    let seen = server.may_see(kind, name, principal);
+    let seen: Pin<Box<dyn Future<Output = bool> + Send>> = match exchange {
+        Some(exchange) => Box::pin(exchange.get().may_see(kind, name)),
+        None => Box::pin(server.may_see(kind, name, principal)),
+    };
     let work = async move {
         let seen = seen.await;
         Ok(Given::Object(Box::new(move |py| Ok(seen.into_pyobject(py)?.to_owned().into_any().unbind()))))

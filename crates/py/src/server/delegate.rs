@@ -6,6 +6,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use mcpace_serve::guard::Kind;
 use mcpace_serve::{AskError, Context, Delegate, DelegateError, Delegated};
 use mcpace_wire::jsonrpc::{Id, code};
 use mcpace_wire::mcp::{Json, Method};
@@ -82,6 +83,13 @@ struct Waiting {
 
 /// What a session keeps for Python.
 struct Kept(Py<PyAny>);
+
+impl Exchange {
+    /// Whether a list that it asks for would show this.
+    pub(crate) fn may_see(&self, kind: Kind, name: String) -> impl Future<Output = bool> + Send + 'static {
+        self.context.may_see(kind, name)
+    }
+}
 
 #[pymethods]
 impl Exchange {

@@ -1,7 +1,7 @@
 //! Guards asked for a caller within the process, who runs the handler himself.
 //!
-//! Constraint: what is asked and counted, and what a refusal says, is what a client's request would meet. Deliberately absent:
-//! a session and headers, which nobody has who sent no request.
+//! Constraint: what is asked and counted, and what a refusal says, is what a client's request would meet. Who sent no request
+//! has no session and no headers; a list that is made outside dispatch has its request's.
 
 use std::sync::Arc;
 
@@ -10,9 +10,10 @@ use mcpace_wire::jsonrpc::Id;
 
 use super::Refusal;
 use super::guarding::{all_agree, count_later, permits};
-use crate::exchange::{Principal, Reply};
+use crate::exchange::{Channel, Principal, Reply};
 use crate::guard::{Asked, Compiled, Kind, Permitted};
 use crate::server::Inner;
+use crate::service::Context;
 
 /// Who asks for what, and owns it.
 pub(crate) struct Caller {
@@ -20,6 +21,8 @@ pub(crate) struct Caller {
     pub(crate) name: String,
     pub(crate) uri: Option<String>,
     pub(crate) principal: Option<Principal>,
+    /// The request that a list is made for outside dispatch.
+    pub(crate) request: Option<Context>,
 }
 
 impl Caller {
@@ -52,6 +55,10 @@ impl Caller {
     fn asked(&self, listing: bool) -> Asked<'_> {
         let mut asked = Asked::new(self.kind, &self.name);
         (asked.uri, asked.principal, asked.listing) = (self.uri.as_deref(), self.principal.as_ref(), listing);
+        if let Some(context) = &self.request {
+            let channel: &dyn Channel = context.request();
+            (asked.session, asked.channel) = (channel.session_id(), Some(channel));
+        }
         asked
     }
 

@@ -104,7 +104,8 @@ impl Call<'_> {
         task: Option<&Arc<Running>>,
         detach: Option<Detach>,
     ) -> Context {
-        let peer = self.incoming.peer;
+        let (peer, channel) = (self.incoming.peer, self.incoming.channel);
+        let keeps = self.server.keep_headers;
         Context::new(Request {
             server: Arc::clone(self.server),
             session,
@@ -113,7 +114,9 @@ impl Call<'_> {
             id: self.id().clone().into_owned(),
             method: self.method,
             params: self.request.params.map(|params| self.keep(params.get())),
-            headers: if self.server.keep_headers { self.incoming.channel.headers() } else { None },
+            headers: if keeps { channel.headers() } else { None },
+            session_id: if keeps { channel.session_id().map(Box::from) } else { None },
+            road: channel.road(),
             outlet,
             cancellation,
             progress_token: self.meta().and_then(|meta| meta.progress_token.clone()),

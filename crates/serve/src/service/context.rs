@@ -12,7 +12,9 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::{Detach, Inputs};
-use crate::exchange::{Headers, Outlet, Principal};
+use crate::dispatch::Caller;
+use crate::exchange::{Channel, Headers, Outlet, Principal, Road};
+use crate::guard::Kind;
 use crate::server::{Inner, Server};
 use crate::session::{Session, rank};
 use crate::tasks::Running;
@@ -35,6 +37,9 @@ pub(crate) struct Request {
     pub(crate) params: Option<Bytes>,
     /// The headers that it came with, where they are kept.
     pub(crate) headers: Option<Headers>,
+    /// The id of the session that it belongs to, where headers are kept and the transport has given it one.
+    pub(crate) session_id: Option<Box<str>>,
+    pub(crate) road: Road,
     pub(crate) outlet: Arc<dyn Outlet>,
     pub(crate) cancellation: CancellationToken,
     pub(crate) progress_token: Option<Id<'static>>,
@@ -89,6 +94,13 @@ impl Context {
     #[must_use]
     pub fn headers(&self) -> Option<&Headers> {
         self.inner.headers.as_ref()
+    }
+
+    /// Whether a list that this request asks for would show it: its guards see what they would see of the list itself.
+    pub fn may_see(&self, kind: Kind, name: String) -> impl Future<Output = bool> + Send + 'static {
+        let principal = self.principal().cloned();
+        let caller = Caller { kind, name, uri: None, principal, request: Some(self.clone()) };
+        caller.may_see(Arc::clone(&self.inner.server))
     }
 
     /// Fires when the client no longer wants the result. The handler is polled once more then, and dropped if it doesn't end;
@@ -181,6 +193,24 @@ impl Context {
             // A client that is gone misses nothing that it could still use.
             let _ = self.inner.outlet.send(message.into());
         }
+    }
+}
+
+impl Channel for Request {
+    fn open(&self) -> Arc<dyn Outlet> {
+        Arc::clone(&self.outlet)
+    }
+
+    fn session_id(&self) -> Option<&str> {
+        self.session_id.as_deref()
+    }
+
+    fn headers(&self) -> Option<Headers> {
+        self.headers.clone()
+    }
+
+    fn road(&self) -> Road {
+        self.road
     }
 }
 
