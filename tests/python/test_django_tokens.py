@@ -22,7 +22,8 @@ from django.core.exceptions import ImproperlyConfigured
 from rest_framework.permissions import IsAuthenticated
 from rest_framework_services import ServiceSpec
 
-from mcpace.django import DjangoOAuthToolkit, MCPServer, ScopeRequired, TokenBackend
+from mcpace import RateLimit
+from mcpace.django import DjangoOAuthToolkit, MCPServer, Principal, ScopeRequired, TokenBackend
 from mcpace.server.auth import AccessToken
 from mcpace.server.tokens import JWTVerifier, StaticTokenVerifier
 
@@ -94,7 +95,6 @@ def test_a_token_is_the_users_whom_the_project_finds() -> None:
     made = shop(TokenBackend(verifier(), user=by_subject))
     assert made.backend.__mcpace_verifier__() is None
     assert asked(made, jwt(sub="root")) == (200, {"user": "root", "subject": "root", "iss": ISSUER})
-    assert asked(made, jwt(sub="nobody"))[1]["user"] == ""
     assert asked(made, jwt(sub="left"))[0] == 401
     # Held to the address all the same, of several audiences too.
     assert asked(made, jwt(sub="root", aud="https://other.example"))[0] == 401
@@ -105,11 +105,57 @@ def test_a_token_is_the_users_whom_the_project_finds() -> None:
     assert asked(strict, jwt(sub="root", scope="write"))[0] == 200
 
 
+def by_name(access: AccessToken) -> Any:
+    return User.objects.get(username=access.subject)
+
+
+@pytest.mark.parametrize("find", [by_subject, by_name])
+def test_a_token_of_no_user_is_refused_unless_it_may_come(find: Any) -> None:
+    """A user who was deleted is no reason to let his token in."""
+    assert asked(shop(TokenBackend(verifier(), user=find)), jwt(sub="deleted"))[0] == 401
+    loose = shop(TokenBackend(verifier(), user=find, without_user=True))
+    assert asked(loose, jwt(sub="deleted")) == (200, {"user": "", "subject": "deleted", "iss": ISSUER})
+    assert asked(loose, jwt(sub="root"))[1]["user"] == "root"
+
+
+def test_a_principal_is_known_by_its_user_or_its_client() -> None:
+    other = User(pk=USER.pk + 1)
+    named = [Principal(user=USER), Principal(user=other), Principal(None, client_id="app"), Principal(None)]
+    assert [one.subject for one in named] == [f"user:{USER.pk}", f"user:{other.pk}", "client:app", None]
+    assert Principal(user=USER, subject="own").subject == "own"
+    assert Principal(user=USER, subject="").subject == f"user:{USER.pk}"
+
+
+class Names:
+    """A backend of somebody's own, that says no more than whose a token is."""
+
+    resource_url, authorization_servers, required_scopes = RESOURCE, (ISSUER,), ()
+
+    async def verify_token(self, token: str) -> Principal | None:
+        return Principal(user=await User.objects.filter(username=token).afirst())
+
+
+def test_callers_of_an_own_backend_are_not_one() -> None:
+    User.objects.get_or_create(username="ada")
+    made = MCPServer("shop", auth=Names())
+    spec = ServiceSpec(service=lambda *, user: {"user": user.username}, permission_classes=[])
+    made.register_service_tool(name="who", spec=spec, rate_limits=[RateLimit("1/hour")])
+    with served(made) as port:
+        clients = [Client(port, "legacy", headers={"Authorization": f"Bearer {name}"}) for name in ("root", "ada")]
+        root, ada = clients
+        for client, name in ((root, "root"), (ada, "ada")):
+            client.begin()
+            assert client.call("who")["structuredContent"] == {"user": name}
+        ada.session = root.session
+        ada.once("tools/list", {}, {})
+        assert ada.status == 404
+
+
 def test_an_audience_is_enforced_where_that_is_wanted() -> None:
     tokens = {"t": {"client_id": "app", "aud": "https://other.example", "iss": ISSUER}}
     for user in (None, by_subject):
-        loose = TokenBackend(StaticTokenVerifier(tokens), user=user)
-        strict = TokenBackend(StaticTokenVerifier(tokens), user=user, enforce_audience=True)
+        loose = TokenBackend(StaticTokenVerifier(tokens), user=user, without_user=True)
+        strict = TokenBackend(StaticTokenVerifier(tokens), user=user, without_user=True, enforce_audience=True)
         assert [asked(shop(backend), "t")[0] for backend in (loose, strict)] == [200, 401]
 
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 from django.apps import apps
-from django.core.exceptions import ImproperlyConfigured
+from django.core.exceptions import ImproperlyConfigured, ObjectDoesNotExist
 from django.http import HttpRequest
 from django.utils.module_loading import import_string
 
@@ -36,12 +36,17 @@ class Principal:
     client_id: str = ""
     subject: str | None = None
     """What sessions and rate limits know it by. Users and clients never share one: :func:`of_user`,
-    :func:`of_client`."""
+    :func:`of_client`. Where it isn't given it is the user's, or else the client's."""
     expires_at: int | None = None
     """Seconds since 1970."""
     resource: str | None = None
     raw: Any = field(default=None, repr=False)
     """What the backend knows: REST framework's ``request.auth``."""
+
+    def __post_init__(self) -> None:
+        # Two callers must never be one by default: whoever has the name of another has its sessions.
+        if not self.subject:
+            object.__setattr__(self, "subject", _subject(self.user, self.client_id))
 
     @property
     def claims(self) -> Any:
@@ -57,6 +62,17 @@ def of_user(user: Any) -> str:
 def of_client(client_id: str) -> str:
     """The subject of a token that is of a client alone, whose id its owner may have chosen."""
     return f"client:{client_id}"
+
+
+def of_subject(subject: str) -> str:
+    """The subject of a token whose issuer names it, and which is of no user here."""
+    return f"sub:{subject}"
+
+
+def _subject(user: Any, client_id: str) -> str | None:
+    if getattr(user, "pk", None) is not None:
+        return of_user(user)
+    return of_client(client_id) if client_id else None
 
 
 @runtime_checkable
@@ -172,7 +188,6 @@ class DjangoOAuthToolkit:
             user=user,
             scopes=tuple(access.scope.split()),
             client_id=client_id,
-            subject=of_client(client_id) if user is None else of_user(user),
             expires_at=int(access.expires.timestamp()),
             resource=resource,
             raw=access,
@@ -209,11 +224,14 @@ class TokenBackend:
         enforce_audience: bool | None = None,
         *,
         user: Callable[[Any], Any] | None = None,
+        without_user: bool = False,
     ) -> None:
-        """``user``: from what the verifier returned to Django's user, or ``None`` for a token that is of no user. It
-        is called in a thread, for each request. Inactive users are refused."""
+        """``user``: from what the verifier returned to Django's user; ``None`` (or ``DoesNotExist``) refuses the token,
+        unless tokens ``without_user`` are taken, too. It is called in a thread, for each request. Inactive users are
+        refused."""
         self._verifier = verifier
         self._user = user
+        self._without_user = without_user
         self.resource_url = resource_url or setting("RESOURCE_URL")
         servers = setting("AUTHORIZATION_SERVERS") if authorization_servers is None else authorization_servers
         scopes = setting("REQUIRED_SCOPES") if required_scopes is None else required_scopes
@@ -249,16 +267,22 @@ class TokenBackend:
         cycle.begin()
         try:
             user = None if self._user is None else self._user(access)
+        except ObjectDoesNotExist:
+            user = None
         finally:
             cycle.end()
+        if user is None and self._user is not None and not self._without_user:
+            logger.info("a token of no user was refused")
+            return None
         if user is not None and not user.is_active:
             logger.info("a token of an inactive user was refused")
             return None
+        subject = getattr(access, "subject", None) if user is None else None
         return Principal(
             user=user,
             scopes=tuple(access.scopes),
             client_id=access.client_id,
-            subject=getattr(access, "subject", None) or of_client(access.client_id) if user is None else of_user(user),
+            subject=of_subject(subject) if subject else None,
             expires_at=access.expires_at,
             resource=access.resource,
             raw=access,
