@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from django_project import USER, server
 from serving import Client, served
 
 # isort: split
+from django.contrib.auth.models import User
 from django.core.signals import request_finished, request_started
 from django.db import connections, transaction
 from rest_framework_services import ServiceSpec
@@ -293,7 +295,7 @@ def test_the_servers_own_guards_hold_for_specs_within_the_process() -> None:
     assert refused.value.data == {"requiredScopes": ["admin"]}
     assert made.call_tool("t", principal=ADMIN).structured_content == {"text": "xxxx"}
     with pytest.raises(ToolError, match="too long"):
-        made.call_tool("t", principal=ADMIN, user=type("Long", (), {"username": "u" * 200})())
+        made.call_tool("t", principal=replace(ADMIN, user=User(pk=USER.pk, username="u" * 200)))
     with pytest.raises(MCPError) as limited:
         made.call_tool("t", principal=ADMIN)
     assert limited.value.code == -32004

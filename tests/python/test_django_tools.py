@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -369,6 +370,39 @@ def test_a_call_in_this_process_is_on_a_principals_behalf() -> None:
         with pytest.raises(MCPError) as refused:
             made.call_tool("t", principal=principal)
         assert refused.value.data == {"requiredScopes": ["write"]}
+
+
+def users(*names: str) -> list[Any]:
+    return [User.objects.get_or_create(username=name)[0] for name in names]
+
+
+@pytest.mark.parametrize("way", ["user", "principal", "request"])
+def test_a_call_in_this_process_counts_for_its_caller(way: str) -> None:
+    """Not for all of them together."""
+    made = service(lambda *, user: {"user": user.username}, rate_limits=["1/hour"])
+    one, other = users("one", "other")
+
+    def named(user: Any) -> dict[str, Any]:
+        return {way: {"user": user, "principal": Principal(user=user), "request": SimpleNamespace(user=user)}[way]}
+
+    for user in (one, other):
+        assert made.call_tool("t", **named(user)).structured_content == {"user": user.username}
+    with pytest.raises(MCPError, match="too many requests"):
+        made.call_tool("t", **named(one))
+
+
+def test_a_call_in_this_process_is_on_behalf_of_one() -> None:
+    made = service(lambda *, user: {"user": user.username})
+    one, other = users("one", "other")
+    for on in (
+        {"user": one, "request": SimpleNamespace(user=other)},
+        {"user": one, "principal": Principal(user=other)},
+        {"principal": Principal(user=one), "request": SimpleNamespace(user=AnonymousUser())},
+    ):
+        with pytest.raises(TypeError, match="on behalf of two"):
+            made.call_tool("t", **on)
+    same = {"user": one, "principal": Principal(user=one), "request": SimpleNamespace(user=one)}
+    assert made.call_tool("t", **same).structured_content == {"user": "one"}
 
 
 @pytest.mark.filterwarnings("ignore:mcpace")

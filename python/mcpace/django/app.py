@@ -280,13 +280,13 @@ class MCPServer(PlainServer[Any]):
         principal: Any = None,
         request: Any = None,
     ) -> Any:
-        """Calls a tool in this process and thread, on ``user``'s or ``principal``'s behalf: permissions, limits,
-        validation and transaction are a client's.
+        """Calls a tool in this process and thread, on behalf of ``user``, ``principal`` or ``request.user``, the same
+        where several are given: permissions, limits, validation and transaction are a client's.
 
         It runs within whatever transaction and connection there is: in a test or a view, the caller's own. Scopes are
         those of ``principal``, where one is given; a plain function's caller is a ``principal`` alone. Raises
-        ``ToolError`` where it fails, ``Forbidden`` or ``MCPError`` where the caller may not. Given a context, it is the
-        official SDK's coroutine.
+        ``ToolError`` where it fails, ``Forbidden`` or ``MCPError`` where the caller may not, ``TypeError`` where two
+        are named. Given a context, it is the official SDK's coroutine.
         """
         if context is not None:
             return super().call_tool(name, arguments, context)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from mcpace.django.auth import Principal
 from mcpace.django.request import Call
 from mcpace.django.tool import SpecTool
 from mcpace.server.errors import ToolError
@@ -30,11 +31,32 @@ def called(
     if not isinstance(tool, SpecTool):
         check_plain(name, user, request)
         return succeeded(server.call_tool_sync(name, arguments, principal=principal))
+    user = _caller(user, principal, request)
     call = Call(name, dict(arguments or {}), site=server._site, limits=tool.limits, user=user, request=request)
     call.principal = principal
     guards = server._inside.guards_of(tool)
-    admitted_here(server, "tool", name, principal, guards)
+    admitted_here(server, "tool", name, _counted(user) if principal is None else principal, guards)
     return tool.result(call, guards)
+
+
+def _caller(user: Any, principal: Any, request: Any) -> Any:
+    """The one user whom a call is for; ``None`` where nobody is named. Raises ``TypeError`` where two are: one would be
+    permitted, and the other would act."""
+    named = [getattr(principal, "user", None), user, getattr(request, "user", None)]
+    found = [one for one in named if one is not None]
+    if any(one != found[0] for one in found):
+        raise TypeError(
+            "the call is on behalf of two: user=, the principal's user and request.user have to be the same"
+        )
+    return found[0] if found else None
+
+
+def _counted(user: Any) -> Principal | None:
+    """As whom a user is known to permissions and rate limits, with no scope; nobody is ``None``."""
+    if not getattr(user, "is_authenticated", False):
+        return None
+    principal = Principal(user=user)
+    return principal if principal.subject else None
 
 
 def is_asynchronous(server: MCPServer, name: str) -> bool:
