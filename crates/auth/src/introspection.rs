@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
-use mcpace_serve::Principal;
 use mcpace_serve::http::{TokenError, TokenVerifier};
+use mcpace_serve::{PerProcess, Principal};
 
 use crate::access::{Grant, answered, check_shape};
 use crate::answer::{ENDPOINT, judge};
@@ -29,7 +29,6 @@ use crate::credentials::{Client, ClientAuth};
 use crate::digest::Digest;
 use crate::error::tell;
 use crate::gate::{Gate, Line, Place};
-use crate::per_process::PerProcess;
 use crate::provider::{Provider, Reach, Way};
 use crate::ticket::{Ticket, Work};
 use crate::{AuthError, Clock, Failure, Moment, Outage, Refusal, Report, Secret, SystemClock};

@@ -9,8 +9,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use mcpace_serve::Principal;
 use mcpace_serve::http::{TokenError, TokenVerifier};
+use mcpace_serve::{PerProcess, Principal};
 
 use crate::access::{Grant, answered, check_shape};
 use crate::cache::{Cache, Until};
@@ -20,7 +20,6 @@ use crate::jws::Jws;
 use crate::key::Key;
 use crate::key_ring::KeyRing;
 use crate::key_set::{Judgement, KeySet};
-use crate::per_process::PerProcess;
 use crate::provider::{Reach, Way};
 use crate::rotation::Policy;
 use crate::{Algorithm, AuthError, Clock, Failure, Refusal, Report, Secret, SystemClock};

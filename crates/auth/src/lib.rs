@@ -52,7 +52,6 @@ mod jwt;
 mod key;
 mod key_ring;
 mod key_set;
-mod per_process;
 mod provider;
 mod rotation;
 mod ticket;

@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock, Weak};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
-use crate::per_process::PerProcess;
+use mcpace_serve::PerProcess;
 
 /// A place among those who wait for one piece of work.
 pub(crate) struct Ticket<V>(watch::Receiver<Option<V>>);

@@ -26,6 +26,7 @@ mod mailbox;
 mod scripts;
 mod sessions;
 
+use std::io;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -135,8 +136,12 @@ pub struct Redis {
 pub(crate) struct Inner {
     pub(crate) link: Arc<Link>,
     pub(crate) received: Mutex<mpsc::Receiver<Letters>>,
-    _over: DropGuard,
+    /// How the first attempt to connect went.
+    first: First,
+    over: Option<DropGuard>,
 }
+
+type First = watch::Receiver<Option<Result<(), String>>>;
 
 impl Redis {
     /// Connects. With [`OnDown::Memory`] a Redis that is away is waited for in the background; otherwise that is an error. Blocks
@@ -163,7 +168,7 @@ impl Redis {
     /// For [`mcpace_serve::Builder::limiter`]. Who shares nothing but limits has [`RedisLimiter::open`].
     #[must_use]
     pub fn limiter(&self) -> RedisLimiter {
-        RedisLimiter::new(Arc::clone(&self.inner))
+        RedisLimiter::new(&self.inner)
     }
 
     /// How many messages of other processes were dropped before this one read them.
@@ -181,25 +186,12 @@ impl Inner {
             return Err(OpenError::Url("#insecure is not supported".to_owned()));
         }
         let client = Client::open(info).map_err(|error| OpenError::Url(error.to_string()))?;
-        let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
-        let number = loop {
-            // Others would have to draw the same of two thousand million.
-            match rand::random::<u32>() >> 1 {
-                0 => {}
-                number => break number,
-            }
-        };
         let (on_down, limit) = (options.on_down, options.limit);
-        let link = Link::new(client, options, number, runtime.handle().clone());
-        let (first, mut known) = watch::channel(None);
-        let (sender, received) = mpsc::channel(link::RECEIVED);
-        let over = CancellationToken::new();
-        let keeping = Arc::clone(&link).keep(first, hears.then_some(sender), over.clone());
-        thread::Builder::new().name("mcpace-redis".to_owned()).spawn(move || runtime.block_on(keeping))?;
-        let inner = Self { link, received: Mutex::new(received), _over: over.drop_guard() };
+        let inner = Self::begin(client, options, hears)?;
+        let mut first = inner.first.clone();
         let begun = Instant::now();
         let outcome = loop {
-            match known.borrow_and_update().clone() {
+            match first.borrow_and_update().clone() {
                 Some(outcome) => break outcome,
                 None if begun.elapsed() > limit * 4 => break Err("it does not answer in time".to_owned()),
                 None => thread::sleep(Duration::from_millis(1)),
@@ -210,6 +202,48 @@ impl Inner {
                 Err(OpenError::Unreachable { address: inner.link.address(), reason })
             }
             _ => Ok(Arc::new(inner)),
+        }
+    }
+
+    /// The same without waiting for the connection.
+    fn begin(client: Client, options: Options, hears: bool) -> io::Result<Self> {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+        let number = loop {
+            // Others would have to draw the same of two thousand million.
+            match rand::random::<u32>() >> 1 {
+                0 => {}
+                number => break number,
+            }
+        };
+        let link = Link::new(client, options, number, runtime.handle().clone());
+        let (known, first) = watch::channel(None);
+        let (sender, received) = mpsc::channel(link::RECEIVED);
+        let over = CancellationToken::new();
+        let keeping = Arc::clone(&link).keep(known, hears.then_some(sender), over.clone());
+        thread::Builder::new().name("mcpace-redis".to_owned()).spawn(move || runtime.block_on(keeping))?;
+        Ok(Self { link, received: Mutex::new(received), first, over: Some(over.drop_guard()) })
+    }
+
+    /// Waits until it is known how the first attempt to connect went, for so long only.
+    pub(crate) async fn begun(&self) {
+        if self.first.borrow().is_some() || !self.link.is_here() {
+            return;
+        }
+        let mut first = self.first.clone();
+        let limit = self.link.options.limit * 4;
+        let waiting = async move {
+            let _ = tokio::time::timeout(limit, first.wait_for(Option::is_some)).await;
+        };
+        // On the connection's own thread: who asks may have no clock.
+        let _ = self.link.runtime.spawn(waiting).await;
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // In a forked child there is no thread to end, and its parent's may have been in the middle of something.
+        if !self.link.is_here() {
+            std::mem::forget(self.over.take());
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Rate limits that hold over all processes: each use is one script, by Redis's clock.
 //!
 //! The algorithms are those of [`mcpace_serve::guard::MemoryLimiter`], to the same figures. Keys are counted by their hashes: that
-//! keeps them short, and out of sight, but who can read Redis can try names.
+//! keeps them short, and out of sight, but who can read Redis can try names. A forked child counts over a connection of its own.
 
 use std::sync::Arc;
 
+use mcpace_serve::PerProcess;
 use mcpace_serve::guard::{Algorithm, Exceeded, Limiter, LimiterDown, MemoryLimiter, RateLimit, Taking};
 use mcpace_serve::store::{Broker as _, Name, OnDown};
 use redis::Cmd;
@@ -16,7 +17,8 @@ use crate::{Inner, OpenError, Options};
 /// See the module. Cheap to clone.
 #[derive(Clone)]
 pub struct RedisLimiter {
-    inner: Arc<Inner>,
+    /// `None` where a child gets no thread for it.
+    own: Arc<PerProcess<Option<Arc<Inner>>>>,
     /// Counts while Redis is away, where that is wanted.
     memory: Option<Arc<MemoryLimiter>>,
 }
@@ -30,16 +32,18 @@ impl RedisLimiter {
     /// # Errors
     /// [`OpenError`].
     pub fn open(url: &str, options: Options) -> Result<Self, OpenError> {
-        Inner::open(url, options, false).map(Self::new)
+        Inner::open(url, options, false).map(|inner| Self::new(&inner))
     }
 
-    pub(crate) fn new(inner: Arc<Inner>) -> Self {
+    pub(crate) fn new(inner: &Arc<Inner>) -> Self {
         let memory = (inner.link.options.on_down == OnDown::Memory).then(Arc::default);
-        Self { inner, memory }
+        let (client, options) = (inner.link.client.clone(), inner.link.options.clone());
+        let anew = move || Inner::begin(client.clone(), options.clone(), false).ok().map(Arc::new);
+        Self { own: Arc::new(PerProcess::with(Some(Arc::clone(inner)), anew)), memory }
     }
 
-    fn taking(&self, rule: &RateLimit, key: &str) -> Cmd {
-        let scripts = &self.inner.link.scripts;
+    fn taking(inner: &Inner, rule: &RateLimit, key: &str) -> Cmd {
+        let scripts = &inner.link.scripts;
         let (script, burst) = match rule.algorithm {
             Algorithm::FixedWindow => (&scripts.limit_fixed, None),
             Algorithm::SlidingWindow => (&scripts.limit_sliding, None),
@@ -47,7 +51,7 @@ impl RedisLimiter {
         };
         let per = u64::try_from(rule.per.as_micros()).unwrap_or(u64::MAX).clamp(1, 1 << 50);
         let rule_name = format!("{} {:?} {} {per} ", rule.name, rule.algorithm, rule.calls);
-        let mut take = call(script, self.inner.prefix());
+        let mut take = call(script, inner.prefix());
         take.arg(Name::of(&format!("{rule_name}{key}")).to_string()).arg(rule.calls).arg(per);
         take.arg(burst.map(|burst| burst.to_string()).unwrap_or_default());
         take.arg(Name::of(&rule_name).to_string()).arg(KEYS);
@@ -57,12 +61,18 @@ impl RedisLimiter {
 
 impl Limiter for RedisLimiter {
     fn take(&self, rule: &RateLimit, key: &str) -> Taking {
-        if let Some(memory) = self.memory.as_ref().filter(|_| !self.inner.is_up()) {
+        let own = self.own.get();
+        let is_up = own.as_ref().as_ref().is_some_and(|inner| inner.is_up());
+        if let Some(memory) = self.memory.as_ref().filter(|_| !is_up) {
             return memory.take(rule, key);
         }
-        let (take, inner) = (self.taking(rule, key), Arc::clone(&self.inner));
+        let Some(inner) = own.as_ref().clone() else {
+            return Taking::Later(Box::pin(async { Err(LimiterDown) }));
+        };
+        let take = Self::taking(&inner, rule, key);
         let spare = self.memory.clone().map(|memory| (memory, rule.clone(), key.to_owned()));
         Taking::Later(Box::pin(async move {
+            inner.begun().await;
             match (inner.query::<u64>(take).await, spare) {
                 (Ok(0), _) => Ok(Ok(())),
                 (Ok(micros), _) => Ok(Err(Exceeded { retry_after: Duration::from_micros(micros) })),
@@ -78,6 +88,6 @@ impl Limiter for RedisLimiter {
 
 impl std::fmt::Debug for RedisLimiter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RedisLimiter").field("address", &self.inner.link.address()).finish_non_exhaustive()
+        f.debug_struct("RedisLimiter").finish_non_exhaustive()
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Constraints: nobody waits for Redis longer than [`crate::Options::limit`]; while it is away callers learn so at once. That it
 //! went is said once, and that it is back once. A second connection only waits for what other processes tell this one: that
-//! it stands is what "up" means. Who only counts uses has none.
+//! it stands is what "up" means. Who only counts uses has none. A forked child has not got the thread:
+//! nothing there waits for it.
 
 use std::future::{Future, pending};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -22,11 +23,13 @@ use crate::{Event, Options};
 
 /// See the module.
 pub(crate) struct Link {
-    client: Client,
+    pub(crate) client: Client,
     pub(crate) options: Options,
     pub(crate) scripts: Scripts,
     /// This process among those that share: random, and held by a key for as long as it lives.
     pub(crate) number: u32,
+    /// Whose thread it is on. A forked child has none of it.
+    process: u32,
     pub(crate) runtime: Handle,
     connection: Mutex<Option<MultiplexedConnection>>,
     up: AtomicBool,
@@ -43,6 +46,8 @@ pub(crate) struct Link {
     era: Mutex<Option<String>>,
     /// It has, and the mailbox doesn't know yet.
     pub(crate) emptied: AtomicBool,
+    /// It has, and nobody has said so yet: where there is no mailbox, `emptied` stays.
+    unsaid: AtomicBool,
     /// What was last said of answers that are errors, so that it is said once.
     complained: Mutex<Option<String>>,
 }
@@ -63,6 +68,7 @@ impl Link {
             options,
             scripts: Scripts::new(),
             number,
+            process: std::process::id(),
             runtime,
             connection: Mutex::default(),
             up: AtomicBool::new(false),
@@ -73,12 +79,18 @@ impl Link {
             held: AtomicUsize::new(0),
             era: Mutex::default(),
             emptied: AtomicBool::new(false),
+            unsaid: AtomicBool::new(false),
             complained: Mutex::default(),
         })
     }
 
     pub(crate) fn is_up(&self) -> bool {
-        self.up.load(Relaxed)
+        self.up.load(Relaxed) && self.is_here()
+    }
+
+    /// Whether its thread is in this process.
+    pub(crate) fn is_here(&self) -> bool {
+        self.process == std::process::id()
     }
 
     /// Where Redis is, without what the URL has of secrets.
@@ -105,6 +117,9 @@ impl Link {
         F: Future<Output = RedisResult<T>> + Send + 'static,
         T: Send + 'static,
     {
+        if !self.is_here() {
+            return Err(Down);
+        }
         let epoch = self.epoch.load(Relaxed);
         let connection = lock(&self.connection).clone().ok_or(Down)?;
         let task = self.runtime.spawn(tokio::time::timeout(limit, act(connection)));
@@ -170,9 +185,8 @@ impl Link {
                             (self.options.tell)(&Event::Back { address: self.address() });
                         }
                         // The mailbox knows of it by the connection's being another.
-                        if self.emptied.swap(false, Relaxed) {
-                            self.say_emptied();
-                        }
+                        self.emptied.store(false, Relaxed);
+                        self.say_emptied();
                         pause = PAUSE;
                         *lock(&self.complained) = None;
                         first.send_replace(Some(Ok(())));
@@ -262,9 +276,7 @@ impl Link {
                 Ok(Err(error)) => return sentence(&error),
                 Err(_) => return LATE.to_owned(),
             }
-            if self.emptied.load(Relaxed) {
-                self.say_emptied();
-            }
+            self.say_emptied();
         }
     }
 
@@ -281,11 +293,16 @@ impl Link {
         let before = lock(&self.era).replace(now.clone());
         if before.is_some_and(|before| before != now) {
             self.emptied.store(true, Relaxed);
+            self.unsaid.store(true, Relaxed);
         }
         Ok(())
     }
 
+    /// Once each time that it was.
     fn say_emptied(&self) {
+        if !self.unsaid.swap(false, Relaxed) {
+            return;
+        }
         tracing::warn!(address = self.address(), "Redis has lost what it knew");
         (self.options.tell)(&Event::Emptied { address: self.address() });
     }

@@ -44,6 +44,7 @@ mod identity;
 mod limits;
 mod listeners;
 mod notify;
+mod per_process;
 mod server;
 mod service;
 pub mod session;
@@ -60,6 +61,7 @@ pub use exchange::{
 pub use identity::Identity;
 pub use limits::Limits;
 pub use notify::NotifyError;
+pub use per_process::PerProcess;
 pub use server::Server;
 pub use service::{
     AskError, Completion, CompletionRequest, Context, Delegate, DelegateError, Delegated, Elicited, HandlerError,

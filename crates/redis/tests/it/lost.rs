@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcpace_redis::Event;
+use mcpace_redis::{Event, Options, RedisLimiter};
 use mcpace_serve::guard::{Asked, Guard, Verdict};
 use mcpace_serve::http::ResponseMode;
 use mcpace_serve::store::{LogId, Name, OnDown};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::http_harness::{Request, ask, call, echo, event, head, open, session, text_of};
 use crate::peer::{Peer, limited};
-use crate::server::{Member, Proxy, RedisServer, gated, member, member_at, pair, until};
+use crate::server::{Member, Proxy, RedisServer, gated, member, member_at, options, pair, until};
 
 const REVISION: &str = "2025-11-25";
 
@@ -281,6 +281,27 @@ async fn a_store_that_is_emptied_is_noticed_without_a_break() {
     one.told(|events| matches!(events.as_slice(), [Event::Emptied { .. }])).await;
     let request = Request::post(&echo(1, "hi")).within(&id, REVISION);
     limited("the session", async { while ask(other.address(), &request).await.head.status != 200 {} }).await.unwrap();
+}
+
+#[tokio::test]
+async fn who_only_counts_says_once_that_the_store_is_emptied() {
+    let redis = RedisServer::start();
+    let (options, mut events) = options(OnDown::Refuse);
+    let alive = Duration::from_millis(300);
+    let _limiter = RedisLimiter::open(&redis.url(), Options { alive, ..options }).unwrap();
+    let emptied = |events: &Vec<Event>| events.iter().filter(|event| matches!(event, Event::Emptied { .. })).count();
+    for times in 1..=2 {
+        redis.ask::<String>(&["FLUSHALL"]);
+        limited("word of it", events.wait_for(|events| emptied(events) >= times)).await.unwrap().unwrap();
+        // It goes on to say that it lives: three times more.
+        for _ in 0..3 {
+            for key in redis.ask::<Vec<String>>(&["KEYS", "test:up:*"]) {
+                redis.ask::<i64>(&["DEL", &key]);
+            }
+            until("its life", || !redis.ask::<Vec<String>>(&["KEYS", "test:up:*"]).is_empty()).await;
+        }
+        assert_eq!(emptied(&events.borrow()), times);
+    }
 }
 
 #[tokio::test]

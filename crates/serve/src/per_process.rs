@@ -1,5 +1,5 @@
-//! What a forked child must not share with its parent: the threads, tasks and connections at work behind a verifier, of which
-//! a child has the memory alone and would wait for them without end.
+//! What a forked child must not share with its parent: the threads, tasks and connections at work behind a verifier or a
+//! limiter, of which a child has the memory alone and would wait for them without end.
 //!
 //! Constraint: no lock, which another of the parent's threads may have held at the fork.
 
@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-/// See the module. In a child it begins anew.
-pub(crate) struct PerProcess<T> {
+/// What each process has its own of: a forked child, which has none of its parent's threads, makes it anew.
+pub struct PerProcess<T> {
     make: Box<dyn Fn() -> T + Send + Sync>,
     made: ArcSwap<Made<T>>,
 }
@@ -19,13 +19,20 @@ struct Made<T> {
 }
 
 impl<T> PerProcess<T> {
-    pub(crate) fn new(make: impl Fn() -> T + Send + Sync + 'static) -> Self {
-        let made = Made { process: std::process::id(), value: Arc::new(make()) };
+    /// Makes this process's own at once.
+    pub fn new(make: impl Fn() -> T + Send + Sync + 'static) -> Self {
+        Self::with(make(), make)
+    }
+
+    /// This process has its own already; only children make theirs.
+    pub fn with(own: T, make: impl Fn() -> T + Send + Sync + 'static) -> Self {
+        let made = Made { process: std::process::id(), value: Arc::new(own) };
         Self { make: Box::new(make), made: ArcSwap::from_pointee(made) }
     }
 
     /// This process's own.
-    pub(crate) fn get(&self) -> Arc<T> {
+    #[must_use]
+    pub fn get(&self) -> Arc<T> {
         self.of(std::process::id())
     }
 
@@ -44,6 +51,12 @@ impl<T> PerProcess<T> {
                 std::mem::forget(before);
             }
         }
+    }
+}
+
+impl<T> std::fmt::Debug for PerProcess<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PerProcess").finish_non_exhaustive()
     }
 }
 
