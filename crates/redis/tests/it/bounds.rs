@@ -64,6 +64,58 @@ async fn one_client_is_not_all_that_processes_hear() {
     assert!((100..2_000).contains(&most), "{most}");
 }
 
+/// Batches, so that it is all said within a second.
+const BATCHES: &str = "2025-03-26";
+
+#[tokio::test]
+async fn who_cancels_much_can_still_answer_and_answers_too_many_are_refused() {
+    let redis = RedisServer::start();
+    let [one, other] = pair(&redis, |options| options.response = ResponseMode::Json);
+    let params = json!({"protocolVersion": BATCHES, "capabilities": {"elicitation": {}},
+                        "clientInfo": {"name": "test", "version": "1"}});
+    let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+    let begun = ask(one.address(), &Request::post(&initialize)).await;
+    let id = begun.head.header("mcp-session-id").unwrap().to_owned();
+    let mut stream = open(other.address(), &Request::bare("GET").within(&id, BATCHES)).await;
+    assert_eq!(head(&mut stream).await.status, 200);
+    let within = |messages: Vec<Value>| Request::post(&Value::Array(messages)).within(&id, BATCHES);
+    let answer = |number: i64| {
+        json!({"jsonrpc": "2.0", "id": number,
+               "result": {"action": "accept", "content": {"name": "Grace"}}})
+    };
+    for is_flood in [false, true] {
+        let call = Request::post(&call(1, "ask", &json!({}))).within(&id, BATCHES);
+        let mut asking = open(one.address(), &call).await;
+        let question = event(&mut stream).await.unwrap()["id"].as_i64().unwrap();
+        if is_flood {
+            // One that comes with ninety others, and some long ones, is refused with all of them, and none is passed on.
+            let long = |more| json!({"jsonrpc": "2.0", "id": question + more, "result": {"text": "x".repeat(MIB / 4)}});
+            let others = (1..=90).map(|more| answer(question + more)).chain((91..=94).map(long));
+            let flood = [answer(question)].into_iter().chain(others).collect();
+            assert_eq!(ask(other.address(), &within(flood)).await.head.status, 429);
+            let said = limited("room", async {
+                loop {
+                    let said = ask(other.address(), &within(vec![answer(question)])).await;
+                    if said.head.status != 429 {
+                        return said;
+                    }
+                }
+            });
+            assert_eq!(said.await.unwrap().head.status, 202);
+        } else {
+            let cancel = |number: i64| {
+                json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                       "params": {"requestId": 1_000 + number}})
+            };
+            let batch = (0..99).map(cancel).collect();
+            assert_eq!(ask(other.address(), &within(batch)).await.head.status, 202);
+            let batch = (0..50).map(cancel).chain([answer(question)]).collect();
+            assert_eq!(ask(other.address(), &within(batch)).await.head.status, 202);
+        }
+        assert_eq!(text_of(&receive(&mut asking).await.json()), "Grace");
+    }
+}
+
 #[tokio::test]
 async fn an_answer_too_long_to_be_passed_on_is_an_error_to_who_asked() {
     let redis = RedisServer::start();

@@ -108,7 +108,9 @@ impl Site {
         let (mut admitted, outline) = admitted.map_err(|refusal| refusal.answer(&payload))?;
         let shared = self.sharing.as_ref().and_then(|sharing| Some((sharing, admitted.live.clone()?)));
         if let Some((sharing, live)) = &shared {
-            elsewhere.posts.extend(payload.messages().iter().filter_map(|message| sharing.elsewhere(live, message)));
+            for message in payload.messages() {
+                elsewhere.posts.extend(sharing.elsewhere(live, message)?);
+            }
             elsewhere.changes = payload.messages().iter().any(|message| changes_session(message).is_some());
             admitted.asked = asked(&payload);
         }

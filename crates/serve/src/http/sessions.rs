@@ -72,16 +72,31 @@ pub(super) struct Live {
     until: u64,
     /// As of which state of a store it is known to live; 0 before it is in one.
     pub(super) verified: AtomicU64,
-    /// What it passed on to other processes: the second, in the upper half, and how often in that.
-    passed_on: AtomicU64,
+    /// What of its answers, and of its cancellations, was passed on to other processes.
+    answers: Passed,
+    cancellations: Passed,
+}
+
+/// What was passed on to other processes: the second, in the upper half, and how much in that.
+#[derive(Default)]
+struct Passed(AtomicU64);
+
+/// What a client says for another process than the one that it says it to.
+#[derive(Clone, Copy)]
+pub(super) enum Passing {
+    /// An answer of so many bytes.
+    Answer(usize),
+    Cancellation,
 }
 
 /// Nobody has used it since it began.
 const UNUSED: u64 = 1 << 63;
 /// How long such a session lives: its client has said nothing after `initialize`.
 const UNUSED_IDLE: Duration = Duration::from_secs(60);
-/// How much of one client's a second is passed on to other processes.
+/// How much of one client's a second is passed on to other processes, of answers and of cancellations each.
 const PASSED_ON: u64 = 100;
+/// So many bytes of an answer count as one more.
+const ANSWERS_PART: usize = 64 << 10;
 
 /// See the module.
 pub(super) struct Sessions {
@@ -275,16 +290,25 @@ impl Live {
         let until = left.and_then(|left| now.checked_add(left)).map_or(u64::MAX, |end| sessions.millis(end));
         let seen = AtomicU64::new(sessions.millis(now) | UNUSED);
         session.is_called(key.to_string());
-        Self { key, session, streams, seen, until, verified: AtomicU64::new(0), passed_on: AtomicU64::new(0) }
+        Self {
+            key,
+            session,
+            streams,
+            seen,
+            until,
+            verified: AtomicU64::new(0),
+            answers: Passed::default(),
+            cancellations: Passed::default(),
+        }
     }
 
     /// Whether it may pass something on to other processes in this second, which it does then: they would hear nothing else.
-    pub(super) fn passes_on(&self, second: u64) -> bool {
-        let (second, before) = (second << 32, self.passed_on.load(Relaxed));
-        let count = if before >> 32 << 32 == second { before & u64::from(u32::MAX) } else { 0 };
-        // Two at the same moment may count as one.
-        self.passed_on.store(second | (count + 1), Relaxed);
-        count < PASSED_ON
+    pub(super) fn passes_on(&self, what: Passing, second: u64) -> bool {
+        match what {
+            // Who cancels much can still answer.
+            Passing::Answer(bytes) => self.answers.take(1 + (bytes / ANSWERS_PART) as u64, second),
+            Passing::Cancellation => self.cancellations.take(1, second),
+        }
     }
 
     fn is_unused(&self) -> bool {
@@ -302,6 +326,20 @@ impl Live {
     fn end(&self) {
         self.session.cancel_all();
         self.streams.end();
+    }
+}
+
+impl Passed {
+    /// Whether there is room for so much in this second.
+    fn take(&self, much: u64, second: u64) -> bool {
+        let (second, before) = (second << 32, self.0.load(Relaxed));
+        let count = if before >> 32 << 32 == second { before & u64::from(u32::MAX) } else { 0 };
+        if count + much > PASSED_ON {
+            return false;
+        }
+        // Two at the same moment may count as one.
+        self.0.store(second | (count + much), Relaxed);
+        true
     }
 }
 

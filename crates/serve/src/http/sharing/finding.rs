@@ -12,7 +12,7 @@ use mcpace_wire::mcp::{CancelledParams, Extra, Method};
 use serde_json::value::RawValue;
 
 use super::super::answer::Answer;
-use super::super::sessions::{Key, Live};
+use super::super::sessions::{Key, Live, Passing};
 use super::super::streams::Streams;
 use super::{ENDED_AWAY, Sharing, lock};
 use crate::exchange::{Principal, Reply, ReplyStatus};
@@ -34,6 +34,8 @@ pub(in super::super) struct Elsewhere {
 const LONGEST_ANSWER: usize = 1 << 20;
 /// The longest cancellation that is: it has the call's id in it, which clients choose.
 const LONGEST_CANCELLATION: usize = 512;
+/// Seconds from one complaint about clients that send too much to the next.
+const COMPLAINT: u64 = 60;
 
 impl Sharing {
     /// The session of this id, taken up from the store where this process doesn't have it. `None` where there is none, or it
@@ -268,27 +270,44 @@ impl Sharing {
     }
 
     /// For whom else a message may be: an answer for the process that asked, a cancellation for the one that runs the call. Passed
-    /// on is what is meant, never what came: that may be of any length.
-    pub(in super::super) fn elsewhere(&self, live: &Live, message: &Message<'_>) -> Option<(To, Post)> {
-        let (to, text) = match message {
-            Message::Response(response) => {
-                let Some(Id::Integer(id)) = &response.id else { return None };
-                let process = u32::try_from(id >> QUESTION_BITS).ok().filter(|&process| process != 0)?;
-                (process != self.own).then_some((To::Process(process), answer(response)?))?
-            }
+    /// on is what is meant, never what came: that may be of any length. Answers that are too many at once are refused, so that
+    /// their client knows; cancellations change little, and are passed over.
+    pub(in super::super) fn elsewhere(&self, live: &Live, message: &Message<'_>) -> Result<Option<(To, Post)>, Answer> {
+        let second = self.begun.elapsed().as_secs();
+        let passed_on = match message {
+            Message::Response(response) => self.answer_elsewhere(response),
             Message::Notification(notification) if Method::parse(&notification.method) == Some(Method::Cancelled) => {
                 let params = notification.params.map_or("{}", RawValue::get);
-                let id = serde_json::from_str::<CancelledParams>(params).ok()?.request_id?;
-                let is_elsewhere = !live.session.has_under_way(&id);
-                is_elsewhere.then_some((To::Others, cancellation(id)?))?
+                cancelled_elsewhere(live, params).map(|text| (To::Others, text))
             }
-            _ => return None,
+            _ => None,
         };
-        if !live.passes_on(self.begun.elapsed().as_secs()) {
-            tracing::warn!(session = %live.key.name(), "a client sends other processes too much: some of it is passed over");
-            return None;
+        let Some((to, text)) = passed_on else { return Ok(None) };
+        let is_answer = matches!(to, To::Process(_));
+        let what = if is_answer { Passing::Answer(text.len()) } else { Passing::Cancellation };
+        if live.passes_on(what, second) {
+            return Ok(Some((to, Post::Inbound(live.key.name().to_string(), text))));
         }
-        Some((to, Post::Inbound(live.key.name().to_string(), text)))
+        if self.may_complain(second) {
+            tracing::warn!(session = %live.key.name(), is_answer, "a client sends other processes too much in a second");
+        }
+        if is_answer {
+            let reason = "too many answers in a second for calls of other processes";
+            return Err(Answer::overloaded(StatusCode::TOO_MANY_REQUESTS, reason));
+        }
+        Ok(None)
+    }
+
+    fn answer_elsewhere(&self, response: &Response<'_>) -> Option<(To, String)> {
+        let Some(Id::Integer(id)) = &response.id else { return None };
+        let process = u32::try_from(id >> QUESTION_BITS).ok().filter(|&process| process != 0)?;
+        (process != self.own).then_some((To::Process(process), answer(response)?))
+    }
+
+    /// Whether it is time to say again that clients send too much: they would write the log.
+    fn may_complain(&self, second: u64) -> bool {
+        let due = self.complains.load(Relaxed);
+        second >= due && self.complains.compare_exchange(due, second + COMPLAINT, Relaxed, Relaxed).is_ok()
     }
 
     async fn save(&self, live: &Arc<Live>) -> Result<Put, Down> {
@@ -348,6 +367,12 @@ fn answer(response: &Response<'_>) -> Option<String> {
         }
     }
     String::from_utf8(text).ok()
+}
+
+/// What of a cancellation others may want to know: that of a call which isn't under way here.
+fn cancelled_elsewhere(live: &Live, params: &str) -> Option<String> {
+    let id = serde_json::from_str::<CancelledParams>(params).ok()?.request_id?;
+    if live.session.has_under_way(&id) { None } else { cancellation(id) }
 }
 
 /// A cancellation by itself; none where the call has a name of a length that no call has.

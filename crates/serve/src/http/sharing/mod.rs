@@ -47,6 +47,8 @@ pub(super) struct Sharing {
     life: Life,
     bounds: Bounds,
     begun: Instant,
+    /// The second from which on it may be said again that clients send other processes too much.
+    complains: AtomicU64,
     /// Counts up when what is known of sessions may no longer hold.
     generation: AtomicU64,
     /// When that was last.
@@ -99,6 +101,7 @@ impl Sharing {
                 after_end: limits.replay_time,
             },
             begun: Instant::now(),
+            complains: AtomicU64::new(0),
             generation: AtomicU64::new(1),
             renewed: Mutex::default(),
             known: Mutex::default(),
