@@ -43,6 +43,27 @@ def test_tokens_are_verified_by_a_coroutine(token: str | None, status: int) -> N
             assert json.loads(reply)["result"]["content"][0]["text"] == "me"
 
 
+@pytest.mark.parametrize("subject", [None, ""])
+def test_a_verifier_that_names_nobody_lets_nobody_in(subject: str | None, caplog: pytest.LogCaptureFixture) -> None:
+    """Callers without a name would all be one, who share sessions and limits."""
+
+    async def verify(token: str) -> SimpleNamespace:
+        client_id = "app" if token == "client" else ""
+        return SimpleNamespace(client_id=client_id, subject="ada" if token == "user" else subject, scopes=["a"])
+
+    with serving(server(), token_verifier=verify, resource="https://mcp.example/mcp") as connect:
+        accept = {"Content_Type": "application/json", "Accept": "application/json"}
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+
+        def status(token: str) -> int:
+            return connect().send("POST", body=body, **accept, Authorization=f"Bearer {token}")[0]
+
+        assert [status(token) for token in ("client", "user")] == [200, 200]
+        assert not caplog.records
+        assert status("nobody") == 503
+    assert "names nobody" in caplog.text
+
+
 def test_a_verifier_that_never_answers_is_given_up() -> None:
     async def never(token: str) -> None:
         await asyncio.Event().wait()

@@ -1,6 +1,7 @@
 //! Whose token it is, as a coroutine of Python's says.
 //!
-//! Constraint: asked on the event loop, within a limit; a verifier that fails is no verdict (503), and is logged.
+//! Constraints: asked on the event loop, within a limit; a verifier that fails is no verdict (503), and is logged. So is one that
+//! names nobody: callers without a name would all be one, with each other's sessions and limits.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -50,28 +51,46 @@ impl TokenVerifier for PythonVerifier {
 
 /// What a verifier returned or raised, as a verdict.
 pub(super) fn verdict(py: Python<'_>, returned: PyResult<Bound<'_, PyAny>>) -> Result<Principal, TokenError> {
-    returned.and_then(|token| principal(&token)).unwrap_or_else(|error| {
+    let said = returned.and_then(|token| match told(&token)? {
+        Told::Nobody => Err(UsageProblem::new_err(NOBODY)),
+        Told::Principal(principal) => Ok(Ok(principal)),
+        Told::Invalid => Ok(Err(TokenError::Invalid)),
+    });
+    said.unwrap_or_else(|error| {
         failing::log(py, "the token verifier", &error);
         Err(TokenError::Unavailable)
     })
 }
 
-/// On whose behalf somebody of this process asks: a token as a verifier would have returned it; `None` for nobody known.
+/// On whose behalf somebody of this process asks: a token as a verifier would have returned it; `None` for nobody known, and
+/// where the token names nobody.
 pub(crate) fn on_behalf(token: &Bound<'_, PyAny>) -> PyResult<Option<Principal>> {
     if token.is_none() {
         return Ok(None);
     }
-    match principal(token)? {
-        Ok(principal) => Ok(Some(principal)),
-        Err(_) => Err(UsageProblem::new_err("the principal's token has expired")),
+    match told(token)? {
+        Told::Principal(principal) => Ok(Some(principal)),
+        Told::Nobody => Ok(None),
+        Told::Invalid => Err(UsageProblem::new_err("the principal's token has expired")),
     }
 }
 
+const NOBODY: &str = "what the verifier returned names nobody: give it a subject or a client_id";
+
+/// What a verifier's object says.
+enum Told {
+    Principal(Principal),
+    /// The token is good, and of nobody who could be told from others.
+    Nobody,
+    /// It is not good, or not any more.
+    Invalid,
+}
+
 /// `None` is no token of ours. Else an object with `client_id`, and as far as known `subject`, `scopes`, `expires_at`.
-fn principal(token: &Bound<'_, PyAny>) -> PyResult<Result<Principal, TokenError>> {
+fn told(token: &Bound<'_, PyAny>) -> PyResult<Told> {
     let py = token.py();
     if token.is_none() {
-        return Ok(Err(TokenError::Invalid));
+        return Ok(Told::Invalid);
     }
     let optional = |name| token.getattr_opt(name).map(|found| found.filter(|value| !value.is_none()));
     let mut expires = None;
@@ -80,22 +99,26 @@ fn principal(token: &Bound<'_, PyAny>) -> PyResult<Result<Principal, TokenError>
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(f64::INFINITY, |now| now.as_secs_f64());
         let expires_at: f64 = expires_at.extract()?;
         if expires_at < now {
-            return Ok(Err(TokenError::Invalid));
+            return Ok(Told::Invalid);
         }
         // One that is no time has no end.
         expires = Duration::try_from_secs_f64(expires_at).ok().and_then(|since| UNIX_EPOCH.checked_add(since));
     }
-    let subject = match optional(intern!(py, "subject"))? {
-        Some(subject) => Identity::User { issuer: None, subject: &subject.extract::<String>()? }.subject(),
-        None => {
-            let id: String = token.getattr(intern!(py, "client_id"))?.extract()?;
-            Identity::Client { issuer: None, id: &id }.subject()
-        }
+    let text = |name| -> PyResult<Option<String>> {
+        let text: Option<String> = optional(name)?.map(|text| text.extract()).transpose()?;
+        Ok(text.filter(|text| !text.is_empty()))
+    };
+    let subject = match text(intern!(py, "subject"))? {
+        Some(subject) => Identity::User { issuer: None, subject: &subject }.subject(),
+        None => match text(intern!(py, "client_id"))? {
+            Some(id) => Identity::Client { issuer: None, id: &id }.subject(),
+            None => return Ok(Told::Nobody),
+        },
     };
     let scopes: Vec<String> = match optional(intern!(py, "scopes"))? {
         Some(scopes) => scopes.extract()?,
         None => Vec::new(),
     };
     let details = Arc::new(Verified(token.clone().unbind()));
-    Ok(Ok(Principal { subject, scopes: scopes.into(), details: Some(details), expires }))
+    Ok(Told::Principal(Principal { subject, scopes: scopes.into(), details: Some(details), expires }))
 }
