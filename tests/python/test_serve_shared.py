@@ -263,6 +263,35 @@ def test_limits_of_one_name_are_counted_by_their_prefix(redis: RedisServer) -> N
         MCPServer(limiter=redis.url)
 
 
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_forked_child_counts_over_a_connection_of_its_own(redis: RedisServer) -> None:
+    server: MCPServer[Any] = MCPServer("shop", limiter=redis.url)
+
+    @server.tool(rate_limits=RateLimit("2/hour", by="everyone"))
+    def rare() -> str:
+        return "counted"
+
+    def call() -> str:
+        try:
+            return "refused" if server.call_tool_sync("rare", {}).is_error else "counted"
+        except MCPError as error:
+            return str(error.code)
+
+    assert call() == "counted"
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        # One that hangs ends the child.
+        signal.alarm(LIMIT_S)
+        os.write(writer, json.dumps([call(), call()]).encode())
+        os._exit(0)
+    os.close(writer)
+    assert os.waitpid(child, 0)[1] == 0
+    with os.fdopen(reader) as said:
+        assert json.load(said) == ["counted", "-32004"]
+    assert call() == "-32004"
+
+
 def test_the_session_of_a_stream_is_not_what_a_message_says(tmp_path: Path) -> None:
     source = """
         from mcpace import Context, MCPServer
