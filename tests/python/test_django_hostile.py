@@ -27,10 +27,16 @@ from rest_framework.permissions import BasePermission, IsAuthenticated
 from rest_framework_services import SelectorKind, SelectorSpec, ServiceError, ServiceSpec
 
 from invoices.models import Customer
-from mcpace.django import AllowAny, CacheRateLimit, MCPServer, ScopeRequired
+from mcpace.django import AllowAny, CacheRateLimit, MCPServer, ScopeRequired, TokenBackend
 from mcpace.django.permissions import Forbidden
+from mcpace.server import tokens
 from mcpace.server.errors import RegistrationError, ToolError, UnexpectedToolError
 from mcpace.server.guards import RateLimit
+from mcpace.server.running.addresses import Address
+from mcpace.server.running.errors import UsageProblem
+from mcpace.server.running.in_process import Served
+from mcpace.server.running.settings import Settings
+from mcpace.server.tokens import StaticTokenVerifier
 
 FORBIDDEN, LIMITED = -32003, -32004
 
@@ -195,6 +201,44 @@ def test_allow_any_serves_this_machine_only(caplog: pytest.LogCaptureFixture) ->
         assert [status(AllowAny(), address) for address in ("192.0.2.7", "")] == [403, 403]
     assert "192.0.2.7" in caplog.text
     assert status(AllowAny(beyond_loopback=True), "192.0.2.7") == 200
+
+
+class Derived(StaticTokenVerifier):
+    async def verify_token(self, token: str) -> Any:
+        return await super().verify_token(token)
+
+
+TOKENS = {"t": {"client_id": "app"}}
+
+
+@pytest.mark.filterwarnings("ignore:mcpace")
+@pytest.mark.parametrize(
+    "make",
+    [
+        tokens.AllowAny,
+        lambda **more: Derived(TOKENS, **more),
+        lambda **more: TokenBackend(tokens.AllowAny(**more), user=lambda token: USER),
+        lambda **more: TokenBackend(StaticTokenVerifier(TOKENS, **more)),
+    ],
+)
+def test_verifiers_for_development_serve_this_machine_only(make: Any) -> None:
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+
+    def status(made: MCPServer, address: str) -> int:
+        with mounted(made):
+            headers = {"Accept": "application/json", "Authorization": "Bearer t", "MCP-Protocol-Version": "2025-11-25"}
+            client = DjangoClient(REMOTE_ADDR=address, headers=headers)
+            return int(client.post("/mcp", body, content_type="application/json").status_code)
+
+    near, everywhere = (service(lambda: {}, of=MCPServer("shop", auth=make(**on))) for on in ({}, BEYOND))
+    assert (status(near, "127.0.0.1"), status(near, "192.0.2.7")) == (200, 403)
+    assert status(everywhere, "192.0.2.7") == 200
+    with pytest.raises(UsageProblem, match=r"0\.0\.0\.0 can't be listened on: \w+ is for development"):
+        Served(near.__mcpace__(), Settings(host="0.0.0.0"), Address("0.0.0.0", 0))
+    assert everywhere.__mcpace__().loopback_only is None
+
+
+BEYOND = {"beyond_loopback": True}
 
 
 # Resources and prompts -----------------------------------------------------------------------------------------------

@@ -467,6 +467,68 @@ def test_tokens_for_development_are_said_and_serve_this_machine_only(tmp_path: P
         assert post(process.port, "t")[0] == 200
 
 
+DERIVED = """
+    from mcpace import AllowAny, AuthSettings, MCPServer, StaticTokenVerifier
+
+    class Own({base}):
+        async def verify_token(self, token):
+            return await super().verify_token(token)
+
+    auth = AuthSettings(issuer_url="https://id.example", resource_server_url="https://mcp.example/mcp")
+    mcp = MCPServer("t", token_verifier=Own({options}), auth=auth)
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "options"), [("StaticTokenVerifier", '{"t": {"client_id": "app"}}'), ("AllowAny", "")]
+)
+def test_what_is_derived_from_those_serves_this_machine_only(tmp_path: Path, base: str, options: str) -> None:
+    source = DERIVED.format(base=base, options=options)
+    with serving(tmp_path, "server:mcp", "--port", 0, "--host", "0.0.0.0", source=source) as process:
+        assert process.ended() == 2
+        assert "0.0.0.0 can't be listened on: Own is for development" in process.said
+    with serving(tmp_path, "server:mcp", "--port", 0) as process:
+        process.ready()
+        assert "for development only" in process.said
+
+
+NEAR_AND_FAR = (("127.0.0.1", 1), ("::1", 1), ("::ffff:127.0.0.1", 1), None, ("192.0.2.7", 1))
+
+
+@pytest.mark.parametrize("is_for_all", [False, True])
+def test_mounted_they_answer_this_machine_only(is_for_all: bool) -> None:
+    auth = AuthSettings(issuer_url="https://id.example", resource_server_url="https://mcp.example/mcp")  # type: ignore[arg-type]
+    app = MCPServer("t", token_verifier=AllowAny(beyond_loopback=is_for_all), auth=auth).asgi()
+
+    async def status(client: tuple[str, int] | None) -> int:
+        sent: list[dict[str, Any]] = []
+        body = [{"type": "http.request", "body": b'{"jsonrpc":"2.0","id":1,"method":"ping"}'}]
+        forever = asyncio.Event()
+
+        async def receive() -> dict[str, Any]:
+            if not body:
+                await forever.wait()
+            return body.pop()
+
+        async def send(message: dict[str, Any]) -> None:
+            sent.append(message)
+
+        headers = [
+            (b"host", b"127.0.0.1"), (b"content-type", b"application/json"), (b"authorization", b"Bearer t"),
+            (b"accept", b"application/json, text/event-stream"),
+        ]  # fmt: skip
+        scope = {"type": "http", "method": "POST", "path": "/", "headers": headers, "client": client}
+        await asyncio.wait_for(app(scope, receive, send), 30)
+        return int(sent[0]["status"])
+
+    async def all_of_them() -> list[int]:
+        return [await status(client) for client in NEAR_AND_FAR]
+
+    *near, far = asyncio.run(all_of_them())
+    assert 403 not in near
+    assert (far == 403) is not is_for_all
+
+
 # What makes no sense -------------------------------------------------------------------------------------------------
 
 

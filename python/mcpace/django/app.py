@@ -346,7 +346,9 @@ class MCPServer(PlainServer[Any]):
         prepared = super().__mcpace__()
         if not isinstance(self.backend, backends.AllowAny):
             return prepared
-        return replace(prepared, loopback_only=self.backend.reason, notes=(*prepared.notes, self.backend.warning))
+        return replace(
+            prepared, loopback_only=self.backend.loopback_only, notes=(*prepared.notes, self.backend.warning)
+        )
 
     def _around(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         return cycled(fn)

@@ -108,7 +108,7 @@ class AllowAny:
         return f"AllowAny lets every caller in{rights}: use it for development only, and DjangoOAuthToolkit otherwise"
 
     @property
-    def reason(self) -> str | None:
+    def loopback_only(self) -> str | None:
         """Why it serves this machine only, where it does."""
         if self.beyond_loopback:
             return None
@@ -262,6 +262,16 @@ class TokenBackend:
     def takes_any_audience(self) -> bool:
         """Whether they are held to none, and nobody has said so."""
         return not self._enforces and bool(getattr(self._verifier, "takes_any_audience", False))
+
+    @property
+    def warning(self) -> str | None:
+        """What is to be said of its verifier wherever it serves: that it is for development."""
+        return getattr(self._verifier, "warning", None)
+
+    @property
+    def loopback_only(self) -> str | None:
+        """Why it serves this machine only, where its verifier is for development."""
+        return getattr(self._verifier, "loopback_only", None)
 
     def _principal(self, access: Any) -> Principal | None:
         cycle.begin()

@@ -42,7 +42,7 @@ WITHOUT_BODY = ("GET", "DELETE", "OPTIONS", "HEAD")
 def patterns(server: MCPServer, namespace: str, *, is_async: bool) -> Patterns:
     """As ``path("mcp/", server.urls)`` wants them."""
     hosted = hosted_by(server, is_async=is_async)
-    reason = getattr(server.backend, "reason", None)
+    reason = getattr(server.backend, "loopback_only", None)
     answer = view(hosted, ENDPOINT, is_async=is_async, loopback_only=reason)
     return [path("", answer, name="endpoint")], namespace, namespace
 

@@ -212,6 +212,7 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
             prompts=len(registry.prompts),
             lifespan=self._entered if self._has_life else None,
             options=self._http_options(),
+            loopback_only=getattr(self._token_verifier, "loopback_only", None),
         )
 
     @property

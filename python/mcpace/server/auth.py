@@ -103,6 +103,9 @@ def http_options(settings: AuthSettings, verifier: Any) -> dict[str, Any]:
         )
     native = getattr(verifier, "__mcpace_verifier__", lambda: None)()
     if native is None:
+        if warning := getattr(verifier, "warning", None):
+            # The compiled part says it of its own.
+            logger.warning("%s", warning)
         return options | {"token_verifier": verifying(verifier, settings.resource_server_url if checks else None)}
     return options | {"token_verifier": native, "check_resource": checks}
 

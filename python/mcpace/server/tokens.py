@@ -59,6 +59,16 @@ class NativeTokenVerifier:
         """Whether tokens for other services of the issuer are good, where nobody has said so."""
         return False
 
+    @property
+    def warning(self) -> str | None:
+        """What is to be said of it wherever it serves; ``None`` where it is for everything."""
+        return None
+
+    @property
+    def loopback_only(self) -> str | None:
+        """Why a server with it serves this machine only, where it does: derived from and wrapped, too."""
+        return None
+
 
 class JWTVerifier(NativeTokenVerifier):
     """Signed tokens, verified without asking anybody but for keys."""
@@ -190,7 +200,23 @@ class IntrospectionTokenVerifier(NativeTokenVerifier):
         return not self.audience
 
 
-class StaticTokenVerifier(NativeTokenVerifier):
+class _Development(NativeTokenVerifier):
+    """What verifiers for development have in common."""
+
+    _is_for_all = False
+    """Whether it serves other machines all the same."""
+
+    @property
+    def loopback_only(self) -> str | None:
+        if self._is_for_all:
+            return None
+        return (
+            f"{type(self).__name__} is for development, so it serves this machine only (loopback, such as 127.0.0.1): "
+            "take JWTVerifier or IntrospectionTokenVerifier, or beyond_loopback=True"
+        )
+
+
+class StaticTokenVerifier(_Development):
     """A list of tokens, for development and tests: they lie in the program's text. Serves this machine only, and says
     so."""
 
@@ -211,10 +237,15 @@ class StaticTokenVerifier(NativeTokenVerifier):
             claims = json.dumps(dict(data), default=str)
             end = data.get("expires_at")
             listed.append((token, data["client_id"], data.get("sub"), scopes, end, audiences, claims))
+        self._is_for_all = beyond_loopback
         super().__init__(_made(_core.StaticVerifier, listed, beyond_loopback=beyond_loopback), required_scopes)
 
+    @property
+    def warning(self) -> str:
+        return "tokens are a list in the program's text: for development only"
 
-class AllowAny(NativeTokenVerifier):
+
+class AllowAny(_Development):
     """Takes every token, as one and the same caller: for development alone. Serves this machine only, and says so."""
 
     def __init__(
@@ -222,7 +253,12 @@ class AllowAny(NativeTokenVerifier):
     ) -> None:
         """``client_id``, ``scopes``: whom all callers are. ``beyond_loopback``: serves other machines all the same."""
         anyone = (client_id, _words(scopes))
+        self._is_for_all = beyond_loopback
         super().__init__(_made(_core.StaticVerifier, anyone=anyone, beyond_loopback=beyond_loopback), None)
+
+    @property
+    def warning(self) -> str:
+        return "every token is taken, whoever sends it: for development only"
 
 
 def _made(make: Any, *listed: Any, **options: Any) -> Any:

@@ -11,9 +11,11 @@ not told); it is left when the host says so, or at the process's end.
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from mcpace.server.errors import logger
 from mcpace.server.running import tracebacks
 from mcpace.server.running.errors import AuthorProblem
 from mcpace.server.running.hosted import Hosted
@@ -68,6 +70,11 @@ class Application:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         endpoint = self._hosted.endpoint or await asyncio.to_thread(self._hosted.begin)
+        reason = self._hosted.loopback_only
+        if reason is not None and _is_elsewhere(scope.get("client")):
+            logger.warning("refused a request from %r: %s", scope.get("client"), reason)
+            await _refuse(send, 403, reason.encode())
+            return
         try:
             body = await self._body(receive)
         except ConnectionResetError:
@@ -111,6 +118,16 @@ class Application:
             parts.append(part)
             if not message.get("more_body", False):
                 return b"".join(parts)
+
+
+def _is_elsewhere(client: Any) -> bool:
+    """Whether a request comes from another machine. Who has no address (a Unix socket, a test) is of this one."""
+    try:
+        address = ipaddress.ip_address(client[0])
+    except (TypeError, IndexError, ValueError):
+        return False
+    # A socket of both families shows IPv4 so.
+    return not (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
 async def _pass_on(reply: Any, gone: asyncio.Future[None], send: Send) -> None:

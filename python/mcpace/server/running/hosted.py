@@ -30,6 +30,8 @@ class Hosted:
         """The compiled part's registry; ``None`` before the beginning."""
         self.endpoint: Any = None
         """What answers requests; ``None`` before the beginning and after the end."""
+        self.loopback_only: str | None = None
+        """Why other machines are refused, where they are; known from the beginning on."""
         self.has_routes = False
         """Whether the author serves other paths, too."""
 
@@ -42,6 +44,7 @@ class Hosted:
             try:
                 prepared = self._make()
                 self.has_routes = "asgi" in prepared.options
+                self.loopback_only = prepared.loopback_only
                 address = Address(self._settings.host, self._settings.port)
                 endpoint = prepared.core.endpoint(http_options(prepared, self._settings, address))
             except _core.EnvironmentProblem as problem:
