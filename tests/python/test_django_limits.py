@@ -20,7 +20,7 @@ from django.test import override_settings
 from rest_framework_services import ServiceSpec
 
 from mcpace import RateLimit
-from mcpace.django import CacheRateLimit, MCPServer
+from mcpace.django import CacheRateLimit, MCPServer, stores
 from mcpace.django import limits as module
 from mcpace.django.limits import Algorithm, LimitExceeded, Uncounted
 from mcpace.django.request import Call
@@ -197,6 +197,53 @@ def test_a_redis_cache_is_a_place(cache: dict[str, Any], url: str, prefix: str |
         assert place("cache:other", "STORE") == Place(url, prefix)
         with setting(STORE_PREFIX="mine:"):
             assert place("cache:other", "STORE") == Place(url, "mine:")
+
+
+@pytest.mark.parametrize(
+    ("location", "url"),
+    [
+        ("redis://one:6379/2", "redis://one:6379/3"),
+        ("redis://one:6379", "redis://one:6379/3"),
+        ("unix:///run/redis.sock?db=1&protocol=resp3", "unix:///run/redis.sock?protocol=resp3&db=3"),
+    ],
+)
+def test_another_database_of_a_caches_redis_can_be_named(location: str, url: str) -> None:
+    cache = {"BACKEND": REDIS, "LOCATION": location, "OPTIONS": {"db": 5}}
+    with override_settings(CACHES={"default": {"BACKEND": LOCAL}, "other": cache, "other/4": {"BACKEND": LOCAL}}):
+        assert place("cache:other/3", "STORE") == Place(url, None)
+        for named, said in (("cache:other/x", "CACHES has no 'other/x'"), ("cache:other/4", "is no Redis")):
+            with pytest.raises(ImproperlyConfigured, match=said):
+                place(named, "STORE")
+
+
+def test_clearing_a_cache_forgets_what_is_counted_in_its_database(
+    redis: RedisServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is said, and doesn't happen in a database of its own."""
+    monkeypatch.setattr(stores, "_warned", set())
+    spec = ServiceSpec(service=lambda: {"n": 1}, permission_classes=[], atomic=False)
+    with override_settings(CACHES={"default": {"BACKEND": REDIS, "LOCATION": redis.url}}):
+        for named, is_kept in (("cache:default/3", True), ("cache:default", False)):
+            with setting(LIMITER=named):
+                assert "cache.clear()" not in caplog.text
+                server()
+                made = server()
+                made.register_service_tool(name="t", spec=spec, rate_limits=[RateLimit("1/hour")])
+                assert made.call_tool("t").structured_content == {"n": 1}
+                caches["default"].clear()
+                if is_kept:
+                    with pytest.raises(MCPError, match="too many requests"):
+                        made.call_tool("t")
+                else:
+                    assert made.call_tool("t").structured_content == {"n": 1}
+        caches.close_all()
+    assert [record.getMessage() for record in caplog.records].count(CLEARED) == 1
+
+
+CLEARED = (
+    "LIMITER='cache:default': cache.clear() of 'default' empties the Redis database that sessions, messages and rate "
+    "limits are in; name another one of its databases, such as 'cache:default/1'"
+)
 
 
 def test_what_is_no_place_is_said() -> None:

@@ -58,7 +58,8 @@ MCPACE = {
     # Unset it, and callers need a token of django-oauth-toolkit.
     "AUTH_BACKEND": os.environ.get("MCP_AUTH", "invoices.auth.Development"),
     # Where sessions and rate limits are that several processes share: each has its own without a Redis.
-    "STORE": "cache:default" if os.environ.get("REDIS_URL") else None,
-    "LIMITER": "cache:default" if os.environ.get("REDIS_URL") else None,
+    # In a database of its own, which cache.clear() doesn't empty.
+    "STORE": "cache:default/1" if os.environ.get("REDIS_URL") else None,
+    "LIMITER": "cache:default/1" if os.environ.get("REDIS_URL") else None,
     "ON_STORE_DOWN": os.environ.get("ON_STORE_DOWN", "refuse"),
 }

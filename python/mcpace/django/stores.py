@@ -1,8 +1,8 @@
 """Where sessions, streams and rate limits are kept that several processes share: a Redis, by its URL or as one of
-Django's caches (``cache:default``).
+Django's caches (``cache:default``, ``cache:default/3`` for another database of the same Redis).
 
 Design constraint: of a cache only its place is taken. The compiled part speaks to that Redis itself; keys of its own
-stand beside the cache's.
+stand beside the cache's, where ``cache.clear()`` would empty the whole database: that is said.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from django.conf import settings as project
 from django.core.exceptions import ImproperlyConfigured
 
 from mcpace.django.conf import setting
+from mcpace.server.errors import logger
 
 CACHE = "cache:"
 BACKENDS = ("django.core.cache.backends.redis.RedisCache", "django_redis.cache.RedisCache")
@@ -33,7 +34,8 @@ class Place:
 
 
 def place(named: str | None, what: str) -> Place | None:
-    """What a setting (``what``) names: a URL, or ``cache:`` and the name of one of ``CACHES``.
+    """What a setting (``what``) names: a URL, or ``cache:`` and the name of one of ``CACHES``, perhaps with ``/`` and
+    the number of a database. Warns, once, where that database is a cache's own.
 
     Raises ``ImproperlyConfigured`` where that is no Redis.
     """
@@ -42,7 +44,7 @@ def place(named: str | None, what: str) -> Place | None:
     prefix = setting("STORE_PREFIX")
     if not named.startswith(CACHE):
         return Place(named, prefix)
-    alias = named.removeprefix(CACHE)
+    alias, database = _parts(named.removeprefix(CACHE))
     cache = project.CACHES.get(alias)
     if cache is None:
         raise ImproperlyConfigured(f"{what}={named!r}: CACHES has no {alias!r}; there are {', '.join(project.CACHES)}")
@@ -51,8 +53,25 @@ def place(named: str | None, what: str) -> Place | None:
             f"{what}={named!r}: {cache['BACKEND']} is no Redis, and no other cache can keep sessions and streams; name "
             f"a cache of {' or '.join(BACKENDS)}, or the URL of a Redis"
         )
+    if database is None and alias not in _warned:
+        _warned.add(alias)
+        logger.warning(
+            "%s=%r: cache.clear() of %r empties the Redis database that sessions, messages and rate limits are in; "
+            "name another one of its databases, such as %r",
+            what, named, alias, f"{named}/1",
+        )  # fmt: skip
     own = cache.get("KEY_PREFIX")
-    return Place(_url(cache, f"{what}={named!r}"), prefix or (f"{own}:mcpace:" if own else None))
+    return Place(_url(cache, f"{what}={named!r}", database), prefix or (f"{own}:mcpace:" if own else None))
+
+
+_warned: set[str] = set()
+"""Caches that were spoken of in this process."""
+
+
+def _parts(named: str) -> tuple[str, str | None]:
+    """A cache, and the database, where one is named."""
+    alias, _, database = named.rpartition("/")
+    return (alias, database) if alias and database.isdecimal() and named not in project.CACHES else (named, None)
 
 
 def stored(named: str | None, what: str) -> dict[str, Any]:
@@ -72,8 +91,8 @@ def _keywords(name: str, found: Place | None) -> dict[str, Any]:
     return told if found.prefix is None else told | {"store_prefix": found.prefix}
 
 
-def _url(cache: Mapping[str, Any], what: str) -> str:
-    """The server that a cache writes to, with what its options say of it."""
+def _url(cache: Mapping[str, Any], what: str, database: str | None) -> str:
+    """The server that a cache writes to, with what its options say of it. ``database``: in the place of its own."""
     location = cache.get("LOCATION") or ""
     # The first is written to; others are its replicas.
     first = (re.split("[;,]", location) if isinstance(location, str) else list(location))[0]
@@ -81,11 +100,16 @@ def _url(cache: Mapping[str, Any], what: str) -> str:
         raise ImproperlyConfigured(f"{what}: its LOCATION is no redis://host:6379/0")
     parts = urlsplit(first)
     if parts.scheme == "unix":
-        return first
+        return first if database is None else f"{first.partition('?')[0]}?{_query(parts.query, database)}"
     options = {key.lower(): value for key, value in (cache.get("OPTIONS") or {}).items()}
-    database, user, password = (options.get(key) for key in ("db", "username", "password"))
+    user, password = options.get("username"), options.get("password")
+    database = options.get("db") if database is None else database
     host = parts.netloc
     if password and "@" not in host:
         host = f"{quote(user or '', safe='')}:{quote(str(password), safe='')}@{host}"
     path = parts.path if database is None else f"/{database}"
     return urlunsplit((parts.scheme, host, path, parts.query, ""))
+
+
+def _query(query: str, database: str) -> str:
+    return urlencode([*((key, value) for key, value in parse_qsl(query) if key != "db"), ("db", database)])

@@ -44,7 +44,8 @@ class Command(BaseCommand):
         parser.add_argument("--graceful-timeout", type=float, default=GRACE_S, help="seconds for calls in flight")
         parser.add_argument("--access-log", action="store_true", help="a line on stderr for each request")
         parser.add_argument(
-            "--store", help="redis://…, or cache:NAME of CACHES, for sessions; MCPACE['STORE'] if not said"
+            "--store",
+            help="redis://… or cache:NAME[/DATABASE] of CACHES, for sessions; else MCPACE['STORE']",
         )
         parser.add_argument("--server-timing", action="store_true", help="tell the layers' times with each reply")
 
