@@ -161,11 +161,12 @@ def test_runs_of_other_machines_and_options_are_compared_with_a_warning() -> Non
 
 
 def test_the_files_for_a_ci_hold_every_figure_and_no_markup_of_a_peer() -> None:
-    hostile = "<script>alert(1)</script>|`x`\n# y"
+    hostile = "<script>alert(1)</script>|`x`\n# y @org/team https://a.example www.a.example"
     made = run_of_files(run(case(QUICK, tool=hostile)), run(case(SLOW, tool=hostile)), 0.1)
     text = comparison_files.markdown(made)
     assert "Speed gate: failed" in text
     assert "<script>" not in text and "\n# y" not in text
+    assert "://" not in text and "@o" not in text and not re.search(r"www\\?\.", text)
     assert re.search(r"\| time \|.*1\.5.*\| worse \|", text)
     document = ElementTree.fromstring(comparison_files.junit(made))
     [failure] = document.iter("failure")
@@ -174,6 +175,44 @@ def test_the_files_for_a_ci_hold_every_figure_and_no_markup_of_a_peer() -> None:
     passed = run_of_files(run(case(QUICK)), run(case(QUICK)), 0.1)
     assert ElementTree.fromstring(comparison_files.junit(passed)).get("failures") == "0"
     assert sentences(passed)[0].startswith("Passed")
+
+
+def test_a_server_that_fails_now_and_then_is_red_and_one_slip_is_not() -> None:
+    good = case([1.0] * 20)
+    failing = case([1.0] * 10, failures=["call: boom"] * 10, error="call: boom")
+    made = lab.compare(run(good), run(failing), 0.1)
+    assert only(made.attempts[0].rows, "errors").breach and made.red
+    slip = lab.compare(run(good), run(case([1.0] * 19, failures=["call: boom"], error="call: boom")), 0.1)
+    assert not slip.red
+    few = lab.compare(run(good), run(case([1.0], failures=["call: boom"] * 19, error="call: boom")), 0.1)
+    assert few.red
+
+
+def test_what_the_second_side_lost_is_red() -> None:
+    made = lab.compare(run(case(QUICK), case(QUICK, operation="list", tool=None)), run(case(QUICK)), 0.1)
+    assert (made.red, made.reasons) == (True, ["broken"])
+
+
+def test_a_gate_without_an_interval_has_judged_nothing() -> None:
+    made = run_of_files(run(case([9.0, 1.0, 1.0])), run(case([9.0, 5.0, 5.0])), 0.1)
+    assert made.comparison is not None
+    assert (made.comparison.red, made.comparison.judged) == (False, False)
+    assert sentences(made)[0].startswith("Nothing could be judged")
+
+
+def test_a_load_that_stands_still_is_red_whatever_its_means_say() -> None:
+    steady = [100] * 60
+    stalled = [100] * 24 + [0] * 14 + [100] * 22
+    made = lab.compare(run(load(steady)), run(load(stalled)), 0.1)
+    assert only(made.attempts[0].rows, "stall").breach and made.red
+    assert not lab.compare(run(load(stalled)), run(load(stalled)), 0.1).red
+
+
+@pytest.mark.parametrize("code", ["generator-limited", "recorder-limited", "noisy-run"])
+def test_the_instruments_own_trouble_is_a_warning(code: str) -> None:
+    made = lab.compare(run(case(QUICK)), run(case(QUICK, findings=[finding(code)])), 0.1)
+    assert not made.red
+    assert "instrument" in made.warnings
 
 
 # As a user would ----------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 //! is decided here. Whatever waits does so without the interpreter's lock and can be interrupted by Ctrl-C. The types as
 //! Python sees them are in `python/mcpace/_core.pyi`.
 
+mod attaching;
 mod caller;
 mod client;
 mod event_loop;
@@ -59,6 +60,7 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::attaching::at_exit(module.py())?;
         module.add("PROFILES", mcpace_target::Profile::ALL.map(|profile| profile.as_str()))?;
         module.add("REVISIONS", mcpace_wire::revision::Revision::ALL.map(|revision| revision.as_str()))?;
         module.add("FINDINGS", mcpace_explain::Cause::CODES)?;

@@ -17,6 +17,7 @@ from mcpace.lab.errors import LabError, UnknownName
 from mcpace.lab.interruption import held, interruptible
 from mcpace.report import terminal, words, words_load
 from mcpace.report.run import Case, Run
+from mcpace.report.run_comparison import INSTRUMENTS, Comparison
 from mcpace.report.run_load import LoadOperation
 
 DONE, HIT, UNREACHABLE, INTERRUPTED = 0, 1, 3, 130
@@ -42,7 +43,7 @@ def deliver(
         note("interrupted before anything was measured")
     elif code == HIT and run.kind == "load":
         _tell_thresholds(run)
-    elif code == UNREACHABLE:
+    elif code == UNREACHABLE and run.comparison is None:
         note(f"nothing could be measured: {_reason(run)}")
     elif code == DONE and not kept:
         code = UNREACHABLE
@@ -153,10 +154,10 @@ def _exit_code(run: Run, fail_on: list[str]) -> int:
     if run.partial:
         return INTERRUPTED
     found = {finding.code for case in run.cases for finding in case.findings}
-    if found & set(fail_on) or (found and "any" in fail_on):
+    if found & set(fail_on) or (found - INSTRUMENTS and "any" in fail_on):
         return HIT
     if run.comparison is not None:
-        return HIT if run.kind == "gate" and run.comparison.red else DONE
+        return _exit_code_of_comparison(run, run.comparison)
     if run.kind == "recording":
         return DONE
     if run.kind == "explain":
@@ -169,6 +170,12 @@ def _exit_code(run: Run, fail_on: list[str]) -> int:
     if run.cases and not any(case.trials_s or case.unsupported for case in reached):
         return UNREACHABLE
     return DONE
+
+
+def _exit_code_of_comparison(run: Run, made: Comparison) -> int:
+    if run.kind == "compare":
+        return DONE
+    return HIT if made.red else DONE if made.judged else UNREACHABLE
 
 
 def _exit_code_of_load(run: Run) -> int:

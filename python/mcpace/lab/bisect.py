@@ -20,6 +20,7 @@ from mcpace.lab.progress import Progress
 from mcpace.lab.runs import new_run
 from mcpace.lab.targets import Target
 from mcpace.report.run import Bisection, Case, Probe, Run
+from mcpace.report.run_comparison import INSTRUMENTS
 
 PATIENCE = 5
 """How many times the slowest trial of either end a release may take before it counts as hung, but LEAST_LIMIT_S."""
@@ -194,7 +195,8 @@ def _probe(version: str, cases: list[Case]) -> Probe:
 
 
 def _criterion(good: Probe, bad: Probe) -> Criterion:
-    only_bad = frozenset(bad.findings) - frozenset(good.findings)
+    # What tells of the instrument, or of the machine, tells nothing of a release.
+    only_bad = frozenset(bad.findings) - frozenset(good.findings) - INSTRUMENTS
     if only_bad:
         return Criterion(findings=only_bad)
     shared = [op for op in bad.medians_s if good.medians_s.get(op, 0.0) > 0]

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from typing import Literal
 
 from mcpace.lab import comparison, intervals
 from mcpace.report.run import Case, Run
 from mcpace.report.run_comparison import (
+    INSTRUMENTS,
     Attempt,
     BaseCase,
     BaseFacts,
@@ -33,6 +35,10 @@ Figures = tuple[float, float, float, int, int] | None
 """Ratio, low, high, how many there were now and then."""
 
 GRAVE = ("high", "medium")
+STANDSTILL_S = 3
+"""A load that stands still for so much longer than before is worse, whatever its means say."""
+FLOOR = 0.5
+"""Good replies in a second that had none: its logarithm must be a number."""
 MORE_IS_BETTER: tuple[Metric, ...] = ("throughput",)
 FEW_ERRORS = 0.001
 """A share of errors that rises by no more than this is no breach."""
@@ -64,21 +70,22 @@ def of_pairs(
         base_cases=[base_case(then) for then, _ in pairs],
         only_base=[_missing(case) for case in only_base],
         only_now=[_missing(case) for case in only_now],
-        attempts=[attempt(pairs, tolerance)],
+        attempts=[attempt(pairs, tolerance, only_base)],
     )
     judge(result)
     return result
 
 
-def attempt(pairs: Sequence[tuple[Case, Case]], tolerance: float) -> Attempt:
-    """All figures that both sides of each pair have."""
+def attempt(pairs: Sequence[tuple[Case, Case]], tolerance: float, only_base: Sequence[Case] = ()) -> Attempt:
+    """All figures that both sides of each pair have. What only the first side could do is broken."""
     found = Attempt()
+    found.broken += [_missing(case) for case in only_base if _measured(case)]
     for base, now in pairs:
         if now.error and not _measured(now) and _measured(base):
             found.broken.append(_missing(now))
             continue
         found.rows += _rows(base, now, tolerance)
-        before, after = {one.code for one in base.findings}, {one.code for one in now.findings}
+        before, after = ({one.code for one in case.findings} - INSTRUMENTS for case in (base, now))
         found.new_findings += [_newcomer(now, code) for code in sorted(after - before)]
         found.gone_findings += [_newcomer(base, code) for code in sorted(before - after)]
     return found
@@ -94,6 +101,7 @@ def judge(result: Comparison) -> None:
     why = {"slower": slower, "broken": broken, "new-finding": found}
     result.reasons = [reason for reason, seen in why.items() if seen]
     result.red = bool(result.reasons)
+    result.judged = result.red or any(row.low is not None for row in result.attempts[-1].rows)
 
 
 def matched(base: Sequence[Case], now: Sequence[Case]) -> tuple[list[tuple[Case, Case]], list[Case], list[Case]]:
@@ -152,6 +160,9 @@ def _warnings(base: Run, now: Run) -> list[str]:
         "other-options": base.kind == now.kind and _asked(base) != _asked(now),
         "other-mcpace": base.mcpace != now.mcpace,
         "partial": base.partial or now.partial,
+        "instrument": any(
+            one.code in INSTRUMENTS for run in (base, now) for case in run.cases for one in case.findings
+        ),
         "not-interleaved": True,
     }
     return [code for code, is_so in told.items() if is_so]
@@ -171,7 +182,9 @@ def _rows(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
     elif base.throughput_rps is not None and now.throughput_rps is not None:
         yield from _seconds(base, now, tolerance)
     if base.errors is not None and now.errors is not None:
-        yield _errors(base, now)
+        yield _errors(base, now, *(_of_load(case) for case in (base, now)))
+    elif base.failures or now.failures:
+        yield _errors(base, now, *(_of_trials(case) for case in (base, now)))
 
 
 def _time(base: Case, now: Case, tolerance: float) -> Compared:
@@ -208,8 +221,9 @@ def _rounds(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
 
 def _seconds(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
     theirs, ours = (_whole_seconds(case) for case in (base, now))
+    yield _standstill(base, now, (theirs, ours))
     assert base.throughput_rps is not None and now.throughput_rps is not None
-    seen = intervals.ratio_of_series([one.ok for one in ours], [one.ok for one in theirs])
+    seen = intervals.ratio_of_series(*([max(one.ok, FLOOR) for one in side] for side in (ours, theirs)))
     yield _row(base, now, "throughput", "rps", base.throughput_rps, now.throughput_rps, seen, tolerance, "bootstrap-t")
     if base.latency_s is None or now.latency_s is None:
         return
@@ -231,15 +245,36 @@ def _whole_seconds(case: Case) -> list[LoadSecond]:
     return [one for one in case.seconds or [] if not one.warm_up][:-1]
 
 
-def _errors(base: Case, now: Case) -> Compared:
-    counts = [sum(one.count for one in (case.by_tool or {}).values()) for case in (base, now)]
-    failed = [case.errors or 0 for case in (base, now)]
-    first, second = (fail / count if count else 0.0 for fail, count in zip(failed, counts, strict=True))
-    (_, most), (least, _) = (intervals.wilson(fail, count) for fail, count in zip(failed, counts, strict=True))
+def _standstill(base: Case, now: Case, seconds: Sequence[Sequence[LoadSecond]]) -> Compared:
+    """The longest stretch of seconds without a good reply: late replies come after it, and means hide it."""
+    first, second = (_longest(side) for side in seconds)
+    worse = second - first >= STANDSTILL_S
+    row = _row(base, now, "stall", "s", first, second, None, 0.0)
+    return row.model_copy(update={"verdict": "worse" if worse else "same", "breach": worse})
+
+
+def _longest(seconds: Sequence[LoadSecond]) -> float:
+    stretches = (len(list(run)) for answered, run in groupby(one.ok > 0 for one in seconds) if not answered)
+    return float(max(stretches, default=0))
+
+
+def _of_load(case: Case) -> tuple[int, int]:
+    return case.errors or 0, sum(one.count for one in (case.by_tool or {}).values())
+
+
+def _of_trials(case: Case) -> tuple[int, int]:
+    return len(case.failures), len(case.failures) + len(case.trials_s)
+
+
+def _errors(base: Case, now: Case, then: tuple[int, int], here: tuple[int, int]) -> Compared:
+    """Shares of failed calls; each side's failures and calls."""
+    first, second = (failed / count if count else 0.0 for failed, count in (then, here))
+    (_, most), (least, _) = intervals.wilson(*then), intervals.wilson(*here)
     worse = least > most and second - first > FEW_ERRORS
     verdict: Verdict = "worse" if worse else "same" if first == second else "unclear"
     row = _row(base, now, "errors", "share", first, second, None, 0.0, "wilson")
-    return row.model_copy(update={"verdict": verdict, "breach": worse, "base_count": counts[0], "now_count": counts[1]})
+    told = {"method": "wilson", "verdict": verdict, "breach": worse, "base_count": then[1], "now_count": here[1]}
+    return row.model_copy(update=told)
 
 
 def _row(

@@ -35,6 +35,10 @@ class Caller(Protocol):
     def consents(self) -> bool:
         """Whether OAuth's consent needs no person."""
 
+    @property
+    def scripted(self) -> bool:
+        """Whether the target is one of our profiles."""
+
     def connected(self, *, standalone_get: bool = False, oauth: bool = False) -> _core.Client:
         """One that is connected; with ``oauth`` it got a token of its own."""
 
@@ -56,7 +60,7 @@ class Variant:
 def variants(base: Plan, checked: Checked, caller: Caller) -> list[Variant]:
     """All that this target can have, the most telling first."""
     found = list(_over_http(base, base.target)) if isinstance(base.target, HttpTarget) else []
-    found += _arguments(base, checked)
+    found += _arguments(base, checked, is_ours=caller.scripted)
     found += [Variant("listing", plan=_with_listing(base))]
     found += _sessions(base)
     found += _revisions(base)
@@ -76,8 +80,6 @@ def cause(found: Factor) -> str | None:
             return "delayed-ack"
         case "address" if found.verdict == "faster":
             return "address-fallback"
-        case "session-per-call" if found.verdict == "slower":
-            return "session-per-call"
         case _:
             return None
 
@@ -120,9 +122,12 @@ def _at(url: str, address: str) -> str:
     return parts._replace(netloc=f"{host}{port}").geturl()
 
 
-def _arguments(base: Plan, checked: Checked) -> Iterator[Variant]:
+def _arguments(base: Plan, checked: Checked, *, is_ours: bool) -> Iterator[Variant]:
     operation = base.operations[0]
-    schema = checked.tools.get(operation.tool or "", {}).get("inputSchema")
+    tool = checked.tools.get(operation.tool or "", {})
+    if (tool.get("annotations") or {}).get("readOnlyHint") is not True and not is_ours:
+        return  # What its user gave it is all that such a tool may be given.
+    schema = tool.get("inputSchema")
     properties = schema.get("properties") if isinstance(schema, dict) else None
     for name, own in (properties if isinstance(properties, dict) else {}).items():
         if isinstance(own, dict) and own.get("type") == "string" and not {"enum", "format", "pattern"} & set(own):

@@ -38,6 +38,8 @@ ROUNDS = 6
 """Slices of each side, as many as an interval needs at least and a few more."""
 SHORTEST_S, LONGEST_S = 0.1, 1.0
 CALLS_A_SLICE = 3
+HANGS_S, HANGS_AFTER = 2.0, 20
+"""A call hangs that takes so long, and so many times what one takes in the base case."""
 NOTABLE = 0.05
 """An effect whose interval leaves 1 out and that is smaller than this is told as none."""
 
@@ -64,6 +66,11 @@ class _Caller:
     def consents(self) -> bool:
         """Whether OAuth's consent needs no person."""
         return self.token is not None and self.place.consents
+
+    @property
+    def scripted(self) -> bool:
+        """Whether the target is one of our profiles."""
+        return self.place.scripted
 
     def connected(self, *, standalone_get: bool = False, oauth: bool = False) -> _core.Client:
         """One that is connected, and disconnected in the end at the latest."""
@@ -110,6 +117,7 @@ def run(asked: Explained, progress: Progress) -> Run:
         first = _slice(base, SHORTEST_S)
         if first is None:
             raise LabError(f"{asked.target.name}: no call of {base.operations[0].name} ended well, so nothing compares")
+        base = _impatient(base, first[0])
         caller = _Caller(place, asked.settings, token, stack)
         tried = [_Tried(variant) for variant in factor_list.variants(base, checked, caller)]
         length_s, kept = _length(first[0], len(tried), asked.budget_s)
@@ -134,6 +142,12 @@ def run(asked: Explained, progress: Progress) -> Run:
 
 def _base(plan: Plan) -> Plan:
     return replace(plan, warm_up_s=0.0, duration_s=SHORTEST_S, stages=[], drain_s=plan.timeout_s)
+
+
+def _impatient(plan: Plan, call_s: float) -> Plan:
+    """A call of a variant that hangs is no reason to wait for a minute in each round."""
+    limit_s = min(plan.timeout_s, max(HANGS_S, HANGS_AFTER * call_s))
+    return replace(plan, timeout_s=limit_s, drain_s=limit_s)
 
 
 def _length(call_s: float, variants: int, budget_s: float) -> tuple[float, int]:

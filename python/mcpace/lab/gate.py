@@ -79,6 +79,8 @@ def _attempt(gate: Gate, settings: Settings, progress: Progress, result: Run, wh
             Session(stack, side, settings, gate.revision, server_timing=True, extra_root=gate.extra_root)
             for side in sides
         ]
+        if isinstance(gate.base, Run):
+            sessions[0].wanted = next((case.tool for case in gate.base.cases if case.operation == "call"), None)
         progress.begin(settings.trials * 3 * len(sessions))
         try:
             _rounds(sessions, settings, progress, where)
@@ -106,6 +108,8 @@ def _rounds(sessions: list[Session], settings: Settings, progress: Progress, whe
         # There and back, so that drift of the machine hits both alike.
         for session in sessions if number % 2 else sessions[::-1]:
             if not session.given_up:
+                # What the first side calls, the second must have.
+                session.wanted = session.wanted or (sessions[0].tool.name if sessions[0].tool else None)
                 session.round(progress, f"{session.facts.target} · {where} · round {number}/{settings.trials}")
 
 

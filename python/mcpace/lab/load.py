@@ -171,6 +171,11 @@ class Place:
         """Whether OAuth's consent needs no person."""
         return self._target.auth == "oauth" and self._target.profile is not None
 
+    @property
+    def scripted(self) -> bool:
+        """Whether it is one of our profiles."""
+        return self._target.profile is not None
+
     def calling(self, settings: LoadSettings, token: str | None, *, standalone_get: bool) -> _core.Client:
         """A client that calls on its own, with the server's own stream or not. Without a token it asks for one."""
         own: dict[str, Any] = {} if token is None else {"auth": "bearer", "token": token}

@@ -70,6 +70,8 @@ class Session:
         extra_root: Path | None,
     ) -> None:
         self.tool = target.tool
+        self.wanted: str | None = None
+        """Where no tool was named: the one that is called if it is marked read-only, and no other."""
         self._settings = settings
         self._failed_connects = 0
         self._told = False
@@ -126,7 +128,7 @@ class Session:
     def _choose(self, tools: list[dict[str, Any]], progress: Progress) -> None:
         """Settles which tool is called, once the server's are known."""
         if self.tool is None:
-            self.tool = _read_only(tools)
+            self.tool = _read_only(tools, self.wanted)
             if self.tool is not None:
                 self.facts.tool = self.tool.name
             elif not self._told:
@@ -203,9 +205,10 @@ def _endpoint(
     return scripted.url, scripted.certificate_pem
 
 
-def _read_only(tools: list[dict[str, Any]]) -> Tool | None:
-    """A tool that its server marks read-only, with arguments made from its schema."""
+def _read_only(tools: list[dict[str, Any]], wanted: str | None) -> Tool | None:
+    """A tool that its server marks read-only (``wanted`` or none, where it is said), its arguments by its schema."""
     for tool in tools:
-        if (tool.get("annotations") or {}).get("readOnlyHint") is True:
+        is_meant = wanted is None or tool.get("name") == wanted
+        if is_meant and (tool.get("annotations") or {}).get("readOnlyHint") is True:
             return Tool(tool["name"], samples.arguments(tool.get("inputSchema")))
     return None

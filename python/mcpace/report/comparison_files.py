@@ -24,6 +24,7 @@ from mcpace.report.words_comparison import (
     warnings,
 )
 
+NO_LINK = "\N{ZERO WIDTH SPACE}"
 MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@-])")
 """Characters that Markdown (GitHub's) reads as more than themselves."""
 
@@ -60,7 +61,7 @@ def markdown(run: Run) -> str:
 def junit(run: Run) -> str:
     """A test case a figure, and one for each thing that broke or was newly found. Failures are what makes it red."""
     made = run.comparison
-    suite = ElementTree.Element("testsuite", name="mcpace gate", timestamp=run.started)
+    suite = ElementTree.Element("testsuite", name="mcpace gate", timestamp=_xml(run.started)[:40])
     failures = 0
     last = made.attempts[-1] if made and made.attempts else None
     for row in last.rows if last else []:
@@ -99,7 +100,9 @@ def _case(suite: ElementTree.Element, where: str, name: str, failure: str) -> in
 
 
 def _plain(text: str) -> str:
-    return MARKUP.sub(r"\\\1", clean(text, 1000)).replace(NO_BREAK, " ")
+    escaped = MARKUP.sub(r"\\\1", clean(text, 1000)).replace(NO_BREAK, " ")
+    # What GitHub links by itself, escaped or not: addresses, names, numbers of issues.
+    return re.sub(r"(?i)(:)(?=//)|(www)(?=\\?\.)|([@#])", lambda match: match[0] + NO_LINK, escaped)
 
 
 def _xml(text: str) -> str:

@@ -11,9 +11,13 @@ from typing import Literal
 from mcpace.report.model import Model
 from mcpace.report.run_load import Latencies
 
-Metric = Literal["time", "throughput", "mean", "p50", "p90", "p99", "errors", "cpu", "memory"]
+Metric = Literal["time", "throughput", "mean", "p50", "p90", "p99", "errors", "stall", "cpu", "memory"]
 Verdict = Literal["worse", "better", "same", "unclear"]
 Method = Literal["rank-sum", "bootstrap-t", "wilson"]
+
+
+INSTRUMENTS = frozenset({"generator-limited", "recorder-limited", "noisy-run"})
+"""Codes of findings that tell of the instrument or the machine: no fault of what was measured."""
 
 
 class Compared(Model):
@@ -116,6 +120,8 @@ class Comparison(Model):
     only_now: list[Missing] = []
     attempts: list[Attempt] = []
     """A gate measures again before it is red; the last one counts."""
+    judged: bool = True
+    """Of a gate: whether there was anything to judge by, an interval or something that broke."""
     red: bool = False
     """Of a gate: what breached, broke or was newly found did so in every attempt."""
     reasons: list[str] = []

@@ -8,6 +8,7 @@ from itertools import groupby
 from rich.text import Text
 
 from mcpace.report.lines import blank, fitted, heading, right_aligned, wrapped
+from mcpace.report.quantities import clean
 from mcpace.report.run import Run
 from mcpace.report.run_comparison import Compared
 from mcpace.report.words_comparison import (
@@ -38,7 +39,7 @@ def lines(run: Run, width: int) -> Iterator[Text]:
         yield blank()
         several = list(own)
         other = several[0].base_subject
-        yield heading(title, width, f"against {other}" if other != several[0].subject else "")
+        yield heading(title, width, f"against {clean(other, 60)}" if other != several[0].subject else "")
         columns = ("first", FIGURE), ("second", FIGURE), ("ratio (95 %)", RATIO), ("sees", SEES)
         yield Text(" " * NAME + "".join(right_aligned(name, room) for name, room in columns), style="dim")
         for row in several:

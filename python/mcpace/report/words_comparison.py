@@ -23,6 +23,7 @@ METRICS: dict[str, str] = {
     "p90": "p90",
     "p99": "p99",
     "errors": "errors",
+    "stall": "longest standstill",
     "cpu": "processor time a call",
     "memory": "memory",
 }
@@ -35,6 +36,7 @@ WARNINGS: dict[str, str] = {
     "other-mcpace": "The two runs were made by different releases of mcpace.",
     "partial": "One of the runs was interrupted.",
     "not-interleaved": "The two were measured one after the other: what the machine did between them is in the ratios.",
+    "instrument": "In one of the two the instrument or the machine was in trouble: see its findings of measurement.",
     "measured-once": "Saved runs can't be measured again before a red verdict; a gate with a target measures twice.",
 }
 """What makes a comparison weaker than it looks, by its code."""
@@ -130,6 +132,8 @@ def sees_words(row: Compared) -> str:
 
 def _gate(made: Comparison) -> list[str]:
     tolerance = f"{100 * made.tolerance:.3g}{NO_BREAK}%"
+    if not made.judged:
+        return ["Nothing could be judged: no figure has enough trials on both sides for an interval."]
     if not made.red:
         again = " after a second measurement: the first had been red" if len(made.attempts) > 1 else ""
         return [f"Passed{again}: nothing is worse by more than {tolerance}."]
@@ -139,10 +143,11 @@ def _gate(made: Comparison) -> list[str]:
 
 
 def _broken(last: Attempt) -> list[str]:
-    return [
-        f"{place(one.subject, one.target, one.operation, one.tool)} fails now: {clean(one.error or 'no reason given', 200).rstrip('.')}."
-        for one in last.broken[:3]
-    ]
+    told = []
+    for one in last.broken[:3]:
+        why = clean(one.error or "it was not measured on the second side", 200).rstrip(".")
+        told.append(f"{place(one.subject, one.target, one.operation, one.tool)} fails now: {why}.")
+    return told
 
 
 def _few(rows: Sequence[Compared]) -> str:

@@ -98,7 +98,9 @@ def left_out(run: Run) -> list[str]:
     skipped = [one for one in run.factors if one.verdict == "left-out"]
     told = [f"{_capital(name_words(one))} is not taken: {clean(one.reason, 200)}." for one in refused]
     if skipped:
-        told.append(f"Not tried, since {skipped[0].reason}: {listed([name_words(one) for one in skipped])}.")
+        told.append(
+            f"Not tried, since {clean(skipped[0].reason, 200)}: {listed([name_words(one) for one in skipped])}."
+        )
     return told
 
 

@@ -149,7 +149,7 @@ fn deliver(py: Python<'_>, hears: &Py<PyAny>, news: &Mutex<Held<News>>) -> PyRes
 
 /// With the interpreter, where it isn't ending.
 fn attached(work: impl for<'py> FnOnce(Python<'py>) -> PyResult<()>) {
-    let _ = Python::try_attach(|py| {
+    let _ = crate::attaching::attached(|py| {
         if let Err(error) = work(py) {
             error.write_unraisable(py, None);
         }

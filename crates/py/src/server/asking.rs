@@ -18,6 +18,7 @@ use super::held::Watch;
 use super::pace::{Pace, now_ms};
 use super::shared::Shared;
 use super::waiting::Target;
+use crate::attaching::attached;
 use crate::problem::UsageProblem;
 
 /// A function of Python's that answers what is asked by a text: see the module.
@@ -127,7 +128,7 @@ fn too_late(limit: Duration, begun: Instant) {
         return;
     }
     let words = format!("no answer within {} seconds, which refuses", limit.as_secs_f64());
-    let _ = Python::try_attach(|py| {
+    let _ = attached(|py| {
         let error = pyo3::exceptions::PyTimeoutError::new_err(words);
         failing::log(py, "what is asked by a guard", &error);
     });

@@ -13,6 +13,7 @@ use tokio::task::AbortHandle;
 
 use super::failing;
 use super::looping::Looping;
+use crate::attaching::attached;
 use crate::event_loop::running_loop;
 
 /// What a future of Rust's gives, made into Python's on Python's side.
@@ -57,7 +58,7 @@ impl Waiting {
             Some(looping) => looping.run_soon(move |py| settle(future.bind(py), given)),
             // Where the interpreter is ending nobody waits.
             None => {
-                let _ = Python::try_attach(|py| {
+                let _ = attached(|py| {
                     let settling = Settling { future, given: Mutex::new(given) };
                     // A loop that is closed has nobody waiting on it.
                     let _ = event_loop.bind(py).call_method1(intern!(py, "call_soon_threadsafe"), (settling,));

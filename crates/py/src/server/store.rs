@@ -10,6 +10,7 @@ use mcpace_serve::store::OnDown;
 use pyo3::prelude::*;
 
 use super::limiting::Limiter;
+use crate::attaching::attached;
 use crate::log_line::{Level, log_line};
 use crate::problem::{EnvironmentProblem, UsageProblem};
 
@@ -92,5 +93,5 @@ fn tell(event: &Event, means: &str) {
         }
     };
     // Where the interpreter is ending nobody reads it.
-    let _ = Python::try_attach(|py| log_line(py, "mcpace.server", level, &text));
+    let _ = attached(|py| log_line(py, "mcpace.server", level, &text));
 }

@@ -18,6 +18,7 @@ use pyo3::types::PyDict;
 
 use super::bridge::{self, Given};
 use super::context::principal_of;
+use crate::attaching::attached;
 use crate::log_line::{Level, log_line};
 use crate::problem::{EnvironmentProblem, UsageProblem};
 use crate::runtime::runtime;
@@ -256,7 +257,7 @@ fn report() -> Report {
         let line = format!("{failure}{rest}");
         // Where the interpreter is ending nobody reads logs.
         let level = if is_warning { Level::Warning } else { Level::Info };
-        let _ = Python::try_attach(|py| {
+        let _ = attached(|py| {
             log_line(py, "mcpace.server.tokens", level, &line).unwrap_or_else(|error| error.print(py));
         });
     })

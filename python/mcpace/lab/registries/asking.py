@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
 from mcpace.lab.children import run_child
 from mcpace.lab.errors import ReleasesProblem
+from mcpace.lab.places import cache_folder
 from mcpace.lab.registries.release import Release
 from mcpace.lab.toolchains import REMEDIES
 
@@ -22,13 +22,20 @@ def asked(command: list[str], package: str) -> str:
     if shutil.which(command[0]) is None:
         known = f"which releases of {package} there are is for the command {command[0]} to say, which is missing"
         raise ReleasesProblem(f"{known}: {REMEDIES[command[0]]}")
-    done = run_child(command, ASK_LIMIT_S, cwd=Path(tempfile.gettempdir()))
+    done = run_child(command, ASK_LIMIT_S, cwd=_nobodys())
     if done.timed_out:
         raise ReleasesProblem(f"{command[0]} didn't say within {ASK_LIMIT_S:g} s which releases of {package} there are")
     if done.code != 0:
         why = " ".join(done.stderr.split())[-SHOWN:] or f"exit code {done.code}"
         raise ReleasesProblem(f"{command[0]} can't say which releases of {package} there are: {why}")
     return done.stdout
+
+
+def _nobodys() -> Path:
+    """An empty folder of ours. The temporary folder is everybody's: what others leave there would be obeyed."""
+    folder = cache_folder() / "asking"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
 
 
 def ordered(found: list[Release], package: str) -> list[Release]:

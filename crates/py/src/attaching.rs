@@ -1,0 +1,77 @@
+//! Threads of ours that attach to the interpreter for a moment, such as to settle a future: none is inside when it goes.
+//!
+//! Constraint: until Python 3.13 a thread that waits for the interpreter while it ends is unwound by the system, through
+//! frames of ours, which aborts the process. So the process's end waits until all are out, and lets nobody in any more.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+
+/// For what they still do. Whoever takes longer is in Python code of somebody else's.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+struct Inside {
+    threads: usize,
+    over: bool,
+    /// Whose they are: a forked child has none of them.
+    process: u32,
+}
+
+static INSIDE: Mutex<Inside> = Mutex::new(Inside { threads: 0, over: false, process: 0 });
+static LEFT: Condvar = Condvar::new();
+
+/// With the interpreter, from a thread of ours. `None` where it is ending, or gone.
+pub(crate) fn attached<R>(work: impl for<'py> FnOnce(Python<'py>) -> R) -> Option<R> {
+    let _inside = Guest::enter()?;
+    Python::try_attach(work)
+}
+
+struct Guest;
+
+impl Guest {
+    fn enter() -> Option<Self> {
+        let mut inside = inside();
+        if inside.over {
+            return None;
+        }
+        inside.threads += 1;
+        Some(Self)
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let mut inside = inside();
+        inside.threads = inside.threads.saturating_sub(1);
+        if inside.over {
+            LEFT.notify_all();
+        }
+    }
+}
+
+/// Counted for this process: what a forked child copied isn't there.
+fn inside() -> MutexGuard<'static, Inside> {
+    // Nothing under this lock can panic half way.
+    let mut inside = INSIDE.lock().unwrap_or_else(PoisonError::into_inner);
+    let process = std::process::id();
+    if inside.process != process {
+        *inside = Inside { threads: 0, over: false, process };
+    }
+    inside
+}
+
+/// Has the process's end wait.
+pub(crate) fn at_exit(py: Python<'_>) -> PyResult<()> {
+    let end = pyo3::wrap_pyfunction!(close, py)?;
+    py.import("atexit")?.call_method1("register", (end,)).map(drop)
+}
+
+#[pyfunction]
+fn close(py: Python<'_>) {
+    py.detach(|| {
+        let mut inside = inside();
+        inside.over = true;
+        drop(LEFT.wait_timeout_while(inside, PATIENCE, |inside| inside.threads > 0));
+    });
+}
