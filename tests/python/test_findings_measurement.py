@@ -105,17 +105,14 @@ def large(content: bytes) -> Any:
     return app
 
 
-@pytest.mark.parametrize(("numbers", "limited"), [(1_500_000, True), (1, False)])
 @patient
-def test_a_recorder_that_has_more_to_read_than_it_can_says_so(numbers: int, limited: bool) -> None:
-    """Replies of megabytes of small values, which it parses for the recording, on all connections at once."""
-    content = b'{"content":[' + b"[]," * numbers + b"[]]}"
-    with served(large(content)) as url, recorded(url) as record:
+def test_a_recorder_that_keeps_up_says_nothing() -> None:
+    """One that doesn't is shown by hand-written recordings: no load that is the same everywhere holds a thread up."""
+    with served(large(b'{"content":[]}')) as url, recorded(url) as record:
         for future in [record.call() for _ in range(12)]:
             future.result(LONG_WAIT_S)
         findings = found(record.finish())
-    # On a machine that has other things to do as well, its threads are kept from running for longer than they work.
-    assert bool(findings.keys() & {"recorder-limited", "noisy-run"}) is limited
+    assert not findings.keys() & {"recorder-limited", "noisy-run"}
 
 
 # A client of stdio that puts a line together anew with each piece that it reads, as typescript-sdk's did, or once.
