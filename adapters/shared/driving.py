@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.metadata
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from time import monotonic_ns
@@ -49,7 +50,7 @@ class Unsupported(Exception):
     """This release has no API for what was asked."""
 
 
-class Driver:
+class Driver(ABC):
     """What the commands of the contract do."""
 
     def __init__(self, package: str, wallet: Any) -> None:
@@ -64,9 +65,9 @@ class Driver:
             "disconnect": self.disconnect,
         }
 
+    @abstractmethod
     def session_opener(self, command: dict[str, Any]) -> SessionOpener:
         """Chooses how to open a session; may build a provider, so it runs before the clock starts."""
-        raise NotImplementedError
 
     async def list_session(self, session: Any) -> Any:
         """One page of tools."""

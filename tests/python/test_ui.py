@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ from playwright.sync_api import Browser, expect
 
 from browser import Watched, chromium
 from commands import end, line, run, started
-from mcpace.cli.ui import _compared
 from mcpace.lab import journal
+from mcpace.lab.compare import DEFAULT_TOLERANCE, run_of
 from mcpace.lab.progress import Silent
 from mcpace.report.run import Run
 from mcpace.report.run_load import LoadSecond
@@ -31,6 +32,8 @@ from mcpace.ui import folder as folder_module
 from mcpace.ui.folder import Folder, Missing
 from mcpace.ui.live import read
 from mcpace.ui.server import MOST_AT_ONCE, Server
+
+COMPARED = partial(run_of, tolerance=DEFAULT_TOLERANCE)
 
 RUNS = Path(__file__).parents[1] / "fixtures" / "runs"
 EVIL = "<script>alert(1)</script>\x1b[31m\u202e"
@@ -47,7 +50,7 @@ def runs(tmp_path: Path) -> Path:
 
 @contextmanager
 def served(runs: Path) -> Iterator[Server]:
-    with Server(Folder(runs, _compared), 0) as server:
+    with Server(Folder(runs, COMPARED), 0) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         thread.start()
         try:
@@ -125,7 +128,7 @@ def test_it_reads_only_and_listens_on_loopback_only(runs: Path) -> None:
         for method in ("POST", "PUT", "DELETE", "OPTIONS", "HEAD"):
             assert ask(server, "/api/runs", method)[0] == 501
         assert server.server_address[0] == "127.0.0.1"
-        assert len({Server(Folder(runs, _compared), 0).token for _ in range(3)}) == 3
+        assert len({Server(Folder(runs, COMPARED), 0).token for _ in range(3)}) == 3
 
 
 @pytest.mark.parametrize(
@@ -165,7 +168,7 @@ def test_the_newest_come_first_and_what_is_no_run_is_passed_over(runs: Path) -> 
     (runs / "folder.json").mkdir()
     for age, name in enumerate(("load", "clients", "partial", "hostile")):
         os.utime(runs / f"{name}.json", (1_000_000 - age, 1_000_000 - age))
-    listed = Folder(runs, _compared).listing()
+    listed = Folder(runs, COMPARED).listing()
     assert [entry.id for entry in listed.entries if entry.state == "done"] == [
         "load.json", "clients.json", "partial.json", "hostile.json",
     ]  # fmt: skip
@@ -178,7 +181,7 @@ def test_the_newest_come_first_and_what_is_no_run_is_passed_over(runs: Path) -> 
 
 
 def test_a_run_that_changes_is_read_anew_and_one_that_goes_is_missed(runs: Path) -> None:
-    found = Folder(runs, _compared)
+    found = Folder(runs, COMPARED)
     assert len(found.listing().entries) == 4
     changed = Run.load(runs / "load.json")
     changed.partial = True
@@ -197,7 +200,7 @@ def test_a_huge_file_is_not_read(runs: Path, monkeypatch: pytest.MonkeyPatch) ->
         status, _, body = ask(server, "/api/run?id=clients.json")
         assert status == 422
         assert b"larger than" in body
-    assert all(entry.state == "unreadable" for entry in Folder(runs, _compared).listing().entries)
+    assert all(entry.state == "unreadable" for entry in Folder(runs, COMPARED).listing().entries)
 
 
 def test_two_runs_are_compared(runs: Path) -> None:

@@ -11,7 +11,6 @@ from mcpace.cli import options
 from mcpace.cli.comparing import Markdown, Tolerance, files, read_run
 from mcpace.cli.deliver import deliver
 from mcpace.lab import compare as lab
-from mcpace.lab.runs import new_run
 
 
 def register(app: typer.Typer) -> None:
@@ -32,8 +31,5 @@ def compare(
 
     Runs that were measured one after the other differ by what the machine did, too: `mcpace gate` measures in turns.
     """
-    first, second = read_run(base), read_run(run)
-    result = new_run("compare", {"base": base.name, "run": run.name, "tolerance": tolerance})
-    result.cases, result.versions, result.partial = second.cases, second.versions, False
-    result.comparison = lab.compare(first, second, tolerance)
+    result = lab.run_of(read_run(base), read_run(run), tolerance, (base.name, run.name))
     deliver(result, as_json=as_json, out=out, page=html, also=files(markdown, None))

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import sys
 import webbrowser
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from mcpace.cli.notes import note
-from mcpace.lab import compare as lab
+from mcpace.lab.compare import DEFAULT_TOLERANCE, run_of
 from mcpace.lab.errors import LabError, UsageProblem
-from mcpace.lab.runs import new_run
 from mcpace.report.html import NotBuilt
-from mcpace.report.run import Run
 from mcpace.ui.folder import Folder
 from mcpace.ui.server import HOST, Server
-
-TOLERANCE = 0.05
-"""As in ``mcpace compare``."""
 
 
 def register(app: typer.Typer) -> None:
@@ -41,7 +37,7 @@ def ui(
     if not folder.is_dir():
         raise UsageProblem(f"{folder} is no folder: name the one that --out saves runs in")
     try:
-        server = Server(Folder(folder.resolve(), _compared), port)
+        server = Server(Folder(folder.resolve(), partial(run_of, tolerance=DEFAULT_TOLERANCE)), port)
     except NotBuilt as error:
         raise LabError(str(error)) from error
     except OSError as error:
@@ -54,10 +50,3 @@ def ui(
             server.serve_forever()
         except KeyboardInterrupt:
             note("ended")
-
-
-def _compared(first: Run, second: Run) -> Run:
-    result = new_run("compare", {"tolerance": TOLERANCE})
-    result.cases, result.versions = second.cases, second.versions
-    result.comparison = lab.compare(first, second, TOLERANCE)
-    return result

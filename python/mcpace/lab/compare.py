@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import Literal
 
 from mcpace.lab import comparison, intervals
+from mcpace.lab.runs import new_run
 from mcpace.report.run import Case, Run
 from mcpace.report.run_comparison import (
     INSTRUMENTS,
@@ -40,6 +41,8 @@ STANDSTILL_S = 3
 FLOOR = 0.5
 """Good replies in a second that had none: its logarithm must be a number."""
 MORE_IS_BETTER: tuple[Metric, ...] = ("throughput",)
+DEFAULT_TOLERANCE = 0.05
+"""Of a comparison; a gate's is its own."""
 FEW_ERRORS = 0.001
 """A share of errors that rises by no more than this is no breach."""
 
@@ -57,6 +60,15 @@ def compare(base: Run, now: Run, tolerance: float) -> Comparison:
         cores=base.machine.cores,
         system=base.machine.system,
     )
+    return result
+
+
+def run_of(base: Run, now: Run, tolerance: float, names: tuple[str, str] | None = None) -> Run:
+    """The same as a run of its own; its cases are the second side's. ``names``: what the sides are called."""
+    sides = dict(zip(("base", "run"), names, strict=True)) if names else {}
+    result = new_run("compare", {**sides, "tolerance": tolerance})
+    result.cases, result.versions = now.cases, now.versions
+    result.comparison = compare(base, now, tolerance)
     return result
 
 

@@ -10,6 +10,7 @@ Only a tool that the server marks read-only, or that the user named, is ever cal
 
 from __future__ import annotations
 
+import statistics
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -240,7 +241,7 @@ def _factor(one: _Tried) -> Factor:
     )
     if len(one.changed) < comparison.MINIMUM_TRIALS or min(*one.base, *one.changed) <= 0:
         return found
-    found.base_s, found.changed_s = _median(one.base), _median(one.changed)
+    found.base_s, found.changed_s = statistics.median(one.base), statistics.median(one.changed)
     found.ratio, found.low, found.high = comparison.ratio_interval(one.changed, one.base)
     if found.low <= 1 <= found.high:
         found.verdict = "same" if found.high / found.low < (1 + NOTABLE) ** 2 else "unclear"
@@ -259,10 +260,6 @@ def _facts(outcome: Outcome | None) -> dict[str, Any]:
     sse_replies = sum(one.sse_replies for one in outcome.operations)
     connections = outcome.connections
     return {"json_replies": json_replies, "sse_replies": sse_replies, "connections": connections.opened}
-
-
-def _median(values: list[float]) -> float:
-    return sorted(values)[len(values) // 2]
 
 
 class _Nobody:

@@ -22,7 +22,6 @@ from mcpace.lab.targets import Target
 from mcpace.report.run import Case, Run
 
 ATTEMPTS = 2
-DEFAULT_TOLERANCE = 0.1
 DEFAULT_TRIALS = 20
 
 

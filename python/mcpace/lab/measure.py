@@ -146,8 +146,7 @@ class Session:
                 recording.save(str(keep / "measure.jsonl.zst"))
             except _core.Problem as problem:
                 progress.note(str(problem))
-        self.facts.ledgers = recording.ledgers()
-        self.facts.findings = recording.findings()
+        self.facts.ledgers, self.facts.findings = recording.explained()
         self._stamp()
         for operation in ("connect", "list", "call"):
             slowest = slowest_warm(t for t in self.facts.trials if t.operation == operation)

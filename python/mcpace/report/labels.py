@@ -141,11 +141,6 @@ def part_words(part: str) -> str:
     return PARTS.get(part, clean(part, 40))
 
 
-def phase_words(phase: str) -> str:
-    """What an exchange does in a phase."""
-    return PHASES.get(phase, clean(phase, 40))
-
-
 def role_words(role: str) -> str:
     """What an event shows."""
     return ROLES.get(role, clean(role, 40).replace("-", " "))
