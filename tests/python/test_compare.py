@@ -265,7 +265,7 @@ server.run()
 
 def test_gate_measures_both_sides_in_turns_and_twice_before_it_is_red(tmp_path: Path) -> None:
     targets = {}
-    for name, pause in (("quick", 0.001), ("slow", 0.05)):
+    for name, pause in (("quick", 0.001), ("slow", 0.3)):
         (tmp_path / f"{name}.py").write_text(SERVER.format(pause=pause))
         targets[name] = f"stdio:{sys.executable} {tmp_path / name}.py"
     slow = commands.run(
