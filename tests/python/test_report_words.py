@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from mcpace.report import words
-from mcpace.report.comparison import Standing, change_words, standing
 from mcpace.report.groups import grouped
 from mcpace.report.labels import LOAD_REASONS, PARTS, PHASES, REASONS, ROLES
 from mcpace.report.run import Case, Change, Evidence, Finding, Ledger, Run, Subject, Summary
+from mcpace.report.standing import Standing, change_words, standing
 from mcpace.report.verdict import verdict
 
 ROOT = Path(__file__).parents[2]

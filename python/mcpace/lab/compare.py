@@ -2,7 +2,7 @@
 
 Cases are matched by what was measured: the subject's label, target, operation and tool, and where that finds no
 partner, without the subject's version (two releases of one SDK) and without the target (two places of one server).
-What finds none is told, not dropped. Trials and rounds are compared by ranks (:mod:`mcpace.lab.comparison`), a load's
+What finds none is told, not dropped. Trials and rounds are compared by ranks (:mod:`mcpace.lab.ranks`), a load's
 seconds by batches (:mod:`mcpace.lab.intervals`).
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Literal
 
-from mcpace.lab import comparison, intervals
+from mcpace.lab import intervals, ranks
 from mcpace.lab.runs import new_run
 from mcpace.report.run import Case, Run
 from mcpace.report.run_comparison import (
@@ -208,9 +208,9 @@ def _time(base: Case, now: Case, tolerance: float) -> Compared:
 
 
 def _ranks(ours: Sequence[float], theirs: Sequence[float]) -> Figures:
-    if min(len(ours), len(theirs)) < comparison.MINIMUM_TRIALS or min(*ours, *theirs) <= 0:
+    if min(len(ours), len(theirs)) < ranks.MINIMUM_TRIALS or min(*ours, *theirs) <= 0:
         return None
-    return *comparison.ratio_interval(list(ours), list(theirs)), len(ours), len(theirs)
+    return *ranks.ratio_interval(list(ours), list(theirs)), len(ours), len(theirs)
 
 
 def _rounds(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:

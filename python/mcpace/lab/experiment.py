@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from mcpace import _core
-from mcpace.lab import adapters, comparison, environments
+from mcpace.lab import adapters, environments, ranks
 from mcpace.lab.children import adopt_orphans, end_strays
 from mcpace.lab.environments import Environment
 from mcpace.lab.errors import LabError, ReleasesProblem, UnknownName, Unsupported, UsageProblem
@@ -169,7 +169,7 @@ class Row:
         by_subject = [cases(self._facts(index), operations) for index in range(len(self._ready))]
         for subject_cases in by_subject[1:]:
             for case, first in zip(subject_cases, by_subject[0], strict=True):
-                case.change = comparison.change(case, first)
+                case.change = ranks.change(case, first)
         return [case for column in zip(*by_subject, strict=True) for case in column]
 
     def _facts(self, index: int) -> Facts:

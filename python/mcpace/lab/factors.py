@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mcpace import _core
-from mcpace.lab import comparison, factor_list, load_fold
+from mcpace.lab import factor_list, load_fold, ranks
 from mcpace.lab.errors import LabError
 from mcpace.lab.factor_list import Variant
 from mcpace.lab.interruption import held, interruptible
@@ -226,7 +226,7 @@ def _slice(plan: Plan, length_s: float, tried: _Tried | None = None) -> tuple[fl
 def _factor(one: _Tried) -> Factor:
     variant = one.variant
     facts = _facts(one.last)
-    if one.left_out and len(one.changed) < comparison.MINIMUM_TRIALS:
+    if one.left_out and len(one.changed) < ranks.MINIMUM_TRIALS:
         reason = "a round of it takes too long for the budget: name a longer --budget"
         return Factor(code=variant.code, detail=variant.detail, verdict="left-out", reason=reason)
     if one.refused and not one.changed:
@@ -239,10 +239,10 @@ def _factor(one: _Tried) -> Factor:
         verdict="unclear",
         facts=facts,
     )
-    if len(one.changed) < comparison.MINIMUM_TRIALS or min(*one.base, *one.changed) <= 0:
+    if len(one.changed) < ranks.MINIMUM_TRIALS or min(*one.base, *one.changed) <= 0:
         return found
     found.base_s, found.changed_s = statistics.median(one.base), statistics.median(one.changed)
-    found.ratio, found.low, found.high = comparison.ratio_interval(one.changed, one.base)
+    found.ratio, found.low, found.high = ranks.ratio_interval(one.changed, one.base)
     if found.low <= 1 <= found.high:
         found.verdict = "same" if found.high / found.low < (1 + NOTABLE) ** 2 else "unclear"
     elif abs(found.ratio - 1) < NOTABLE:

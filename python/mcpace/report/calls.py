@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mcpace.report.comparison import Standing, standing
 from mcpace.report.groups import SEVERITIES, cases_at
 from mcpace.report.run import Case, Run
+from mcpace.report.standing import Standing, standing
 
 MOST_EXCHANGES = 400
 """Rows of all drawings together: a page must stay small however chatty a client is."""

@@ -21,12 +21,12 @@ from mcpace.report import (
     page_setup,
 )
 from mcpace.report.calls import pairs
-from mcpace.report.comparison import Standing, change_words, standing, state_words
 from mcpace.report.groups import grouped, subjects, targets
 from mcpace.report.labels import LAYERS, PARTS, PHASES, split_parts, split_words
 from mcpace.report.page_model import CaseShown, Head, Page, Part, Share, SummaryShown
 from mcpace.report.quantities import clean, listed, times
 from mcpace.report.run import Case, Run
+from mcpace.report.standing import Standing, change_words, standing, state_words
 from mcpace.report.verdict import sentences
 
 MOST_TRIALS = 20_000

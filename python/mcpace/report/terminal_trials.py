@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 from rich.text import Text
 
-from mcpace.report.comparison import Standing, change_words, standing, state_words
 from mcpace.report.groups import cases_at, operations, subjects
 from mcpace.report.lines import blank, fitted, heading, right_aligned, wrapped
 from mcpace.report.quantities import MILLISECONDS, Unit, clean, common_unit
 from mcpace.report.run import Case, Run
+from mcpace.report.standing import Standing, change_words, standing, state_words
 
 STYLES = {Standing.MUCH_SLOWER: "bold red", Standing.MUCH_FASTER: "bold green", Standing.SAME: "dim"}
 GAP = "  "

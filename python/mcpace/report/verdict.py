@@ -18,11 +18,11 @@ from mcpace.report import (
     words_recording,
     words_servers,
 )
-from mcpace.report.comparison import Standing, standing
 from mcpace.report.groups import Group, grouped, in_order, targets
 from mcpace.report.labels import part_words
 from mcpace.report.quantities import clean, count, duration, listed, share, times
 from mcpace.report.run import Bisection, Case, Run, Subject
+from mcpace.report.standing import Standing, standing
 
 COVERING = 0.5
 """A cause explains a difference where it costs at least this share of it."""

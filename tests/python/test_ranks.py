@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mcpace.lab.comparison import _rank_sum_distribution, change, ratio_interval
+from mcpace.lab.ranks import _rank_sum_distribution, change, ratio_interval
 from mcpace.report.run import Case, Subject
 
 
