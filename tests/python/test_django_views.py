@@ -7,6 +7,7 @@ import datetime
 import json
 import os
 import signal
+import threading
 import types
 import warnings
 from collections.abc import Iterator
@@ -33,9 +34,11 @@ from rest_framework import serializers
 from rest_framework.permissions import IsAuthenticated
 from rest_framework_services import SelectorKind, SelectorSpec, ServiceSpec
 
-from mcpace.django import AllowAny, CacheRateLimit, DjangoOAuthToolkit, MCPServer, ScopeRequired, conf
+from mcpace.django import AllowAny, CacheRateLimit, DjangoOAuthToolkit, MCPServer, ScopeRequired, conf, views
 from mcpace.django.management.commands import mcpace as command
 from mcpace.server.errors import RegistrationError
+from mcpace.server.running.hosted import Hosted
+from mcpace.server.running.prepared import prepare
 
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
 RESOURCE = "http://testserver/api/mcp"
@@ -250,6 +253,39 @@ def test_a_store_that_is_away_at_the_beginning_is_no_crash(caplog: pytest.LogCap
         answer = post(n=1)
     assert (answer.status_code, answer.content) == (503, b"the endpoint can't begin at the moment")
     assert "Redis at 127.0.0.1:1 can't be reached" in caplog.text
+
+
+def test_requests_that_come_while_a_store_is_away_wait_for_one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts, may_end = [], threading.Event()
+    wait = Hosted.begin_on_loop
+
+    def prepared(made: MCPServer) -> Any:
+        attempts.append(made)
+        assert may_end.wait(60)
+        return prepare(made)
+
+    async def run() -> list[int]:
+        here = asyncio.Semaphore(0)
+
+        async def counted(hosted: Hosted) -> Any:
+            here.release()
+            return await wait(hosted)
+
+        monkeypatch.setattr(Hosted, "begin_on_loop", counted)
+        call = json.dumps(request(n=1))
+        asked = [
+            AsyncClient().post("/api/mcp", call, content_type="application/json", headers=headers()) for _ in range(40)
+        ]
+        answers = asyncio.gather(*asked)
+        for _ in asked:
+            await here.acquire()
+        may_end.set()
+        return [one.status_code for one in await answers]
+
+    monkeypatch.setattr(views, "prepare", prepared)
+    with setting(STORE="redis://127.0.0.1:1", STATELESS=False), mounted(filled(server()), is_async=True):
+        assert asyncio.run(run()) == [503] * 40
+    assert len(attempts) == 1
 
 
 @pytest.mark.filterwarnings("ignore:This process")

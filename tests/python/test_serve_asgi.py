@@ -12,8 +12,12 @@ from typing import Any
 
 import pytest
 
-from mcpace import Context, MCPServer
+from mcpace import Context, MCPServer, _core
 from mcpace.server.running import asgi
+from mcpace.server.running.errors import SetupProblem
+from mcpace.server.running.hosted import Hosted
+from mcpace.server.running.prepared import Prepared, prepare
+from mcpace.server.running.settings import Settings
 
 LIMIT_S = 30
 LEGACY = "2025-11-25"
@@ -232,6 +236,50 @@ async def test_a_lifespan_that_raises_is_told_the_host() -> None:
     assert failed.startswith("lifespan.startup.failed")
     assert "no database" in failed
     assert "mcpace/server" not in failed
+
+
+@on_a_loop
+async def test_a_store_that_is_away_is_told_the_host() -> None:
+    app = server().asgi(store="redis://127.0.0.1:1")
+    async with lived(app) as said:
+        [failed] = said
+    assert failed.startswith("lifespan.startup.failedRedis at 127.0.0.1:1 can't be reached")
+    # A host that goes on all the same, or tells nobody of its lifespan.
+    reply = await ask(app, call("greet", name="you"), **modern("greet"))
+    assert (reply.status, reply.body) == (503, "the endpoint can't begin at the moment")
+
+
+@on_a_loop
+async def test_who_comes_while_it_begins_has_the_one_attempts_outcome(caplog: pytest.LogCaptureFixture) -> None:
+    may_end, outcomes = threading.Event(), [_core.EnvironmentProblem("the store is away")] * 2
+    attempts = 0
+
+    def make() -> Prepared:
+        nonlocal attempts
+        attempts += 1
+        assert may_end.wait(LIMIT_S)
+        if outcomes:
+            raise outcomes.pop()
+        return prepare(server())
+
+    hosted = Hosted(make, Settings())
+    waiting = [asyncio.ensure_future(hosted.begin_on_loop()) for _ in range(50)]
+    await asyncio.sleep(0)
+    # The attempt is not this one's alone, though it was the first.
+    waiting[0].cancel()
+    may_end.set()
+    async with asyncio.timeout(LIMIT_S):
+        ended = await asyncio.gather(*waiting, return_exceptions=True)
+    assert isinstance(ended[0], asyncio.CancelledError)
+    assert {str(one) for one in ended[1:]} == {"the store is away"}
+    assert attempts == 1
+    with pytest.raises(SetupProblem):
+        await asyncio.to_thread(hosted.begin)
+    begun = await hosted.begin_on_loop()
+    assert begun is hosted.begun is await asyncio.to_thread(hosted.begin)
+    assert (attempts, caplog.messages) == (3, ["the MCP endpoint can't begin: the store is away"])
+    await asyncio.to_thread(hosted.end)
+    assert hosted.begun is None
 
 
 @on_a_loop

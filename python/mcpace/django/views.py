@@ -27,7 +27,7 @@ from mcpace.django.stores import stored
 from mcpace.server.errors import logger
 from mcpace.server.running.addresses import LOOPBACK
 from mcpace.server.running.errors import SetupProblem
-from mcpace.server.running.hosted import Hosted
+from mcpace.server.running.hosted import NOT_YET, Hosted
 from mcpace.server.running.prepared import prepare
 from mcpace.server.running.settings import Settings
 
@@ -105,10 +105,11 @@ def _view(hosted: Hosted, target: str, loopback_only: str | None) -> Callable[..
         body = _checked(request, loopback_only)
         if isinstance(body, HttpResponse):
             return body
-        endpoint = hosted.endpoint or _begun(hosted)
-        if isinstance(endpoint, HttpResponse):
-            return endpoint
-        loop = hosted.core.event_loop()
+        try:
+            begun = hosted.begun or hosted.begin()
+        except SetupProblem:
+            return _not_yet()
+        endpoint, loop = begun.endpoint, begun.core.event_loop()
 
         def wait(make: Callable[[], Awaitable[Any]]) -> Any:
             return asyncio.run_coroutine_threadsafe(_awaited(make), loop).result()
@@ -127,12 +128,13 @@ def _async_view(hosted: Hosted, target: str, loopback_only: str | None) -> Calla
         body = _checked(request, loopback_only)
         if isinstance(body, HttpResponse):
             return body
-        endpoint = hosted.endpoint or await asyncio.to_thread(_begun, hosted)
-        if isinstance(endpoint, HttpResponse):
-            return endpoint
+        try:
+            begun = hosted.begun or await hosted.begin_on_loop()
+        except SetupProblem:
+            return _not_yet()
         called = _target(request, target)
         # Where the host cancels the view, since its client left, the call is cancelled too.
-        reply = await endpoint.call(request.method, called, _headers(request), body)
+        reply = await begun.endpoint.call(request.method, called, _headers(request), body)
         if reply.is_stream:
             return _with_headers(StreamingHttpResponse(_streamed(reply)), reply)
         whole = b"".join([piece async for piece in _streamed(reply)])
@@ -141,13 +143,9 @@ def _async_view(hosted: Hosted, target: str, loopback_only: str | None) -> Calla
     return answer
 
 
-def _begun(hosted: Hosted) -> Any:
-    """The endpoint; or why there is none yet, such as a store that is away. The next request tries again."""
-    try:
-        return hosted.begin()
-    except SetupProblem as problem:
-        logger.error("the MCP endpoint can't begin: %s", problem)
-        return _refused(503, "the endpoint can't begin at the moment")
+def _not_yet() -> HttpResponse:
+    """Where what the endpoint needs is away, such as a store. The next request tries again."""
+    return _refused(503, NOT_YET)
 
 
 async def _streamed(reply: Any) -> AsyncIterator[bytes]:

@@ -17,8 +17,8 @@ from typing import Any
 
 from mcpace.server.errors import logger
 from mcpace.server.running import tracebacks
-from mcpace.server.running.errors import AuthorProblem
-from mcpace.server.running.hosted import Hosted
+from mcpace.server.running.errors import AuthorProblem, SetupProblem
+from mcpace.server.running.hosted import NOT_YET, Begun, Hosted
 from mcpace.server.running.prepared import Prepared
 from mcpace.server.running.settings import Settings
 
@@ -54,9 +54,12 @@ class Application:
             message = await receive()
             if message["type"] == "lifespan.startup":
                 try:
-                    await asyncio.to_thread(self._hosted.begin)
+                    await self._hosted.begin_on_loop()
                 except AuthorProblem as problem:
                     await send({"type": "lifespan.startup.failed", "message": tracebacks.shown(problem.cause)})
+                    return
+                except SetupProblem as problem:
+                    await send({"type": "lifespan.startup.failed", "message": str(problem)})
                     return
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
@@ -69,8 +72,12 @@ class Application:
                 return
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        endpoint = self._hosted.endpoint or await asyncio.to_thread(self._hosted.begin)
-        reason = self._hosted.loopback_only
+        try:
+            begun = self._hosted.begun or await self._hosted.begin_on_loop()
+        except SetupProblem:
+            await _refuse(send, 503, NOT_YET.encode())
+            return
+        reason = begun.loopback_only
         if reason is not None and _is_elsewhere(scope.get("client")):
             logger.warning("refused a request from %r: %s", scope.get("client"), reason)
             await _refuse(send, 403, reason.encode())
@@ -84,7 +91,9 @@ class Application:
             await _refuse(send, 413, b"the body is too large")
             return
         headers = [(bytes(name), bytes(value)) for name, value in scope["headers"]]
-        call = asyncio.ensure_future(_awaited(endpoint.call(scope["method"], self._target(scope), headers, body)))
+        call = asyncio.ensure_future(
+            _awaited(begun.endpoint.call(scope["method"], self._target(scope, begun), headers, body))
+        )
         gone = asyncio.ensure_future(_gone(receive))
         try:
             await asyncio.wait({call, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -95,10 +104,10 @@ class Application:
             call.cancel()
             gone.cancel()
 
-    def _target(self, scope: Scope) -> str:
+    def _target(self, scope: Scope, begun: Begun) -> str:
         path, root = str(scope["path"]), str(scope.get("root_path", ""))
         below = path[len(root) :] if root and path.startswith(root) else path
-        if below in ("", "/") and not self._hosted.has_routes:
+        if below in ("", "/") and not begun.has_routes:
             below = self._settings.path
         query = bytes(scope.get("query_string", b"")).decode("latin-1")
         return f"{below}?{query}" if query else below
