@@ -227,7 +227,7 @@ fn settle(server: &crate::Server, open: &Open, mut reply: Reply) {
     // One that failed can be tried again.
     open.begins.store(false, Relaxed);
     if let Some(session) = reply.session.take() {
-        session.is_called(open.id.clone());
+        session.name(open.id.clone());
         // A second initialize changes nothing: the first one's session stays.
         let session = open.session.get_or_init(|| session);
         let outlet: Arc<Log> = Arc::clone(&open.log);

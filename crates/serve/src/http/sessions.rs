@@ -289,7 +289,7 @@ impl Live {
     ) -> Self {
         let until = left.and_then(|left| now.checked_add(left)).map_or(u64::MAX, |end| sessions.millis(end));
         let seen = AtomicU64::new(sessions.millis(now) | UNUSED);
-        session.is_called(key.to_string());
+        session.name(key.to_string());
         Self {
             key,
             session,
