@@ -85,7 +85,7 @@ def serve_asgi(chosen: argparse.Namespace, package: str, app: Any, path: str = "
             """Of earlier uvicorns."""
 
     try:
-        listener = socket.create_server((chosen.host, chosen.port))
+        listener = listening(chosen.host, chosen.port)
     except OSError as error:
         print(f"{chosen.host}:{chosen.port} can't be listened on: {error.strerror}", file=sys.stderr)
         sys.exit(1)
@@ -100,3 +100,19 @@ def serve_asgi(chosen: argparse.Namespace, package: str, app: Any, path: str = "
     at_stdin_s_end(end)
     server.run(sockets=[listener])
     sys.exit(0 if server.started else 1)
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket as the SDKs' own servers get theirs, which names its protocol: asyncio sets TCP_NODELAY on no other, and
+    each small reply in two writes would then wait for the client's kernel."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, kind, protocol, _, address = found[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(1024)
+    except OSError:
+        listener.close()
+        raise
+    return listener
