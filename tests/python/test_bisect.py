@@ -9,12 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpace.lab import bisect
-from mcpace.lab.bisect import Criterion, Inconclusive, _criterion, run, search
-from mcpace.lab.errors import UsageProblem
+from mcpace.lab.bisect import Criterion, Inconclusive, _criterion, _probe, run, search
+from mcpace.lab.errors import LabError, UsageProblem
+from mcpace.lab.experiment import Ready
 from mcpace.lab.plan import Settings
 from mcpace.lab.progress import Silent
+from mcpace.lab.registries.release import Release
 from mcpace.lab.targets import parse
-from mcpace.report.run import Probe
+from mcpace.report.run import Case, Operation, Probe, Subject, Summary
+from mcpace.report.verdict import verdict
 
 
 def judge(kinds: dict[str, str], asked: list[str]):
@@ -59,20 +62,103 @@ def probe(version: str, findings: list[str], **medians: float) -> Probe:
 def test_findings_tell_ends_apart_before_time_does() -> None:
     criterion = _criterion(probe("1", ["a"], call=1.0), probe("2", ["a", "b"], call=9.0))
     assert criterion == Criterion(findings=frozenset({"b"}))
-    assert criterion.verdict(probe("3", ["b"], call=1.0))
-    assert not criterion.verdict(probe("3", ["a"], call=9.0))
+    assert criterion.verdict(probe("3", ["b"], call=1.0)) == "bad"
+    assert criterion.verdict(probe("3", ["a"], call=9.0)) == "good"
 
 
 def test_time_tells_them_apart_where_findings_do_not() -> None:
     criterion = _criterion(probe("1", [], call=1.0, list=1.0), probe("2", [], call=4.0, list=1.1))
     assert (criterion.operation, criterion.threshold_s) == ("call", 2.0)
-    assert criterion.verdict(probe("3", [], call=2.5))
-    assert not criterion.verdict(probe("3", [], call=1.5))
+    assert criterion.verdict(probe("3", [], call=2.5)) == "bad"
+    assert criterion.verdict(probe("3", [], call=1.5)) == "good"
 
 
 def test_ends_that_behave_alike_are_refused() -> None:
     with pytest.raises(UsageProblem, match="behave alike"):
         _criterion(probe("1", [], call=1.0), probe("2", [], call=1.9))
+
+
+def case(operation: Operation, good: int, failed: int) -> Case:
+    seconds, failures = [0.01] * good, [f"{operation}: timed out"] * failed
+    return Case(
+        subject=Subject(sdk="python", version="2"),
+        target="t",
+        operation=operation,
+        trials_s=seconds,
+        summary=Summary.of(seconds) if seconds else None,
+        failures=failures,
+        error=failures[0] if failures else None,
+    )
+
+
+def test_a_failed_trial_among_many_leaves_a_release_testable() -> None:
+    probe = _probe("2", [case("connect", 10, 0), case("call", 9, 1)])
+    assert (probe.verdict, probe.failed) == ("good", {"connect": 0.0, "call": 0.1})
+    assert "1 of 10 failed: call: timed out" in probe.reason
+    assert Criterion(operation="call", threshold_s=1.0).verdict(probe) == "good"
+    mostly = _probe("2", [case("connect", 10, 0), case("call", 4, 6)])
+    assert Criterion(operation="call", threshold_s=1.0).verdict(mostly) == "untestable"
+    assert Criterion(findings=frozenset({"b"})).verdict(mostly) == "untestable"
+
+
+def test_what_could_not_be_tried_is_untestable() -> None:
+    nothing = case("connect", 0, 0).model_copy(update={"error": "it doesn't import"})
+    assert (_probe("2", [nothing]).verdict, _probe("2", [nothing]).reason) == ("untestable", "it doesn't import")
+    old = case("call", 0, 0).model_copy(update={"unsupported": "no such mode"})
+    assert _probe("2", [case("connect", 3, 0), old]).verdict == "untestable"
+
+
+def test_a_release_that_fails_or_hangs_can_be_searched_for() -> None:
+    good, bad = (
+        _probe(v, [case("connect", 3, 0), case("call", *ended)]) for v, ended in (("1", (3, 0)), ("3", (0, 3)))
+    )
+    criterion = _criterion(good, bad)
+    assert (criterion.operation, criterion.failing) == ("call", 0.5)
+    assert criterion.describe() == "bad fails in more than 50% of its attempts to call"
+    assert criterion.verdict(_probe("2", [case("connect", 3, 0), case("call", 1, 2)])) == "bad"
+    assert criterion.verdict(_probe("2", [case("connect", 3, 0), case("call", 2, 1)])) == "good"
+    # It fails before it comes to that: another trouble.
+    assert criterion.verdict(_probe("2", [case("connect", 0, 2), case("call", 0, 0)])) == "untestable"
+
+
+def test_the_search_goes_on_through_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten releases: calls hang from the seventh on, and the fourth can't connect, of something else."""
+    versions = [f"1.{minor}.0" for minor in range(10)]
+    tried = []
+
+    def cases(version: str) -> list[Case]:
+        tried.append(version)
+        minor = versions.index(version)
+        connects = case("connect", 0, 2) if minor == 4 else case("connect", 3, 0)
+        return [connects, case("call", 0, 0) if minor == 4 else case("call", 0, 3) if minor > 6 else case("call", 3, 0)]
+
+    class Row:
+        def __init__(self, ready: list[Ready], *_: object) -> None:
+            self._version = ready[0].subject.version or ""
+
+        def __enter__(self) -> Row:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+        def rounds(self, progress: object) -> None: ...
+        def cases(self) -> list[Case]:
+            return cases(self._version)
+
+    between = [Release(version, None) for version in versions]
+    monkeypatch.setattr(bisect, "Row", Row)
+    monkeypatch.setattr(bisect, "prepare", lambda one, _: Ready(Subject(sdk="python", version=one.version)))
+    monkeypatch.setattr(bisect.releases, "between", lambda *_: between)
+    told = run("python", "1.0.0", "1.9.0", parse("profile:simple"), Settings(), Silent())
+    assert told.first_bad == "1.7.0"
+    assert told.untestable == []
+    assert told.bisection is not None
+    assert {probe.version: probe.verdict for probe in told.bisection.probes}["1.4.0"] == "untestable"
+    assert "100\N{NO-BREAK SPACE}% of the attempts to call fail, against 0\N{NO-BREAK SPACE}% in 1.6.0" in verdict(told)
+
+
+def test_an_end_that_fails_here_and_there_is_no_end() -> None:
+    with pytest.raises(LabError, match=r"can't be measured: call 0\.01 s, 6 of 10 failed"):
+        _criterion(_probe("1", [case("call", 8, 2)]), _probe("2", [case("call", 4, 6)]))
 
 
 def test_measurements_survive_a_search_that_cannot_begin(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from packaging.version import Version
 
@@ -30,6 +31,12 @@ LEAST_LIMIT_S = 10.0
 CLEAR_RATIO = 2.0
 """Ends whose slowest-changing operation differs by less than this are too alike to search between."""
 
+CLEAR_SHARE = 0.5
+"""So much more of the bad end's attempts must fail before failing is what is searched for."""
+
+MOST_FAILURES = 0.5
+"""A release of whose attempts more than this share fails says nothing of time and causes."""
+
 
 class Inconclusive(Exception):
     """There is nothing to search for, or no way to; what was measured until then is in ``run``."""
@@ -41,27 +48,40 @@ class Inconclusive(Exception):
 
 
 Judge = Callable[[str], Probe]
+Verdict = Literal["good", "bad", "untestable"]
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """What tells good from bad: findings that only the bad end has, else a threshold between both ends' medians."""
+    """What tells good from bad: an operation that fails in the bad end, else findings that only the bad end has, else a
+    threshold between both ends' medians."""
 
     findings: frozenset[str] = frozenset()
     operation: str = ""
     threshold_s: float = 0.0
+    failing: float | None = None
+    """Bad is what fails in more than this share of its attempts at the operation."""
 
     def describe(self) -> str:
         """For the Run."""
+        if self.failing is not None:
+            return f"bad fails in more than {self.failing:.0%} of its attempts to {self.operation}"
         if self.findings:
             return f"bad shows {', '.join(sorted(self.findings))}"
         return f"bad needs more than {self.threshold_s:.4g} s for {self.operation} at the median"
 
-    def verdict(self, probe: Probe) -> bool:
-        """Whether a measured release is bad."""
+    def verdict(self, probe: Probe) -> Verdict:
+        """Of a release that was tried."""
+        if self.failing is not None:
+            share = probe.failed.get(self.operation)
+            if share is None:  # It failed before that, of something else.
+                return "untestable"
+            return "bad" if share > self.failing else "good"
+        if not _measured(probe):
+            return "untestable"
         if self.findings:
-            return bool(self.findings & set(probe.findings))
-        return probe.medians_s.get(self.operation, 0.0) > self.threshold_s
+            return "bad" if self.findings & set(probe.findings) else "good"
+        return "bad" if probe.medians_s.get(self.operation, 0.0) > self.threshold_s else "good"
 
 
 @dataclass
@@ -144,10 +164,13 @@ class _Prober:
 
     def ends(self, good: str, bad: str) -> None:
         """Measures both ends and settles what tells them apart."""
-        first, last = self._measure(good), self._measure(bad)
-        for probe in (first, last):
-            if probe.verdict == "untestable":
-                raise LabError(f"{self._adapter.name}@{probe.version} can't be measured: {probe.reason}")
+        first = self._measure(good)
+        if not _measured(first):
+            first.verdict = "untestable"
+            raise LabError(f"{self._adapter.name}@{first.version} can't be measured: {first.reason}")
+        last = self._measure(bad)
+        if last.verdict == "untestable":
+            raise LabError(f"{self._adapter.name}@{last.version} can't be measured: {last.reason}")
         self._criterion = _criterion(first, last)
         slowest = max(seconds for case in self._result.cases for seconds in case.trials_s)
         limit = min(self._settings.time_limit_s, max(LEAST_LIMIT_S, PATIENCE * slowest))
@@ -162,7 +185,7 @@ class _Prober:
             probe = self._measure(version)
             assert self._criterion is not None, "ends() comes first"
             if probe.verdict != "untestable":
-                probe.verdict = "bad" if self._criterion.verdict(probe) else "good"
+                probe.verdict = self._criterion.verdict(probe)
             self._known[version] = probe
         return self._known[version]
 
@@ -185,16 +208,41 @@ class _Prober:
 
 
 def _probe(version: str, cases: list[Case]) -> Probe:
-    problem = next((case.error or case.unsupported for case in cases if case.error or case.unsupported), None)
-    medians: dict[str, float] = {case.operation: case.summary.median_s for case in cases if case.summary}
-    codes = sorted({finding.code for case in cases for finding in case.findings})
-    if problem or not medians:
+    """What came of a release; untestable where nothing could even be tried."""
+    unsupported = next((case.unsupported for case in cases if case.unsupported), None)
+    tried = [case for case in cases if case.trials_s or case.failures]
+    if unsupported or not tried:
+        problem = unsupported or next((case.error for case in cases if case.error), None)
         return Probe(version=version, verdict="untestable", reason=problem or "nothing could be measured")
-    reason = ", ".join(f"{operation} {seconds:.3g} s" for operation, seconds in medians.items())
-    return Probe(version=version, verdict="good", reason=reason, medians_s=medians, findings=codes)
+    medians: dict[str, float] = {case.operation: case.summary.median_s for case in tried if case.summary}
+    told = [f"{operation} {seconds:.3g} s" for operation, seconds in medians.items()]
+    told += [f"{len(case.failures)} of {_attempts(case)} failed: {case.failures[0]}" for case in tried if case.failures]
+    return Probe(
+        version=version,
+        verdict="good",
+        reason=", ".join(told),
+        medians_s=medians,
+        failed={case.operation: len(case.failures) / _attempts(case) for case in tried},
+        findings=sorted({finding.code for case in cases for finding in case.findings}),
+    )
+
+
+def _attempts(case: Case) -> int:
+    return len(case.trials_s) + len(case.failures)
+
+
+def _measured(probe: Probe) -> bool:
+    """Whether its figures say anything: most of what was tried ended well."""
+    return bool(probe.medians_s) and max(probe.failed.values(), default=0.0) <= MOST_FAILURES
 
 
 def _criterion(good: Probe, bad: Probe) -> Criterion:
+    more = {operation: share - good.failed.get(operation, 0.0) for operation, share in bad.failed.items()}
+    failing = max(more, key=lambda operation: more[operation], default=None)
+    if failing is not None and more[failing] >= CLEAR_SHARE:
+        return Criterion(operation=failing, failing=(good.failed.get(failing, 0.0) + bad.failed[failing]) / 2)
+    if not _measured(bad):
+        raise LabError(f"{bad.version} can't be measured: {bad.reason}")
     # What tells of the instrument, or of the machine, tells nothing of a release.
     only_bad = frozenset(bad.findings) - frozenset(good.findings) - INSTRUMENTS
     if only_bad:

@@ -39,5 +39,5 @@ def _probe(probe: Probe, names: tuple[str, ...]) -> ProbeShown:
         version=clean(probe.version, 40),
         verdict=probe.verdict,
         medians_s=[probe.medians_s.get(name) for name in names],
-        note=clean(probe.reason) if probe.verdict == "untestable" else causes,
+        note=clean(probe.reason) if probe.verdict == "untestable" or any(probe.failed.values()) else causes,
     )

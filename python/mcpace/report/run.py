@@ -287,6 +287,8 @@ class Probe(Model):
     reason: str
     """The figures behind the verdict, or why it could not be tested."""
     medians_s: dict[str, float] = {}
+    failed: dict[str, float] = {}
+    """Operations that were tried, each with the share of attempts that failed."""
     findings: list[str] = []
 
 

@@ -45,9 +45,13 @@ def lines(run: Run, search: Bisection, width: int) -> Iterator[Text]:
 
 
 def _with_reason(line: Text, probe: Probe, release: int, width: int) -> Iterator[Text]:
-    if probe.verdict == "untestable":
+    if probe.verdict == "untestable" or any(probe.failed.values()):
         indent = 4 + release + VERDICT + 2
-        reason = list(wrapped(clean(probe.reason), width, indent=indent, style="yellow"))
+        reason = list(wrapped(clean(probe.reason), width, indent=indent, style=STYLES["untestable"]))
+        if probe.medians_s and probe.failed:
+            yield line
+            yield from reason
+            return
         line.rstrip()
         yield (
             Text.assemble(line, " " * max(indent - cell_len(line.plain), 1)) + reason[0][indent:] if reason else line

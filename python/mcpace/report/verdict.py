@@ -205,6 +205,9 @@ def _of_bisection(run: Run, search: Bisection) -> list[str]:
 
 
 def _bisected_figures(run: Run, search: Bisection, neighbour: str) -> str:
+    failing = _failing_figures(run, search, neighbour)
+    if failing:
+        return failing
     bad = [probe for probe in search.probes if probe.verdict == "bad" and probe.medians_s]
     good = [probe for probe in search.probes if probe.verdict == "good" and probe.medians_s]
     shared = set(bad[0].medians_s) & set(good[0].medians_s) if bad and good else set()
@@ -219,6 +222,20 @@ def _bisected_figures(run: Run, search: Bisection, neighbour: str) -> str:
     if cause is None:
         return text
     return f"{text}; {words.clause_for(cause)}" if run.first_bad else f"{text}, where {words.clause_for(cause)}"
+
+
+def _failing_figures(run: Run, search: Bisection, neighbour: str) -> str:
+    """Empty where the releases aren't told apart by what fails."""
+    bad, good = ([probe for probe in search.probes if probe.verdict == kind] for kind in ("bad", "good"))
+    if not bad or not good:
+        return ""
+    for operation, failed in bad[0].failed.items():
+        worked = good[0].failed.get(operation, 0.0)
+        if failed - worked >= COVERING:
+            now, before = (failed, worked) if run.first_bad else (worked, failed)
+            name = clean(operation, LONGEST_NAME)
+            return f": {share(now, 1)} of the attempts to {name} fail, against {share(before, 1)} in {neighbour}"
+    return ""
 
 
 # --- names ---
