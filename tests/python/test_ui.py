@@ -5,13 +5,16 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import pty
 import re
+import select
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -22,15 +25,17 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from browser import Watched, chromium
-from commands import end, line, run, started
+from commands import COMMAND, end, line, run, started
 from mcpace.lab import journal
 from mcpace.lab.compare import DEFAULT_TOLERANCE, run_of
 from mcpace.lab.progress import Silent
 from mcpace.report.run import Run
 from mcpace.report.run_load import LoadSecond
 from mcpace.ui import folder as folder_module
+from mcpace.ui import opening
 from mcpace.ui.folder import Folder, Missing
-from mcpace.ui.live import read
+from mcpace.ui.live import Journal, read
+from mcpace.ui.opening import has_browser
 from mcpace.ui.server import MOST_AT_ONCE, Server
 
 COMPARED = partial(run_of, tolerance=DEFAULT_TOLERANCE)
@@ -149,12 +154,30 @@ def test_no_name_leads_out_of_the_folder(name: str, runs: Path) -> None:
         assert b"mcpace-client" not in ask(server, f"/{name}")[2]
 
 
-def test_a_silent_visitor_keeps_nobody_out(runs: Path) -> None:
+def test_silent_visitors_keep_nobody_out(runs: Path) -> None:
     with served(runs) as server:
-        held = [socket.create_connection(("127.0.0.1", server.server_port)) for _ in range(MOST_AT_ONCE // 2)]
-        assert ask(server, "/api/runs")[0] == 200
+        held = [socket.create_connection(("127.0.0.1", server.server_port)) for _ in range(2 * MOST_AT_ONCE)]
+        for one in held[MOST_AT_ONCE:]:
+            one.sendall(b"GET / HTT")
+        for _ in range(3):
+            assert ask(server, "/api/runs")[0] == 200
         for one in held:
             one.close()
+
+
+def test_what_is_no_address_is_refused_and_answered(runs: Path) -> None:
+    with served(runs) as server:
+        for path in ("http://[/", "/api/run?" + "&".join(f"a{number}=1" for number in range(9))):
+            assert ask(server, path)[0] == 400
+            assert ask(server, path, Host="evil.example")[0] == 403
+
+
+def test_the_page_may_be_come_to_from_a_file_and_nothing_else(runs: Path) -> None:
+    with served(runs) as server:
+        come = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}
+        assert ask(server, "/", **come)[0] == 200
+        assert ask(server, "/api/runs", **come)[0] == 403
+        assert ask(server, "/", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="no-cors")[0] == 403
 
 
 # --- the folder ---
@@ -209,6 +232,72 @@ def test_two_runs_are_compared(runs: Path) -> None:
     assert page["head"]["kind"] == "compare"
     assert page["comparison"]["rows"]
     assert any(row["first_s"] and row["second_s"] for row in page["comparison"]["rows"])
+
+
+def hostile(change: dict[str, Any]) -> str:
+    """A run with a part of it changed, as JSON: ``machine.cores`` is the place of one."""
+    told = json.loads((RUNS / "clients.json").read_text())
+    for place, value in change.items():
+        *path, last = place.split(".")
+        inner = told
+        for name in path:
+            inner = inner[int(name)] if name.isdigit() else inner[name]
+        inner[last] = value
+    return json.dumps(told)
+
+
+FACTOR = {"code": "json", "verdict": "slower"}
+GATE = {"tolerance": 0.1, "attempts": [{}], "red": True, "reasons": ["of-a-later-release"]}
+HOSTILE = {
+    "memory.json": hostile({"machine.memory_bytes": 10**400}),
+    "factor.json": hostile({"kind": "explain", "factors": [FACTOR]}),
+    "reason.json": hostile({"kind": "gate", "comparison": GATE}),
+    "version.json": hostile({"cases.0.subject.version": "1" * 5000}),
+    "context.json": hostile({"cases.0.findings": [
+        {"code": "duplicate-request", "severity": "high", "confidence": "high", "cost_s": 1, "calls": 1, "of_calls": 1,
+         "context": {"extra_requests": 10**400, "gap_ns": 10**400}}]}),
+    "deep.json": hostile({"options": {"x": json.loads("[" * 150 + "]" * 150)}}),
+}  # fmt: skip
+
+
+def test_whatever_one_run_is_the_others_are_listed(runs: Path) -> None:
+    before = len(Folder(runs, COMPARED).listing().entries)
+    for name, text in HOSTILE.items():
+        (runs / name).write_text(text)
+    other = os.fsencode(runs) + b"/not-\xff-text.json"
+    shutil.copy(RUNS / "measure.json", other)
+    with served(runs) as server:
+        entries = {entry["id"]: entry for entry in told(server, "/api/runs")["entries"]}
+        assert len(entries) == before + len(HOSTILE) + 1
+        assert entries["clients.json"]["state"] == "done"
+        assert entries["not-\\udcff-text.json"]["state"] == "done"
+        assert told(server, "/api/run?id=not-%5Cudcff-text.json")["head"]["kind"] == "measure"
+        for name in HOSTILE:
+            assert ask(server, f"/api/run?id={name}")[0] in (200, 422)
+            assert ask(server, f"/api/compare?first={name}&second=clients.json")[0] in (200, 422)
+
+
+def test_what_nobody_foresaw_is_said_and_ends_nothing(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    head, page_of = folder_module.head, folder_module.page_of
+
+    def unless_load(made: Any) -> Any:
+        def shown(told: Run) -> Any:
+            assert told.kind != "load", "of \x1b[31mnobody"
+            return made(told)
+
+        return shown
+
+    monkeypatch.setattr(folder_module, "head", unless_load(head))
+    monkeypatch.setattr(folder_module, "page_of", unless_load(page_of))
+    with served(runs) as server:
+        entries = {entry["id"]: entry for entry in told(server, "/api/runs")["entries"]}
+        assert {name: entry["state"] for name, entry in entries.items()} == {
+            "load.json": "unreadable", "clients.json": "done", "partial.json": "done", "hostile.json": "done",
+        }  # fmt: skip
+        why = "mcpace can't show this run (AssertionError: of [31mnobody)"
+        assert entries["load.json"]["reason"].startswith(why.removesuffix(")"))
+        status, _, body = ask(server, "/api/run?id=load.json")
+        assert (status, json.loads(body)["error"][: len(why) - 1]) == (422, why.removesuffix(")"))
 
 
 # --- the journal ---
@@ -297,6 +386,63 @@ def test_a_journal_is_gone_where_nothing_will_be_saved_and_never_a_failure(tmp_p
         with journal.kept(Silent(), place, "clients", "x") as progress:
             progress.step("one")
     assert not Path("/dev/null.live").exists()
+
+
+def test_figures_that_are_none_are_passed_over(tmp_path: Path) -> None:
+    out = tmp_path / "run.json"
+    with journal.kept(Silent(), out, "clients", "x") as progress:
+        progress.sample("a", "b", 0.5)
+    large = "1" + "0" * 400
+    with journal.place(out).open("a") as file:
+        for value in (large, "Infinity", "NaN", "-1", "1e999", "true"):
+            file.write(f'{{"sample": {value}, "group": "a", "row": "b", "unit": "s"}}\n')
+        file.write(f'{{"planned_s": {large}}}\n{{"begin": {large}}}\n{{"begin": -1}}\n')
+        file.write(
+            f'{{"second": {{"at_s": 0, "warm_up": false, "users": {large}, "intended": 1, "ok": 1, "errors": 0}}}}\n'
+        )
+    found = read(journal.place(out))
+    assert found
+    assert [one.values for one in found.samples] == [[0.5, 1.0]]
+    assert (found.planned_s, found.steps) == (None, None)
+    assert Folder(tmp_path, COMPARED).listing().entries
+
+
+def test_a_long_journal_is_read_on_to_its_end(tmp_path: Path) -> None:
+    out = tmp_path / "run.json"
+    looked = Journal(journal.place(out))
+    with journal.kept(Silent(), out, "clients", "x") as progress:
+        progress.step("first")
+        assert (found := looked.look())
+        assert found.step == "first"
+        with journal.place(out).open("a") as file:
+            for number in range(40):
+                file.write(f'{{"sample": {number}, "group": "a", "row": "b", "unit": "s"}}\n' * 10_000)
+                file.write(f'{{"note": "{"x" * 2**21}"}}\n')
+        progress.step("last")
+        with journal.place(out).open("a") as file:
+            file.write('{"step": "half')
+        for one in (looked, Journal(journal.place(out))):
+            assert (found := one.look())
+            assert found.step == "last"
+            assert found.samples[0].values == [39.0] * 400
+        with journal.place(out).open("a") as file:
+            file.write(' a line"}\n')
+        assert (found := looked.look())
+        assert (found.step, found.notes) == ("half a line", [])
+
+
+def test_another_run_in_the_same_file_is_another(tmp_path: Path) -> None:
+    out = tmp_path / "run.json"
+    looked = Journal(journal.place(out))
+    for what, steps in (("one", 1), ("another", 9), ("third", 2)):
+        with journal.kept(Silent(), out, "clients", what) as progress:
+            for number in range(steps):
+                progress.step(f"{what} {number}")
+            progress.sample(what, what, 1.0)
+            found = looked.look()
+            assert found
+            assert (found.head.subjects, found.step, found.done) == (what, f"{what} {steps - 1}", steps - 1)
+            assert [one.group for one in found.samples] == [what]
 
 
 def test_whose_program_is_gone_has_ended(tmp_path: Path) -> None:
@@ -419,6 +565,61 @@ def test_the_command_serves_and_ends(runs: Path) -> None:
         os.killpg(process.pid, signal.SIGINT)
         assert line(process) == "mcpace: ended\n"
         assert end(process).code == 0
+
+
+def test_the_browser_is_handed_a_file_of_ones_own_and_served_while_it_stays(runs: Path) -> None:
+    browser = runs / "browser"
+    told = runs / "told.json"
+    # It stays until it has been answered, as one on a console does.
+    browser.write_text(
+        f"#!{sys.executable}\n"
+        "import json, os, pathlib, re, sys, urllib.request\n"
+        "place = pathlib.Path(sys.argv[1].removeprefix('file://'))\n"
+        "text = place.read_text()\n"
+        "url = re.search('url=(.+?)#', text)[1]\n"
+        "page = urllib.request.urlopen(url, timeout=60).read()\n"
+        "seen = {'argv': sys.argv, 'text': text, 'page': len(page), 'file': place.stat().st_mode & 0o777,"
+        " 'folder': place.parent.stat().st_mode & 0o777}\n"
+        f"pathlib.Path({str(told)!r} + '.new').write_text(json.dumps(seen))\n"
+        f"os.rename({str(told)!r} + '.new', {str(told)!r})\n"
+        "print('seen', flush=True)\n"
+    )
+    browser.chmod(0o700)
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "BROWSER": str(browser)}
+    with subprocess.Popen([*COMMAND, "ui", runs], stdout=theirs, env=environment, start_new_session=True) as process:
+        os.close(theirs)
+        try:
+            said = b""
+            while b"seen" not in said:
+                assert select.select([ours], [], [], 60)[0], said
+                said += os.read(ours, 4096)
+        finally:
+            os.killpg(process.pid, signal.SIGINT)
+            process.wait(timeout=60)
+            os.close(ours)
+    seen = json.loads(told.read_text())
+    token = re.search(rb"#token=([\w-]{32})", said)
+    assert token
+    assert token[1].decode() in seen["text"]
+    assert not [word for word in seen["argv"] if token[1].decode() in word]
+    assert (seen["file"], seen["folder"]) == (0o600, 0o700)
+    assert seen["page"] > 10_000
+    assert not Path(seen["argv"][1].removeprefix("file://")).exists()
+
+
+def test_no_browser_of_a_console_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not has_browser({}, "linux")
+    assert has_browser({"DISPLAY": ":0"}, "linux")
+    assert has_browser({"BROWSER": "firefox"}, "linux")
+    assert has_browser({}, "darwin")
+    asked: list[str] = []
+    for name in ("/usr/bin/w3m", "firefox"):
+        found = webbrowser.GenericBrowser(name)
+        monkeypatch.setattr(found, "open", asked.append)
+        monkeypatch.setattr(webbrowser, "get", lambda found=found: found)
+        opening._open(name)
+    assert asked == ["firefox"]
 
 
 def test_what_is_no_folder_is_said(tmp_path: Path) -> None:

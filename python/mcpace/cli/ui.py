@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-import webbrowser
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +16,7 @@ from mcpace.lab.compare import DEFAULT_TOLERANCE, run_of
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.report.html import NotBuilt
 from mcpace.ui.folder import Folder
+from mcpace.ui.opening import has_browser, opened
 from mcpace.ui.server import HOST, Server
 
 
@@ -44,9 +46,9 @@ def ui(
         raise LabError(f"cannot listen on {HOST}:{port}: {error.strerror}") from error
     with server:
         print(f"mcpace ui of {folder.resolve()} at {server.url}", flush=True)
-        if browser and sys.stdout.isatty():
-            webbrowser.open(server.url)
+        shown = browser and sys.stdout.isatty() and has_browser(os.environ)
         try:
-            server.serve_forever()
+            with opened(server.url) if shown else nullcontext():
+                server.serve_forever()
         except KeyboardInterrupt:
             note("ended")

@@ -1,7 +1,8 @@
 """A folder of runs: what is in it, one run, two of them, one in progress.
 
 Design constraint: only what the folder itself lists is ever opened, by its name in that list; so no request can name a
-path. Files are bounded, and one that is no run is told of or passed over, never a failure of the rest.
+path. Files are bounded, and one that is no run, or can't be shown, is told of or passed over, never a failure of the
+rest.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from mcpace.report.page import head, page_of
 from mcpace.report.page_model import Entry, Head, Listing, Live, Page
 from mcpace.report.quantities import clean
 from mcpace.report.run import Run, RunFormatError
-from mcpace.ui.live import read
+from mcpace.ui.live import Journal
 
 MOST_FILES = 500
 """The newest are listed."""
@@ -39,10 +40,12 @@ class Folder:
         self._path = path
         self._compare = compare
         self._known: dict[str, tuple[tuple[int, int], Entry | None]] = {}
+        self._journals: dict[str, Journal] = {}
 
     def listing(self) -> Listing:
         """Those in progress first, then the newest."""
         files = self._files()
+        self._forget(files)
         entries = [entry for file in files[:MOST_FILES] if (entry := self._entry(file)) is not None]
         entries.sort(key=lambda entry: entry.state != "live")
         return Listing(folder=clean(self._path, 300), entries=entries, left_out=max(0, len(files) - MOST_FILES))
@@ -50,20 +53,20 @@ class Folder:
     def page(self, name: str) -> Page:
         """One run.
 
-        Raises :class:`Missing` and :class:`RunFormatError`.
+        Raises :class:`Missing` and :class:`RunFormatError`; of a run that nobody has foreseen, whatever came of it.
         """
-        return page_of(self._run(name))
+        return page_of(_run(self._file(name)))
 
     def comparison(self, first: str, second: str) -> Page:
         """Two, the second held against the first. Raises as :meth:`page` does."""
-        return page_of(self._compare(self._run(first), self._run(second)))
+        return page_of(self._compare(_run(self._file(first)), _run(self._file(second))))
 
     def live(self, name: str) -> Live:
         """One in progress.
 
         Raises :class:`Missing`.
         """
-        found = read(self._file(name)) if name.endswith(SUFFIX) else None
+        found = self._journal(self._file(name)).look() if name.endswith(SUFFIX) else None
         if found is None:
             raise Missing(f"{clean(name, 120)} is no run in progress")
         return found
@@ -81,15 +84,19 @@ class Folder:
 
     def _file(self, name: str) -> Path:
         for file in self._files():
-            if file.name == name:
+            if _id(file) == name:
                 return file
         raise Missing(f"there is no {clean(name, 120)} in {clean(self._path, 200)}")
 
-    def _run(self, name: str) -> Run:
-        file = self._file(name)
-        if file.stat().st_size > MOST_BYTES:
-            raise RunFormatError(f"larger than {MOST_BYTES // 2**20} MiB, which is more than is read")
-        return Run.load(file)
+    def _journal(self, file: Path) -> Journal:
+        return self._journals.setdefault(file.name, Journal(file))
+
+    def _forget(self, files: list[Path]) -> None:
+        """What is gone."""
+        names = {file.name for file in files}
+        for held in (self._known, self._journals):
+            for name in [name for name in list(held) if name not in names]:
+                held.pop(name, None)
 
     def _entry(self, file: Path) -> Entry | None:
         try:
@@ -99,26 +106,50 @@ class Folder:
                 return self._live_entry(file, found.st_mtime)
             known = self._known.get(file.name)
             if known is None or known[0] != stamp:
-                known = self._known[file.name] = (stamp, self._read(file, found.st_mtime))
+                known = self._known[file.name] = (stamp, _entry(file, found.st_mtime))
             return known[1]
         except OSError:
             return None  # gone meanwhile
 
     def _live_entry(self, file: Path, changed: float) -> Entry | None:
-        found = read(file)
+        found = self._journal(file).look()
         if found is None:
             return None
         told = found.head.model_copy(update={"verdict": [found.step or "beginning"]})
         if found.ended:
             told.verdict = [f"Its program is gone without having saved it: {told.verdict[0]}"]
-        return Entry(id=file.name, state="live", changed=changed, head=told)
+        return Entry(id=_id(file), state="live", changed=changed, head=told)
 
-    def _read(self, file: Path, changed: float) -> Entry | None:
-        with file.open("rb") as opened:
-            if MARK not in opened.read(MARKED_WITHIN):
-                return None
-        try:
-            told: Head = head(self._run(file.name))
-        except RunFormatError as error:
-            return Entry(id=file.name, state="unreadable", changed=changed, reason=clean(error, 300))
-        return Entry(id=file.name, state="done", changed=changed, head=told)
+
+def why(problem: Exception) -> str:
+    """Why a run that could be read can't be shown: a later release's, or nobody's."""
+    return f"mcpace can't show this run ({type(problem).__name__}: {clean(problem, 120)})"
+
+
+def _entry(file: Path, changed: float) -> Entry | None:
+    with file.open("rb") as opened:
+        if MARK not in opened.read(MARKED_WITHIN):
+            return None
+    try:
+        told: Head = head(_run(file))
+        told.model_dump_json()
+    except RunFormatError as error:
+        reason = clean(error, 300)
+    except OSError:
+        raise
+    except Exception as error:  # anybody's file: whatever it does, the others are listed
+        reason = why(error)
+    else:
+        return Entry(id=_id(file), state="done", changed=changed, head=told)
+    return Entry(id=_id(file), state="unreadable", changed=changed, reason=reason)
+
+
+def _run(file: Path) -> Run:
+    if file.stat().st_size > MOST_BYTES:
+        raise RunFormatError(f"larger than {MOST_BYTES // 2**20} MiB, which is more than is read")
+    return Run.load(file)
+
+
+def _id(file: Path) -> str:
+    """Its name; bytes that are no text stand there as such."""
+    return file.name.encode("utf-8", "backslashreplace").decode()

@@ -11,9 +11,11 @@ import hmac
 import json
 import secrets
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socket import socket
+from socket import SHUT_RDWR, socket
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
@@ -21,13 +23,13 @@ from pydantic import BaseModel
 
 from mcpace.report.html import shell
 from mcpace.report.run import RunFormatError
-from mcpace.ui.folder import Folder, Missing
+from mcpace.ui.folder import Folder, Missing, why
 
 HOST = "127.0.0.1"
 TOKEN = "x-mcpace-token"
 IDLE_LIMIT_S = 20.0
 MOST_AT_ONCE = 64
-"""Connections."""
+"""Connections. One more takes the place of the one that has said nothing for longest."""
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -44,12 +46,14 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
     block_on_close = False
+    request_queue_size = MOST_AT_ONCE
 
     def __init__(self, folder: Folder, port: int) -> None:
         self.folder = folder
         self.token = secrets.token_urlsafe(24)
         self.page = shell().encode()
-        self._free = threading.BoundedSemaphore(MOST_AT_ONCE)
+        self._open: dict[socket, bool] = {}
+        self._lock = threading.Lock()
         super().__init__((HOST, port), _Handler)
 
     @property
@@ -63,18 +67,40 @@ class Server(ThreadingHTTPServer):
         return f"{HOST}:{self.server_port}", f"localhost:{self.server_port}"
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """One too many is hung up on."""
-        if self._free.acquire(blocking=False):
+        """Silent connections are anybody's of this machine: they keep nobody out."""
+        with self._lock:
+            silent = next((one for one, answered in self._open.items() if not answered), None)
+            if len(self._open) >= MOST_AT_ONCE and silent is not None:
+                del self._open[silent]
+                _hang_up(silent)
+            if has_room := len(self._open) < MOST_AT_ONCE:
+                self._open[request] = False
+        if has_room:
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """In its thread."""
+        """A connection, to its end."""
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._free.release()
+            with self._lock:
+                self._open.pop(request, None)
+
+    @contextmanager
+    def answering(self, request: socket) -> Iterator[None]:
+        """While a request is being answered its connection is nobody's to take."""
+        self._mark(request, answered=True)
+        try:
+            yield
+        finally:
+            self._mark(request, answered=False)
+
+    def _mark(self, request: socket, *, answered: bool) -> None:
+        with self._lock:
+            if self._open.pop(request, None) is not None:
+                self._open[request] = answered  # at the end: the one silent for longest stays first
 
     def handle_error(self, request: socket | tuple[bytes, socket], client_address: Any) -> None:
         """Who hangs up does no harm."""
@@ -89,17 +115,25 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """All there is."""
-        place = urlsplit(self.path)
-        if refusal := self._refusal():
-            self._refuse(HTTPStatus.FORBIDDEN, refusal)
-        elif place.path == "/":
+        with self.server.answering(self.connection):
+            if refusal := self._refusal():
+                return self._refuse(HTTPStatus.FORBIDDEN, refusal)
+            try:
+                place = urlsplit(self.path)
+                query = parse_qs(place.query, max_num_fields=8)
+            except ValueError:
+                return self._refuse(HTTPStatus.BAD_REQUEST, "that is no address of this server")
+            return self._get(place.path, query)
+
+    def _get(self, path: str, query: dict[str, list[str]]) -> None:
+        if path == "/":
             self._answer(HTTPStatus.OK, "text/html; charset=utf-8", self.server.page)
-        elif not place.path.startswith("/api/"):
+        elif not path.startswith("/api/"):
             self._refuse(HTTPStatus.NOT_FOUND, "there is nothing of that name")
         elif not hmac.compare_digest(self.headers.get(TOKEN, "").encode(), self.server.token.encode()):
             self._refuse(HTTPStatus.UNAUTHORIZED, "open the address that mcpace ui printed: its token is missing here")
         else:
-            self._told(place.path.removeprefix("/api/"), parse_qs(place.query, max_num_fields=8))
+            self._told(path.removeprefix("/api/"), query)
 
     def _refusal(self) -> str:
         """Why a request is nobody's who opened this page; empty where it is."""
@@ -108,9 +142,13 @@ class _Handler(BaseHTTPRequestHandler):
         origin = self.headers.get("Origin")
         if origin is not None and origin not in [f"http://{host}" for host in self.server.hosts]:
             return "this server answers to its own page only"
-        if self.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"):
+        if self.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none") and not self._is_opened():
             return "this server answers to its own page only"
         return ""
+
+    def _is_opened(self) -> bool:
+        """The page itself, which holds nothing, may be come to from anywhere: mcpace's own file leads here."""
+        return self.path == "/" and self.headers.get("Sec-Fetch-Mode") == "navigate"
 
     def _told(self, what: str, query: dict[str, list[str]]) -> None:
         folder = self.server.folder
@@ -131,14 +169,17 @@ class _Handler(BaseHTTPRequestHandler):
                     found = folder.comparison(one("first"), one("second"))
                 case _:
                     raise Missing("there is nothing of that name")
+            body = found.model_dump_json(exclude_none=True).encode()
         except Missing as problem:
             self._refuse(HTTPStatus.NOT_FOUND, str(problem))
         except RunFormatError as problem:
             self._refuse(HTTPStatus.UNPROCESSABLE_ENTITY, f"that file is {problem}")
         except OSError as problem:
             self._refuse(HTTPStatus.UNPROCESSABLE_ENTITY, f"that file can't be read: {problem.strerror}")
+        except Exception as problem:  # anybody's file: whatever it does, the page says so
+            self._refuse(HTTPStatus.UNPROCESSABLE_ENTITY, why(problem))
         else:
-            self._answer(HTTPStatus.OK, "application/json", found.model_dump_json(exclude_none=True).encode())
+            self._answer(HTTPStatus.OK, "application/json", body)
 
     def _refuse(self, status: HTTPStatus, reason: str) -> None:
         self._answer(status, "application/json", json.dumps({"error": reason}).encode())
@@ -152,3 +193,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Nobody asked."""
+
+
+def _hang_up(connection: socket) -> None:
+    try:
+        connection.shutdown(SHUT_RDWR)
+    except OSError:
+        return  # it has gone by itself
