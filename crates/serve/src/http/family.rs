@@ -22,7 +22,7 @@ use tokio::net::UnixStream;
 
 use super::answer::Answer;
 use super::reply_body::ReplyBody;
-use super::sessions::Key;
+use super::session_key::Key;
 
 const SESSION_ID: HeaderName = HeaderName::from_static(name::SESSION_ID);
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");

@@ -23,7 +23,8 @@ use super::fields::Fields;
 use super::log::Log;
 use super::reply_body::ReplyBody;
 use super::request_body;
-use super::sessions::{Key, Place, Sessions};
+use super::session_key::Key;
+use super::sessions::{Place, Sessions};
 use super::site::{Asked, Site};
 use crate::exchange::{Channel, Handled, Headers, Incoming, Outlet, Peer, Principal, Reply};
 use crate::session::Session;
@@ -179,7 +180,7 @@ impl Site {
         let session = open.session.get().cloned();
         if session.is_none()
             && let Message::Request(request) = message
-            && !open.takes_first(&request.method)
+            && !open.take_first(&request.method)
         {
             let mut refusal = Vec::with_capacity(128);
             let reason = "the session begins with initialize, which is to be answered first";
@@ -213,9 +214,9 @@ impl Site {
 }
 
 impl Open {
-    /// Whether a request is taken before there is a session, by which requests under way are counted: one `initialize`, and what
-    /// is answered at once.
-    fn takes_first(&self, method: &str) -> bool {
+    /// Takes a request before there is a session, by which requests under way are counted: one `initialize`, and what is answered
+    /// at once. False where it is any other.
+    fn take_first(&self, method: &str) -> bool {
         match Method::parse(method) {
             Some(Method::Initialize) => !self.begins.swap(true, Relaxed),
             method => method == Some(Method::Ping),

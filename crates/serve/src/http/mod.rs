@@ -6,7 +6,7 @@
 //!
 //! The way of a request: `listen` → `worker` → `connection` → `site` (host, origin, path, token) → `post` (body,
 //! era, session, dispatch) → `reply` (JSON or events) → `answer` (headers). Streams are `log`s, which
-//! `event_stream`s read; `streams` has those of one session, `sessions` has all sessions.
+//! `event_stream`s read; `streams` has those of one session, which is `live`; `sessions` has all of them, as many as `places`.
 //!
 //! Deliberately absent: what methods mean (dispatch), who may call what (the verifier and the handlers), CORS headers for
 //! pages of other origins (a proxy's business), compression.
@@ -28,14 +28,18 @@ mod get;
 mod guarded;
 mod legacy;
 mod listen;
+mod live;
+mod lock;
 mod log;
 mod options;
+mod places;
 mod post;
 mod pulse;
 mod reply;
 mod reply_body;
 mod request_body;
 mod running;
+mod session_key;
 mod sessions;
 mod sharing;
 mod site;

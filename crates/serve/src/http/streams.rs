@@ -11,8 +11,8 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::live::Live;
 use super::log::{Log, LogBounds, Reader, position_after};
-use super::sessions::Live;
 use crate::exchange::{Gone, Outlet};
 
 /// What streams may take, and how much all sessions together keep.
@@ -204,5 +204,43 @@ impl Outlet for Standalone {
         let read = self.0.upgrade()?.streams.with(|known| Arc::clone(&known.read));
         // Whoever begins to read from here on is noticed, polled or not.
         Some(Box::pin(read.notified_owned()))
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Of a session that may keep little.
+    pub(in super::super) fn streams() -> Streams {
+        let bounds = StreamBounds {
+            log: LogBounds { events: 8, bytes: 1024 },
+            standalone: 1,
+            open: 1,
+            replay_bytes_each: 100,
+            replay_bytes_all: 150,
+            replay_bytes: AtomicUsize::new(0),
+        };
+        Streams::new(Arc::new(bounds), true)
+    }
+
+    #[test]
+    fn what_ended_streams_take_is_bounded_and_given_back() {
+        let streams = streams();
+        let ended = |length: usize| {
+            let log = streams.new_log();
+            log.push_reply(&vec![b'x'; length]);
+            log.end();
+            streams.finish(&log);
+            log.number().unwrap()
+        };
+        let is_kept = |number: u64| streams.resume(&format!("{number:x}-0")).is_some();
+        let (first, second) = (ended(10), ended(10));
+        assert!(is_kept(first) && is_kept(second));
+        let third = ended(20);
+        assert!(!is_kept(first) && is_kept(third));
+        assert!(!is_kept(ended(200)));
+        streams.end();
+        assert!(!is_kept(third));
     }
 }

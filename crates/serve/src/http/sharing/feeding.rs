@@ -11,8 +11,8 @@ use mcpace_wire::sse::Event;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::super::live::Live;
 use super::super::log::{Log, Reader};
-use super::super::sessions::Live;
 use super::Sharing;
 use crate::exchange::Gone;
 use crate::store::{Cursor, Down, LogId, Opened, Page, What, Writer};

@@ -9,6 +9,7 @@
 //! acknowledged to anybody is in the store before. What a process took along when it died is said to the clients that ask
 //! (`feeding`), never waited for.
 
+mod elsewhere;
 mod feeding;
 mod finding;
 mod queue;
@@ -17,20 +18,22 @@ mod speaking;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
+use super::live::Live;
+use super::lock::lock;
 use super::options::Limits;
-use super::sessions::{Live, Sessions};
+use super::sessions::Sessions;
 use super::streams::StreamBounds;
 use crate::Server;
 use crate::session::QUESTION_BITS;
 use crate::store::{Bounds, Life, LogId, Name, OnDown, Stores};
+pub(super) use elsewhere::Elsewhere;
 use feeding::Feed;
 pub(super) use feeding::Unreadable;
-pub(super) use finding::Elsewhere;
 use queue::Queue;
 pub(super) use queue::Tee;
 pub(super) use speaking::Remote;
@@ -194,11 +197,6 @@ impl Drop for Sharing {
     fn drop(&mut self) {
         self.over.cancel();
     }
-}
-
-fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing under these locks can panic half way.
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn until(over: impl Future<Output = ()>, task: impl Future<Output = ()>) {

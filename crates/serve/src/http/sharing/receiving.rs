@@ -64,7 +64,7 @@ impl Sharing {
             sharing.tell_ended().await;
             for live in known.iter().filter_map(Weak::upgrade) {
                 // One that the store has lost is put there again; whoever can't be looked up now is when it is used.
-                let _ = sharing.look_up(live.key, Some(Arc::clone(&live)), None, Instant::now()).await;
+                let _ = sharing.verify(live.key, Some(Arc::clone(&live)), None, Instant::now()).await;
             }
         }));
     }

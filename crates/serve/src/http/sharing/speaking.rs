@@ -7,8 +7,9 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use mcpace_wire::http::SessionId;
 
+use super::super::live::Live;
 use super::super::log::{Log, LogBounds};
-use super::super::sessions::{Key, Live};
+use super::super::session_key::Key;
 use super::super::streams::Standalone;
 use super::{Sharing, Tee};
 use crate::exchange::{Gone, Outlet};
