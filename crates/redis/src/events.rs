@@ -31,7 +31,7 @@ impl EventStore for Inner {
             for result in results {
                 match result {
                     Ok((is_read, dropped)) => added.push(Added { is_read: is_read == 1, dropped, refused: false }),
-                    Err(error) if self.link.failed(&error, epoch) => return Err(Down),
+                    Err(error) if self.link.report_failure(&error, epoch) => return Err(Down),
                     // Redis will never take it.
                     Err(_) => added.push(Added { refused: true, ..Added::default() }),
                 }

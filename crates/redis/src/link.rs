@@ -126,19 +126,19 @@ impl Link {
         match task.await {
             Ok(Ok(Ok(value))) => return Ok(value),
             Ok(Ok(Err(error))) => {
-                self.failed(&error, epoch);
+                self.report_failure(&error, epoch);
             }
             // Late, or the runtime is ending.
-            Ok(Err(_)) | Err(_) => self.is_broken(epoch, LATE.to_owned()),
+            Ok(Err(_)) | Err(_) => self.report_broken(epoch, LATE.to_owned()),
         }
         Err(Down)
     }
 
-    /// Whether an error is of the connection, or of a Redis that can't serve at the moment; then it is made anew. Any other is
-    /// an answer, and is said once.
-    pub(crate) fn failed(&self, error: &RedisError, epoch: u64) -> bool {
+    /// Reports an error. True where it is of the connection, or of a Redis that can't serve at the moment; then it is made anew.
+    /// Any other is an answer, and is said once.
+    pub(crate) fn report_failure(&self, error: &RedisError, epoch: u64) -> bool {
         if !is_answer(error) {
-            self.is_broken(epoch, sentence(error));
+            self.report_broken(epoch, sentence(error));
             return true;
         }
         let text = error.to_string();
@@ -156,7 +156,7 @@ impl Link {
         self.epoch.load(Relaxed)
     }
 
-    fn is_broken(&self, epoch: u64, reason: String) {
+    fn report_broken(&self, epoch: u64, reason: String) {
         if self.epoch() == epoch {
             *lock(&self.why) = Some(reason);
             self.broken.notify_one();
@@ -190,22 +190,7 @@ impl Link {
                         pause = PAUSE;
                         *lock(&self.complained) = None;
                         first.send_replace(Some(Ok(())));
-                        let hearing = async {
-                            match mailbox.as_mut().zip(waiting) {
-                                Some((mailbox, waiting)) => mailbox.read(waiting).await,
-                                None => pending().await,
-                            }
-                        };
-                        let reason = tokio::select! {
-                            reason = hearing => reason,
-                            reason = self.stay() => reason,
-                            () = self.broken.notified() => {
-                                lock(&self.why).take().unwrap_or_else(|| LATE.to_owned())
-                            }
-                        };
-                        self.up.store(false, Relaxed);
-                        *lock(&self.connection) = None;
-                        reason
+                        self.hold(mailbox.as_mut().zip(waiting)).await
                     }
                     Err(reason) => {
                         first.send_if_modified(|first| {
@@ -229,6 +214,25 @@ impl Link {
             () = over.cancelled() => {}
         }
         self.leave().await;
+    }
+
+    /// Reads what others tell this process, where it hears them, and says that it lives, until the connection is of no use any more.
+    /// Why, in words.
+    async fn hold(&self, hearing: Option<(&mut Mailbox, MultiplexedConnection)>) -> String {
+        let hearing = async {
+            match hearing {
+                Some((mailbox, waiting)) => mailbox.read(waiting).await,
+                None => pending().await,
+            }
+        };
+        let reason = tokio::select! {
+            reason = hearing => reason,
+            reason = self.stay() => reason,
+            () = self.broken.notified() => lock(&self.why).take().unwrap_or_else(|| LATE.to_owned()),
+        };
+        self.up.store(false, Relaxed);
+        *lock(&self.connection) = None;
+        reason
     }
 
     /// Connects, loads the scripts and says that this process lives. Where there is a mailbox: once more, for the connection that
