@@ -25,6 +25,7 @@ from rest_framework_services import ServiceSpec
 from mcpace import RateLimit
 from mcpace.django import DjangoOAuthToolkit, MCPServer, Principal, ScopeRequired, TokenBackend
 from mcpace.server.auth import AccessToken
+from mcpace.server.errors import MCPError
 from mcpace.server.tokens import JWTVerifier, StaticTokenVerifier
 
 SECRET = "a secret of more than thirty-two bytes"
@@ -124,6 +125,33 @@ def test_a_principal_is_known_by_its_user_or_its_client() -> None:
     assert [one.subject for one in named] == [f"user:{USER.pk}", f"user:{other.pk}", "client:app", None]
     assert Principal(user=USER, subject="own").subject == "own"
     assert Principal(user=USER, subject="").subject == f"user:{USER.pk}"
+
+
+def test_no_issuer_can_name_a_caller_as_a_user_or_client_of_this_project_is_named() -> None:
+    made = MCPServer("shop", auth=TokenBackend(verifier()))
+    spec = ServiceSpec(service=lambda: {"n": 1}, permission_classes=[])
+    made.register_service_tool(name="who", spec=spec, rate_limits=[RateLimit("1/hour")])
+    for name in (f"user:{USER.pk}", f":django:user:{USER.pk}", "client:app", ":django:client:app"):
+        assert asked(made, jwt(sub=name))[0] == 200
+    # Each of them is one more, and none is the user or the client.
+    assert made.call_tool("who", user=USER)
+    assert made.call_tool("who", principal=Principal(None, client_id="app"))
+    with pytest.raises(MCPError):
+        made.call_tool("who", user=USER)
+
+
+def test_a_wrapped_verifiers_callers_and_times_are_its_own() -> None:
+    issuers = [ISSUER, "https://other.example"]
+    several = JWTVerifier(public_key=SECRET, algorithm="HS256", issuer=issuers, leeway_seconds=3600)
+    made = MCPServer("shop", auth=TokenBackend(several, user=by_subject, without_user=True))
+    spec = ServiceSpec(service=lambda: {"n": 1}, permission_classes=[])
+    made.register_service_tool(name="who", spec=spec, rate_limits=[RateLimit("1/hour")])
+    past = int(time.time()) - 60
+    for named in ("ada-elsewhere", "root"):
+        first, second = (jwt(sub=named, iss=issuer, exp=past) for issuer in issuers)
+        assert [asked(made, token)[1] for token in (first, first)] == [{"n": 1}, None]
+        # Of one issuer and the other: two callers, unless they are one user of this project.
+        assert asked(made, second)[1] == (None if named == "root" else {"n": 1})
 
 
 class Names:

@@ -30,6 +30,7 @@ from mcpace import (
     IntrospectionTokenVerifier,
     JWTVerifier,
     MCPServer,
+    RateLimit,
     StaticTokenVerifier,
     TokensUnavailable,
     TokenVerifier,
@@ -287,6 +288,83 @@ def test_a_derived_verifier_asks_for_what_its_kind_would(audience: Any, status: 
         assert post(port, shared(aud=audience, scope="read"))[0] == status
         # What its kind finds lacking, it says is no token.
         assert post(port, shared(aud=audience, scope="write"))[0] == 401
+
+
+class Derived(JWTVerifier):
+    """Changes nothing, and is Python's all the same."""
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        return await super().verify_token(token)
+
+
+@pytest.mark.parametrize("kind", [JWTVerifier, Derived])
+def test_callers_of_two_issuers_are_two_whatever_their_subjects(kind: type[JWTVerifier]) -> None:
+    issuers = ["https://id.example", "https://other.example"]
+    server = whoami(kind(public_key=SECRET, algorithm="HS256", issuer=issuers))
+
+    @server.tool(rate_limits=[RateLimit("1/hour")])
+    def once() -> str:
+        return "done"
+
+    with served(server) as port:
+        clients = [Client(port, "legacy", headers={"Authorization": f"Bearer {shared(iss=one)}"}) for one in issuers]
+        for client in clients:
+            client.begin()
+            assert client.text("once") == "done"
+        assert "error" in clients[0].call("once")
+        mine, other = clients
+        other.session = mine.session
+        other.once("tools/list", {}, {})
+        assert other.status == 404
+
+
+def test_what_a_verifier_changes_of_a_token_counts() -> None:
+    class Renaming(JWTVerifier):
+        async def verify_token(self, token: str) -> AccessToken | None:
+            access = await super().verify_token(token)
+            assert access is not None and access.expires_at is not None
+            if access.claims and access.claims.get("cut"):
+                return access.model_copy(update={"expires_at": int(time.time()) - 1})
+            return access.model_copy(update={"subject": "all"})
+
+    server = whoami(Renaming(public_key=SECRET, algorithm="HS256", issuer=["https://id.example", "https://b"]))
+
+    @server.tool(rate_limits=[RateLimit("1/hour")])
+    def once() -> str:
+        return "done"
+
+    with served(server) as port:
+        ada, bob = (Client(port, headers={"Authorization": f"Bearer {shared(sub=one)}"}) for one in ("ada", "bob"))
+        assert ada.text("once") == "done"
+        assert "error" in bob.call("once")
+        assert post(port, shared(cut=True))[0] == 401
+
+
+@pytest.mark.parametrize("kind", [JWTVerifier, Derived])
+def test_clocks_may_differ_for_all_that_a_token_is_shown_for(kind: type[JWTVerifier]) -> None:
+    server = whoami(kind(public_key=SECRET, algorithm="HS256", leeway_seconds=3600))
+
+    @server.tool(permissions=[lambda asked: True])
+    def guarded() -> str:
+        return "here"
+
+    async def middleware(context: Any, call_next: Any) -> Any:
+        return await call_next(context)
+
+    server.middleware.append(middleware)
+    past = int(time.time()) - 60
+    with served(server) as port:
+        client = Client(port, "legacy", headers={"Authorization": f"Bearer {shared(exp=past)}"})
+        client.begin()
+        assert client.text("guarded") == "here"
+        assert len(client.request("tools/list")["result"]["tools"]) == 2
+        assert json.loads(client.text("who"))["expires_at"] == past
+        # A stream that ends with the token begins all the same.
+        stream = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_S)
+        given = {"Accept": "text/event-stream", "Mcp-Session-Id": client.session, **client.headers}
+        stream.request("GET", "/mcp", headers={k: v for k, v in given.items() if v})
+        assert stream.getresponse().readline() != b""
+        stream.close()
 
 
 # Tokens that their issuer is asked about -----------------------------------------------------------------------------

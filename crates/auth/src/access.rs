@@ -9,7 +9,7 @@ use mcpace_oauth::Secret;
 use mcpace_serve::http::TokenError;
 use mcpace_serve::{Identity, Principal};
 
-use crate::claims::Claims;
+use crate::claims::{Claims, Demands};
 use crate::digest::Digest;
 use crate::error::tell;
 use crate::{Failure, Refusal, Report};
@@ -33,8 +33,10 @@ pub struct Grant {
     pub subject: Option<String>,
     /// What it is good for.
     pub scopes: Arc<[String]>,
-    /// Since 1970.
+    /// Since 1970, as the token says.
     pub expires: Option<Duration>,
+    /// When it is no longer taken: the same, and as far as clocks may differ.
+    pub good_until: Option<Duration>,
     /// Whom it is meant for.
     pub audiences: Vec<String>,
     /// Who issued it, where it says.
@@ -47,11 +49,10 @@ pub struct Grant {
 const OVERHEAD: usize = 512;
 
 impl Grant {
-    /// Of claims that were found good, and their text. `many_issuers`: whether issuers must be told apart, whose subjects may
-    /// have equal names.
-    pub(crate) fn of(claims: &Claims, json: &str, token: &Digest, many_issuers: bool) -> Self {
+    /// Of claims that `demands` found good, and their text.
+    pub(crate) fn of(claims: &Claims, json: &str, token: &Digest, demands: &Demands) -> Self {
         let named = claims.client_id.as_ref().or(claims.azp.as_ref());
-        let issuer = claims.iss.as_deref().filter(|_| many_issuers);
+        let issuer = claims.iss.as_deref().filter(|_| demands.tells_issuers_apart());
         let bearer = token.short();
         let caller = match (claims.sub.as_deref(), named) {
             (Some(subject), _) => Identity::User { issuer, subject },
@@ -65,6 +66,7 @@ impl Grant {
             subject: claims.sub.clone(),
             scopes: claims.scopes().into(),
             expires: claims.expires(),
+            good_until: demands.good_until(claims),
             audiences: claims.audiences().to_vec(),
             issuer: claims.iss.clone(),
             claims: json.into(),
@@ -83,7 +85,7 @@ impl Grant {
             subject: Arc::clone(&grant.principal),
             scopes: Arc::clone(&grant.scopes),
             details: Some(Arc::new(access)),
-            expires: grant.expires.and_then(|since| UNIX_EPOCH.checked_add(since)),
+            expires: grant.good_until.and_then(|since| UNIX_EPOCH.checked_add(since)),
         }
     }
 }
@@ -138,7 +140,20 @@ mod tests {
     use super::*;
 
     fn grant(json: &str, many: bool) -> Grant {
-        Grant::of(&Claims::read(json).unwrap(), json, &Digest::of("t"), many)
+        Grant::of(&Claims::read(json).unwrap(), json, &Digest::of("t"), &of_issuers(many))
+    }
+
+    fn of_issuers(many: bool) -> Demands {
+        let issuers = if many { vec![] } else { vec!["https://one".to_owned()] };
+        Demands { issuers, leeway: Duration::from_secs(10), ..Demands::default() }
+    }
+
+    #[test]
+    fn a_caller_is_one_for_as_long_as_his_token_is_taken() {
+        let grant = Arc::new(grant(r#"{"sub":"ada","exp":1000}"#, false));
+        assert_eq!(grant.expires, Some(Duration::from_secs(1000)), "what the token says is shown as it stands");
+        let principal = Grant::principal(&grant, "t");
+        assert_eq!(principal.expires, UNIX_EPOCH.checked_add(Duration::from_secs(1010)));
     }
 
     #[test]
@@ -151,7 +166,7 @@ mod tests {
         assert_ne!(spaced.principal, grant(r#"{"iss":"https://a","sub":"b"}"#, true).principal);
         let named = grant(r#"{"sub":"ada","iss":"https://one"}"#, true);
         assert_ne!(named.principal, grant(r#"{"sub":"ada","iss":"https://two"}"#, true).principal);
-        let nameless = Grant::of(&Claims::default(), "{}", &Digest::of("other"), false);
+        let nameless = Grant::of(&Claims::default(), "{}", &Digest::of("other"), &of_issuers(false));
         assert_ne!(grant("{}", false).principal, nameless.principal);
         assert_eq!(nameless.client_id, "unknown");
     }

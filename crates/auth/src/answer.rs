@@ -29,7 +29,7 @@ pub(crate) fn judge(answer: &[u8], token: &Digest, demands: &Demands, now: Durat
     let json = std::str::from_utf8(answer).map_err(|_| unreadable("UTF-8"))?;
     let claims = active(json).map_err(unreadable)??;
     demands.check(&claims, now)?;
-    Ok(Grant::of(&claims, json, token, demands.tells_issuers_apart()))
+    Ok(Grant::of(&claims, json, token, demands))
 }
 
 /// What an answer says of a token that is active. The outer error: it is no answer.

@@ -125,8 +125,8 @@ impl Demands {
     /// `now` is by the calendar.
     pub(crate) fn check(&self, claims: &Claims, now: Duration) -> Result<(), Refusal> {
         claims.check_use()?;
-        match claims.expires() {
-            Some(end) if now >= end.saturating_add(self.leeway) => return Err(Refusal::Expired),
+        match self.good_until(claims) {
+            Some(end) if now >= end => return Err(Refusal::Expired),
             None if self.needs_expiry => return Err(Refusal::Claim("exp")),
             _ => {}
         }
@@ -145,6 +145,11 @@ impl Demands {
 }
 
 impl Demands {
+    /// When a token is no longer taken.
+    pub(crate) fn good_until(&self, claims: &Claims) -> Option<Duration> {
+        claims.expires().map(|end| end.saturating_add(self.leeway))
+    }
+
     /// Whether there may be several issuers, whose subjects may have equal names.
     pub(crate) fn tells_issuers_apart(&self) -> bool {
         self.issuers.len() != 1

@@ -91,6 +91,7 @@ impl From<StaticToken> for Grant {
             subject: known.subject,
             scopes: known.scopes.into(),
             expires: known.expires,
+            good_until: known.expires,
             audiences: known.audiences,
             issuer: None,
             claims: if known.claims.is_empty() { "{}".into() } else { known.claims.into() },

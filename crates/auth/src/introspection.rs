@@ -308,8 +308,7 @@ impl State {
         let now = set.clock.now();
         match verdict {
             Ok(grant) => {
-                let expires = grant.expires.map(|end| end.saturating_add(set.demands.leeway));
-                let within = |time| Until::within(time, expires, now);
+                let within = |time| Until::within(time, grant.good_until, now);
                 let graced = within(set.kept.saturating_add(set.grace)).filter(|_| !set.grace.is_zero());
                 let known = Known { grant: Arc::clone(grant), believed: within(set.kept), graced };
                 if let Some(until) = within(KNOWN.max(set.kept.saturating_add(set.grace))) {

@@ -160,9 +160,8 @@ impl JwtVerifier {
         let claims = Claims::read(json)?;
         let now = self.clock.now();
         self.demands.check(&claims, now.wall)?;
-        let grant = Arc::new(Grant::of(&claims, json, &digest, self.demands.tells_issuers_apart()));
-        let expires = grant.expires.map(|end| end.saturating_add(self.demands.leeway));
-        if let Some(until) = Until::within(KNOWN, expires, now) {
+        let grant = Arc::new(Grant::of(&claims, json, &digest, &self.demands));
+        if let Some(until) = Until::within(KNOWN, grant.good_until, now) {
             let known = Verified { grant: Arc::clone(&grant), generation };
             own.lock().keep(digest, known, grant.bytes(), until);
         }

@@ -53,6 +53,18 @@ class Principal:
         """What the token says, where its verifier tells."""
         return getattr(self.raw, "claims", None)
 
+    @property
+    def __mcpace_verified__(self) -> tuple[str | None, float | None]:
+        """For the compiled part: as whom sessions and rate limits know it, and until when it is taken, where that isn't
+        what ``subject`` and ``expires_at`` say by themselves."""
+        caller, good_until = getattr(self.raw, "__mcpace_verified__", None) or (None, None)
+        if self.subject is not None and self.subject == _subject(self.user, self.client_id):
+            # Out of what an issuer calls its users, where they have no user here.
+            caller = f":django:{self.subject}" if self.user is not None or caller is None else caller
+        elif self.user is not None or self.subject != of_subject(getattr(self.raw, "subject", None) or ""):
+            caller = None
+        return caller, good_until if self.expires_at == getattr(self.raw, "expires_at", None) else None
+
 
 def of_user(user: Any) -> str:
     """The subject of a user's token."""

@@ -11,11 +11,25 @@ Deliberately absent: issuing tokens. An authorization server is a program of its
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Protocol, Self, runtime_checkable
 
-from pydantic import AnyHttpUrl, BaseModel, ConfigDict, model_validator
+from pydantic import AnyHttpUrl, BaseModel, ConfigDict, PrivateAttr, model_validator
 
 from mcpace.server.errors import UnsupportedOption, logger
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the compiled part knows of a token beside what it shows, and what of."""
+
+    caller: str
+    """Whom sessions and rate limits know: callers of two issuers never have one name, whatever their subjects."""
+    good_until: float | None
+    """Seconds since 1970; with what clocks may differ."""
+    subject: str | None
+    client_id: str
+    expires_at: int | None
 
 
 class AccessToken(BaseModel):
@@ -33,6 +47,17 @@ class AccessToken(BaseModel):
     subject: str | None = None
     """Who it stands for."""
     claims: dict[str, Any] | None = None
+    _found: Found | None = PrivateAttr(default=None)
+
+    @property
+    def __mcpace_verified__(self) -> tuple[str | None, float | None] | None:
+        """For the compiled part, which may get it back from somebody's own verifier: what it found, where nobody has
+        changed what that was read from."""
+        if self._found is None:
+            return None
+        is_same = (self.subject, self.client_id) == (self._found.subject, self._found.client_id)
+        is_as_long = self.expires_at == self._found.expires_at
+        return self._found.caller if is_same else None, self._found.good_until if is_as_long else None
 
 
 @runtime_checkable

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from mcpace import _core
-from mcpace.server.auth import AccessToken
+from mcpace.server.auth import AccessToken, Found
 from mcpace.server.errors import UnsupportedOption
 
 
@@ -294,8 +294,10 @@ def _access_token(
     resource: str | None,
     subject: str | None,
     claims: str,
+    caller: str,
+    good_until: float | None,
 ) -> AccessToken:
-    return AccessToken(
+    made = AccessToken(
         token=token,
         client_id=client_id,
         scopes=scopes,
@@ -304,6 +306,8 @@ def _access_token(
         subject=subject,
         claims=json.loads(claims),
     )
+    made._found = Found(caller, good_until, subject, client_id, expires_at)
+    return made
 
 
 _core.set_access_token(_access_token)

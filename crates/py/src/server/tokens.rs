@@ -194,7 +194,7 @@ fn listed((token, client_id, subject, scopes, end, audiences, claims): Listed) -
 static ACCESS_TOKEN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 /// What makes the objects that functions see as the caller's token, of the keywords `token`, `client_id`, `scopes`,
-/// `expires_at`, `resource`, `subject` and `claims` (JSON); once in a process.
+/// `expires_at`, `resource`, `subject`, `claims` (JSON), `caller` and `good_until`; once in a process.
 #[pyfunction]
 pub(crate) fn set_access_token(py: Python<'_>, make: Py<PyAny>) {
     // Whoever came first has set it.
@@ -217,6 +217,9 @@ pub(super) fn shown(py: Python<'_>, access: &Access) -> PyResult<Py<PyAny>> {
     keywords.set_item(intern!(py, "resource"), resource)?;
     keywords.set_item(intern!(py, "subject"), grant.subject.as_deref())?;
     keywords.set_item(intern!(py, "claims"), &*grant.claims)?;
+    // What `verify::told` wants back, where somebody's own verifier hands the token on.
+    keywords.set_item(intern!(py, "caller"), &*grant.principal)?;
+    keywords.set_item(intern!(py, "good_until"), grant.good_until.map(|end| end.as_secs_f64()))?;
     let make = ACCESS_TOKEN
         .get_or_try_init(py, || Ok::<_, PyErr>(py.import("types")?.getattr("SimpleNamespace")?.unbind()))?;
     make.call(py, (), Some(&keywords))

@@ -86,18 +86,24 @@ enum Told {
     Invalid,
 }
 
-/// `None` is no token of ours. Else an object with `client_id`, and as far as known `subject`, `scopes`, `expires_at`.
+/// `None` is no token of ours. Else an object with `client_id`, and as far as known `subject`, `scopes`, `expires_at`. What a
+/// verifier of ours found is in `__mcpace_verified__`, as far as it still holds: the caller's name, since of several issuers' subjects
+/// that alone tells whose one is, and until when the token is taken, since clocks may differ.
 fn told(token: &Bound<'_, PyAny>) -> PyResult<Told> {
     let py = token.py();
     if token.is_none() {
         return Ok(Told::Invalid);
     }
     let optional = |name| token.getattr_opt(name).map(|found| found.filter(|value| !value.is_none()));
+    let (caller, good_until) = match optional(intern!(py, "__mcpace_verified__"))? {
+        Some(verified) => verified.extract::<(Option<String>, Option<f64>)>()?,
+        None => (None, None),
+    };
+    let says = || optional(intern!(py, "expires_at"))?.map(|end| end.extract::<f64>()).transpose();
     let mut expires = None;
-    if let Some(expires_at) = optional(intern!(py, "expires_at"))? {
+    if let Some(expires_at) = good_until.map_or_else(says, |end| Ok(Some(end)))? {
         // A calendar before 1970 is wrong, and can't tell what has expired: everything has.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(f64::INFINITY, |now| now.as_secs_f64());
-        let expires_at: f64 = expires_at.extract()?;
         if expires_at < now {
             return Ok(Told::Invalid);
         }
@@ -108,9 +114,10 @@ fn told(token: &Bound<'_, PyAny>) -> PyResult<Told> {
         let text: Option<String> = optional(name)?.map(|text| text.extract()).transpose()?;
         Ok(text.filter(|text| !text.is_empty()))
     };
-    let subject = match text(intern!(py, "subject"))? {
-        Some(subject) => Identity::User { issuer: None, subject: &subject }.subject(),
-        None => match text(intern!(py, "client_id"))? {
+    let subject = match (caller, text(intern!(py, "subject"))?) {
+        (Some(caller), _) => caller.into(),
+        (None, Some(subject)) => Identity::User { issuer: None, subject: &subject }.subject(),
+        (None, None) => match text(intern!(py, "client_id"))? {
             Some(id) => Identity::Client { issuer: None, id: &id }.subject(),
             None => return Ok(Told::Nobody),
         },
