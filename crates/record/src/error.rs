@@ -27,6 +27,15 @@ pub enum RecordError {
         /// What the JSON reader said.
         reason: String,
     },
+    /// The input's fault: it holds more than can be meant, such as a small file that unfolds to terabytes.
+    #[error("this recording holds more than {what}, and is not read to its end: record shorter, or in parts")]
+    TooLarge {
+        /// What there is too much of.
+        what: String,
+    },
+    /// Nobody's fault: the events can't be read one by one, since a late one stands too far behind its place.
+    #[error("the recording's events are far out of order")]
+    OutOfOrder,
 }
 
 impl RecordError {
@@ -38,6 +47,8 @@ impl RecordError {
             RecordError::NotARecording(_) => "not-a-recording",
             RecordError::NewerFormat { .. } => "newer-format",
             RecordError::BadLine { .. } => "bad-line",
+            RecordError::TooLarge { .. } => "too-large",
+            RecordError::OutOfOrder => "out-of-order",
         }
     }
 }

@@ -4,11 +4,11 @@
 //! flush and says that it is partial. Events of kinds that this release doesn't know are an error: a format with new
 //! kinds has a new number. Version 2 added `process-sample`; version 1 is read as ever.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Event, RecordError, Recording, RecordingHead};
+use crate::{Event, RecordError, RecordingHead};
 
 /// Name and version of the format, the first member of the first line.
 pub const FORMAT: &str = "mcpace.recording/2";
@@ -18,9 +18,6 @@ const VERSION: u32 = 2;
 
 /// Quick rather than small: recording must not compete with what is recorded.
 const LEVEL: i32 = 1;
-
-/// A line longer than this is no event of ours: bodies are cut long before.
-const LINE_LIMIT: u64 = 64 * 1024 * 1024;
 
 #[derive(Serialize)]
 struct HeadLine<'a> {
@@ -81,58 +78,8 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Reads recordings.
-pub struct Reader;
-
-impl Reader {
-    /// Reads a whole recording, compressed or as plain JSON lines. One that was cut off comes back as far as it goes,
-    /// with [`Recording::partial`] set.
-    ///
-    /// # Errors
-    /// No recording, a newer format, or a line in its middle that is no event.
-    pub fn read(mut source: impl Read) -> Result<Recording, RecordError> {
-        let mut magic = [0; 4];
-        let got = read_up_to(&mut source, &mut magic)?;
-        let start = io::Cursor::new(magic).take(got as u64);
-        if magic == [0x28, 0xb5, 0x2f, 0xfd] {
-            read_lines(BufReader::new(zstd::Decoder::new(start.chain(source))?))
-        } else {
-            read_lines(BufReader::new(start.chain(source)))
-        }
-    }
-}
-
-fn read_lines(mut lines: impl BufRead) -> Result<Recording, RecordError> {
-    let mut text = String::new();
-    let (head, mut ended) = match next_line(&mut lines, &mut text)? {
-        Next::Line | Next::CutLine if !text.trim().is_empty() => (parse_head(&text)?, false),
-        _ => {
-            return Err(RecordError::NotARecording("it is empty or starts with something else".to_owned()));
-        }
-    };
-    let (mut events, mut partial, mut number) = (Vec::new(), false, 1);
-    while !ended {
-        number += 1;
-        match next_line(&mut lines, &mut text)? {
-            Next::End => ended = true,
-            Next::CutStream => (partial, ended) = (true, true),
-            Next::CutLine => match serde_json::from_str(&text) {
-                // A last line without its line end: whole in a hand-made file, half in one that was cut.
-                Ok(event) => events.push(event),
-                Err(_) => (partial, ended) = (true, true),
-            },
-            Next::Line => {
-                let bad = |error: serde_json::Error| RecordError::BadLine { line: number, reason: error.to_string() };
-                events.push(serde_json::from_str(&text).map_err(bad)?);
-            }
-        }
-    }
-    let mut recording = Recording::new(head, events);
-    recording.partial = partial;
-    Ok(recording)
-}
-
-fn parse_head(line: &str) -> Result<RecordingHead, RecordError> {
+/// What the first line of a recording says.
+pub(crate) fn parse_head(line: &str) -> Result<RecordingHead, RecordError> {
     #[derive(Deserialize)]
     struct Format {
         format: String,
@@ -147,46 +94,10 @@ fn parse_head(line: &str) -> Result<RecordingHead, RecordError> {
     }
 }
 
-enum Next {
-    Line,
-    /// Text without a line end, then the end.
-    CutLine,
-    /// The compressed stream breaks off.
-    CutStream,
-    End,
-}
-
-fn next_line(lines: &mut impl BufRead, text: &mut String) -> Result<Next, RecordError> {
-    text.clear();
-    match lines.by_ref().take(LINE_LIMIT).read_line(text) {
-        Ok(0) => Ok(Next::End),
-        Ok(_) if text.ends_with('\n') => Ok(Next::Line),
-        Ok(_) => Ok(Next::CutLine),
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Next::CutStream),
-        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::Other) => {
-            Err(RecordError::NotARecording(error.to_string()))
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn read_up_to(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match source.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CallId, CallOutcome, EventKind, Instrument, Nanos};
+    use crate::{CallId, CallOutcome, EventKind, Instrument, Nanos, Reader, Recording};
 
     fn head() -> RecordingHead {
         RecordingHead {

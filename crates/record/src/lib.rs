@@ -10,6 +10,7 @@ mod event;
 mod file;
 mod message;
 mod numbers;
+mod reading;
 mod recording;
 mod redact;
 mod time;
@@ -20,8 +21,9 @@ pub use event::{
     Body, CallId, CallOutcome, Closer, ConnectionId, Event, EventKind, ExchangeId, Header, LineFrom, Peer, ReplyEnding,
     Side,
 };
-pub use file::{FORMAT, Reader, Writer};
+pub use file::{FORMAT, Writer};
 pub use message::{MessageKind, MessageNote};
+pub use reading::{Events, Reader};
 pub use recording::{Instrument, Recording, RecordingHead};
 pub use redact::Redactor;
 pub use time::Nanos;
