@@ -4,14 +4,16 @@ use mcpace_record::{ExchangeId, Nanos};
 
 use super::{Exchange, Stamp};
 
-/// The smallest block that C libraries and runtimes buffer a pipe's output in.
-const BLOCK: u64 = 4096;
+/// Bytes of a burst past which its size tells of the pipe's own buffer (64 KiB on Linux) or of the reader's.
+const LARGEST: u64 = 48 * 1024;
 
 /// Several lines that were read at once.
 #[derive(Debug)]
 pub(crate) struct Burst {
     /// When.
     pub(crate) at: Stamp,
+    /// When the line before it came.
+    pub(crate) since: Option<Nanos>,
     /// The requests that it answers.
     pub(crate) exchanges: Vec<ExchangeId>,
     lines: u64,
@@ -27,15 +29,27 @@ pub(crate) struct Burst {
     after: u64,
 }
 
+/// Where a burst ends, as measured by blocks of one size.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Edge {
+    /// Whether a block's end lies there.
+    pub(crate) at_block: bool,
+    /// How probable that is for a burst that ends anywhere.
+    pub(crate) chance: f64,
+}
+
 impl Burst {
-    /// Whether a block's end lies where it ends: within the next line where it was cut in one, else within its last line or
-    /// the one after it, since runtimes that cut between lines write before a line that has no room, or after it.
-    pub(crate) fn fills_buffer(&self) -> bool {
-        let crossed = |from: u64, to: u64| to / BLOCK > from / BLOCK;
-        match self.next {
-            0 => crossed(self.bytes.saturating_sub(self.last), self.bytes.saturating_add(self.after)),
-            next => crossed(self.total, self.total.saturating_add(next)),
-        }
+    /// Where it ends, by blocks of so many bytes. A block's end lies within the next line where it was cut in one, else
+    /// within its last line or the one after it, since runtimes that cut between lines write before a line that has no room,
+    /// or after it. `None` where these lines are so long that a block would end in them anyhow.
+    pub(crate) fn edge(&self, block: u64) -> Option<Edge> {
+        let (from, to) = match self.next {
+            0 => (self.bytes.saturating_sub(self.last), self.bytes.saturating_add(self.after)),
+            next => (self.total, self.total.saturating_add(next)),
+        };
+        let span = to.saturating_sub(from);
+        let tells = span > 0 && span <= block / 4 && self.bytes <= LARGEST;
+        tells.then(|| Edge { at_block: to / block > from / block, chance: span as f64 / block as f64 })
     }
 }
 
@@ -45,6 +59,8 @@ pub(super) struct Bursts {
     ended: Vec<(Burst, Vec<usize>)>,
     current: Option<(Burst, Vec<usize>)>,
     total: u64,
+    /// When the last line came.
+    latest: Option<Nanos>,
 }
 
 impl Bursts {
@@ -57,9 +73,10 @@ impl Bursts {
             self.end(if begun { bytes } else { 0 }, bytes);
         }
         self.total = self.total.saturating_add(bytes);
-        let total = self.total;
+        let (total, since) = (self.total, self.latest.replace(at.at));
         let (burst, exchanges) = self.current.get_or_insert_with(|| {
-            (Burst { at, exchanges: Vec::new(), lines: 0, bytes: 0, last: 0, total, next: 0, after: 0 }, Vec::new())
+            let exchanges = Vec::new();
+            (Burst { at, since, exchanges, lines: 0, bytes: 0, last: 0, total, next: 0, after: 0 }, Vec::new())
         });
         burst.lines += 1;
         burst.bytes = burst.bytes.saturating_add(bytes);
@@ -70,7 +87,7 @@ impl Bursts {
     /// Another process begins: its buffers are its own.
     pub(super) fn end_process(&mut self) {
         self.end(0, 0);
-        self.total = 0;
+        (self.total, self.latest) = (0, None);
     }
 
     pub(super) fn finish(mut self, exchanges: &[Exchange<'_>]) -> Vec<Burst> {
@@ -82,7 +99,7 @@ impl Bursts {
         named.collect()
     }
 
-    /// Single lines are no burst, and short ones fill no buffer.
+    /// Single lines are no burst.
     fn end(&mut self, next: u64, after: u64) {
         if let Some((burst, answered)) = self.current.take()
             && burst.lines > 1

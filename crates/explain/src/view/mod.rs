@@ -18,6 +18,7 @@ use std::collections::HashMap;
 use mcpace_record::{CallId, ConnectionId, ExchangeId, Nanos, Recording};
 use serde::Serialize;
 
+pub(crate) use bursts::Burst;
 pub use calls::Call;
 pub use connection::{Connection, Process};
 pub use exchange::{Exchange, Leg, ReplyShape, StreamEvent, Transport};
@@ -56,7 +57,7 @@ pub struct View<'a> {
     pub incomplete: bool,
     /// Reads of a server's stdout that brought several answers.
     #[serde(skip)]
-    pub(crate) bursts: Vec<bursts::Burst>,
+    pub(crate) bursts: Vec<Burst>,
     #[serde(skip)]
     connection_index: HashMap<ConnectionId, usize>,
     #[serde(skip)]

@@ -250,12 +250,12 @@ fn calls_that_begin_only_when_a_slow_one_ends_are_not_held_replies() {
     assert_eq!(codes(&behind_a_slow_reply(1_562.0)), [""; 0]);
 }
 
-/// Sixty replies over stdio, which come in bursts of `lines` at a time.
+/// Replies over stdio, which come in bursts of `lines` at a time, to requests that were all asked before.
 fn stdio_bursts(lines: u64) -> Recording {
     let mut script = Script::stdio();
     let ask = |id| Some(Post { name: None, ..call_tool(0.0, id, Reply::Silence) });
     script.spawn(0.0, 1, "server");
-    for id in 1..61_u64 {
+    for id in 1..121_u64 {
         script.line(id as f64, LineFrom::Client, ask(id));
         let burst = 200.0 + ((id - 1) / lines) as f64 * 100.0;
         script.sized_line(burst, LineFrom::Server, ask(id), 204);
@@ -283,4 +283,41 @@ fn replies_in_bursts_of_a_buffers_size_wait_for_it_to_fill() {
 #[test]
 fn bursts_of_another_size_fill_no_buffer() {
     assert_eq!(codes(&stdio_bursts(15)), [""; 0]);
+}
+
+/// Rounds of `calls` at the same time, each call of 100 ms, whose replies come in one read; `straggler` leaves another call
+/// open meanwhile.
+fn stdio_rounds(calls: u64, bytes: u64, straggler: bool) -> Recording {
+    let mut script = Script::stdio();
+    let ask = |id| Some(Post { name: None, ..call_tool(0.0, id, Reply::Silence) });
+    script.spawn(0.0, 1, "server");
+    if straggler {
+        script.line(1.0, LineFrom::Client, ask(9_999));
+    }
+    for round in 0..12_u64 {
+        let ids = || round * calls..(round + 1) * calls;
+        for id in ids() {
+            script.line(round as f64 * 200.0 + 2.0, LineFrom::Client, ask(id));
+        }
+        for id in ids() {
+            script.sized_line(round as f64 * 200.0 + 102.0, LineFrom::Server, ask(id), bytes);
+        }
+    }
+    script.recording()
+}
+
+#[test]
+fn replies_that_come_together_because_they_were_asked_together_fill_no_buffer() {
+    for bytes in [500, 511, 1_023, 2_500, 5_000, 20_000] {
+        for calls in [2, 4, 8] {
+            assert_eq!(codes(&stdio_rounds(calls, bytes, false)), [""; 0], "{calls} of {bytes} bytes");
+        }
+    }
+}
+
+#[test]
+fn long_replies_tell_nothing_of_a_buffer_whatever_else_is_open() {
+    for bytes in [2_500, 5_000, 20_000] {
+        assert_eq!(codes(&stdio_rounds(4, bytes, true)), [""; 0], "{bytes} bytes");
+    }
 }

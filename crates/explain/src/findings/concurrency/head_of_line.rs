@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use mcpace_record::{Digest, ExchangeId, Nanos};
 
+use super::full_buffer::behind_buffer;
 use super::served::{Served, served};
 use super::stalls::Work;
 use super::{HeadOfLine, ReleasedWith};
@@ -17,7 +18,7 @@ use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role};
 use crate::view::{Stamp, View};
 
 /// Replies that must have waited before it is no chance.
-const FEWEST: usize = 2;
+pub(super) const FEWEST: usize = 2;
 
 /// A call's own time must be this long to tell a reply that was held from a call that began late.
 const SHORTEST: Nanos = Nanos::from_millis(20);
@@ -26,16 +27,16 @@ const SHORTEST: Nanos = Nanos::from_millis(20);
 const TOGETHER: Nanos = Nanos::from_millis(10);
 
 /// A reply must have waited as long.
-const HELD: Nanos = Nanos::from_millis(50);
+pub(super) const HELD: Nanos = Nanos::from_millis(50);
 
 /// A reply that was held.
-struct Late {
-    exchange: ExchangeId,
-    asked: Stamp,
+pub(super) struct Late {
+    pub(super) exchange: ExchangeId,
+    pub(super) asked: Stamp,
     /// When it was ready, as far as is known.
-    ready: Nanos,
-    released: Stamp,
-    answered: Stamp,
+    pub(super) ready: Nanos,
+    pub(super) released: Stamp,
+    pub(super) answered: Stamp,
 }
 
 #[derive(Default)]
@@ -53,30 +54,6 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     }
     let late = behind_buffer(scene.view);
     if late.len() >= FEWEST { conclude(scene, &late, ReleasedWith::FullBuffer) } else { Vec::new() }
-}
-
-/// Replies over stdio that came in bursts, each the size of a buffer.
-fn behind_buffer(view: &View<'_>) -> Vec<Late> {
-    let full = view.bursts.iter().filter(|burst| burst.fills_buffer()).count();
-    // A process's last burst is what was left in its buffer when it ended.
-    if full < FEWEST || full * 3 < view.bursts.len() * 2 {
-        return Vec::new();
-    }
-    let late = view.bursts.iter().filter(|burst| burst.fills_buffer()).flat_map(|burst| {
-        let replies = burst.exchanges.iter().filter_map(|id| view.exchange(*id));
-        replies.filter_map(|exchange| {
-            let asked = exchange.back.as_ref()?.request_end?;
-            let held = burst.at.at.since(asked.at) >= HELD;
-            held.then_some(Late {
-                exchange: exchange.id,
-                asked,
-                ready: asked.at,
-                released: burst.at,
-                answered: burst.at,
-            })
-        })
-    });
-    late.collect()
 }
 
 /// Calls that took longer than the same call takes, and ended together with a slower one.

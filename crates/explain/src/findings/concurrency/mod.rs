@@ -6,6 +6,7 @@ pub(super) mod blocked_event_loop;
 mod charge;
 pub(super) mod completion_waves;
 mod episodes;
+mod full_buffer;
 pub(super) mod head_of_line;
 pub(super) mod serial_session;
 mod served;

@@ -1,0 +1,79 @@
+//! Replies over stdio that waited until a buffer of the server's stdout was full.
+//!
+//! Told by sizes alone: bursts of lines that end where a block ends, more often than lines of their length do by chance, while
+//! requests are open whose replies lie in what didn't fit. Lines that are long against a block tell nothing, nor do replies to
+//! all that was asked: those come together because they were asked together.
+
+use mcpace_record::Nanos;
+
+use super::head_of_line::{FEWEST, HELD, Late};
+use crate::view::{Burst, Transport, View};
+
+/// Sizes that C libraries and runtimes buffer a pipe's output in: glibc and Go, Python and Java, others.
+const BLOCKS: [u64; 4] = [4096, 8192, 16_384, 32_768];
+
+/// Bits: by chance bursts end so in one recording of two hundred and fifty.
+const SURE: f64 = 8.0;
+
+/// Replies that were held in a buffer.
+pub(super) fn behind_buffer(view: &View<'_>) -> Vec<Late> {
+    let open = Open::of(view);
+    let bursts: Vec<&Burst> = view.bursts.iter().filter(|burst| open.after(burst.at.at)).collect();
+    let Some(block) = BLOCKS.into_iter().find(|block| fill(&bursts, *block)) else {
+        return Vec::new();
+    };
+    let full = bursts.iter().filter(|burst| at_block(burst, block));
+    full.flat_map(|burst| held(view, burst)).collect()
+}
+
+fn at_block(burst: &Burst, block: u64) -> bool {
+    burst.edge(block).is_some_and(|edge| edge.at_block)
+}
+
+/// Whether bursts end where blocks of this size end.
+fn fill(bursts: &[&Burst], block: u64) -> bool {
+    let full = bursts.iter().filter(|burst| at_block(burst, block)).count();
+    // Each may be one of those that do or of those that don't: a bit.
+    let bits = bursts.iter().filter_map(|burst| burst.edge(block)).map(|edge| {
+        let bits = if edge.at_block { -edge.chance.log2() } else { 0.0 };
+        bits - 1.0
+    });
+    full >= FEWEST && full * 3 >= bursts.len() * 2 && bits.sum::<f64>() >= SURE
+}
+
+/// The replies of a burst that had to wait for it. Which of them was ready when is not seen: they are taken to have become
+/// so one after another since the burst before.
+fn held(view: &View<'_>, burst: &Burst) -> Vec<Late> {
+    let replies = burst.exchanges.len() as u64;
+    let late = (1..).zip(&burst.exchanges).filter_map(|(place, id)| {
+        let asked = view.exchange(*id)?.back.as_ref()?.request_end?;
+        let from = burst.since.map_or(asked.at, |since| since.max(asked.at));
+        let ready = from + Nanos(burst.at.at.since(from).0.saturating_mul(place) / replies);
+        let held = burst.at.at.since(ready) >= HELD;
+        held.then_some(Late { exchange: *id, asked, ready, released: burst.at, answered: burst.at })
+    });
+    late.collect()
+}
+
+/// When requests over stdio were asked, and when they were answered.
+struct Open {
+    asked: Vec<Nanos>,
+    answered: Vec<Nanos>,
+}
+
+impl Open {
+    fn of(view: &View<'_>) -> Self {
+        let requests = || view.exchanges.iter().filter(|one| one.transport == Transport::Stdio && one.asks());
+        let legs = || requests().filter_map(|request| request.back.as_ref());
+        let mut asked: Vec<Nanos> = legs().filter_map(|leg| Some(leg.request_end?.at)).collect();
+        let mut answered: Vec<Nanos> = legs().filter_map(|leg| Some(leg.result_end?.at)).collect();
+        asked.sort_unstable();
+        answered.sort_unstable();
+        Self { asked, answered }
+    }
+
+    /// Whether something that had been asked wasn't answered yet.
+    fn after(&self, at: Nanos) -> bool {
+        self.asked.partition_point(|asked| *asked <= at) > self.answered.partition_point(|answered| *answered <= at)
+    }
+}
