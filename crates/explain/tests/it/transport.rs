@@ -101,6 +101,23 @@ fn connections_left_open_and_unused_are_named_with_the_kind_of_replies() {
     assert_eq!((context.replies, context.closed_by), (ReplyKind::Sse, None));
 }
 
+/// typescript-sdk on undici: the pool opens a second and a third connection a moment before the first is free, and uses them
+/// all from then on.
+#[test]
+fn a_pool_that_opened_more_than_it_needed_and_uses_them_is_healthy() {
+    let mut script = Script::recorder();
+    for (id, conn) in [(1, 1), (2, 2), (3, 3), (4, 3), (5, 1), (6, 2)] {
+        let at = id as f64 * 100.0;
+        if id <= 3 {
+            script.accept(conn, at + 0.9);
+            script.connect(conn + 100, at + 1.2, at + 3.2, Some(conn));
+        }
+        let session = if id <= 4 { "first" } else { "second" };
+        script.post(Post { conn, session: Some(session), ..call_tool(at + 1.0, id, sse(at)) });
+    }
+    assert_eq!(codes(&script.recording()), [""; 0]);
+}
+
 #[test]
 fn a_server_that_closes_leaves_the_client_no_choice() {
     for by in [Closer::Server, Closer::Instrument] {

@@ -2,7 +2,8 @@
 //! start from.
 //!
 //! A new connection is needless where an earlier one of the same session carries nothing at that moment and the server had
-//! not closed it. One that carries an open stream is busy, so the usual second connection beside a GET is healthy. One whose
+//! not closed it, and is never used again: pools open a second one where the first is about to be free, and then use both.
+//! One that carries an open stream is busy, so the usual second connection beside a GET is healthy. One whose
 //! reply the client broke off is lost to it: whether it had to be is for the rules to say.
 
 use std::collections::{HashMap, HashSet};
@@ -50,17 +51,31 @@ impl<'s, 'a> Wasteful<'s, 'a> {
 
 /// Every such session.
 pub(in crate::findings) fn wasteful<'s, 'a>(view: &'s View<'a>) -> Vec<Wasteful<'s, 'a>> {
+    let last_uses = last_uses(view);
     let sessions = groups(view).into_iter().filter_map(|(group, mut used)| {
         used.retain(|exchange| exchange.transport == Transport::Http);
         let posts = || used.iter().filter(|exchange| exchange.is_message());
         let requests = posts().count();
         let connections: HashSet<_> = posts().filter_map(|exchange| exchange.near()?.conn).collect();
         let connections = connections.len();
-        let needless = needless(view, &used);
+        let mut needless = needless(view, &used);
+        needless.retain(|needless| last_uses.get(&needless.free).is_none_or(|last| *last < needless.opened.event));
         let many = requests >= FEWEST && connections * 4 >= requests * 3 && needless.len() >= 2;
         many.then_some(Wasteful { used, named: matches!(group, Group::Session(_)), connections, needless })
     });
     sessions.collect()
+}
+
+/// The event at which each of the client's connections was used last, by whichever session.
+fn last_uses(view: &View<'_>) -> HashMap<ConnectionId, usize> {
+    let mut last: HashMap<ConnectionId, usize> = HashMap::new();
+    for exchange in &view.exchanges {
+        if let Some(conn) = exchange.near().and_then(|near| near.conn) {
+            let event = last.entry(conn).or_default();
+            *event = exchange.start.event.max(*event);
+        }
+    }
+    last
 }
 
 /// Whether the client broke off a reply to a message: whether the server would have ended it soon is not seen.
