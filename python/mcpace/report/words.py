@@ -59,7 +59,8 @@ def explanation_for(finding: Finding) -> str:
 
 def advice_for(code: str, context: Context) -> str:
     """One sentence of what to do; empty for a code that this release doesn't know."""
-    return _WORDS[code].advise(context) if code in _WORDS else ""
+    advise = _WORDS[code].advise if code in _WORDS else ""
+    return advise if isinstance(advise, str) else advise(context)
 
 
 def disproof_for(code: str) -> str:

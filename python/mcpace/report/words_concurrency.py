@@ -25,21 +25,10 @@ def _blocked_event_loop(finding: Finding) -> str:
     return f"{seen}{_longest(finding)}.{across}"
 
 
-def _blocked_event_loop_advice(_: Context) -> str:
-    return "Let tools that compute or wait in a blocking way run in a thread, or write them to wait without blocking."
-
-
 def _serial_session(finding: Finding) -> str:
     return (
         f"{_held(finding)} had to wait until the one before in the same session was answered{_longest(finding)}, "
         "though the server went on meanwhile."
-    )
-
-
-def _serial_session_advice(_: Context) -> str:
-    return (
-        "Use a release of the server's SDK that handles a session's requests side by side (python: newer than 1.2.0, "
-        "see python-sdk #188), or spread the calls over several sessions."
     )
 
 
@@ -61,10 +50,6 @@ def _thread_pool_saturation(finding: Finding) -> str:
     size = number(finding.context, "at_a_time")
     pool = f"{count(size, 'request')} at a time" if size else "so many requests at a time"
     return f"The server had {pool} in work and let {_held(finding)} wait that it had accepted{_longest(finding)}."
-
-
-def _thread_pool_saturation_advice(_: Context) -> str:
-    return "Raise the size of the pool that serves requests, or serve them without a thread each."
 
 
 def _head_of_line(finding: Finding) -> str:
@@ -90,13 +75,16 @@ WORDS: dict[str, Words] = {
         "Nothing else is answered while a tool runs",
         "the server answers nothing else while a tool runs",
         _blocked_event_loop,
-        _blocked_event_loop_advice,
+        "Let tools that compute or wait in a blocking way run in a thread, or write them to wait without blocking.",
     ),
     "serial-session": Words(
         "A session's requests run one after another",
         "the server runs a session's requests one after another",
         _serial_session,
-        _serial_session_advice,
+        (
+            "Use a release of the server's SDK that handles a session's requests side by side (python: newer than "
+            "1.2.0, see python-sdk #188), or spread the calls over several sessions."
+        ),
     ),
     "completion-waves": Words(
         "Calls end in waves",
@@ -108,7 +96,7 @@ WORDS: dict[str, Words] = {
         "Requests wait for the server's pool",
         "requests wait until the server's pool has room",
         _thread_pool_saturation,
-        _thread_pool_saturation_advice,
+        "Raise the size of the pool that serves requests, or serve them without a thread each.",
     ),
     "head-of-line": Words(
         "Ready replies wait behind a slower one",

@@ -22,13 +22,6 @@ def _duplicate_request(finding: Finding) -> str:
     return f"{sentence}. The tool ran twice."
 
 
-def _duplicate_request_advice(_: Context) -> str:
-    return (
-        "Use a release of the client SDK that sends each request once (python: 1.14.0 or newer, see python-sdk #1274); "
-        "until then, tools with side effects act twice a call."
-    )
-
-
 def _hidden_listing(finding: Finding) -> str:
     return (
         f"{calls(finding, 'held up')} by a tools/list that the client sent between the result and the return: "
@@ -36,26 +29,15 @@ def _hidden_listing(finding: Finding) -> str:
     )
 
 
-def _hidden_listing_advice(_: Context) -> str:
-    return (
-        "List the tools once before the first call, so that the client already has their output schemas, "
-        "and keep the session for the calls after it."
-    )
-
-
 def _session_per_call(finding: Finding) -> str:
     sessions = number(finding.context, "sessions")
-    calls = number(finding.context, "tool_calls")
+    called = number(finding.context, "tool_calls")
     seen = "A new session was begun for each call"
-    if sessions and calls:
-        seen = f"{count(sessions, 'session')} for {count(calls, 'tool call')}"
+    if sessions and called:
+        seen = f"{count(sessions, 'session')} for {count(called, 'tool call')}"
     processes = number(finding.context, "processes")
     spawned = f" and {count(processes, 'server process', 'server processes')} started" if processes else ""
     return f"{seen}{spawned}: initialize ran again each time, {duration(finding.cost_s)} a call."
-
-
-def _session_per_call_advice(_: Context) -> str:
-    return "Begin the session once and make all calls in it."
 
 
 def _discovery_repeated(finding: Finding) -> str:
@@ -65,10 +47,6 @@ def _discovery_repeated(finding: Finding) -> str:
         f"The OAuth metadata under /.well-known was fetched{often} again although nothing had changed: "
         f"{duration(finding.cost_s)} a call."
     )
-
-
-def _discovery_repeated_advice(_: Context) -> str:
-    return "Keep the OAuth provider, with its metadata and tokens, over connects instead of making a new one for each."
 
 
 def _retried_execution(finding: Finding) -> str:
@@ -106,10 +84,6 @@ def _repeated_listing(finding: Finding) -> str:
     return f"{what} was fetched{often} though it brought what the client already had{beside}{each}."
 
 
-def _repeated_listing_advice(_: Context) -> str:
-    return "Keep the list for the session, and fetch it anew when the server says notifications/tools/list_changed."
-
-
 def _amplification(finding: Finding) -> str:
     context = finding.context
     typical = number(context, "typical")
@@ -140,10 +114,6 @@ def _serial_fan_out(finding: Finding) -> str:
     )
 
 
-def _serial_fan_out_advice(_: Context) -> str:
-    return "Have the gateway ask the servers behind it at the same time."
-
-
 def _constant_cost_per_request(finding: Finding) -> str:
     context = finding.context
     floor, without = time(context, "floor_ns"), time(context, "without_ns")
@@ -171,25 +141,31 @@ WORDS: dict[str, Words] = {
         "Every request is sent twice",
         "every request is sent twice",
         _duplicate_request,
-        _duplicate_request_advice,
+        (
+            "Use a release of the client SDK that sends each request once (python: 1.14.0 or newer, see python-sdk "
+            "#1274); until then, tools with side effects act twice a call."
+        ),
     ),
     "hidden-listing": Words(
         "A tool listing hides in the call",
         "the client lists the tools again inside the call",
         _hidden_listing,
-        _hidden_listing_advice,
+        (
+            "List the tools once before the first call, so that the client already has their output schemas, "
+            "and keep the session for the calls after it."
+        ),
     ),
     "session-per-call": Words(
         "A new session for each call",
         "each call opens a session of its own",
         _session_per_call,
-        _session_per_call_advice,
+        "Begin the session once and make all calls in it.",
     ),
     "discovery-repeated": Words(
         "OAuth metadata is fetched again and again",
         "the OAuth metadata is fetched again for each connect",
         _discovery_repeated,
-        _discovery_repeated_advice,
+        "Keep the OAuth provider, with its metadata and tokens, over connects instead of making a new one for each.",
     ),
     "retried-execution": Words(
         "A tool is called again while the first call may be running",
@@ -201,7 +177,7 @@ WORDS: dict[str, Words] = {
         "An unchanged list is fetched again and again",
         "the client fetches a list that it already has",
         _repeated_listing,
-        _repeated_listing_advice,
+        "Keep the list for the session, and fetch it anew when the server says notifications/tools/list_changed.",
     ),
     "amplification": Words(
         "A gateway makes several requests of one",
@@ -213,7 +189,7 @@ WORDS: dict[str, Words] = {
         "A gateway asks its servers one after another",
         "the gateway asks its servers one after another",
         _serial_fan_out,
-        _serial_fan_out_advice,
+        "Have the gateway ask the servers behind it at the same time.",
     ),
     "constant-cost-per-request": Words(
         "Every request takes the same extra time",

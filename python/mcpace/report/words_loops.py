@@ -43,13 +43,6 @@ def _resume_loop(finding: Finding) -> str:
     )
 
 
-def _resume_loop_advice(_: Context) -> str:
-    return (
-        "Have the server keep a stream's events until its answer was delivered, and answer 404 or an error where it "
-        "no longer can, so that the client stops."
-    )
-
-
 def _retry_storm(finding: Finding) -> str:
     context = finding.context
     requests, clients, status = (number(context, name) for name in ("requests", "clients", "status"))
@@ -85,7 +78,10 @@ WORDS: dict[str, Words] = {
         "A stream is resumed in vain, and the call hangs",
         "the client resumes a stream in vain until it gives up",
         _resume_loop,
-        _resume_loop_advice,
+        (
+            "Have the server keep a stream's events until its answer was delivered, and answer 404 or an error where "
+            "it no longer can, so that the client stops."
+        ),
     ),
     "retry-storm": Words(
         "Refused requests come again without a longer pause",

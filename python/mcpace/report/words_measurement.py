@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcpace.report.quantities import count, duration, share
 from mcpace.report.run import Finding
-from mcpace.report.words_reading import Context, Words, number, time
+from mcpace.report.words_reading import Words, number, time
 
 
 def _how_late(finding: Finding) -> str:
@@ -21,19 +21,11 @@ def _recorder_limited(finding: Finding) -> str:
     )
 
 
-def _recorder_limited_advice(_: Context) -> str:
-    return "Record less at a time (fewer connections, --body-limit 0), or give the recorder processors of its own."
-
-
 def _noisy_run(finding: Finding) -> str:
     return (
         f"The recorder's threads were kept from running and {_how_late(finding)}: the machine had other things to do, "
         "and client and server probably waited likewise."
     )
-
-
-def _noisy_run_advice(_: Context) -> str:
-    return "Measure again on a machine that does nothing else, and believe no time of this run."
 
 
 def _generator_limited(finding: Finding) -> str:
@@ -47,27 +39,23 @@ def _generator_limited(finding: Finding) -> str:
     return f"The generator's threads were {part}, and replies waited unread: the figures are its own, not the target's."
 
 
-def _generator_limited_advice(_: Context) -> str:
-    return "Give the generator more threads or another machine, or ask for less load."
-
-
 WORDS: dict[str, Words] = {
     "recorder-limited": Words(
         "The recorder was the limit",
         "the recorder itself was too busy to measure",
         _recorder_limited,
-        _recorder_limited_advice,
+        "Record less at a time (fewer connections, --body-limit 0), or give the recorder processors of its own.",
     ),
     "noisy-run": Words(
         "The machine was busy with something else",
         "the machine was too busy with other things to measure on",
         _noisy_run,
-        _noisy_run_advice,
+        "Measure again on a machine that does nothing else, and believe no time of this run.",
     ),
     "generator-limited": Words(
         "The load generator was the limit",
         "the load generator, not the target, was the limit",
         _generator_limited,
-        _generator_limited_advice,
+        "Give the generator more threads or another machine, or ask for less load.",
     ),
 }

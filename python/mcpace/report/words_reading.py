@@ -26,8 +26,8 @@ class Words:
     """The cause as a main clause, for the verdict: ``every request is sent twice``."""
     explain: Callable[[Finding], str]
     """One or two sentences of what was seen, with figures."""
-    advise: Callable[[Context], str]
-    """One sentence of what to do."""
+    advise: str | Callable[[Context], str]
+    """One sentence of what to do; made of the context where that decides."""
 
 
 def calls(finding: Finding, verb: str = "") -> str:

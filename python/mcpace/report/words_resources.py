@@ -37,21 +37,10 @@ def _session_leak(finding: Finding) -> str:
     return f"{sessions[:1].upper()}{sessions[1:]}{left}; the server's memory rose with them{_rose(context)}."
 
 
-def _session_leak_advice(_: Context) -> str:
-    return "Have the server end sessions that nobody uses, and clients end theirs with DELETE."
-
-
 def _task_leak(finding: Finding) -> str:
     requests = number(finding.context, "requests")
     with_ = f"with {count(requests, 'request')}" if requests else "with each request"
     return f"The memory of the server, which has no sessions, rose {with_}{_rose(finding.context)}, and did not stop."
-
-
-def _task_leak_advice(_: Context) -> str:
-    return (
-        "Use a release of the server's SDK that ends what it starts for a stateless request (python: newer than 1.11, "
-        "see python-sdk #756); where it stays, look for what each request leaves behind."
-    )
 
 
 def _rebuilt_per_request(finding: Finding) -> str:
@@ -85,10 +74,6 @@ def _large_listing(finding: Finding) -> str:
     return f"The listing{of} is {whole}{about}.{part}"
 
 
-def _large_listing_advice(_: Context) -> str:
-    return "List fewer tools, shorten descriptions and schemas, or let clients load tools when they need them."
-
-
 def _superlinear_line(finding: Finding) -> str:
     power, largest = number(finding.context, "power"), number(finding.context, "largest")
     grows = f"with their size to the power of {power:.1f}" if power else "more than in proportion to their size"
@@ -97,16 +82,12 @@ def _superlinear_line(finding: Finding) -> str:
     return f"The time that the client takes for long lines grows {grows}{took}."
 
 
-def _superlinear_line_advice(_: Context) -> str:
-    return "Use a release of the client's SDK that keeps the pieces of a line apart until it ends, or answer in less."
-
-
 WORDS: dict[str, Words] = {
     "superlinear-line": Words(
         "Long lines take the client ever longer",
         "the client's time for a line grows faster than the line",
         _superlinear_line,
-        _superlinear_line_advice,
+        "Use a release of the client's SDK that keeps the pieces of a line apart until it ends, or answer in less.",
     ),
     "slow-start": Words(
         "The server's process is slow to start",
@@ -118,13 +99,16 @@ WORDS: dict[str, Words] = {
         "Sessions stay in the server's memory",
         "the server's memory rises with sessions that nobody ended",
         _session_leak,
-        _session_leak_advice,
+        "Have the server end sessions that nobody uses, and clients end theirs with DELETE.",
     ),
     "task-leak": Words(
         "Each request stays in the server's memory",
         "the server's memory rises with each request",
         _task_leak,
-        _task_leak_advice,
+        (
+            "Use a release of the server's SDK that ends what it starts for a stateless request (python: newer than "
+            "1.11, see python-sdk #756); where it stays, look for what each request leaves behind."
+        ),
     ),
     "rebuilt-per-request": Words(
         "Each request is dearer the more tools there are",
@@ -136,6 +120,6 @@ WORDS: dict[str, Words] = {
         "The listing takes a good part of a model's context",
         "the listing of tools takes a good part of a model's context",
         _large_listing,
-        _large_listing_advice,
+        "List fewer tools, shorten descriptions and schemas, or let clients load tools when they need them.",
     ),
 }

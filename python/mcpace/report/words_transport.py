@@ -56,10 +56,6 @@ def _delayed_ack(finding: Finding) -> str:
     )
 
 
-def _delayed_ack_advice(_: Context) -> str:
-    return "Set TCP_NODELAY on the sockets that the server accepts, or have it send each reply in one write."
-
-
 def _redirect_per_request(finding: Finding) -> str:
     redirects, served = number(finding.context, "redirects"), number(finding.context, "of_requests")
     seen = "Requests were sent on to another path each time"
@@ -83,10 +79,6 @@ def _address_fallback(finding: Finding) -> str:
     return f"{first}, and the next one{f', {target},' if target else ''} did.{lost}"
 
 
-def _address_fallback_advice(_: Context) -> str:
-    return "Let the server listen on every address of its name (:: and 0.0.0.0), or name it by the one that answers."
-
-
 def _transport_probing(finding: Finding) -> str:
     probes, status = number(finding.context, "probes"), number(finding.context, "status")
     often = f"{count(probes, 'connect')} began" if probes else "Each connect began"
@@ -94,10 +86,6 @@ def _transport_probing(finding: Finding) -> str:
     return (
         f"{often} with a POST that the server refuses{code}, and then a GET: the client tries out the transport anew."
     )
-
-
-def _transport_probing_advice(_: Context) -> str:
-    return "Name the server's transport in the client's settings, so that it need not be tried out."
 
 
 def _buffered_stream(finding: Finding) -> str:
@@ -149,10 +137,6 @@ def _connection_limit(finding: Finding) -> str:
     return f"{replies}, and never more: {who} could send nothing until one ended{wait}{lost}."
 
 
-def _connection_limit_advice(_: Context) -> str:
-    return "Allow the client more connections to one server, or end streams that nobody reads."
-
-
 WORDS: dict[str, Words] = {
     "redirect-per-request": Words(
         "Each request is redirected",
@@ -164,13 +148,13 @@ WORDS: dict[str, Words] = {
         "The name's first address doesn't answer",
         "each connection is tried at an address that doesn't answer first",
         _address_fallback,
-        _address_fallback_advice,
+        "Let the server listen on every address of its name (:: and 0.0.0.0), or name it by the one that answers.",
     ),
     "transport-probing": Words(
         "Each connect tries out the transport",
         "each connect tries out the transport anew",
         _transport_probing,
-        _transport_probing_advice,
+        "Name the server's transport in the client's settings, so that it need not be tried out.",
     ),
     "buffered-stream": Words(
         "Progress arrives all at once",
@@ -188,7 +172,7 @@ WORDS: dict[str, Words] = {
         "Requests wait for a free connection",
         "requests wait until one of the client's connections is free",
         _connection_limit,
-        _connection_limit_advice,
+        "Allow the client more connections to one server, or end streams that nobody reads.",
     ),
     "connection-per-request": Words(
         "A new connection for each request",
@@ -200,6 +184,6 @@ WORDS: dict[str, Words] = {
         "Replies wait for a delayed acknowledgement",
         "the end of each reply waits for a delayed TCP acknowledgement",
         _delayed_ack,
-        _delayed_ack_advice,
+        "Set TCP_NODELAY on the sockets that the server accepts, or have it send each reply in one write.",
     ),
 }

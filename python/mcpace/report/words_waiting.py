@@ -38,25 +38,11 @@ def _waits_for_get(finding: Finding) -> str:
     )
 
 
-def _waits_for_get_advice(_: Context) -> str:
-    return (
-        "Have the server answer the standalone GET at once, with its headers or with 405; "
-        "a client should not hold its requests for it."
-    )
-
-
 def _auth_deadlock(finding: Finding) -> str:
     longest = time(finding.context, "longest_ns") or finding.cost_s
     return (
         f"The token came, and then nothing was sent any more: {duration(longest)} of silence, no request under way, "
         "until the call failed or the recording ended."
-    )
-
-
-def _auth_deadlock_advice(_: Context) -> str:
-    return (
-        "Use a release of the client SDK without the deadlock (see python-sdk #1326), or connect anew before the token "
-        "runs out."
     )
 
 
@@ -71,10 +57,6 @@ def _stream_not_drained(finding: Finding) -> str:
     )
 
 
-def _stream_not_drained_advice(_: Context) -> str:
-    return "Read each reply to its end in the client, at least for a moment; have the server end it with the result."
-
-
 WORDS: dict[str, Words] = {
     "late-delivery": Words(
         "The result is there, but the call doesn't return",
@@ -86,18 +68,24 @@ WORDS: dict[str, Words] = {
         "Requests wait for the standalone GET",
         "requests wait for the standalone GET's reply",
         _waits_for_get,
-        _waits_for_get_advice,
+        (
+            "Have the server answer the standalone GET at once, with its headers or with 405; "
+            "a client should not hold its requests for it."
+        ),
     ),
     "auth-deadlock": Words(
         "The client stands still after it got its token",
         "the client stands still after it got its token",
         _auth_deadlock,
-        _auth_deadlock_advice,
+        (
+            "Use a release of the client SDK without the deadlock (see python-sdk #1326), or connect anew before the "
+            "token runs out."
+        ),
     ),
     "stream-not-drained": Words(
         "Replies are dropped before their end, and connections with them",
         "the client drops replies before their end, and connections with them",
         _stream_not_drained,
-        _stream_not_drained_advice,
+        "Read each reply to its end in the client, at least for a moment; have the server end it with the result.",
     ),
 }
