@@ -1,0 +1,52 @@
+"""What proofs share: releases as clients through the recorder, releases as servers, and what is found of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mcpace.lab import adapters, environments, experiment
+from mcpace.lab.adapters import Role
+from mcpace.lab.plan import Plan, Settings
+from mcpace.lab.progress import Silent
+from mcpace.lab.server_program import ServerProgram, State
+from mcpace.lab.targets import Target
+from mcpace.report.run import Run
+
+OF_THE_MACHINE = {"noisy-run"}
+"""It is said of a busy machine, rightly, and of nobody else."""
+
+
+def codes(
+    target: Target, *subjects: str, trials: int = 4, fault: str | None = None, hold_s: float = 0.3
+) -> dict[str, set[str]]:
+    """What was found of each release, none of which may have failed altogether."""
+    settings = Settings(trials=trials, hold_s=hold_s, faults=(fault,) if fault else ())
+    run = experiment.run(Plan(subjects, (target,), settings), Silent())
+    assert not [case.error or case.failures or case.unsupported for case in run.cases if not case.trials_s]
+    return by_subject(run)
+
+
+def by_subject(run: Run) -> dict[str, set[str]]:
+    """The codes of a run's findings."""
+    found: dict[str, set[str]] = {}
+    for case in run.cases:
+        of_subject = found.setdefault(case.subject.label(), set())
+        of_subject.update({finding.code for finding in case.findings} - OF_THE_MACHINE)
+    return found
+
+
+@contextmanager
+def server(release: str, mode: str, state: State) -> Iterator[ServerProgram]:
+    """An adapter's server program, in an environment of the release's time."""
+    resolved = adapters.resolve(f"{release}:{mode}", role=Role.SERVER)
+    environment = environments.ensure(resolved.adapter, resolved.version, role=Role.SERVER)
+    command = resolved.adapter.server_command(environment)
+    with ServerProgram.start(command, mode=mode, state=state, environment=environment) as running:
+        yield running
+
+
+def interpreter(release: str) -> str:
+    """The Python that has a release of a Python SDK."""
+    resolved = adapters.resolve(release)
+    return environments.ensure(resolved.adapter, resolved.version).places["python"]
