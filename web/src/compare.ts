@@ -19,7 +19,7 @@ export function comparison(told: ComparisonShown): HTMLElement[] {
       "First against second",
       told.warnings.map((warning) => h("p", { class: "banner", role: "note" }, warning)),
       h("dl", { class: "facts-list" }, h("dt", {}, "First"), h("dd", {}, told.first), h("dt", {}, "Second"), h("dd", {}, told.second)),
-      ratios(told.rows, ["first", "second", "second over first"]),
+      ratios(told.rows, ["first", "second", "second over first", "ratio, 95 %"]),
       h("ul", { class: "plain" }, told.notes.map((note) => h("li", {}, note))),
     ),
     ...(pairs.length
@@ -35,13 +35,13 @@ export function factors(told: FactorsShown): HTMLElement {
     "factors",
     "One thing changed at a time",
     h("p", { class: "lead" }, told.target),
-    ratios(told.rows, ["base", "changed", "changed over base"]),
+    ratios(told.rows, ["base", "changed", "changed over base", told.interval]),
     h("ul", { class: "plain" }, told.notes.map((note) => h("li", {}, note))),
   );
 }
 
 /** Ratios on one logarithmic scale: what lies right of the line is more in the second. */
-function ratios(rows: readonly ComparedShown[], names: readonly [string, string, string]): HTMLElement | null {
+function ratios(rows: readonly ComparedShown[], names: readonly [string, string, string, string]): HTMLElement | null {
   if (!rows.length) return null;
   const measured = rows.some((row) => row.metric);
   const sees = rows.some((row) => row.sees);
@@ -56,7 +56,7 @@ function ratios(rows: readonly ComparedShown[], names: readonly [string, string,
       "table",
       { class: "ratios" },
       h("thead", {}, h("tr", {}, (measured ? ["", "figure"] : [""]).map((name) => h("th", { scope: "col" }, name)), names.slice(0, 2).map((name) => h("th", { scope: "col", class: "figure" }, name)),
-        h("th", { scope: "col", class: "drawn-ratio" }, names[2]), (sees ? ["ratio, 95 %", "would see", ""] : ["ratio, 95 %", ""]).map((name) => h("th", { scope: "col", class: "figure" }, name)))),
+        h("th", { scope: "col", class: "drawn-ratio" }, names[2]), (sees ? [names[3], "would see", ""] : [names[3], ""]).map((name) => h("th", { scope: "col", class: "figure" }, name)))),
       h("tbody", {}, rows.map((row) => [
         h("tr", { class: row.verdict },
           h("th", { scope: "row" }, row.place), measured ? h("td", {}, row.metric) : null, h("td", { class: "figure" }, row.first), h("td", { class: "figure" }, row.second),

@@ -105,6 +105,7 @@ export interface Fact {
 /** Experiments on a live target: one thing changed at a time. */
 export interface FactorsShown {
   target: string;
+  interval: string;
   rows: ComparedShown[];
   notes: string[];
 }

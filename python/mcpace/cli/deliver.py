@@ -132,7 +132,8 @@ def _reason(run: Run) -> str:
             return told
         if case.load is not None and not case.load.intended:
             return "no call was due in so short a time"
-    return "no reason given"
+    left_out = [one.reason for one in run.factors if one.reason]
+    return next(iter(left_out), "no reason given")
 
 
 def _others(case: Case) -> list[LoadOperation]:

@@ -10,7 +10,7 @@ import ipaddress
 import socket
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -26,6 +26,8 @@ LARGE_BYTES = 64 * 1024
 LATEST, EARLIER = "2026-07-28", "2025-06-18"
 DELAYED_S = 0.02
 """An acknowledgement's delay is 40 ms (Linux); half of it must be saved before that is what was seen."""
+FELT_S = 0.001
+"""An address that is tried in vain costs at least so much, where it costs anything that matters."""
 
 
 class Caller(Protocol):
@@ -39,8 +41,10 @@ class Caller(Protocol):
     def scripted(self) -> bool:
         """Whether the target is one of our profiles."""
 
-    def connected(self, *, standalone_get: bool = False, oauth: bool = False) -> _core.Client:
-        """One that is connected; with ``oauth`` it got a token of its own."""
+    def connected(
+        self, *, standalone_get: bool = False, oauth: bool = False, address: str | None = None
+    ) -> _core.Client:
+        """One that is connected; with ``oauth`` it got a token of its own, with ``address`` it knew where to."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +61,15 @@ class Variant:
     """Its own base case, measured by the same means."""
 
 
-def variants(base: Plan, checked: Checked, caller: Caller) -> list[Variant]:
-    """All that this target can have, the most telling first."""
+def variants(base: Plan, checked: Checked, caller: Caller, given: Set[str] = frozenset()) -> list[Variant]:
+    """All that this target can have, the most telling first. ``given``: arguments that are not to be changed."""
     found = list(_over_http(base, base.target)) if isinstance(base.target, HttpTarget) else []
-    found += _arguments(base, checked, is_ours=caller.scripted)
+    found += _arguments(base, checked, given, is_ours=caller.scripted)
     found += [Variant("listing", plan=_with_listing(base))]
     found += _sessions(base)
     found += _revisions(base)
     if isinstance(base.target, HttpTarget):
+        found += _addresses(base.target, caller)
         found += _own_stream(base, caller)
         found += _way_in(caller)
     return found
@@ -78,7 +83,7 @@ def cause(found: Factor) -> str | None:
     match found.code:
         case "quick-ack" if found.verdict == "faster" and saved_s >= DELAYED_S:
             return "delayed-ack"
-        case "address" if found.verdict == "faster":
+        case "address" if found.verdict == "faster" and saved_s >= FELT_S:
             return "address-fallback"
         case _:
             return None
@@ -91,8 +96,14 @@ def _over_http(base: Plan, target: HttpTarget) -> Iterator[Variant]:
     yield Variant("sse", plan=replace(base, accept="sse"))
     # Over stdio each user has a process of its own, which is another question.
     yield Variant("concurrency", f"{AT_ONCE} at once", replace(base, model=Closed(vus=AT_ONCE)))
+
+
+def _addresses(target: HttpTarget, caller: Caller) -> Iterator[Variant]:
+    """Which of a name's addresses is tried first shows while connecting, and in no call after that."""
     for address in other_addresses(target.url):
-        yield Variant("address", address, replace(base, target=replace(target, url=_at(target.url, address))))
+        yield Variant(
+            "address", address, measure=_connecting(caller, address=_at(target.url, address)), base=_connecting(caller)
+        )
 
 
 def other_addresses(url: str) -> list[str]:
@@ -122,7 +133,7 @@ def _at(url: str, address: str) -> str:
     return parts._replace(netloc=f"{host}{port}").geturl()
 
 
-def _arguments(base: Plan, checked: Checked, *, is_ours: bool) -> Iterator[Variant]:
+def _arguments(base: Plan, checked: Checked, given: Set[str], *, is_ours: bool) -> Iterator[Variant]:
     operation = base.operations[0]
     tool = checked.tools.get(operation.tool or "", {})
     if (tool.get("annotations") or {}).get("readOnlyHint") is not True and not is_ours:
@@ -130,6 +141,8 @@ def _arguments(base: Plan, checked: Checked, *, is_ours: bool) -> Iterator[Varia
     schema = tool.get("inputSchema")
     properties = schema.get("properties") if isinstance(schema, dict) else None
     for name, own in (properties if isinstance(properties, dict) else {}).items():
+        if name in given:
+            continue  # What its user said is what is meant.
         if isinstance(own, dict) and own.get("type") == "string" and not {"enum", "format", "pattern"} & set(own):
             if isinstance(own.get("maxLength"), int) and own["maxLength"] < LARGE_BYTES:
                 continue
@@ -178,11 +191,12 @@ def _own_stream(base: Plan, caller: Caller) -> Iterator[Variant]:
 def _way_in(caller: Caller) -> Iterator[Variant]:
     """What the way to a token costs a connect: discovery, registration, consent."""
 
-    def connecting(oauth: bool) -> Callable[[float], float]:
-        return lambda length_s: _median_of(lambda: caller.connected(oauth=oauth).disconnect(), length_s)
-
     if caller.consents:
-        yield Variant("oauth", "connecting", measure=connecting(True), base=connecting(False))
+        yield Variant("oauth", "connecting", measure=_connecting(caller, oauth=True), base=_connecting(caller))
+
+
+def _connecting(caller: Caller, **how: Any) -> Callable[[float], float]:
+    return lambda length_s: _median_of(lambda: caller.connected(**how).disconnect(), length_s)
 
 
 def _median_call(client: _core.Client, operation: Operation, length_s: float) -> float:

@@ -1,9 +1,10 @@
 """Experiments on a live target: one factor at a time, in turns with the base case.
 
 The base case is one user who calls one tool, each call when the one before has ended, over connections that are used
-again. Every factor is the same with one thing changed; slices of both take turns, there and back, so that the machine's
-drift hits both alike. What a call takes is the median of each slice, from when its user was free to call until the
-reply, connecting included; slices are compared by ranks.
+again. Every factor is the same with one thing changed; slices take turns, there and back, and the base case comes first
+and last in each round, so that drift of machine and target hits both alike. What a call takes is the median of each
+slice, from when its user was free to call until the reply, connecting included; slices are compared by ranks, at 99 %:
+there are a dozen factors, and one in twenty would be found where there is nothing.
 
 Only a tool that the server marks read-only, or that the user named, is ever called.
 """
@@ -39,6 +40,9 @@ ROUNDS = 6
 """Slices of each side, as many as an interval needs at least and a few more."""
 SHORTEST_S, LONGEST_S = 0.1, 1.0
 CALLS_A_SLICE = 3
+LEAST_SLICES = 5
+"""With fewer on a side no distribution-free interval reaches CONFIDENCE."""
+CONFIDENCE = 0.99
 HANGS_S, HANGS_AFTER = 2.0, 20
 """A call hangs that takes so long, and so many times what one takes in the base case."""
 NOTABLE = 0.05
@@ -73,9 +77,12 @@ class _Caller:
         """Whether the target is one of our profiles."""
         return self.place.scripted
 
-    def connected(self, *, standalone_get: bool = False, oauth: bool = False) -> _core.Client:
+    def connected(
+        self, *, standalone_get: bool = False, oauth: bool = False, address: str | None = None
+    ) -> _core.Client:
         """One that is connected, and disconnected in the end at the latest."""
-        client = self.place.calling(self.settings, None if oauth else self.token, standalone_get=standalone_get)
+        token = None if oauth else self.token
+        client = self.place.calling(self.settings, token, standalone_get=standalone_get, url=address)
         self.stack.callback(client.disconnect)
         client.connect()
         return client
@@ -101,6 +108,46 @@ class _Tried:
         return not self.refused and not self.left_out
 
 
+class _Time:
+    """What is left of the budget, and how long a call may take."""
+
+    def __init__(self, budget_s: float, limit_s: float) -> None:
+        self._until = time.monotonic() + budget_s
+        self._limit_s = limit_s
+
+    @property
+    def left_s(self) -> float:
+        """Below nothing where the budget is used up."""
+        return self._until - time.monotonic()
+
+    def impatient(self, plan: Plan) -> Plan:
+        """A call of a variant that hangs is no reason to wait for a minute, nor past the budget's end."""
+        limit_s = min(self._limit_s, max(HANGS_S, self.left_s))
+        return replace(plan, timeout_s=limit_s, drain_s=limit_s)
+
+
+@dataclass
+class _Base:
+    """The base case and its slices."""
+
+    plan: Plan
+    slices: list[tuple[float, Outcome]] = field(default_factory=list)
+    spent_s: float = 0.0
+
+    def slice(self, length_s: float, left: _Time) -> float | None:
+        """Another one."""
+        begun = time.monotonic()
+        found = _slice(left.impatient(self.plan), length_s)
+        self.spent_s += time.monotonic() - begun
+        if found is not None:
+            self.slices.append(found)
+        return found[0] if found else None
+
+    def typical(self) -> Outcome:
+        """The slice in the middle."""
+        return sorted(self.slices, key=lambda one: one[0])[(len(self.slices) - 1) // 2][1]
+
+
 def run(asked: Explained, progress: Progress) -> Run:
     """Tries every factor that the target allows within the budget.
 
@@ -114,29 +161,31 @@ def run(asked: Explained, progress: Progress) -> Run:
         progress.preparing(f"asking {asked.target.name}")
         place = Place(stack, asked.target, asked.settings)
         checked, token = conversation(place, asked.settings, careful=True)
-        base = _base(plan_of(place.endpoint(token), asked.settings, checked))
-        first = _slice(base, SHORTEST_S)
+        base = _Base(_base(plan_of(place.endpoint(token), asked.settings, checked)))
+        first = _slice(base.plan, SHORTEST_S)
         if first is None:
-            raise LabError(f"{asked.target.name}: no call of {base.operations[0].name} ended well, so nothing compares")
-        base = _impatient(base, first[0])
-        caller = _Caller(place, asked.settings, token, stack)
-        tried = [_Tried(variant) for variant in factor_list.variants(base, checked, caller)]
+            tool = base.plan.operations[0].name
+            raise LabError(f"{asked.target.name}: no call of {tool} ended well, so nothing compares")
+        base.slices.append(first)
+        limit_s = min(asked.settings.timeout_s, max(HANGS_S, HANGS_AFTER * first[0]))
+        caller = _Caller(
+            place, replace(asked.settings, timeout_s=min(limit_s, max(HANGS_S, asked.budget_s))), token, stack
+        )
+        tried = [_Tried(one) for one in factor_list.variants(base.plan, checked, caller, _given(asked))]
         length_s, kept = _length(first[0], len(tried), asked.budget_s)
         for one in tried[kept:]:
             one.left_out = True
-        progress.begin(ROUNDS * (kept + 1))
-        begun = time.monotonic()
+        progress.begin(ROUNDS * (kept + 2))
+        left = _Time(asked.budget_s, limit_s)
         try:
             for number in range(ROUNDS):
-                _drop_what_takes_too_long(tried, number, asked.budget_s - (time.monotonic() - begun))
-                _round(base, tried, length_s, number, progress, asked.target.name)
+                _drop_what_takes_too_long(tried, base, number, left.left_s)
+                _round(base, tried, length_s, number, left, progress, asked.target.name)
         except KeyboardInterrupt:
             result.partial = True
         with held():
-            outcome = first[1]
-            result.cases = [
-                load_fold.case(Subject(sdk="mcpace-load", mode=base.revision), asked.target.name, base, outcome)
-            ]
+            subject = Subject(sdk="mcpace-load", mode=base.plan.revision)
+            result.cases = [load_fold.case(subject, asked.target.name, base.plan, base.typical())]
             result.factors = [_factor(one) for one in tried]
     return result
 
@@ -145,63 +194,91 @@ def _base(plan: Plan) -> Plan:
     return replace(plan, warm_up_s=0.0, duration_s=SHORTEST_S, stages=[], drain_s=plan.timeout_s)
 
 
-def _impatient(plan: Plan, call_s: float) -> Plan:
-    """A call of a variant that hangs is no reason to wait for a minute in each round."""
-    limit_s = min(plan.timeout_s, max(HANGS_S, HANGS_AFTER * call_s))
-    return replace(plan, timeout_s=limit_s, drain_s=limit_s)
+def _given(asked: Explained) -> frozenset[str]:
+    """Arguments that the user gave: nobody agreed to others in their place."""
+    if asked.target.profile is not None:
+        return frozenset()
+    return frozenset(name for arguments in asked.settings.arguments.values() for name in arguments)
 
 
 def _length(call_s: float, variants: int, budget_s: float) -> tuple[float, int]:
     """How long a slice is, and for how many variants there is time."""
     wanted_s = min(max(SHORTEST_S, CALLS_A_SLICE * call_s), max(LONGEST_S, call_s))
-    kept = min(variants, max(1, int(budget_s / (ROUNDS * wanted_s)) - 1))
+    kept = min(variants, max(1, int(budget_s / (ROUNDS * wanted_s)) - 2))
     # What is left of the budget makes slices longer, and their medians steadier.
-    return min(LONGEST_S, max(wanted_s, budget_s / (ROUNDS * (kept + 1)) * 0.8)), kept
+    return min(LONGEST_S, max(wanted_s, budget_s / (ROUNDS * (kept + 2)) * 0.8)), kept
 
 
-def _drop_what_takes_too_long(tried: list[_Tried], rounds_done: int, left_s: float) -> None:
+def _drop_what_takes_too_long(tried: list[_Tried], base: _Base, rounds_done: int, left_s: float) -> None:
     """Starting processes or sessions may take more than calling: the costliest go until the rest fits into the time."""
     if not rounds_done:
         return
     going = sorted((one for one in tried if one.goes_on), key=lambda one: one.spent_s)
-    planned_s = sum(one.spent_s for one in going) / rounds_done * (ROUNDS - rounds_done)
+    to_come = (ROUNDS - rounds_done) / rounds_done
+    planned_s = (base.spent_s + sum(one.spent_s for one in going)) * to_come
     while len(going) > 1 and planned_s > left_s:
         costliest = going.pop()
         costliest.left_out = True
-        planned_s -= costliest.spent_s / rounds_done * (ROUNDS - rounds_done)
+        planned_s -= costliest.spent_s * to_come
 
 
-def _round(base: Plan, tried: list[_Tried], length_s: float, number: int, progress: Progress, name: str) -> None:
+def _round(
+    base: _Base, tried: list[_Tried], length_s: float, number: int, left: _Time, progress: Progress, name: str
+) -> None:
+    """Variants between two slices of the base case; nothing of it where it is interrupted."""
     where = f"{name} · round {number + 1}/{ROUNDS}"
     progress.step(f"{where} · base")
-    before = _slice(base, length_s)
+    both = [base.slice(length_s, left)]
+    seen: list[tuple[_Tried, float, float | None]] = []
     for one in tried if number % 2 == 0 else tried[::-1]:
         if not one.goes_on:
             continue
+        if left.left_s <= 0:
+            one.left_out = True
+            continue
         progress.step(f"{where} · {one.variant.code}")
         begun = time.monotonic()
-        _pair(one, before[0] if before else None, length_s)
+        found = _measured(one, length_s, left, base_first=number % 2 == 1)
         one.spent_s += time.monotonic() - begun
-
-
-def _pair(one: _Tried, before_s: float | None, length_s: float) -> None:
-    """A slice of the variant, and the base's of the same round."""
-    try:
-        changed = one.variant.measure(length_s) if one.variant.measure else _changed(one, length_s)
-        own = one.variant.base(length_s) if one.variant.base else before_s
-    except _core.ClientProblem as problem:
-        one.refused = str(problem)
+        if found is not None:
+            seen.append((one, *found))
+    if not any(own is None for _, _, own in seen):
+        _keep(seen, None)
         return
-    if changed is None:
-        one.refused = one.refused or "no call ended well so"
-    elif own is not None:
-        one.base.append(own)
-        one.changed.append(changed)
+    progress.step(f"{where} · base again")
+    both.append(base.slice(length_s, left))
+    good = [one for one in both if one is not None]
+    _keep(seen, statistics.fmean(good) if good else None)
 
 
-def _changed(one: _Tried, length_s: float) -> float | None:
+def _keep(seen: list[tuple[_Tried, float, float | None]], base_s: float | None) -> None:
+    for one, changed, own in seen:
+        against = base_s if own is None else own
+        if against is not None:
+            one.base.append(against)
+            one.changed.append(changed)
+
+
+def _measured(one: _Tried, length_s: float, left: _Time, *, base_first: bool) -> tuple[float, float | None] | None:
+    """A slice of the variant, and of its own base case where it has one."""
+    variant = one.variant
+    try:
+        if variant.measure is None or variant.base is None:
+            changed = _changed(one, length_s, left)
+            return None if changed is None else (changed, None)
+        pair = [variant.base, variant.measure]
+        taken = {act: act(length_s) for act in (pair if base_first else pair[::-1])}
+        return taken[variant.measure], taken[variant.base]
+    except (_core.ClientProblem, LabError) as problem:
+        one.refused = str(problem)
+        return None
+
+
+def _changed(one: _Tried, length_s: float, left: _Time) -> float | None:
     assert one.variant.plan is not None, "a variant has a plan or measures itself"
-    found = _slice(one.variant.plan, length_s, one)
+    found = _slice(left.impatient(one.variant.plan), length_s, one)
+    if found is None:
+        one.refused = one.refused or "no call ended well so"
     return found[0] if found else None
 
 
@@ -226,7 +303,7 @@ def _slice(plan: Plan, length_s: float, tried: _Tried | None = None) -> tuple[fl
 def _factor(one: _Tried) -> Factor:
     variant = one.variant
     facts = _facts(one.last)
-    if one.left_out and len(one.changed) < ranks.MINIMUM_TRIALS:
+    if one.left_out and len(one.changed) < LEAST_SLICES:
         reason = "a round of it takes too long for the budget: name a longer --budget"
         return Factor(code=variant.code, detail=variant.detail, verdict="left-out", reason=reason)
     if one.refused and not one.changed:
@@ -238,11 +315,12 @@ def _factor(one: _Tried) -> Factor:
         calls=one.calls,
         verdict="unclear",
         facts=facts,
+        confidence=CONFIDENCE,
     )
-    if len(one.changed) < ranks.MINIMUM_TRIALS or min(*one.base, *one.changed) <= 0:
+    if len(one.changed) < LEAST_SLICES or min(*one.base, *one.changed) <= 0:
         return found
     found.base_s, found.changed_s = statistics.median(one.base), statistics.median(one.changed)
-    found.ratio, found.low, found.high = ranks.ratio_interval(one.changed, one.base)
+    found.ratio, found.low, found.high = ranks.ratio_interval(one.changed, one.base, CONFIDENCE)
     if found.low <= 1 <= found.high:
         found.verdict = "same" if found.high / found.low < (1 + NOTABLE) ** 2 else "unclear"
     elif abs(found.ratio - 1) < NOTABLE:

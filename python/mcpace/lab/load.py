@@ -176,12 +176,15 @@ class Place:
         """Whether it is one of our profiles."""
         return self._target.profile is not None
 
-    def calling(self, settings: LoadSettings, token: str | None, *, standalone_get: bool) -> _core.Client:
-        """A client that calls on its own, with the server's own stream or not. Without a token it asks for one."""
+    def calling(
+        self, settings: LoadSettings, token: str | None, *, standalone_get: bool, url: str | None = None
+    ) -> _core.Client:
+        """A client that calls on its own, with the server's own stream or not. Without a token it asks for one.
+        ``url``: the same server by another name."""
         own: dict[str, Any] = {} if token is None else {"auth": "bearer", "token": token}
-        return self._client(settings, limit_s=settings.timeout_s, standalone_get=standalone_get, **own)
+        return self._client(settings, url, limit_s=settings.timeout_s, standalone_get=standalone_get, **own)
 
-    def _client(self, settings: LoadSettings, **others: Any) -> _core.Client:
+    def _client(self, settings: LoadSettings, url: str | None = None, **others: Any) -> _core.Client:
         given: dict[str, Any] = {
             "environment": list(self._target.environment),
             "revision": settings.revision,
@@ -192,7 +195,7 @@ class Place:
             "extra_root": self._certificate,
             "headers": self._headers,
         }
-        return _core.Client(list(self._target.command) or self._url or "", **given | others)
+        return _core.Client(list(self._target.command) or url or self._url or "", **given | others)
 
 
 def conversation(place: Place, settings: LoadSettings, *, careful: bool = False) -> tuple[Checked, str | None]:

@@ -32,16 +32,18 @@ def change(case: Case, against: Case) -> Change | None:
     return Change(against=against.subject.label(), ratio=ratio, low=low, high=high, difference_s=difference)
 
 
-def ratio_interval(ours: list[float], theirs: list[float]) -> tuple[float, float, float]:
-    """The typical ratio of one of ours to one of theirs, and its 95 % interval. Each side needs MINIMUM_TRIALS."""
+def ratio_interval(
+    ours: list[float], theirs: list[float], confidence: float = CONFIDENCE
+) -> tuple[float, float, float]:
+    """The typical ratio of one of ours to one of theirs, and its interval. At 95 % each side needs MINIMUM_TRIALS."""
     ratios = np.sort(np.divide.outer(np.asarray(ours), np.asarray(theirs)).ravel())
-    left_out = _ranks_left_out(len(ours), len(theirs))
+    left_out = _ranks_left_out(len(ours), len(theirs), confidence)
     return float(np.median(ratios)), float(ratios[left_out]), float(ratios[-1 - left_out])
 
 
-def _ranks_left_out(ours: int, theirs: int) -> int:
+def _ranks_left_out(ours: int, theirs: int, confidence: float) -> int:
     """How many of the ordered ratios lie outside the interval at each end."""
-    tail = (1 - CONFIDENCE) / 2
+    tail = (1 - confidence) / 2
     if ours * theirs > EXACT_PAIRS:
         spread = (ours * theirs * (ours + theirs + 1) / 12) ** 0.5
         return max(0, int(ours * theirs / 2 + statistics.NormalDist().inv_cdf(tail) * spread) - 1)

@@ -6,7 +6,7 @@ from mcpace.report.page_model import ComparedShown, FactorsShown
 from mcpace.report.quantities import clean, duration
 from mcpace.report.run import Run
 from mcpace.report.run_factors import Factor
-from mcpace.report.words_factors import advice_words, left_out, name_words, ratio_words
+from mcpace.report.words_factors import advice_words, interval_words, left_out, name_words, ratio_words
 
 VERDICTS = {"slower": "worse", "faster": "better", "same": "same"}
 
@@ -19,6 +19,7 @@ def tried(run: Run) -> FactorsShown | None:
     return FactorsShown(
         target=clean(run.cases[0].target, 120) if run.cases else "",
         rows=[_row(one) for one in made],
+        interval=interval_words(run),
         notes=left_out(run),
     )
 

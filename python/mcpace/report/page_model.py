@@ -377,6 +377,8 @@ class FactorsShown(Model):
     """Experiments on a live target: one thing changed at a time."""
 
     target: str
+    interval: str
+    """Over the ratios and their intervals."""
     rows: list[ComparedShown]
     notes: list[str]
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from pydantic import Field
+
 from mcpace.report.model import Model
 
 
@@ -24,7 +26,9 @@ class Factor(Model):
     """Changed over base, typical slice (Hodges–Lehmann)."""
     low: float | None = None
     high: float | None = None
-    """95 % interval of the ratio, over slices."""
+    """Interval of the ratio, over slices."""
+    confidence: float = Field(default=0.95, ge=0, le=1)
+    """The interval's."""
     slices: int = 0
     calls: int = 0
     """Of the changed case."""

@@ -10,7 +10,7 @@ from mcpace.report.lines import blank, fitted, heading, right_aligned, wrapped
 from mcpace.report.quantities import clean, duration
 from mcpace.report.run import Run
 from mcpace.report.run_factors import Factor
-from mcpace.report.words_factors import advice_words, left_out, name_words, ratio_words
+from mcpace.report.words_factors import advice_words, interval_words, left_out, name_words, ratio_words
 
 NAME, FIGURE, RATIO = 38, 10, 20
 STYLES = {"slower": "bold red", "faster": "bold green"}
@@ -28,7 +28,7 @@ def lines(run: Run, width: int) -> Iterator[Text]:
         " " * NAME
         + right_aligned("base", FIGURE)
         + right_aligned("changed", FIGURE)
-        + right_aligned("ratio (95 %)", RATIO),
+        + right_aligned(interval_words(run), RATIO),
         style="dim",
     )
     for factor in tried:

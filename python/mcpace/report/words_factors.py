@@ -15,7 +15,7 @@ NAMES: dict[str, str] = {
     "connection": "a new connection for each call",
     "json": "asking for JSON alone",
     "sse": "asking for an event stream alone",
-    "address": "by address",
+    "address": "connecting by address",
     "concurrency": "several calls at a time",
     "argument": "a large argument",
     "listing": "the tools listed before each call",
@@ -48,17 +48,19 @@ ADVICE: dict[tuple[str, str], str] = {
 
 def sentences(run: Run) -> list[str]:
     """The verdict: the effects that are sure, the largest first."""
-    seen = [one for one in run.factors if one.verdict in ("slower", "faster")]
+    seen = [one for one in run.factors if one.verdict in ("slower", "faster") and one.ratio]
     tried = [one for one in run.factors if one.verdict not in ("left-out", "refused")]
     case = run.cases[0] if run.cases else None
     tool = clean((case.tool if case else None) or "the tool", 60)
     if not tried:
         return [f"Nothing could be tried on {tool}."]
-    base = next((one.base_s for one in tried if one.base_s is not None), None)
-    told = [f"A call of {tool} takes {duration(base)}." if base is not None else "Too few rounds to compare anything."]
+    base = case.latency_s.p50 if case and case.latency_s else None
+    compared = any(one.ratio is not None for one in tried)
+    told = [f"A call of {tool} takes {duration(base)}."] if base is not None else []
+    told += [] if compared else ["Too few rounds to compare anything."]
     largest = sorted(seen, key=_weight, reverse=True)[:3]
     told += [f"{_capital(name_words(one))}: {effect_words(one)}{_because(one)}." for one in largest]
-    if not seen and base is not None:
+    if not seen and compared:
         told.append(f"None of {len(tried)} things that were changed one at a time made a difference that was seen.")
     return told
 
@@ -71,7 +73,8 @@ def name_words(factor: Factor) -> str:
 
 def effect_words(factor: Factor) -> str:
     """``3.1× the time (2.9–3.3)``, of an effect that was seen."""
-    assert factor.ratio is not None and factor.low is not None and factor.high is not None
+    if factor.ratio is None or factor.low is None or factor.high is None:
+        return factor.verdict
     return f"{times(factor.ratio)} the time ({bare(factor.low)}–{bare(factor.high)})"
 
 
@@ -83,6 +86,11 @@ def ratio_words(factor: Factor) -> str:
     if factor.verdict in ("slower", "faster"):
         return f"{times(factor.ratio)} {interval}"
     return f"{'same' if factor.verdict == 'same' else '?'} {interval}"
+
+
+def interval_words(run: Run) -> str:
+    """The column of ratios and their intervals."""
+    return f"ratio, {max((one.confidence for one in run.factors), default=0.0):.0%}".replace("%", " %")
 
 
 def advice_words(factor: Factor) -> str:
