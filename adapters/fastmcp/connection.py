@@ -14,7 +14,7 @@ from fastmcp.client import transports
 from fastmcp.exceptions import ToolError
 
 import driving
-from driving import NAMES_LIMIT, SessionOpener, Unsupported, call_summary, given, server_summary
+from driving import SessionOpener, Unsupported, call_summary, given, listing, server_summary
 
 
 class Driver(driving.Driver):
@@ -24,19 +24,14 @@ class Driver(driving.Driver):
         super().__init__("fastmcp", consent.Wallet(home))
 
     def session_opener(self, command: dict[str, Any]) -> SessionOpener:
-        auth = command.get("auth") or {"kind": "none"}
         options = given(mode=self.mode(command.get("mode")))
         if command.get("command"):
             program, *arguments = command["command"]
             # It keeps a server running for its next session unless told otherwise; the contract's `disconnect` ends it.
             stdio = {"command": program, "args": arguments, "env": command.get("env"), "keep_alive": False}
             return opener(lambda: fastmcp.Client(transports.StdioTransport(**stdio), **options))
-        if auth["kind"] == "bearer":
-            options["auth"] = auth["token"]
-        elif auth["kind"] == "oauth":
-            options["auth"] = self.wallet.provider(command["url"], auth)
-        elif auth["kind"] != "none":
-            raise Unsupported(f"unknown kind of authorization: {auth['kind']!r}")
+        token, provider = self.authorization(command)
+        options |= given(auth=token or provider)
         return opener(lambda: fastmcp.Client(command["url"], **options))
 
     def mode(self, asked: str | None) -> str | None:
@@ -54,7 +49,7 @@ class Driver(driving.Driver):
 
     def listed(self, reply: Any) -> dict[str, Any]:
         """It asks for all pages itself."""
-        return {"tools": len(reply), "names": [tool.name for tool in reply[:NAMES_LIMIT]], "more": False}
+        return listing(reply)
 
     def called(self, reply: Any) -> dict[str, Any]:
         if isinstance(reply, ToolError):

@@ -20,6 +20,7 @@ from typing import Any
 
 from fastmcp.client.auth import OAuth
 
+import wallet
 from driving import given
 
 FOLLOW_LIMIT_S = 30.0
@@ -27,16 +28,15 @@ FOLLOW_LIMIT_S = 30.0
 RETRY_S = 0.005
 
 
-class Wallet:
-    """Providers and their storage for each server, kept from one connection to the next."""
+class Wallet(wallet.Wallet):
+    """FastMCP's own, with their storage."""
 
     def __init__(self, home: Path) -> None:
+        super().__init__()
         self._home = home
         self._stores: dict[str, Any] = {}
-        self._providers: dict[str, Any] = {}
 
     def prepare(self, url: str, auth: dict[str, Any]) -> Prepared:
-        """All that a provider needs, so that constructing it is one call. The storage is kept unless `fresh`."""
         if auth.get("consent") != "browser":
             webbrowser.register("mcpace", None, Follower(), preferred=True)
         if auth.get("fresh"):
@@ -50,15 +50,6 @@ class Wallet:
         if "token_storage" in known:
             options["token_storage"] = self._store(url)
         return Prepared(lambda: OAuth(url, **options))
-
-    def keep(self, url: str, provider: Any) -> None:
-        self._providers[url] = provider
-
-    def provider(self, url: str, auth: dict[str, Any]) -> Any:
-        """The provider made last for this server, or a new one."""
-        if url not in self._providers:
-            self.keep(url, self.prepare(url, auth).construct())
-        return self._providers[url]
 
     def _store(self, url: str) -> Any:
         if url not in self._stores:

@@ -17,7 +17,7 @@ from langchain_mcp_adapters.tools import load_mcp_tools
 
 import authorization
 import driving
-from driving import NAMES_LIMIT, SessionOpener, Unsupported, server_summary
+from driving import SessionOpener, Unsupported, listing, server_summary
 
 SERVER = "target"
 MODES = ("tools", "session")
@@ -40,21 +40,23 @@ class Driver(driving.Driver):
         if command.get("command"):
             program, *arguments = command["command"]
             return {"transport": "stdio", "command": program, "args": arguments, "env": command.get("env")}
-        auth = command.get("auth") or {"kind": "none"}
         connection: dict[str, Any] = {"transport": "streamable_http", "url": command["url"]}
-        if auth["kind"] == "bearer":
-            connection["headers"] = {"Authorization": f"Bearer {auth['token']}"}
-        elif auth["kind"] == "oauth":
-            if "auth" not in sessions.StreamableHttpConnection.__annotations__:
-                raise Unsupported("this release takes no authorization but headers")
-            connection["auth"] = self.wallet.provider(command["url"], auth)
-        elif auth["kind"] != "none":
-            raise Unsupported(f"unknown kind of authorization: {auth['kind']!r}")
+        token, provider = self.authorization(command)
+        if token is not None:
+            connection["headers"] = {"Authorization": f"Bearer {token}"}
+        if provider is not None:
+            connection["auth"] = provider
         return connection
+
+    def authorization(self, command: dict[str, Any]) -> tuple[str | None, Any]:
+        takes_providers = "auth" in sessions.StreamableHttpConnection.__annotations__
+        if (command.get("auth") or {}).get("kind") == "oauth" and not takes_providers:
+            raise Unsupported("this release takes no authorization but headers")
+        return super().authorization(command)
 
     def listed(self, reply: Any) -> dict[str, Any]:
         """It asks for all pages itself."""
-        return {"tools": len(reply), "names": [tool.name for tool in reply[:NAMES_LIMIT]], "more": False}
+        return listing(reply)
 
     def called(self, reply: Any) -> dict[str, Any]:
         if isinstance(reply, ToolException):

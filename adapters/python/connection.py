@@ -26,19 +26,13 @@ class Driver(driving.Driver):
 
     def session_opener(self, command: dict[str, Any]) -> SessionOpener:
         """Chooses how to open a session; may build a provider, so it runs before the clock starts."""
-        auth = command.get("auth") or {"kind": "none"}
         mode = command.get("mode")
         if command.get("command"):
             program, *arguments = command["command"]
             server = mcp.StdioServerParameters(command=program, args=arguments, env=command.get("env"))
             return opener(lambda: mcp.stdio_client(server), None, mode)
-        headers, provider = None, None
-        if auth["kind"] == "bearer":
-            headers = {"Authorization": f"Bearer {auth['token']}"}
-        elif auth["kind"] == "oauth":
-            provider = self.wallet.provider(command["url"], auth)
-        elif auth["kind"] != "none":
-            raise Unsupported(f"unknown kind of authorization: {auth['kind']!r}")
+        token, provider = self.authorization(command)
+        headers = None if token is None else {"Authorization": f"Bearer {token}"}
         plain_url = command["url"] if headers is None and provider is None else None
         return opener(lambda: http_transport(command["url"], headers, provider), plain_url, mode)
 

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import wallet
+
 try:
     from mcp.client import auth as sdk_auth
     from mcp.shared import auth as sdk_types
@@ -41,15 +43,14 @@ class ConsentRefused(Exception):
     """The authorization server, or the person, said no (or nothing)."""
 
 
-class Wallet:
-    """Providers, token storage and callback addresses for each server, kept from one connection to the next."""
+class Wallet(wallet.Wallet):
+    """The official SDK's, with token storage and callback addresses."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._entries: dict[str, Prepared] = {}
-        self._providers: dict[str, Any] = {}
 
     def prepare(self, url: str, auth: dict[str, Any]) -> Prepared:
-        """All that a provider needs, so that constructing it is one call. The storage is kept unless `fresh`."""
         if sdk_auth is None:
             raise Unsupported("this release has no OAuth client")
         if url not in self._entries or auth.get("fresh"):
@@ -57,15 +58,6 @@ class Wallet:
             metadata = client_metadata(consent.redirect_uri, auth)
             self._entries[url] = Prepared(url, metadata, MemoryStorage(), consent)
         return self._entries[url]
-
-    def keep(self, url: str, provider: Any) -> None:
-        self._providers[url] = provider
-
-    def provider(self, url: str, auth: dict[str, Any]) -> Any:
-        """The provider made last for this server, or a new one."""
-        if url not in self._providers:
-            self.keep(url, self.prepare(url, auth).construct())
-        return self._providers[url]
 
 
 @dataclass

@@ -22,6 +22,8 @@ from typing import Any
 
 import anyio
 
+from wallet import Wallet
+
 TEXT_LIMIT = 200
 NAMES_LIMIT = 200
 # How long leaving a connection may take when nobody asked for it with a limit of their own.
@@ -53,7 +55,7 @@ class Unsupported(Exception):
 class Driver(ABC):
     """What the commands of the contract do."""
 
-    def __init__(self, package: str, wallet: Any) -> None:
+    def __init__(self, package: str, wallet: Wallet) -> None:
         self.version = importlib.metadata.version(package)
         self.wallet = wallet
         self._connection: Connection | None = None
@@ -68,6 +70,19 @@ class Driver(ABC):
     @abstractmethod
     def session_opener(self, command: dict[str, Any]) -> SessionOpener:
         """Chooses how to open a session; may build a provider, so it runs before the clock starts."""
+
+    def authorization(self, command: dict[str, Any]) -> tuple[str | None, Any]:
+        """A bearer token, or a provider, or neither: whichever the command asks for."""
+        auth = command.get("auth") or {"kind": "none"}
+        match auth["kind"]:
+            case "none":
+                return None, None
+            case "bearer":
+                return auth["token"], None
+            case "oauth":
+                return None, self.wallet.provider(command["url"], auth)
+            case kind:
+                raise Unsupported(f"unknown kind of authorization: {kind!r}")
 
     async def list_session(self, session: Any) -> Any:
         """One page of tools."""
@@ -253,8 +268,11 @@ def server_summary(protocol_version: str | int, server: Any) -> dict[str, Any]:
 
 def tools_summary(reply: Any) -> dict[str, Any]:
     cursor = getattr(reply, "next_cursor", None) or getattr(reply, "nextCursor", None)
-    names = [tool.name for tool in reply.tools[:NAMES_LIMIT]]
-    return {"tools": len(reply.tools), "names": names, "more": bool(cursor)}
+    return listing(reply.tools, more=bool(cursor))
+
+
+def listing(tools: list[Any], *, more: bool = False) -> dict[str, Any]:
+    return {"tools": len(tools), "names": [tool.name for tool in tools[:NAMES_LIMIT]], "more": more}
 
 
 def call_summary(reply: Any) -> dict[str, Any]:

@@ -148,7 +148,7 @@ def test_authorizes_once_where_somebody_consents(subject: str) -> None:
                 connected = asked(program, "connect", url=recorder.url, auth=auth)
                 assert connected.ok, connected
                 listed = asked(program, "list_tools")
-                assert "greet" in listed.result["names"], listed
+                assert listed.ok and "greet" in listed.result["names"], listed
                 assert asked(program, "disconnect").ok
     finally:
         recording = recorder.stop()

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"reflect"
-	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -104,42 +103,34 @@ func sessionOptions(mode string) (*mcp.ClientSessionOptions, error) {
 func (o *official) listTools(ctx context.Context) outcome {
 	start := now()
 	reply, err := o.session.ListTools(ctx, nil)
-	if err != nil {
-		return failed(start, err)
-	}
 	end := now()
-	names := []string{}
-	for _, tool := range reply.Tools[:min(len(reply.Tools), namesLimit)] {
-		names = append(names, tool.Name)
-	}
-	return outcome{start: start, end: end, result: toolsSummary{len(reply.Tools), names, reply.NextCursor != ""}}
+	return ended(start, end, err, func() any {
+		return listed(reply.Tools, func(tool *mcp.Tool) string { return tool.Name }, reply.NextCursor != "")
+	})
 }
 
 func (o *official) callTool(ctx context.Context, asked *command) outcome {
 	params := &mcp.CallToolParams{Name: asked.Name, Arguments: asked.Arguments}
 	start := now()
 	reply, err := o.session.CallTool(ctx, params)
-	if err != nil {
-		return failed(start, err)
-	}
 	end := now()
-	texts := []string{}
-	for _, block := range reply.Content {
-		if text, ok := block.(*mcp.TextContent); ok {
-			texts = append(texts, text.Text)
-		}
+	return ended(start, end, err, func() any { return called(reply.IsError, reply.Content, textOf) })
+}
+
+func textOf(block mcp.Content) (string, bool) {
+	if text, ok := block.(*mcp.TextContent); ok {
+		return text.Text, true
 	}
-	return outcome{start: start, end: end, result: callSummary{reply.IsError, cut(strings.Join(texts, "\n"), textLimit)}}
+	return "", false
 }
 
 func (o *official) disconnect(context.Context) outcome {
 	session := o.session
 	o.session = nil
 	start := now()
-	if err := session.Close(); err != nil {
-		return failed(start, err)
-	}
-	return outcome{start: start, end: now()}
+	err := session.Close()
+	end := now()
+	return ended(start, end, err, nothing)
 }
 
 // bearer puts a token on each request.

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"os"
-	"strings"
 
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
@@ -135,15 +134,10 @@ func revisionOf(mode string) (string, error) {
 func (m *mark3labs) listTools(ctx context.Context) outcome {
 	start := now()
 	reply, err := m.client.ListTools(ctx, mcp.ListToolsRequest{})
-	if err != nil {
-		return failed(start, err)
-	}
 	end := now()
-	names := []string{}
-	for _, tool := range reply.Tools[:min(len(reply.Tools), namesLimit)] {
-		names = append(names, tool.Name)
-	}
-	return outcome{start: start, end: end, result: toolsSummary{len(reply.Tools), names, reply.NextCursor != ""}}
+	return ended(start, end, err, func() any {
+		return listed(reply.Tools, func(tool mcp.Tool) string { return tool.Name }, reply.NextCursor != "")
+	})
 }
 
 func (m *mark3labs) callTool(ctx context.Context, asked *command) outcome {
@@ -152,25 +146,22 @@ func (m *mark3labs) callTool(ctx context.Context, asked *command) outcome {
 	request.Params.Arguments = asked.Arguments
 	start := now()
 	reply, err := m.client.CallTool(ctx, request)
-	if err != nil {
-		return failed(start, err)
-	}
 	end := now()
-	texts := []string{}
-	for _, block := range reply.Content {
-		if text, ok := block.(mcp.TextContent); ok {
-			texts = append(texts, text.Text)
-		}
+	return ended(start, end, err, func() any { return called(reply.IsError, reply.Content, textOf) })
+}
+
+func textOf(block mcp.Content) (string, bool) {
+	if text, ok := block.(mcp.TextContent); ok {
+		return text.Text, true
 	}
-	return outcome{start: start, end: end, result: callSummary{reply.IsError, cut(strings.Join(texts, "\n"), textLimit)}}
+	return "", false
 }
 
 func (m *mark3labs) disconnect(context.Context) outcome {
 	leaving := m.client
 	m.client = nil
 	start := now()
-	if err := leaving.Close(); err != nil {
-		return failed(start, err)
-	}
-	return outcome{start: start, end: now()}
+	err := leaving.Close()
+	end := now()
+	return ended(start, end, err, nothing)
 }

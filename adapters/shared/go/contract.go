@@ -207,6 +207,36 @@ func unsupported(format string, words ...any) error {
 // failed is an operation that ended in an error now.
 func failed(start int64, err error) outcome { return outcome{start: start, end: now(), err: err} }
 
+// ended is an operation that ended. What it came to is summed up only now: the clock has stopped.
+func ended(start, end int64, err error, summary func() any) outcome {
+	if err != nil {
+		return outcome{start: start, end: end, err: err}
+	}
+	return outcome{start: start, end: end, result: summary()}
+}
+
+// nothing is what an operation came to that has nothing to say.
+func nothing() any { return nil }
+
+func listed[T any](tools []T, name func(T) string, more bool) any {
+	names := []string{}
+	for _, tool := range tools[:min(len(tools), namesLimit)] {
+		names = append(names, name(tool))
+	}
+	return toolsSummary{len(tools), names, more}
+}
+
+// called sums up a result; `text` is a block's, where it has any.
+func called[B any](isError bool, content []B, text func(B) (string, bool)) any {
+	texts := []string{}
+	for _, block := range content {
+		if said, ok := text(block); ok {
+			texts = append(texts, said)
+		}
+	}
+	return callSummary{isError, cut(strings.Join(texts, "\n"), textLimit)}
+}
+
 func kindOf(err error) string {
 	var known *problem
 	text := strings.ToLower(err.Error())
