@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from itertools import combinations
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from mcpace.lab import ranks
 from mcpace.lab.ranks import _rank_sum_distribution, change, ratio_interval
 from mcpace.report.run import Case, Subject
 
@@ -67,3 +69,20 @@ def test_a_thing_compared_with_itself_is_called_different_at_most_five_times_in_
     different = sum(not low <= 1 <= high for _, low, high in intervals)
     # At most 5 %, and three standard deviations of the count for the sample's own luck.
     assert different <= 50 + 3 * (1_000 * 0.05 * 0.95) ** 0.5
+
+
+def test_many_trials_are_compared_alike_and_without_writing_all_pairs_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = np.random.default_rng(7)
+    ours, theirs = (list(source.lognormal(mean, 0.4, count)) for mean, count in ((0.2, 700), (0.0, 601)))
+    written = ratio_interval(ours, theirs)
+    monkeypatch.setattr(ranks, "SORTED_PAIRS", 0)
+    assert ratio_interval(ours, theirs) == pytest.approx(written, rel=1e-12)
+    assert ratio_interval([2.0] * 50, [1.0] * 50) == pytest.approx((2.0, 2.0, 2.0))
+    monkeypatch.undo()
+    tracemalloc.start()
+    try:
+        ratio_interval(ours * 6, theirs * 6)
+        # 15 million pairs are 121 MB.
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()

@@ -9,6 +9,7 @@ seconds by batches (:mod:`mcpace.lab.intervals`).
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Literal
@@ -152,7 +153,8 @@ def base_case(case: Case) -> BaseCase:
 
 def _unique(cases: Sequence[Case], key: Callable[[Case], object]) -> dict[object, Case]:
     keys = [key(case) for case in cases]
-    return {one: case for one, case in zip(keys, cases, strict=True) if keys.count(one) == 1}
+    times = Counter(keys)
+    return {one: case for one, case in zip(keys, cases, strict=True) if times[one] == 1}
 
 
 def _layer(case: Case) -> str:

@@ -21,6 +21,12 @@ CONFIDENCE = 0.95
 EXACT_PAIRS = 2_500
 """Up to this many pairs of trials the bounds are exact; past it the normal approximation is."""
 
+SORTED_PAIRS = 1_000_000
+"""Up to this many pairs all ratios are written down; past it the few that are wanted are searched for."""
+
+HALVINGS = 100
+"""Enough to come from any two numbers to two that are next to each other."""
+
 
 def change(case: Case, against: Case) -> Change | None:
     """How ``case`` compares with ``against``; ``None`` where either has too few warm trials to say."""
@@ -36,9 +42,33 @@ def ratio_interval(
     ours: list[float], theirs: list[float], confidence: float = CONFIDENCE
 ) -> tuple[float, float, float]:
     """The typical ratio of one of ours to one of theirs, and its interval. At 95 % each side needs MINIMUM_TRIALS."""
-    ratios = np.sort(np.divide.outer(np.asarray(ours), np.asarray(theirs)).ravel())
+    pairs = len(ours) * len(theirs)
     left_out = _ranks_left_out(len(ours), len(theirs), confidence)
-    return float(np.median(ratios)), float(ratios[left_out]), float(ratios[-1 - left_out])
+    places = [(pairs - 1) // 2, pairs // 2, left_out, pairs - 1 - left_out]
+    lower, upper, low, high = _ordered(np.sort(np.asarray(ours)), np.sort(np.asarray(theirs)), places)
+    return (lower + upper) / 2, low, high
+
+
+def _ordered(ours: np.ndarray, theirs: np.ndarray, places: list[int]) -> list[float]:
+    """The ratios at these places of all of them in order; both sides are."""
+    if len(ours) * len(theirs) <= SORTED_PAIRS:
+        ratios = np.sort(np.divide.outer(ours, theirs).ravel())
+        return [float(ratios[place]) for place in places]
+    return [_at(ours, theirs, place) for place in places]
+
+
+def _at(ours: np.ndarray, theirs: np.ndarray, place: int) -> float:
+    """The smallest ratio that more than ``place`` are not above: halving, and counting without writing them down."""
+    low, high = float(ours[0] / theirs[-1]), float(ours[-1] / theirs[0])
+    for _ in range(HALVINGS):
+        middle = low + (high - low) / 2
+        if not low < middle < high:
+            break
+        if int(np.searchsorted(ours, middle * theirs, side="right").sum()) > place:
+            high = middle
+        else:
+            low = middle
+    return high
 
 
 def _ranks_left_out(ours: int, theirs: int, confidence: float) -> int:
