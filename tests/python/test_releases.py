@@ -157,6 +157,40 @@ def test_credentials_are_sent_and_not_written(
     assert all("crt" not in path.name + path.read_text() for path in (tmp_path / "releases").iterdir())
 
 
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_credentials_do_not_follow_a_redirect_to_another_host(
+    index: type[Index], monkeypatch: pytest.MonkeyPatch, elsewhere: bool
+) -> None:
+    there = pypi.index_url()
+
+    class Moved(BaseHTTPRequestHandler):
+        """Sends everybody elsewhere, or once around itself first."""
+
+        seen: ClassVar[list[str | None]] = []
+
+        def do_GET(self) -> None:
+            self.seen.append(self.headers.get("Authorization"))
+            around = not elsewhere and len(self.seen) == 1
+            self.send_response(302)
+            self.send_header("Location", "/simple/toy/?again" if around else f"{there}/toy/")
+            self.end_headers()
+
+        def log_message(self, format: str, *arguments: object) -> None: ...
+
+    with HTTPServer(("127.0.0.1", 0), Moved) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        monkeypatch.setenv("UV_DEFAULT_INDEX", f"http://someone:secret@127.0.0.1:{server.server_address[1]}/simple")
+        try:
+            assert published("toy")
+        finally:
+            server.shutdown()
+            thread.join()
+    assert all(Moved.seen)
+    assert len(Moved.seen) == (1 if elsewhere else 2)
+    assert [credentials for _, credentials in index.requests] == [None]
+
+
 def test_a_named_index(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UV_DEFAULT_INDEX", "house=https://index.example/simple?a=b")
     assert pypi.index_url() == "https://index.example/simple?a=b"

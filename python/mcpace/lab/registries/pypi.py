@@ -86,7 +86,7 @@ def fetch(package: str, index: str) -> list[Release]:
     shown = urllib.parse.urlsplit(url).netloc
     request = urllib.request.Request(url, headers={"Accept": ACCEPT, **headers})
     try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as reply:
+        with urllib.request.build_opener(_CarefulRedirects).open(request, timeout=TIMEOUT_S) as reply:
             body = read_limited(reply)
             content_type = reply.headers.get_content_type()
     except urllib.error.HTTPError as error:
@@ -106,6 +106,23 @@ def fetch(package: str, index: str) -> list[Release]:
             "as of their own time; set UV_DEFAULT_INDEX to an index that has them"
         )
     return found
+
+
+class _CarefulRedirects(urllib.request.HTTPRedirectHandler):
+    """Credentials are for the index alone: urllib would hand them on to whomever it is sent to."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:
+        following = super().redirect_request(req, fp, code, msg, headers, newurl)
+        if following is not None and _origin(req.full_url) != _origin(following.full_url):
+            following.remove_header("Authorization")
+        return following
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urllib.parse.urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
 def read_limited(reply: Any) -> bytes:
