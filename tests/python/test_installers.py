@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,10 @@ from mcpace.lab import adapters, places
 from mcpace.lab.adapters import Adapter, Role, load
 from mcpace.lab.environments import Environment, ensure, environment_path
 from mcpace.lab.errors import AdapterProblem, EnvironmentProblem, UsageProblem
+from mcpace.lab.experiment import prepare
 from mcpace.lab.installers.steps import ToolchainMissing
+from mcpace.lab.installers.wanted import AS_OF
+from mcpace.lab.progress import Silent
 from mcpace.lab.releases import UnknownVersion, parse_selection
 
 LIMIT_S = 60.0
@@ -273,9 +277,15 @@ if sys.argv[1] == "view":
 before = [word for word in sys.argv if word.startswith("--before=")]
 with open(os.environ["TOLD"], "a") as told:
     print(sys.argv[1], *before, json.loads(pathlib.Path("package.json").read_text())["dependencies"], file=told)
+if before and "AWAY" in os.environ:
+    print("npm error code ECONNREFUSED\\nnpm error the registry is away", file=sys.stderr)
+    sys.exit(1)
 if before and "MIRROR" in os.environ:
+    pathlib.Path("node_modules/half").mkdir(parents=True)
+    pathlib.Path("package-lock.json").write_text("half")
     print("npm error code ETARGET\\nnpm error no version of leftpad before that", file=sys.stderr)
     sys.exit(1)
+assert not pathlib.Path("package-lock.json").exists() and not pathlib.Path("node_modules").exists()
 pathlib.Path("package-lock.json").write_text('{"packages": {"node_modules/old-toy": {"version": "1.2.0"}}}')
 """
 CARGO = """\
@@ -311,6 +321,16 @@ MANIFESTS = {
 }
 
 
+class Said(Silent):
+    """What was noted."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
 @pytest.fixture
 def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], tuple[Environment, str]]:
     """Builds a toy's client by a stand-in for its toolchain: what was built, and what the stand-in was told."""
@@ -334,6 +354,7 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, st
 
     said: list[str] = []
     build.said = said  # type: ignore[attr-defined]
+    build.adapter = lambda: load(tmp_path / "toy")  # type: ignore[attr-defined]
     return build
 
 
@@ -345,9 +366,24 @@ def test_a_client_of_npm_gets_the_dependencies_of_its_time(client: Any) -> None:
 
 def test_or_today_s_where_a_mirror_came_later(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MIRROR", "1")
-    _, told = client("npm", NPM)
+    environment, told = client("npm", NPM)
     assert [line.split(" {")[0] for line in told.splitlines()] == ["install --before=2025-03-02T00:00:00Z", "install"]
     assert any("no version of leftpad before that; going on with today's" in line for line in client.said)
+    # Whoever uses it later is told, too.
+    assert environment.versions[AS_OF] == datetime.now(UTC).date().isoformat()
+    again, said = ensure(client.adapter(), "1.2.0"), Said()
+    assert again.versions[AS_OF] == environment.versions[AS_OF]
+    prepare(adapters.Resolved(client.adapter(), "1.2.0", None), said)
+    assert said.notes == [f"toy@1.2.0: its dependencies are of {again.versions[AS_OF]}, not of its release"]
+
+
+def test_a_registry_that_is_away_is_no_mirror_s_gap(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWAY", "1")
+    with pytest.raises(EnvironmentProblem, match="the registry is away"):
+        client("npm", NPM)
+    assert client.said[-1].startswith("installing")
+    monkeypatch.delenv("AWAY")
+    assert AS_OF not in ensure(client.adapter(), "1.2.0").versions
 
 
 def test_a_client_of_cargo_is_built_by_the_crate_s_own_lock(client: Any) -> None:

@@ -13,6 +13,7 @@ from mcpace.lab.children import adopt_orphans, end_strays
 from mcpace.lab.environments import Environment
 from mcpace.lab.errors import LabError, ReleasesProblem, UnknownName, Unsupported, UsageProblem
 from mcpace.lab.fold import Facts, Trial, cases
+from mcpace.lab.installers.wanted import AS_OF
 from mcpace.lab.interruption import held
 from mcpace.lab.plan import Plan, Settings, operations_at
 from mcpace.lab.progress import Progress
@@ -96,6 +97,8 @@ def prepare(resolved: adapters.Resolved, progress: Progress) -> Ready:
     except LabError as error:
         progress.note(str(error))
         return Ready(subject, error=str(error))
+    if as_of := environment.versions.get(AS_OF):
+        progress.note(f"{subject.label()}: its dependencies are of {as_of}, not of its release")
     return Ready(subject, resolved.adapter.client_command(environment), environment)
 
 

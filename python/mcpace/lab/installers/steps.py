@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from mcpace.lab.children import run_child
+from mcpace.lab.children import Done, run_child
 from mcpace.lab.errors import EnvironmentProblem
 
 INSTALL_LIMIT_S = 600.0
@@ -36,7 +36,11 @@ def run_step(
     env: dict[str, str] | None = None, reason: Callable[[str], str] | None = None,
 ) -> None:  # fmt: skip
     """Runs one step of an installation to its end. `reason` makes one sentence of what the tool said when it failed."""
-    done = run_child(command, limit_s, cwd=cwd, env=env)
+    expect_success(run_child(command, limit_s, cwd=cwd, env=env), label, limit_s, reason)
+
+
+def expect_success(done: Done, label: str, limit_s: float, reason: Callable[[str], str] | None = None) -> None:
+    """Raises `EnvironmentProblem` where a step didn't end well."""
     if done.timed_out:
         raise EnvironmentProblem(f"installing {label} took longer than {limit_s:g} s, and was given up")
     if done.code != 0:

@@ -9,6 +9,9 @@ from typing import Protocol
 from mcpace.lab.adapters import Adapter, Role
 from mcpace.lab.releases import Progress
 
+AS_OF = "dependencies as of"
+"""Among an environment's versions where its dependencies aren't of its release's time: their day. No package's name."""
+
 
 @dataclass(frozen=True)
 class Wanted:
