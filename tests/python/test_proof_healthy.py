@@ -68,8 +68,8 @@ class Place:
     def truth(self, client: str) -> set[str]:
         """What is true of this combination whatever the server does well."""
         name = client.partition("@")[0]
-        # Python's servers take a second to start where the machine has other things to do.
-        starts = {"slow-start"} if self.mode == "stdio" and self.sdk.startswith(("python", "fastmcp")) else set()
+        # An interpreter and an SDK's imports take a second where the machine has other things to do.
+        starts = {"slow-start"} if self.mode == "stdio" and self.sdk != "by hand" else set()
         leaves = name in LEAVE_STREAMS and self.mode.startswith("sse")
         never = name in NEVER_REUSE and self.mode != "stdio"
         return starts | (NEW_CONNECTIONS if leaves or never else set())
@@ -77,9 +77,10 @@ class Place:
 
 PLACES = (
     Place("mcpace", "json", every_day=True),
-    Place("mcpace", "stdio", every_day=True),
+    Place("by hand", "stdio", every_day=True),
     Place("python@1.30.0 of every day", "sse", "stateful", every_day=True),
     Place("mcpace", "sse", "stateful"),
+    Place("mcpace", "stdio"),
     Place("python@1.30.0", "json", "stateful"),
     Place("python@1.30.0", "stdio", "stateful"),
     Place("python@2.3.0", "json"),
@@ -105,6 +106,26 @@ server = MCPServer("shop")
 def greet(name: str) -> str:
     return f"Hello, {name}!"
 """
+# Of stdio, with nothing to import but what is compiled into the interpreter or small.
+SERVER_BY_HAND = """
+import json, sys
+TOOL = {"name": "greet", "inputSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
+for asked in map(json.loads, sys.stdin):
+    if "id" not in asked:
+        continue
+    answer = {"jsonrpc": "2.0", "id": asked["id"]}
+    if asked["method"] == "initialize":
+        server = {"name": "by hand", "version": "1"}
+        revision = asked["params"]["protocolVersion"]
+        answer["result"] = {"protocolVersion": revision, "capabilities": {"tools": {}}, "serverInfo": server}
+    elif asked["method"] == "tools/list":
+        answer["result"] = {"tools": [TOOL]}
+    elif asked["method"] == "tools/call":
+        answer["result"] = {"content": [{"type": "text", "text": "Hello, x!"}]}
+    else:
+        answer["error"] = {"code": -32601, "message": "no such method"}
+    print(json.dumps(answer), flush=True)
+"""
 FASTMCP_SERVER = """
 from fastmcp import FastMCP
 server = FastMCP("shop")
@@ -119,6 +140,9 @@ server.run(show_banner=False)
 def reached(place: Place, folder: Path) -> Iterator[Target]:
     """The place as a target, while its server runs."""
     match place.sdk, place.mode:
+        case "by hand", _:
+            (folder / "server.py").write_text(SERVER_BY_HAND)
+            yield over_stdio([sys.executable, "-S", "-E", str(folder / "server.py")], GREET)
         case "mcpace", "stdio":
             (folder / "server.py").write_text(OUR_SERVER)
             command = [sys.executable, "-m", "mcpace", "serve", str(folder / "server.py"), "--transport", "stdio"]
