@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -14,6 +13,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
+
+import ports
 
 LIMIT_S = 120
 
@@ -42,7 +43,7 @@ def postgresql() -> Iterator[dict[str, str]]:
     if owner is not None:
         shutil.chown(data, owner)
         shutil.chown(place, owner)
-    port = _free_port()
+    port = ports.free()
 
     def run(*words: str) -> None:
         subprocess.run(words, check=True, timeout=LIMIT_S, capture_output=True, user=owner, cwd=place)
@@ -72,9 +73,3 @@ def _owner() -> str | None:
         except KeyError:
             continue
     return None
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import ports
 from mcpace.lab import environments
 from mcpace.lab.adapters import load_all
 
@@ -39,9 +40,7 @@ def over_stdio() -> list[str]:
 @contextmanager
 def over_http() -> Iterator[str]:
     """Its URL, while it runs on a free port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = ports.free()
     script = SERVER.replace('server.run("', 'print("up", flush=True)\nserver.run("', 1)
     with subprocess.Popen([interpreter(), "-c", script, str(port)], stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None

@@ -6,22 +6,38 @@ import subprocess
 import time
 from pathlib import Path
 
+import ports
 from mcpace.lab.redis import Connection, RedisProblem, find_program
 
 START_LIMIT_S = 20.0
+ATTEMPTS = 5
+"""Another process may take a port between our finding it free and Redis's taking it."""
 
 
 class RedisServer:
     """Use as a context manager."""
 
-    def __init__(self, folder: Path, port: int) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port = port
-        self.url = f"redis://127.0.0.1:{port}"
+        self.port = 0
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}"
+
     def start(self) -> None:
-        """Starts it, with what it had."""
+        """Starts it, with what it had and where it was."""
+        if self.port:
+            assert self._starts(), "redis-server does not start again"
+            return
+        for _ in range(ATTEMPTS):
+            self.port = ports.free()
+            if self._starts():
+                return
+        raise AssertionError("redis-server does not start")
+
+    def _starts(self) -> bool:
         options = {
             "port": self.port,
             "bind": "127.0.0.1",
@@ -44,11 +60,13 @@ class RedisServer:
                     info = connection.one("INFO", "server")
                     # Who answers must be ours.
                     assert isinstance(info, bytes)
-                    assert f"process_id:{self._process.pid}\r\n".encode() in info
-                    return
+                    if f"process_id:{self._process.pid}\r\n".encode() in info:
+                        return True
+                    break
             except RedisProblem:
                 time.sleep(0.01)
-        raise AssertionError("redis-server does not start")
+        self.kill()
+        return False
 
     def kill(self) -> None:
         """Ends it as a crash would."""

@@ -91,6 +91,13 @@ def serving(folder: Path, *words: object, source: str | None = None, name: str =
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
+    with held(process) as served:
+        yield served
+
+
+@contextmanager
+def held(process: subprocess.Popen[bytes]) -> Iterator[Served]:
+    """A server's process with all its pipes, which goes with its whole group, however the test ends."""
     served = Served(process)
     try:
         yield served

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import socket
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,15 +28,6 @@ from redis_server import RedisServer
 
 REDIS = "django.core.cache.backends.redis.RedisCache"
 LOCAL = "django.core.cache.backends.locmem.LocMemCache"
-
-
-@pytest.fixture
-def redis(tmp_path: Path) -> Iterator[RedisServer]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    with RedisServer(tmp_path, port) as started:
-        yield started
 
 
 @pytest.fixture(params=["local", "redis"])

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -20,7 +19,7 @@ import pytest
 from databases import postgresql
 from mcpace import StdioServerParameters, SyncClient
 from redis_server import RedisServer
-from served import Client, Served
+from served import Client, Served, held
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "django-invoices"
 LIMIT_S = 180
@@ -94,17 +93,9 @@ def running(environment: dict[str, str], *words: str) -> Iterator[Served]:
         [sys.executable, *command], cwd=EXAMPLE, env=environment, start_new_session=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
-    served = Served(process)
-    try:
+    with held(process) as served:
         served.ready()
         yield served
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        for stream in (process.stdin, process.stdout, process.stderr):
-            if stream is not None:
-                stream.close()
-        process.wait(LIMIT_S)
 
 
 def begun(served: Served) -> Client:
@@ -205,16 +196,6 @@ def test_whoever_lets_everybody_in_serves_this_machine_only(words: tuple[str, ..
 
 
 # Several processes ---------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def redis(tmp_path: Path) -> Iterator[RedisServer]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    (tmp_path / "redis").mkdir()
-    with RedisServer(tmp_path / "redis", port) as server:
-        yield server
 
 
 @pytest.mark.parametrize("way", ["manage.py mcpace", "asgi"])

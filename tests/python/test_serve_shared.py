@@ -7,7 +7,6 @@ import http.client
 import json
 import os
 import signal
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -49,16 +48,6 @@ SOURCE = """
         await asyncio.Event().wait()
         return "never"
 """
-
-
-@pytest.fixture
-def redis(tmp_path: Path) -> Iterator[RedisServer]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    (tmp_path / "redis").mkdir()
-    with RedisServer(tmp_path / "redis", port) as server:
-        yield server
 
 
 @contextlib.contextmanager

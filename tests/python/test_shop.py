@@ -6,13 +6,13 @@ import json
 import os
 import select
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import ports
 from mcpace.lab import redis, shop
 from mcpace.lab.errors import LabError
 from mcpace.lab.redis import Connection, Redis, RedisProblem
@@ -110,11 +110,9 @@ def test_without_redis_one_sentence_says_how_to_get_it(monkeypatch: pytest.Monke
 
 def test_another_redis_on_the_port_is_not_taken_for_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another's data must not be flushed: where the port is taken, the next one is."""
-    with Redis() as other, socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        free = probe.getsockname()[1]
-        probe.close()
-        ports = iter([other.port, free])
-        monkeypatch.setattr(redis, "_free_port", lambda: next(ports))
+    with Redis() as other:
+        free = ports.free()
+        tried = iter([other.port, free])
+        monkeypatch.setattr(redis, "_free_port", lambda: next(tried))
         with Redis() as ours:
             assert ours.port == free
