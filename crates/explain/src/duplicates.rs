@@ -79,8 +79,8 @@ pub(crate) fn duplicates(view: &View<'_>) -> Vec<Duplicate> {
 pub(crate) fn repeats_stream(first: &Exchange<'_>, second: &Exchange<'_>) -> bool {
     first.is_standalone_stream()
         && second.is_standalone_stream()
-        && first.target == second.target
-        && first.session_sent == second.session_sent
+        && first.target() == second.target()
+        && first.session_sent() == second.session_sent()
         && first.status == second.status
         && first.ending == Some(ReplyEnding::Complete)
         && same_connection(first, second)
@@ -88,11 +88,11 @@ pub(crate) fn repeats_stream(first: &Exchange<'_>, second: &Exchange<'_>) -> boo
 }
 
 fn body<'a>(exchange: &Exchange<'a>) -> Option<Body<'a>> {
-    let carries = exchange.method == "POST" || exchange.transport == Transport::Stdio;
+    let carries = exchange.method() == "POST" || exchange.transport == Transport::Stdio;
     (carries && exchange.is_message()).then_some(Body {
-        target: exchange.target,
-        session: exchange.session_sent,
-        authorization: exchange.authorization,
+        target: exchange.target(),
+        session: exchange.session_sent(),
+        authorization: exchange.authorization(),
         digest: exchange.digest?,
     })
 }

@@ -10,7 +10,7 @@ use mcpace_record::{CallId, CallOutcome, ExchangeId, Nanos, Recording, ServerTim
 use serde::Serialize;
 
 use crate::split::{ServerSplit, split};
-use crate::view::{Call, Connection, Exchange, Leg, Transport, View, exchanges};
+use crate::view::{Call, Connection, Exchange, Leg, Texts, Transport, View, exchanges};
 use crate::{Part, Parts, Segment};
 
 /// One call's time by layer.
@@ -47,7 +47,8 @@ pub struct Ledger {
 /// The ledger of every call, in the order of their starts.
 #[must_use]
 pub fn ledgers(recording: &Recording) -> Vec<Ledger> {
-    let view = exchanges(recording);
+    let texts = Texts::default();
+    let view = exchanges(recording, &texts);
     view.calls.iter().map(|call| ledger(&view, call)).collect()
 }
 
@@ -65,13 +66,13 @@ pub(crate) fn ledger(view: &View<'_>, call: &Call<'_>) -> Ledger {
         tool: call.tool.map(str::to_owned),
         start: call.start.at,
         end: sweep.end,
-        outcome: call.outcome.cloned(),
+        outcome: call.outcome.map(CallOutcome::from),
         parts: Parts::of(&sweep.segments),
         told: told(view, call),
         split: split(call.exchanges.iter().filter_map(|id| view.exchange(*id)), &sweep.segments, sweep.end),
         segments: sweep.segments,
-        exchanges: call.exchanges.clone(),
-        in_flight: call.in_flight.clone(),
+        exchanges: call.exchanges.to_vec(),
+        in_flight: call.in_flight.to_vec(),
     }
 }
 
@@ -95,7 +96,7 @@ impl Act<'_, '_> {
 /// session's end is work of `disconnect` only.
 fn acts<'v, 'a>(view: &'v View<'a>, call: &Call<'a>) -> Vec<Act<'v, 'a>> {
     let working = |exchange: &&Exchange<'_>| {
-        !exchange.is_standalone_stream() && (exchange.method != "DELETE" || call.operation == "disconnect")
+        !exchange.is_standalone_stream() && (exchange.method() != "DELETE" || call.operation == "disconnect")
     };
     let exchanges = call.exchanges.iter().filter_map(|id| view.exchange(*id));
     let mut acts: Vec<Act<'_, '_>> =
@@ -122,7 +123,7 @@ fn first_act(view: &View<'_>, call: &Call<'_>, exchange: &Exchange<'_>) -> Nanos
 
 fn told(view: &View<'_>, call: &Call<'_>) -> Option<ServerTiming> {
     let exchanges = call.exchanges.iter().filter_map(|id| view.exchange(*id));
-    exchanges.filter_map(|exchange| exchange.told).reduce(|sum, timing| ServerTiming {
+    exchanges.filter_map(|exchange| exchange.told()).reduce(|sum, timing| ServerTiming {
         transport: sum.transport + timing.transport,
         dispatch: sum.dispatch + timing.dispatch,
         service: sum.service + timing.service,

@@ -44,6 +44,7 @@
 //! A [`Waterfall`] is described at its type; its times are relative to the call's start and may be negative.
 
 mod duplicates;
+mod explained;
 mod findings;
 mod ledger;
 mod parts;
@@ -51,12 +52,13 @@ mod split;
 mod view;
 mod waterfall;
 
+pub use explained::{Explained, explained, explained_file};
 pub use findings::*;
 pub use ledger::{Ledger, ledgers};
 pub use parts::{Part, Parts, Segment};
 pub use split::{Doubt, ServerSplit};
 pub use view::{
-    Call, Connection, Exchange, Late, Leg, Look, Process, ReplyShape, Stamp, StreamEvent, Transport, Usage, View,
-    exchanges,
+    Call, Connection, EventIndex, Exchange, Late, Leg, Look, Note, Outcome, Process, ReplyShape, Stamp, StreamEvent,
+    Texts, Transport, Usage, View, exchanges, exchanges_of_file,
 };
 pub use waterfall::{ConnectionRow, ExchangeRow, Moment, Phase, PhaseRow, Waterfall, waterfall};

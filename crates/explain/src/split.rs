@@ -48,7 +48,7 @@ pub(crate) fn split<'v, 'a: 'v>(
     segments: &[Segment],
     end: Nanos,
 ) -> Option<ServerSplit> {
-    let mut told = exchanges.filter_map(|exchange| Some((exchange, exchange.told?))).peekable();
+    let mut told = exchanges.filter_map(|exchange| Some((exchange, exchange.told()?))).peekable();
     told.peek()?;
     let mut whole = Nanos::ZERO;
     let mut own: HashMap<ExchangeId, Nanos> = HashMap::new();

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use mcpace_record::{CallId, Closer, ConnectionId, ExchangeId, MessageKind, MessageNote, Nanos, Recording, Side};
+use mcpace_record::{CallId, Closer, ConnectionId, ExchangeId, MessageKind, Nanos, Recording, Side};
 use serde::Serialize;
 
 use crate::duplicates::duplicates;
-use crate::view::{Connection, Exchange, Leg, Stamp, StreamEvent, View, exchanges};
+use crate::view::{Connection, Exchange, Leg, Note, Stamp, StreamEvent, Texts, View, exchanges};
 
 /// One call's connections and exchanges. Times are nanoseconds after the call's start, negative before it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -122,14 +122,18 @@ pub struct Moment {
 /// The picture of `call`; `None` where the recording has no such call.
 #[must_use]
 pub fn waterfall(recording: &Recording, call: CallId) -> Option<Waterfall> {
-    let view = exchanges(recording);
+    let texts = Texts::default();
+    waterfall_of(&exchanges(recording, &texts), call)
+}
+
+pub(crate) fn waterfall_of(view: &View<'_>, call: CallId) -> Option<Waterfall> {
     let found = view.call(call)?;
     let clock = Clock { start: found.start.at, end: view.end };
     let originals: HashMap<ExchangeId, ExchangeId> =
-        duplicates(&view).iter().map(|d| (view.exchanges[d.repeat].id, view.exchanges[d.original].id)).collect();
-    let ids: Vec<ExchangeId> = [&found.in_flight[..], &found.exchanges[..]].concat();
+        duplicates(view).iter().map(|d| (view.exchanges[d.repeat].id, view.exchanges[d.original].id)).collect();
+    let ids: Vec<ExchangeId> = [found.in_flight, found.exchanges].concat();
     let rows = ids.iter().filter_map(|id| view.exchange(*id)).map(|e| {
-        let mut row = exchange_row(&view, e, &clock);
+        let mut row = exchange_row(view, e, &clock);
         row.duplicate_of = originals.get(&e.id).copied();
         row.in_flight = found.in_flight.contains(&e.id);
         row
@@ -141,7 +145,7 @@ pub fn waterfall(recording: &Recording, call: CallId) -> Option<Waterfall> {
         start: 0,
         end: clock.relative(found.end.map_or(view.end, |end| end.at)),
         exchanges: rows.collect(),
-        connections: connection_rows(&view, &ids, &clock),
+        connections: connection_rows(view, &ids, &clock),
     })
 }
 
@@ -190,15 +194,15 @@ fn connection_row(connection: &Connection<'_>, clock: &Clock) -> ConnectionRow {
 
 fn exchange_row(view: &View<'_>, exchange: &Exchange<'_>, clock: &Clock) -> ExchangeRow {
     let first = exchange.messages.first();
-    let text = |of: fn(&MessageNote) -> &Option<String>| first.and_then(|message| of(message).clone());
+    let text = |of: fn(&Note<'_>) -> Option<String>| first.and_then(of);
     ExchangeRow {
         ex: exchange.id,
         conn: exchange.near().and_then(|leg| leg.conn),
-        method: exchange.method.to_owned(),
-        target: exchange.target.to_owned(),
-        rpc_method: text(|message| &message.method),
-        rpc_id: text(|message| &message.id),
-        rpc_name: text(|message| &message.name),
+        method: exchange.method().to_owned(),
+        target: exchange.target().to_owned(),
+        rpc_method: text(|message| message.method().map(str::to_owned)),
+        rpc_id: text(|message| message.id.map(str::to_owned)),
+        rpc_name: text(|message| message.name().map(str::to_owned)),
         status: exchange.status,
         phases: phases(view, exchange, clock),
         events: moments(exchange, clock),
@@ -248,9 +252,9 @@ fn label<'a>(event: &StreamEvent<'a>) -> &'a str {
     let Some(message) = event.messages.last() else {
         return event.event.unwrap_or("priming");
     };
-    match message.kind {
+    match message.kind() {
         MessageKind::Result => "result",
         MessageKind::Error => "error",
-        MessageKind::Request | MessageKind::Notification => message.method.as_deref().unwrap_or("message"),
+        MessageKind::Request | MessageKind::Notification => message.method().unwrap_or("message"),
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use mcpace_explain::{Exchange, Transport, View, exchanges};
+use mcpace_explain::{Exchange, Texts, Transport, View, exchanges};
 use mcpace_record::{ExchangeId, Header, Instrument, MessageKind, Nanos, Recording, ReplyEnding};
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 use serde_json::{Value, json};
@@ -19,7 +19,8 @@ pub fn har(recording: &Recording, mut into: impl Write) -> Result<(), ExportErro
     if recording.head.instrument == Instrument::StdioRecorder {
         return Err(ExportError::NoHttp);
     }
-    let view = exchanges(recording);
+    let texts = Texts::default();
+    let view = exchanges(recording, &texts);
     let entries =
         Entries { view: &view, said: bodies(recording), wall: Wall::of(recording), origin: origin(recording) };
     if !view.exchanges.is_empty() && entries.all().next().is_none() {
@@ -69,9 +70,9 @@ impl<'v, 'a> Entries<'v, 'a> {
             entry["connection"] = json!(conn.0.to_string());
         }
         let asked =
-            exchange.messages.iter().find(|m| matches!(m.kind, MessageKind::Request | MessageKind::Notification));
+            exchange.messages.iter().find(|m| matches!(m.kind(), MessageKind::Request | MessageKind::Notification));
         if let Some(asked) = asked {
-            entry["_mcp"] = json!({"method": asked.method, "id": asked.id, "name": asked.name});
+            entry["_mcp"] = json!({"method": asked.method(), "id": asked.id, "name": asked.name()});
         }
         if let Some(result) = exchange.near().and_then(|leg| leg.result_end) {
             entry["_result_ms"] = json!(millis(result.at.since(times.from)));
@@ -80,10 +81,10 @@ impl<'v, 'a> Entries<'v, 'a> {
     }
 
     fn request(&self, exchange: &Exchange<'_>, said: &Said<'_>) -> Value {
-        let target = exchange.target;
+        let target = exchange.target();
         let url = if target.starts_with("http") { target.to_owned() } else { format!("{}{target}", self.origin) };
         let mut request = json!({
-            "method": exchange.method, "url": url, "httpVersion": "HTTP/1.1", "cookies": [],
+            "method": exchange.method(), "url": url, "httpVersion": "HTTP/1.1", "cookies": [],
             "headers": headers(said.request_headers), "queryString": query(target),
             "headersSize": -1, "bodySize": exchange.request_bytes,
         });

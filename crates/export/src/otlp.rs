@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use mcpace_explain::{Exchange, Ledger, exchanges, ledgers};
+use mcpace_explain::{Exchange, Ledger, Texts, exchanges, ledgers};
 use mcpace_record::{CallOutcome, ExchangeId, MessageKind, Nanos, Recording, digest};
 use serde_json::{Value, json};
 
@@ -23,7 +23,8 @@ const FAILED: u8 = 2;
 
 /// Writes all operations and exchanges of `recording`.
 pub fn otlp(recording: &Recording, into: impl Write) -> Result<(), ExportError> {
-    let view = exchanges(recording);
+    let texts = Texts::default();
+    let view = exchanges(recording, &texts);
     let ledgers = ledgers(recording);
     let mut calls: HashMap<ExchangeId, &Ledger> = HashMap::new();
     for ledger in &ledgers {
@@ -42,11 +43,11 @@ pub fn otlp(recording: &Recording, into: impl Write) -> Result<(), ExportError> 
 
 /// `tools/call echo`; of what is no JSON-RPC, `GET /mcp`.
 pub(crate) fn name_of(exchange: &Exchange<'_>) -> String {
-    let asked = exchange.messages.iter().find(|m| matches!(m.kind, MessageKind::Request | MessageKind::Notification));
-    match asked.and_then(|asked| Some((asked.method.as_deref()?, asked.name.as_deref()))) {
+    let asked = exchange.messages.iter().find(|m| matches!(m.kind(), MessageKind::Request | MessageKind::Notification));
+    match asked.and_then(|asked| Some((asked.method()?, asked.name()))) {
         Some((method, Some(name))) => format!("{method} {name}"),
         Some((method, None)) => method.to_owned(),
-        None => format!("{} {}", exchange.method, exchange.target).trim().to_owned(),
+        None => format!("{} {}", exchange.method(), exchange.target()).trim().to_owned(),
     }
 }
 
@@ -101,7 +102,7 @@ impl<W: Write> Lines<'_, W> {
             span["events"] = json!(events);
         }
         let failed = exchange.status.is_some_and(|status| status >= 400)
-            || exchange.answer.is_some_and(|answer| answer.kind == MessageKind::Error || answer.is_error);
+            || exchange.answer.is_some_and(|answer| answer.kind() == MessageKind::Error || answer.is_error());
         if failed {
             span["status"] = json!({"code": FAILED});
         }
@@ -167,23 +168,23 @@ impl<W: Write> Lines<'_, W> {
 
 fn about(exchange: &Exchange<'_>) -> Vec<Value> {
     let mut told = Vec::new();
-    if !exchange.method.is_empty() {
-        told.push(text("http.request.method", exchange.method));
-        told.push(text("url.path", exchange.target));
+    if !exchange.method().is_empty() {
+        told.push(text("http.request.method", exchange.method()));
+        told.push(text("url.path", exchange.target()));
     }
     told.extend(exchange.status.map(|status| number("http.response.status_code", u64::from(status))));
-    let asked = exchange.messages.iter().find(|m| matches!(m.kind, MessageKind::Request | MessageKind::Notification));
+    let asked = exchange.messages.iter().find(|m| matches!(m.kind(), MessageKind::Request | MessageKind::Notification));
     if let Some(asked) = asked {
-        told.extend(asked.method.as_deref().map(|method| text("mcp.method.name", method)));
-        told.extend(asked.name.as_deref().map(|name| text("gen_ai.tool.name", name)));
-        told.extend(asked.id.as_deref().map(|id| text("jsonrpc.request.id", id)));
+        told.extend(asked.method().map(|method| text("mcp.method.name", method)));
+        told.extend(asked.name().map(|name| text("gen_ai.tool.name", name)));
+        told.extend(asked.id.map(|id| text("jsonrpc.request.id", id)));
     }
-    if let Some(code) = exchange.answer.and_then(|answer| answer.code) {
+    if let Some(code) = exchange.answer.and_then(|answer| answer.code()) {
         told.push(text("rpc.response.status_code", &code.to_string()));
     }
     told.push(number("http.request.body.size", exchange.request_bytes));
     told.push(number("http.response.body.size", exchange.reply_bytes));
-    if let Some(timing) = exchange.told {
+    if let Some(timing) = exchange.told() {
         let layers = [("transport", timing.transport), ("dispatch", timing.dispatch), ("service", timing.service)];
         told.extend(layers.map(|(layer, time)| number(&format!("mcpace.server.{layer}_ns"), time.0)));
     }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use mcpace_explain::{Exchange, Ledger, Leg, Transport, exchanges, ledgers};
+use mcpace_explain::{Exchange, Ledger, Leg, Texts, Transport, exchanges, ledgers};
 use mcpace_record::{ConnectionId, Nanos, Recording};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -41,7 +41,8 @@ pub fn trace(recording: &Recording, into: impl Write) -> Result<(), ExportError>
     for ledger in ledgers(recording) {
         file.operation(&ledger, lanes.place(ledger.start, ledger.end))?;
     }
-    let view = exchanges(recording);
+    let texts = Texts::default();
+    let view = exchanges(recording, &texts);
     let mut rows: HashMap<u64, Rows> = HashMap::new();
     for exchange in &view.exchanges {
         for (pid, leg) in [(CLIENT, exchange.near()), (SERVER, exchange.front.as_ref().and(exchange.back.as_ref()))] {
@@ -73,7 +74,7 @@ impl Rows {
             let last = self.last.entry(conn).or_default();
             if *last <= from {
                 *last = to;
-                return conn.0 + 1;
+                return conn.0.saturating_add(1);
             }
         }
         NO_CONNECTION + self.others.place(from, to)
@@ -143,7 +144,7 @@ impl<W: Write> File<W> {
     fn exchange(&mut self, pid: u64, tid: u64, exchange: &Exchange<'_>, leg: &Leg) -> Result<(), ExportError> {
         let (from, to) = window(exchange, leg);
         let args = json!({
-            "exchange": exchange.id, "http": [exchange.method, exchange.target], "status": exchange.status,
+            "exchange": exchange.id, "http": [exchange.method(), exchange.target()], "status": exchange.status,
             "sent_bytes": exchange.request_bytes, "received_bytes": exchange.reply_bytes, "ending": exchange.ending,
         });
         self.slice(pid, tid, "exchange", &name_of(exchange), from, to, args)?;

@@ -45,7 +45,7 @@ mod _core {
     #[pymodule_export]
     use super::recorder::{Recorder, record_stdio};
     #[pymodule_export]
-    use super::recording::Recording;
+    use super::recording::{Recording, explained_at};
     #[pymodule_export]
     use super::server::{
         Asked, Context, Endpoint, Exchange, Guard, Handler, HttpOptions, Limiter, Observations, RateLimit, Reply,

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use mcpace_explain::{explained, findings, findings_with, ledgers, waterfall};
+use mcpace_explain::{Explained, explained, explained_file, findings, ledgers, waterfall};
 use mcpace_export::ExportError;
-use mcpace_record::{CallId, CallOutcome, Event, EventKind, Nanos, Peer, Reader, Writer};
+use mcpace_record::{CallId, CallOutcome, Event, EventKind, Nanos, Peer, Reader, RecordError, Writer};
 use pyo3::prelude::*;
 
 use crate::json;
@@ -122,24 +122,17 @@ impl Recording {
         json::to_python(py, &found)
     }
 
-    /// The causes that show; of a gateway too, where `behind` was recorded between it and the servers that it asks.
-    #[pyo3(signature = (*, behind=None))]
-    fn findings<'py>(&self, py: Python<'py>, behind: Option<&Self>) -> PyResult<Bound<'py, PyAny>> {
-        if behind.is_some_and(|behind| std::ptr::eq(self, behind)) {
-            return Err(UsageProblem::new_err("one recording can't be both before and behind a gateway"));
-        }
+    /// The causes that show.
+    fn findings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let found = py.detach(|| {
             let recording = self.lock();
-            let ledgers = ledgers(&recording);
-            match behind {
-                Some(behind) => findings_with(&recording, &ledgers, &behind.lock()),
-                None => findings(&recording, &ledgers),
-            }
+            findings(&recording, &ledgers(&recording))
         });
         json::to_python(py, &found)
     }
 
-    /// Its ledgers and findings, with the events joined once for both.
+    /// Its ledgers and findings, with the events joined once for both; of a gateway too, where `behind` was recorded between
+    /// it and the servers that it asks.
     #[pyo3(signature = (*, behind=None))]
     fn explained<'py>(
         &self,
@@ -149,11 +142,11 @@ impl Recording {
         if behind.is_some_and(|behind| std::ptr::eq(self, behind)) {
             return Err(UsageProblem::new_err("one recording can't be both before and behind a gateway"));
         }
-        let (ledgers, found) = py.detach(|| match behind {
+        let Explained { ledgers, findings, .. } = py.detach(|| match behind {
             Some(behind) => explained(&self.lock(), Some(&behind.lock())),
             None => explained(&self.lock(), None),
         });
-        Ok((json::to_python(py, &ledgers)?, json::to_python(py, &found)?))
+        Ok((json::to_python(py, &ledgers)?, json::to_python(py, &findings)?))
     }
 
     /// Reads several recordings of one machine as one; each keeps its connections, exchanges and operations to itself.
@@ -214,7 +207,30 @@ impl Recording {
     }
 }
 
+/// What a saved recording tells, found while it is read: of its events nothing is kept but what rules ask for.
+#[pyfunction]
+#[pyo3(name = "explained", signature = (path, *, behind=None))]
+pub(crate) fn explained_at<'py>(
+    py: Python<'py>,
+    path: &str,
+    behind: Option<&Recording>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let told = py.detach(|| {
+        let behind = behind.map(Recording::lock);
+        let behind = behind.as_deref();
+        match explained_file(&mut Reader::events(open(path)?).or_raise()?, behind) {
+            Err(RecordError::OutOfOrder) => Ok(explained(&read(path)?, behind)),
+            told => told.or_raise(),
+        }
+    })?;
+    json::to_python(py, &told)
+}
+
 fn read(path: &str) -> PyResult<mcpace_record::Recording> {
+    Reader::read(open(path)?).or_raise()
+}
+
+fn open(path: &str) -> PyResult<BufReader<File>> {
     let file = File::open(path).map_err(|error| UsageProblem::new_err(format!("cannot read {path}: {error}")))?;
-    Reader::read(BufReader::new(file)).or_raise()
+    Ok(BufReader::new(file))
 }

@@ -28,7 +28,7 @@ impl<'s, 'a> Passage<'s, 'a> {
         for exchange in &self.behind {
             let connection = exchange.back.as_ref().and_then(|leg| leg.conn);
             let connection = connection.and_then(|conn| scene.behind?.connection(conn));
-            servers.entry((connection.map_or("", |c| c.address), exchange.target)).or_default().push(exchange);
+            servers.entry((connection.map_or("", |c| c.address), exchange.target())).or_default().push(exchange);
         }
         servers
     }

@@ -23,8 +23,7 @@ use mcpace_record::{CallId, Nanos, Recording};
 use serde::Serialize;
 
 use crate::Ledger;
-use crate::ledger::ledger;
-use crate::view::{View, exchanges};
+use crate::view::{Texts, View, exchanges};
 
 pub use catalogue::{Cause, Code, Family};
 pub use concurrency::*;
@@ -112,27 +111,13 @@ pub struct Cost {
 /// All causes that `recording` proves, worst first. `ledgers` are those of the same recording.
 #[must_use]
 pub fn findings(recording: &Recording, ledgers: &[Ledger]) -> Vec<Finding> {
-    found(&exchanges(recording), ledgers, None)
+    let texts = Texts::default();
+    found(&exchanges(recording, &texts), ledgers, None)
 }
 
-/// All causes that `recording` proves, with what a second one on the same clock tells of a gateway: `behind` was recorded
+/// All causes that a view proves, with what a second one on the same clock tells of a gateway: `behind` was recorded
 /// between the gateway and the servers that it asks.
-#[must_use]
-pub fn findings_with(recording: &Recording, ledgers: &[Ledger], behind: &Recording) -> Vec<Finding> {
-    found(&exchanges(recording), ledgers, Some(&exchanges(behind)))
-}
-
-/// The ledger of every call and all causes, with the events joined once for both.
-#[must_use]
-pub fn explained(recording: &Recording, behind: Option<&Recording>) -> (Vec<Ledger>, Vec<Finding>) {
-    let view = exchanges(recording);
-    let ledgers: Vec<Ledger> = view.calls.iter().map(|call| ledger(&view, call)).collect();
-    let behind = behind.map(exchanges);
-    let found = found(&view, &ledgers, behind.as_ref());
-    (ledgers, found)
-}
-
-fn found(view: &View<'_>, ledgers: &[Ledger], behind: Option<&View<'_>>) -> Vec<Finding> {
+pub(crate) fn found(view: &View<'_>, ledgers: &[Ledger], behind: Option<&View<'_>>) -> Vec<Finding> {
     let mut scene = Scene::new(view, ledgers, behind);
     let mut found: Vec<Finding> = catalogue::RULES.iter().flat_map(|rule| rule(&mut scene)).collect();
     // Stable: equals stay in the order of the rules, then of their operations' first occurrence.

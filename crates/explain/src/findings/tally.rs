@@ -36,7 +36,7 @@ impl Tally {
             return;
         }
         let events = events.iter().filter_map(|(role, stamp)| {
-            stamp.map(|Stamp { at, event }| Evidence { event, at, role: *role, behind: false })
+            stamp.map(|Stamp { at, event }| Evidence { event: event.index(), at, role: *role, behind: false })
         });
         self.evidence.extend(events);
     }
@@ -45,7 +45,12 @@ impl Tally {
     pub(super) fn prove_behind(&mut self, events: impl Iterator<Item = (Role, Stamp)>) {
         let room = EVIDENCE_LIMIT - self.evidence.len().min(EVIDENCE_LIMIT);
         let events = events.take(room);
-        self.evidence.extend(events.map(|(role, Stamp { at, event })| Evidence { event, at, role, behind: true }));
+        self.evidence.extend(events.map(|(role, Stamp { at, event })| Evidence {
+            event: event.index(),
+            at,
+            role,
+            behind: true,
+        }));
     }
 
     /// The severity of the median call's time.

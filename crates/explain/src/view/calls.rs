@@ -3,11 +3,14 @@
 //! An exchange belongs to the operation in whose window it starts; where several are open, to the one that started last,
 //! since programs send soon after they start.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
-use mcpace_record::{CallId, CallOutcome, ConnectionId, EventKind, ExchangeId, Recording};
+use mcpace_record::{CallId, CallOutcome, ConnectionId, EventKind, ExchangeId};
 use serde::Serialize;
 
+use super::positions::Positions;
+use super::stamp::EventIndex;
+use super::texts::Keeper;
 use super::{Connection, Exchange, Stamp};
 
 /// Open streams named per call; past it a recording has thousands of them and the list tells nothing.
@@ -27,119 +30,160 @@ pub struct Call<'a> {
     /// Its return; `None` where the recording ends before it.
     pub end: Option<Stamp>,
     /// How it ended.
-    pub outcome: Option<&'a CallOutcome>,
+    pub outcome: Option<Outcome<'a>>,
     /// Exchanges that started in its window.
-    pub exchanges: Vec<ExchangeId>,
+    pub exchanges: &'a [ExchangeId],
     /// Exchanges from before it that were still open when it started, 64 at most.
-    pub in_flight: Vec<ExchangeId>,
+    pub in_flight: &'a [ExchangeId],
     /// Tries to connect in its window that failed.
-    pub failed_connects: Vec<ConnectionId>,
+    pub failed_connects: &'a [ConnectionId],
 }
 
-enum Mark {
-    Start(usize),
-    End(usize),
-    ExchangeStart(usize),
-    ExchangeEnd(usize),
-    FailedConnect(usize),
+/// [`CallOutcome`], with the program's words kept elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome<'a> {
+    /// It returned a result.
+    Ok,
+    /// It returned a tool's own error.
+    ToolError,
+    /// It failed, in the program's words.
+    Failed(&'a str),
 }
 
-pub(super) fn join<'a>(
-    recording: &'a Recording,
-    exchanges: &mut [Exchange<'a>],
-    connections: &[Connection<'a>],
-) -> Vec<Call<'a>> {
-    let mut calls = windows(recording);
-    let (mut open, mut live) = (BTreeSet::new(), BTreeSet::new());
-    for (_, mark) in marks(&calls, exchanges, connections) {
-        match mark {
-            Mark::Start(call) => {
-                let ids = live.iter().take(IN_FLIGHT_LIMIT);
-                calls[call].in_flight = ids.map(|at: &usize| exchanges[*at].id).collect();
-                open.insert(call);
-            }
-            Mark::End(call) => {
-                open.remove(&call);
-            }
-            Mark::ExchangeStart(at) => {
-                live.insert(at);
-                if let Some(call) = open.last() {
-                    exchanges[at].call = Some(calls[*call].id);
-                    calls[*call].exchanges.push(exchanges[at].id);
-                }
-            }
-            Mark::ExchangeEnd(at) => {
-                live.remove(&at);
-            }
-            Mark::FailedConnect(at) => {
-                if let Some(call) = open.last() {
-                    calls[*call].failed_connects.push(connections[at].id);
-                }
-            }
+impl From<Outcome<'_>> for CallOutcome {
+    fn from(outcome: Outcome<'_>) -> Self {
+        match outcome {
+            Outcome::Ok => CallOutcome::Ok,
+            Outcome::ToolError => CallOutcome::ToolError,
+            Outcome::Failed(words) => CallOutcome::Failed(words.to_owned()),
         }
     }
-    calls
 }
 
-fn windows(recording: &Recording) -> Vec<Call<'_>> {
-    let mut calls: Vec<Call<'_>> = Vec::new();
-    let mut index = HashMap::new();
-    for (event, seen) in recording.events().iter().enumerate() {
-        let at = Stamp { at: seen.at, event };
-        match &seen.kind {
-            EventKind::CallStart { call, operation, tool } => {
-                index.entry(*call).or_insert_with(|| {
-                    calls.push(new_call(*call, operation, tool.as_deref(), at));
-                    calls.len() - 1
+#[derive(Default)]
+pub(super) struct CallJoin<'a> {
+    calls: Vec<Call<'a>>,
+    index: Positions,
+}
+
+impl<'a> CallJoin<'a> {
+    pub(super) fn event(&mut self, keeper: &mut Keeper<'a>, at: Stamp, kind: &EventKind) {
+        match kind {
+            EventKind::CallStart { call, operation, tool } if self.index.get(call.0).is_none() => {
+                self.index.insert(call.0, self.calls.len());
+                self.calls.push(Call {
+                    id: *call,
+                    operation: keeper.text(operation),
+                    tool: keeper.some_text(tool.as_deref()),
+                    start: at,
+                    end: None,
+                    outcome: None,
+                    exchanges: &[],
+                    in_flight: &[],
+                    failed_connects: &[],
                 });
             }
             EventKind::CallEnd { call, outcome } => {
-                let call = index.get(call).map(|at| &mut calls[*at]);
+                let call = self.index.get(call.0).map(|at| &mut self.calls[at]);
                 if let Some(call) = call.filter(|call| call.end.is_none()) {
+                    let outcome = match outcome {
+                        CallOutcome::Ok => Outcome::Ok,
+                        CallOutcome::ToolError => Outcome::ToolError,
+                        CallOutcome::Failed(words) => Outcome::Failed(keeper.text(words)),
+                    };
                     (call.end, call.outcome) = (Some(at), Some(outcome));
                 }
             }
             _ => {}
         }
     }
-    calls
+
+    /// Each call with what started in its window; exchanges learn whose they are.
+    pub(super) fn finish(
+        self,
+        keeper: &Keeper<'a>,
+        exchanges: &mut [Exchange<'a>],
+        connections: &[Connection<'a>],
+    ) -> Vec<Call<'a>> {
+        let mut calls = self.calls;
+        let (mut open, mut live) = (BTreeSet::new(), BTreeSet::new());
+        let (mut own, mut failed) = (Vec::new(), Vec::new());
+        for Mark { what, at, .. } in marks(&calls, exchanges, connections) {
+            match what {
+                What::CallStart => {
+                    let ids: Vec<_> =
+                        live.iter().take(IN_FLIGHT_LIMIT).map(|at: &u32| exchanges[*at as usize].id).collect();
+                    calls[at as usize].in_flight = keeper.list(ids);
+                    open.insert(at);
+                }
+                What::CallEnd => {
+                    open.remove(&at);
+                }
+                What::ExchangeStart => {
+                    live.insert(at);
+                    if let Some(call) = open.last() {
+                        exchanges[at as usize].call = Some(calls[*call as usize].id);
+                        own.push((*call, exchanges[at as usize].id));
+                    }
+                }
+                What::ExchangeEnd => {
+                    live.remove(&at);
+                }
+                What::ConnectFailed => failed.extend(open.last().map(|call| (*call, connections[at as usize].id))),
+            }
+        }
+        for of_call in by_call(&mut own) {
+            calls[of_call[0].0 as usize].exchanges = keeper.list(of_call.iter().map(|(_, id)| *id));
+        }
+        for of_call in by_call(&mut failed) {
+            calls[of_call[0].0 as usize].failed_connects = keeper.list(of_call.iter().map(|(_, id)| *id));
+        }
+        calls
+    }
 }
 
-fn new_call<'a>(id: CallId, operation: &'a str, tool: Option<&'a str>, start: Stamp) -> Call<'a> {
-    Call {
-        id,
-        operation,
-        tool,
-        start,
-        end: None,
-        outcome: None,
-        exchanges: Vec::new(),
-        in_flight: Vec::new(),
-        failed_connects: Vec::new(),
-    }
+/// What belongs to one call together, each in its order.
+fn by_call<T>(pairs: &mut [(u32, T)]) -> impl Iterator<Item = &[(u32, T)]> {
+    pairs.sort_by_key(|(call, _)| *call);
+    pairs.chunk_by(|one, next| one.0 == next.0)
+}
+
+/// Something that begins or ends, by its position.
+struct Mark {
+    event: EventIndex,
+    at: u32,
+    what: What,
+}
+
+enum What {
+    CallStart,
+    CallEnd,
+    ExchangeStart,
+    ExchangeEnd,
+    ConnectFailed,
 }
 
 /// All starts and ends in the order of their events.
-fn marks(calls: &[Call<'_>], exchanges: &[Exchange<'_>], connections: &[Connection<'_>]) -> Vec<(usize, Mark)> {
+fn marks(calls: &[Call<'_>], exchanges: &[Exchange<'_>], connections: &[Connection<'_>]) -> Vec<Mark> {
     let mut marks = Vec::new();
-    for (at, call) in calls.iter().enumerate() {
-        marks.push((call.start.event, Mark::Start(at)));
-        if let Some(end) = call.end {
-            marks.push((end.event, Mark::End(at)));
-        }
+    if calls.is_empty() {
+        return marks;
     }
-    for (at, exchange) in exchanges.iter().enumerate() {
-        marks.push((exchange.start.event, Mark::ExchangeStart(at)));
-        if let Some(end) = exchange.ended() {
-            marks.push((end.event, Mark::ExchangeEnd(at)));
-        }
+    for (at, call) in (0..).zip(calls) {
+        marks.push(Mark { event: call.start.event, at, what: What::CallStart });
+        marks.extend(call.end.map(|end| Mark { event: end.event, at, what: What::CallEnd }));
     }
-    for (at, connection) in connections.iter().enumerate() {
+    for (at, exchange) in (0..).zip(exchanges) {
+        marks.push(Mark { event: exchange.start.event, at, what: What::ExchangeStart });
+        marks.extend(exchange.ended().map(|end| Mark { event: end.event, at, what: What::ExchangeEnd }));
+    }
+    for (at, connection) in (0..).zip(connections) {
         if let (Some(begun), Some(_)) = (connection.begun(), connection.failed) {
-            marks.push((begun.event, Mark::FailedConnect(at)));
+            marks.push(Mark { event: begun.event, at, what: What::ConnectFailed });
         }
     }
     // An exchange of a single event (a stdio notification) must start before it ends: the sort is stable.
-    marks.sort_by_key(|(event, _)| *event);
+    marks.sort_by_key(|mark| mark.event);
     marks
 }

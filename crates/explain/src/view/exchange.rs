@@ -1,11 +1,10 @@
 //! One request with its reply, on the side of the client and on that of the server.
 
-use mcpace_record::{
-    CallId, ConnectionId, Digest, ExchangeId, MessageKind, MessageNote, Nanos, ReplyEnding, ServerTiming,
-};
+use mcpace_record::{CallId, ConnectionId, Digest, ExchangeId, MessageKind, Nanos, ReplyEnding, ServerTiming};
 use serde::Serialize;
 
-use super::Stamp;
+use super::head::{ReplyHead, RequestHead};
+use super::{Note, Stamp};
 
 /// What carried an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -67,7 +66,7 @@ pub struct StreamEvent<'a> {
     /// Its type where it isn't `message`.
     pub event: Option<&'a str>,
     /// JSON-RPC messages in it.
-    pub messages: &'a [MessageNote],
+    pub messages: &'a [Note<'a>],
 }
 
 /// One request with its reply.
@@ -81,24 +80,12 @@ pub struct Exchange<'a> {
     pub start: Stamp,
     /// The call in whose window it started.
     pub call: Option<CallId>,
-    /// HTTP method, empty on stdio.
-    pub method: &'a str,
-    /// HTTP request target, empty on stdio.
-    pub target: &'a str,
-    /// The (redacted) session id that the request carried.
-    pub session_sent: Option<&'a str>,
-    /// The (redacted) session id that the reply assigned.
-    pub session_given: Option<&'a str>,
-    /// The (redacted) `authorization` header.
-    pub authorization: Option<&'a str>,
-    /// Whether the request asks for server-sent events.
-    pub accepts_events: bool,
-    /// The event id after which the request asks a stream to go on.
-    pub last_event_id: Option<&'a str>,
-    /// Whether the request's body is a form: OAuth's endpoints take those, MCP's never.
-    pub sends_form: bool,
+    #[serde(flatten)]
+    pub(super) request: &'a RequestHead<'a>,
+    #[serde(flatten)]
+    pub(super) reply: &'a ReplyHead<'a>,
     /// JSON-RPC messages in the request.
-    pub messages: &'a [MessageNote],
+    pub messages: &'a [Note<'a>],
     /// Identity of the request's body.
     pub digest: Option<Digest>,
     /// Size of the request's body.
@@ -107,10 +94,6 @@ pub struct Exchange<'a> {
     pub status: Option<u16>,
     /// What the reply's body is.
     pub shape: ReplyShape,
-    /// What the reply's body is packed in, where the server says so: `gzip`.
-    pub content_encoding: Option<&'a str>,
-    /// Whether the server's reply said `connection: close`.
-    pub closes_connection: bool,
     /// Identity of the reply's body.
     pub reply_digest: Option<Digest>,
     /// Size of the reply's body.
@@ -123,9 +106,8 @@ pub struct Exchange<'a> {
     /// The reply's server-sent events.
     pub events: Vec<StreamEvent<'a>>,
     /// The message that answers the (last) request in it.
-    pub answer: Option<&'a MessageNote>,
-    /// What the server told of its own times.
-    pub told: Option<ServerTiming>,
+    pub answer: Option<&'a Note<'a>>,
+    pub(super) told: Option<&'a ServerTiming>,
     /// Between the client and the recorder.
     pub front: Option<Leg>,
     /// Between the instrument and the server.
@@ -139,21 +121,13 @@ impl<'a> Exchange<'a> {
             transport,
             start,
             call: None,
-            method: "",
-            target: "",
-            session_sent: None,
-            session_given: None,
-            authorization: None,
-            accepts_events: false,
-            last_event_id: None,
-            sends_form: false,
+            request: RequestHead::NONE,
+            reply: ReplyHead::NONE,
             messages: &[],
             digest: None,
             request_bytes: 0,
             status: None,
             shape: ReplyShape::Empty,
-            content_encoding: None,
-            closes_connection: false,
             reply_digest: None,
             reply_bytes: 0,
             blocked: Nanos::ZERO,
@@ -164,6 +138,72 @@ impl<'a> Exchange<'a> {
             front: None,
             back: None,
         }
+    }
+
+    /// HTTP method, empty on stdio.
+    #[must_use]
+    pub fn method(&self) -> &'a str {
+        self.request.method
+    }
+
+    /// HTTP request target, empty on stdio.
+    #[must_use]
+    pub fn target(&self) -> &'a str {
+        self.request.target
+    }
+
+    /// The (redacted) session id that the request carried.
+    #[must_use]
+    pub fn session_sent(&self) -> Option<&'a str> {
+        self.request.session_sent
+    }
+
+    /// The (redacted) session id that the reply assigned.
+    #[must_use]
+    pub fn session_given(&self) -> Option<&'a str> {
+        self.reply.session_given
+    }
+
+    /// The (redacted) `authorization` header.
+    #[must_use]
+    pub fn authorization(&self) -> Option<&'a str> {
+        self.request.authorization
+    }
+
+    /// Whether the request asks for server-sent events.
+    #[must_use]
+    pub fn accepts_events(&self) -> bool {
+        self.request.accepts_events
+    }
+
+    /// The event id after which the request asks a stream to go on.
+    #[must_use]
+    pub fn last_event_id(&self) -> Option<&'a str> {
+        self.request.last_event_id
+    }
+
+    /// Whether the request's body is a form: OAuth's endpoints take those, MCP's never.
+    #[must_use]
+    pub fn sends_form(&self) -> bool {
+        self.request.sends_form
+    }
+
+    /// What the reply's body is packed in, where the server says so: `gzip`.
+    #[must_use]
+    pub fn content_encoding(&self) -> Option<&'a str> {
+        self.reply.content_encoding
+    }
+
+    /// Whether the server's reply said `connection: close`.
+    #[must_use]
+    pub fn closes_connection(&self) -> bool {
+        self.reply.closes_connection
+    }
+
+    /// What the server told of its own times.
+    #[must_use]
+    pub fn told(&self) -> Option<ServerTiming> {
+        self.told.copied()
     }
 
     /// The side of the client: the front, or the only one.
@@ -194,7 +234,7 @@ impl<'a> Exchange<'a> {
     /// Whether the request holds a JSON-RPC request, so that an answer is due.
     #[must_use]
     pub fn asks(&self) -> bool {
-        self.messages.iter().any(|m| m.kind == MessageKind::Request)
+        self.messages.iter().any(|m| m.kind() == MessageKind::Request)
     }
 
     /// Whether the request holds a JSON-RPC request for `method`.
@@ -212,13 +252,13 @@ impl<'a> Exchange<'a> {
     /// Whether the answer came and is a result, not an error.
     #[must_use]
     pub fn succeeded(&self) -> bool {
-        self.answer.is_some_and(|m| m.kind == MessageKind::Result)
+        self.answer.is_some_and(|m| m.kind() == MessageKind::Result)
     }
 
     /// Whether this is the GET that opens the server's own stream (2025-03-26, transports: listening for messages).
     #[must_use]
     pub fn is_standalone_stream(&self) -> bool {
-        self.method == "GET" && (self.accepts_events || self.shape == ReplyShape::Events)
+        self.method() == "GET" && (self.accepts_events() || self.shape == ReplyShape::Events)
     }
 
     /// Whether it carries JSON-RPC from the client.
@@ -236,6 +276,6 @@ impl<'a> Exchange<'a> {
     /// The session that it belongs to, as the request or its reply names it.
     #[must_use]
     pub fn session(&self) -> Option<&'a str> {
-        self.session_sent.or(self.session_given)
+        self.session_sent().or(self.session_given())
     }
 }

@@ -3,15 +3,15 @@
 
 use std::collections::HashMap;
 
-use mcpace_record::{MessageNote, Nanos};
+use mcpace_record::Nanos;
 
-use super::{Exchange, Stamp};
+use super::{Exchange, Note, Stamp};
 
 struct Late<'a> {
     began: Nanos,
     read: Stamp,
     passed: Option<Stamp>,
-    answer: &'a MessageNote,
+    answer: &'a Note<'a>,
 }
 
 /// Gives each unanswered request the first answer to its id that a standalone stream carried after it.
@@ -28,7 +28,7 @@ pub(super) fn attach(exchanges: &mut [Exchange<'_>]) {
         return;
     }
     for late in late_answers(exchanges) {
-        let Some(asked) = late.answer.id.as_deref().and_then(|id| waiting.get(id)) else {
+        let Some(asked) = late.answer.id.and_then(|id| waiting.get(id)) else {
             continue;
         };
         let before = asked.partition_point(|at| exchanges[*at].start.event < late.read.event);
@@ -40,7 +40,7 @@ pub(super) fn attach(exchanges: &mut [Exchange<'_>]) {
 
 fn only_request<'a>(exchange: &Exchange<'a>) -> Option<&'a str> {
     match exchange.messages {
-        [one] if exchange.asks() => one.id.as_deref(),
+        [one] if exchange.asks() => one.id,
         _ => None,
     }
 }

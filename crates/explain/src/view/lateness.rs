@@ -1,6 +1,6 @@
 //! When the instrument itself was late.
 
-use mcpace_record::{EventKind, Nanos, Recording};
+use mcpace_record::Nanos;
 use serde::Serialize;
 
 use super::Stamp;
@@ -16,12 +16,4 @@ pub struct Late {
     /// Processor time that it used itself meanwhile.
     #[serde(rename = "busy_ns")]
     pub busy: Nanos,
-}
-
-pub(super) fn lateness(recording: &Recording) -> Vec<Late> {
-    let late = recording.events().iter().enumerate().filter_map(|(event, seen)| match seen.kind {
-        EventKind::InstrumentLate { by, busy } => Some(Late { at: Stamp { at: seen.at, event }, by, busy }),
-        _ => None,
-    });
-    late.collect()
 }

@@ -3,14 +3,15 @@
 //! Lines carry no exchange ids. A line that passes through the recorder is recognised on its other side by its digest, in
 //! the order of its direction.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
+use std::collections::hash_map::{Entry, HashMap};
 
-use mcpace_record::{
-    Digest, EventKind, ExchangeId, LineFrom, MessageKind, MessageNote, Nanos, ReplyEnding, ServerTiming, Side,
-};
+use mcpace_record::{Digest, EventKind, ExchangeId, LineFrom, MessageKind, Nanos, ReplyEnding, ServerTiming, Side};
 
 use super::bursts::{Burst, Bursts};
-use super::{Exchange, Leg, Process, ReplyShape, Stamp, Transport};
+use super::positions::Positions;
+use super::texts::Keeper;
+use super::{Exchange, Leg, Note, Process, ReplyShape, Stamp, Transport};
 
 /// What the lines of stdio come to.
 pub(super) struct Lines<'a> {
@@ -39,14 +40,14 @@ struct Line<'a> {
     began: Nanos,
     bytes: u64,
     digest: Digest,
-    messages: &'a [MessageNote],
+    messages: &'a [Note<'a>],
     blocked: Nanos,
 }
 
 impl<'a> StdioJoin<'a> {
-    pub(super) fn event(&mut self, at: Stamp, kind: &'a EventKind) {
+    pub(super) fn event(&mut self, keeper: &mut Keeper<'a>, at: Stamp, kind: &EventKind) {
         match kind {
-            EventKind::ProcessStarted { pid, program } => self.started(at, *pid, program),
+            EventKind::ProcessStarted { pid, program } => self.started(at, *pid, keeper.text(program)),
             EventKind::ProcessExited { pid, .. } => {
                 let process = self.processes.iter_mut().rfind(|p| p.pid == *pid);
                 if let Some(process) = process {
@@ -60,20 +61,20 @@ impl<'a> StdioJoin<'a> {
                 began: (*began).min(at.at),
                 bytes: *bytes,
                 digest: *digest,
-                messages,
+                messages: keeper.notes(messages),
                 blocked: *blocked,
             }),
-            EventKind::ServerTiming { ex: None, id: Some(id), timing } => self.told(id, *timing),
+            EventKind::ServerTiming { ex: None, id: Some(id), timing } => self.told(keeper, id, *timing),
             _ => {}
         }
     }
 
     /// Numbers the exchanges past `taken`.
-    pub(super) fn finish(mut self, taken: &HashSet<ExchangeId>) -> Lines<'a> {
+    pub(super) fn finish(mut self, taken: &Positions) -> Lines<'a> {
         let mut number = 0;
         for exchange in &mut self.exchanges {
             number += 1;
-            while taken.contains(&ExchangeId(number)) {
+            while taken.get(number).is_some() {
                 number += 1;
             }
             exchange.id = ExchangeId(number);
@@ -145,7 +146,7 @@ impl<'a> StdioJoin<'a> {
             Side::Back => exchange.back = Some(leg),
         }
         for message in line.messages {
-            if let (MessageKind::Request, Some(id)) = (message.kind, &message.id) {
+            if let (MessageKind::Request, Some(id)) = (message.kind(), message.id) {
                 self.open.insert(id, index);
             }
         }
@@ -178,7 +179,7 @@ impl<'a> StdioJoin<'a> {
         let answered = line.messages.iter().filter(|message| message.answers());
         let mut index = None;
         for message in answered {
-            index = message.id.as_deref().and_then(|id| self.open.remove(id));
+            index = message.id.and_then(|id| self.open.remove(id));
             if let Some(index) = index {
                 self.answered(index, line, message);
             }
@@ -187,7 +188,7 @@ impl<'a> StdioJoin<'a> {
         self.reading(line, index);
     }
 
-    fn answered(&mut self, index: usize, line: &Line<'a>, answer: &'a MessageNote) {
+    fn answered(&mut self, index: usize, line: &Line<'a>, answer: &'a Note<'a>) {
         let exchange = &mut self.exchanges[index];
         exchange.answer = Some(answer);
         exchange.told = answer.timing.or(exchange.told);
@@ -201,11 +202,11 @@ impl<'a> StdioJoin<'a> {
         back.end = Some(line.at);
     }
 
-    fn told(&mut self, id: &str, timing: ServerTiming) {
+    fn told(&mut self, keeper: &Keeper<'a>, id: &str, timing: ServerTiming) {
         let about = self.exchanges.iter_mut().rev().take(TOLD_REACH);
-        let mut about = about.filter(|e| e.messages.iter().any(|m| m.id.as_deref() == Some(id)) && e.asks());
+        let mut about = about.filter(|e| e.messages.iter().any(|m| m.id == Some(id)) && e.asks());
         if let Some(exchange) = about.next() {
-            exchange.told.get_or_insert(timing);
+            exchange.told.get_or_insert_with(|| keeper.value(timing));
         }
     }
 
@@ -215,7 +216,12 @@ impl<'a> StdioJoin<'a> {
     }
 
     fn passed(&mut self, line: &Line<'a>) -> Option<Option<usize>> {
-        self.passing.get_mut(&(line.from, line.digest))?.pop_front()
+        let Entry::Occupied(mut queue) = self.passing.entry((line.from, line.digest)) else { return None };
+        let passed = queue.get_mut().pop_front();
+        if queue.get().is_empty() {
+            queue.remove();
+        }
+        passed
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mcpace_record::{EventKind, Nanos, Peer, Recording};
+use mcpace_record::{EventKind, Nanos, Peer};
 use serde::Serialize;
 
 use super::Stamp;
@@ -32,13 +32,17 @@ pub struct Look {
     pub threads: u32,
 }
 
-pub(super) fn usage(recording: &Recording) -> Vec<Usage> {
-    let mut processes: BTreeMap<(Peer, u32), Vec<Look>> = BTreeMap::new();
-    for (event, seen) in recording.events().iter().enumerate() {
-        if let EventKind::ProcessSample { of, pid, cpu, resident, threads } = seen.kind {
-            let look = Look { at: Stamp { at: seen.at, event }, cpu, resident, threads };
-            processes.entry((of, pid)).or_default().push(look);
+#[derive(Default)]
+pub(super) struct UsageJoin(BTreeMap<(Peer, u32), Vec<Look>>);
+
+impl UsageJoin {
+    pub(super) fn event(&mut self, at: Stamp, kind: &EventKind) {
+        if let EventKind::ProcessSample { of, pid, cpu, resident, threads } = *kind {
+            self.0.entry((of, pid)).or_default().push(Look { at, cpu, resident, threads });
         }
     }
-    processes.into_iter().map(|((of, pid), looks)| Usage { of, pid, looks }).collect()
+
+    pub(super) fn finish(self) -> Vec<Usage> {
+        self.0.into_iter().map(|((of, pid), looks)| Usage { of, pid, looks }).collect()
+    }
 }

@@ -1,12 +1,12 @@
 //! What a gateway does with a request, seen by a recording before it and one behind it.
 
-use mcpace_explain::{Cause, Finding, findings, findings_with, ledgers};
+use mcpace_explain::{Cause, Finding, explained, findings, ledgers};
 use mcpace_record::Recording;
 
 use crate::script::{Post, Reply, Script, call_tool, notification, request};
 
 fn found(before: &Recording, behind: &Recording) -> Vec<Finding> {
-    findings_with(before, &ledgers(before), behind)
+    explained(before, Some(behind)).findings
 }
 
 fn codes(before: &Recording, behind: &Recording) -> Vec<&'static str> {

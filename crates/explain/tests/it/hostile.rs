@@ -1,9 +1,10 @@
 //! Any list of events at all: the parts add up, nothing panics, time stays about linear.
 
-use mcpace_explain::{exchanges, findings, findings_with, ledgers, waterfall};
+use mcpace_explain::{Texts, exchanges, explained, explained_file, findings, ledgers, waterfall};
 use mcpace_record::{
     CallId, CallOutcome, Closer, ConnectionId, Digest, Event, EventKind, ExchangeId, Header, Instrument, LineFrom,
-    MessageKind, MessageNote, Nanos, Peer, Recording, RecordingHead, ReplyEnding, ServerTiming, Side, digest,
+    MessageKind, MessageNote, Nanos, Peer, Reader, Recording, RecordingHead, ReplyEnding, ServerTiming, Side, Writer,
+    digest,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -61,14 +62,29 @@ fn check(recording: &Recording) -> Result<(), TestCaseError> {
         prop_assert!(charged <= u128::from(ledger.end.0 - ledger.start.0));
     }
     serde_json::to_string(&found).map_err(|e| TestCaseError::fail(e.to_string()))?;
+    // Read from a file, event by event, it tells the same.
+    let file = written(recording);
+    let read = explained_file(&mut Reader::events(file.as_slice()).unwrap(), None).unwrap();
+    prop_assert_eq!(&read.ledgers, &ledgers);
+    prop_assert_eq!(&read.findings, &found);
+    prop_assert_eq!(read.events, recording.events().len() as u64);
+    for shown in &read.waterfalls {
+        prop_assert_eq!(waterfall(recording, shown.call), Some(shown.clone()));
+    }
     // As if it were both before and behind a gateway.
-    for finding in findings_with(recording, &ledgers, recording) {
+    for finding in explained(recording, Some(recording)).findings {
         for evidence in &finding.evidence {
             prop_assert!(evidence.event < recording.events().len());
         }
     }
-    serde_json::to_string(&exchanges(recording)).map_err(|e| TestCaseError::fail(e.to_string()))?;
+    serde_json::to_string(&exchanges(recording, &Texts::default())).map_err(|e| TestCaseError::fail(e.to_string()))?;
     Ok(())
+}
+
+fn written(recording: &Recording) -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new(), &recording.head).unwrap();
+    recording.events().iter().for_each(|event| writer.write(event).unwrap());
+    writer.finish().unwrap()
 }
 
 fn recording(instrument: Instrument, events: Vec<Event>) -> Recording {

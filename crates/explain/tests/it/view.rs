@@ -1,6 +1,6 @@
 //! Events joined: answers find their requests, exchanges their calls.
 
-use mcpace_explain::{ReplyShape, Transport, exchanges};
+use mcpace_explain::{ReplyShape, Texts, Transport, exchanges};
 use mcpace_record::{CallId, ExchangeId, LineFrom};
 
 use crate::script::{Post, Reply, Script, answered, call_tool, ms, request};
@@ -13,7 +13,8 @@ fn an_answer_on_the_servers_own_stream_finds_its_request() {
     let asked = script.post(Post { status: 202, ..post.clone() });
     script.stream_event(stream, 0, 9.0, vec![answered(&post)]);
     let recording = script.recording();
-    let view = exchanges(&recording);
+    let texts = Texts::default();
+    let view = exchanges(&recording, &texts);
     let exchange = view.exchange(asked).unwrap();
     assert!(exchange.succeeded());
     assert_eq!(exchange.completed().map(|stamp| stamp.at), Some(ms(9.05)));
@@ -26,7 +27,8 @@ fn an_answer_to_another_id_is_no_answer() {
     let stranger = script.post(call_tool(6.0, 8, Reply::Silence));
     script.stream_event(stranger, 0, 7.0, vec![answered(&call_tool(0.0, 9, Reply::Silence))]);
     let recording = script.recording();
-    let view = exchanges(&recording);
+    let texts = Texts::default();
+    let view = exchanges(&recording, &texts);
     assert!(view.exchange(asked).unwrap().succeeded());
     let stranger = view.exchange(stranger).unwrap();
     assert_eq!((stranger.answer, stranger.shape), (None, ReplyShape::Events));
@@ -43,7 +45,8 @@ fn lines_become_exchanges_and_a_new_process_owes_no_answer_to_old_requests() {
     script.line(7.0, LineFrom::Client, tool());
     script.line(8.0, LineFrom::Server, tool());
     let recording = script.recording();
-    let view = exchanges(&recording);
+    let texts = Texts::default();
+    let view = exchanges(&recording, &texts);
     assert_eq!(view.exchanges.len(), 2);
     let [old, new] = &view.exchanges[..] else { panic!("{view:?}") };
     assert_eq!((old.transport, old.answer), (Transport::Stdio, None));
@@ -61,7 +64,8 @@ fn an_exchange_belongs_to_the_call_that_started_last() {
     script.post(call_tool(11.0, 2, Reply::Json(40.0, 41.0)));
     script.post(request(60.0, 3, "ping", Reply::Json(61.0, 62.0)));
     let recording = script.recording();
-    let view = exchanges(&recording);
+    let texts = Texts::default();
+    let view = exchanges(&recording, &texts);
     let calls: Vec<_> = view.exchanges.iter().map(|e| e.call).collect();
     assert_eq!(calls, [Some(CallId(1)), Some(CallId(2)), Some(CallId(1))]);
     assert_eq!(view.call(CallId(2)).unwrap().in_flight, [ExchangeId(1)]);
@@ -70,7 +74,7 @@ fn an_exchange_belongs_to_the_call_that_started_last() {
 #[test]
 fn the_view_serialises() {
     let recording = crate::hidden_listing::after_the_result();
-    let json = serde_json::to_value(exchanges(&recording)).unwrap();
+    let json = serde_json::to_value(exchanges(&recording, &Texts::default())).unwrap();
     assert_eq!(json["exchanges"][0]["answer"]["id"], "1");
     assert_eq!(json["calls"][0]["operation"], "call");
 }

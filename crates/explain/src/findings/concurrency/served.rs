@@ -3,9 +3,9 @@
 //! The server's side of the recorder alone counts here: what a client or the way to it delays says nothing about how a
 //! server shares its time.
 
-use mcpace_record::{Digest, MessageNote, Nanos};
+use mcpace_record::{Digest, Nanos};
 
-use crate::view::{Exchange, Stamp, Transport, View};
+use crate::view::{Exchange, Note, Stamp, Transport, View};
 
 /// One request that was answered.
 #[derive(Clone, Copy)]
@@ -73,8 +73,8 @@ fn one<'a>(at: usize, exchange: &Exchange<'a>) -> Option<Served<'a>> {
         back.reply_head?
     };
     let begun = back.reply_head.filter(|head| head.at <= answered.at).unwrap_or(answered);
-    let call: Option<&MessageNote> = exchange.messages.iter().find(|message| message.requests("tools/call"));
-    let owner = match (exchange.transport, exchange.session_sent) {
+    let call: Option<&Note<'_>> = exchange.messages.iter().find(|message| message.requests("tools/call"));
+    let owner = match (exchange.transport, exchange.session_sent()) {
         (Transport::Stdio, _) => Owner::Pipe,
         (Transport::Http, Some(session)) => Owner::Session(session),
         (Transport::Http, None) => Owner::Nobody,
@@ -82,12 +82,12 @@ fn one<'a>(at: usize, exchange: &Exchange<'a>) -> Option<Served<'a>> {
     Some(Served {
         at,
         owner,
-        tool: call.map(|call| call.name.as_deref().unwrap_or_default()),
+        tool: call.map(|call| call.name().unwrap_or_default()),
         content: call.and_then(|call| call.content),
         asked,
         begun,
         answered,
-        told: exchange.told.filter(|told| !told.malformed).map(|told| told.total()),
+        told: exchange.told().filter(|told| !told.malformed).map(|told| told.total()),
         http: exchange.transport == Transport::Http,
     })
 }

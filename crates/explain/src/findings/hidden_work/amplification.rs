@@ -77,6 +77,6 @@ fn charge(scene: &mut Scene<'_, '_>, passage: &Passage<'_, '_>, tally: &mut Tall
 
 /// The JSON-RPC method, or the HTTP one where there is none.
 fn name(exchange: &Exchange<'_>) -> String {
-    let method = exchange.messages.first().and_then(|message| message.method.as_deref());
-    method.unwrap_or(exchange.method).to_owned()
+    let method = exchange.messages.first().and_then(|message| message.method());
+    method.unwrap_or(exchange.method()).to_owned()
 }

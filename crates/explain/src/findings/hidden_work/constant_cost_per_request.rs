@@ -38,7 +38,7 @@ impl Wait<'_, '_> {
     }
 
     fn method(&self) -> Option<&str> {
-        self.exchange.messages.first()?.method.as_deref()
+        self.exchange.messages.first()?.method()
     }
 }
 
@@ -54,8 +54,8 @@ struct Cost<'w, 's, 'a> {
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let waits: Vec<Wait<'_, '_>> = scene.view.exchanges.iter().filter_map(wait).collect();
-    let session = |e: &Exchange<'_>| e.is_message().then_some(e.session_sent.is_some());
-    let token = |e: &Exchange<'_>| Some(e.authorization.is_some());
+    let session = |e: &Exchange<'_>| e.is_message().then_some(e.session_sent().is_some());
+    let token = |e: &Exchange<'_>| Some(e.authorization().is_some());
     // A session's beginning has the token already: if it is quick, the token costs nothing.
     let cost = compare(&waits, Follows::Session, session).or_else(|| compare(&waits, Follows::Token, token));
     cost.map_or_else(Vec::new, |cost| conclude(scene, &cost))
@@ -63,7 +63,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
 
 fn wait<'s, 'a>(exchange: &'s Exchange<'a>) -> Option<Wait<'s, 'a>> {
     // The standalone stream's head may come late, and an OAuth endpoint has work of its own.
-    let other = exchange.is_standalone_stream() || exchange.sends_form || exchange.transport != Transport::Http;
+    let other = exchange.is_standalone_stream() || exchange.sends_form() || exchange.transport != Transport::Http;
     let leg = exchange.back.as_ref().filter(|_| !other)?;
     Some(Wait { exchange, received: leg.request_end?, head: leg.reply_head? })
 }

@@ -26,7 +26,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         let time = scene.claim(again.call, from.at, to);
         fetches.tally.cost(again.call, time, 1, again.bytes());
         fetches.tally.prove(&[(Role::Discovery, Some(first.sent())), (Role::RepeatedDiscovery, Some(from))]);
-        fetches.targets.insert(again.target);
+        fetches.targets.insert(again.target());
         fetches.repeats += 1;
     }
     operations.into_iter().map(|(operation, fetches)| conclude(scene, operation, fetches)).collect()
@@ -39,7 +39,7 @@ fn needless<'e, 'a>(exchanges: &'e [Exchange<'a>]) -> Vec<(&'e Exchange<'a>, &'e
     let (mut token, mut refused) = (None, 0);
     for (at, exchange) in exchanges.iter().enumerate() {
         if is_discovery(exchange) {
-            let earlier: Option<(usize, &Exchange<'_>)> = fetched.insert(exchange.target, (at, exchange));
+            let earlier: Option<(usize, &Exchange<'_>)> = fetched.insert(exchange.target(), (at, exchange));
             let same_token = token.is_some() && token == tokens_after[at];
             let unchanged = earlier.filter(|(before, first)| {
                 let same_call = first.call.is_some() && first.call == exchange.call;
@@ -48,7 +48,7 @@ fn needless<'e, 'a>(exchanges: &'e [Exchange<'a>]) -> Vec<(&'e Exchange<'a>, &'e
             });
             found.extend(unchanged.map(|(_, first)| (first, exchange)));
         } else {
-            token = exchange.authorization.or(token);
+            token = exchange.authorization().or(token);
             if matches!(exchange.status, Some(401 | 403)) {
                 refused = at;
             }
@@ -63,13 +63,13 @@ fn tokens_after<'a>(exchanges: &[Exchange<'a>]) -> Vec<Option<&'a str>> {
     let mut next = None;
     for (at, exchange) in exchanges.iter().enumerate().rev() {
         after[at] = next;
-        next = exchange.authorization.or(next);
+        next = exchange.authorization().or(next);
     }
     after
 }
 
 fn is_discovery(exchange: &Exchange<'_>) -> bool {
-    exchange.method == "GET" && exchange.target.contains("/.well-known/") && exchange.status == Some(200)
+    exchange.method() == "GET" && exchange.target().contains("/.well-known/") && exchange.status == Some(200)
 }
 
 fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, fetches: Fetches<'_>) -> Finding {

@@ -50,13 +50,13 @@ fn charge<'a>(scene: &mut Scene<'_, 'a>, duplicate: &Duplicate, repeats: &mut Re
         (Role::RepeatedRequest, Some(repeat.sent())),
         (Role::RepeatedResult, repeat.completed()),
     ]);
-    let methods = repeat.messages.iter().filter_map(|m| m.method.as_deref());
+    let methods = repeat.messages.iter().filter_map(|m| m.method());
     repeats.methods.extend(methods);
     let context = &mut repeats.context;
     context.repeats += 1;
     context.executions += executions(repeat);
     context.after_reply_end += u64::from(duplicate.after_end);
-    context.authenticated |= repeat.authorization.is_some();
+    context.authenticated |= repeat.authorization().is_some();
     repeats.basis = repeats.basis.max(Some(duplicate.basis));
 }
 
@@ -70,7 +70,7 @@ fn charge_streams<'s, 'a>(scene: &mut Scene<'s, 'a>, operations: &mut ByOperatio
     let view = scene.view;
     let mut last: HashMap<Option<&str>, &Exchange<'_>> = HashMap::new();
     for stream in view.exchanges.iter().filter(|e| e.is_standalone_stream()) {
-        let Some(first) = last.insert(stream.session_sent, stream) else {
+        let Some(first) = last.insert(stream.session_sent(), stream) else {
             continue;
         };
         if repeats_stream(first, stream) {

@@ -12,7 +12,7 @@ use crate::findings::groups::{Group, groups};
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{Cause, Disproof, Finding, Level, Reason, RepeatedListing, Role, Severity};
-use crate::view::Exchange;
+use crate::view::{EventIndex, Exchange};
 
 /// Repeats beside tool calls, and without any, below which nothing is concluded.
 const FEWEST: (u64, u64) = (3, 5);
@@ -68,8 +68,8 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
 }
 
 /// When a server said that a list had changed: positions of events, by the notification's name.
-fn changes(scene: &Scene<'_, '_>) -> HashMap<&'static str, Vec<usize>> {
-    let mut changes: HashMap<&'static str, Vec<usize>> = HashMap::new();
+fn changes(scene: &Scene<'_, '_>) -> HashMap<&'static str, Vec<EventIndex>> {
+    let mut changes: HashMap<&'static str, Vec<EventIndex>> = HashMap::new();
     for event in scene.view.exchanges.iter().flat_map(|exchange| &exchange.events) {
         let Some(read) = event.read else { continue };
         for (_, notification) in &LISTS {
@@ -99,7 +99,7 @@ fn results(scene: &Scene<'_, '_>) -> HashMap<CallId, Nanos> {
 fn repeats<'s, 'a>(
     scene: &Scene<'s, 'a>,
     used: &[&'s Exchange<'a>],
-    changes: &HashMap<&'static str, Vec<usize>>,
+    changes: &HashMap<&'static str, Vec<EventIndex>>,
     results: &HashMap<CallId, Nanos>,
 ) -> Vec<Repeat<'s, 'a>> {
     let mut known: HashMap<(&str, Digest), &'s Exchange<'a>> = HashMap::new();

@@ -9,12 +9,12 @@
 
 use std::collections::HashMap;
 
-use mcpace_record::{Digest, MessageNote, Nanos, ReplyEnding};
+use mcpace_record::{Digest, Nanos, ReplyEnding};
 
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{Cause, Disproof, Finding, Level, Reason, RetriedExecution, Role, Severity, Trigger};
-use crate::view::{Exchange, Stamp};
+use crate::view::{Exchange, Note, Stamp};
 
 /// Nobody gives a tool up sooner.
 const SHORTEST_TIMEOUT: Nanos = Nanos::from_millis(1_000);
@@ -49,7 +49,7 @@ struct Caller<'a> {
 struct Execution<'e, 'a> {
     exchange: &'e Exchange<'a>,
     caller: Caller<'a>,
-    note: &'a MessageNote,
+    note: &'a Note<'a>,
     asked: (Option<&'a str>, Digest),
 }
 
@@ -93,9 +93,12 @@ fn executions<'s, 'a>(scene: &Scene<'s, 'a>) -> Vec<Execution<'s, 'a>> {
         if !note.requests("tools/call") || scene.is_repeat(exchange) {
             return None;
         }
-        let caller =
-            Caller { target: exchange.target, session: exchange.session_sent, authorization: exchange.authorization };
-        let asked = (note.name.as_deref(), note.arguments.or(note.content)?);
+        let caller = Caller {
+            target: exchange.target(),
+            session: exchange.session_sent(),
+            authorization: exchange.authorization(),
+        };
+        let asked = (note.name(), note.arguments.or(note.content)?);
         Some(Execution { exchange, caller, note, asked })
     });
     calls.collect()
@@ -124,7 +127,7 @@ fn after_timeouts<'s, 'a>(scene: &Scene<'s, 'a>, executions: &[Execution<'s, 'a>
 fn cancels<'a>(scene: &Scene<'_, 'a>) -> HashMap<Option<&'a str>, Vec<Stamp>> {
     let mut cancels: HashMap<Option<&str>, Vec<Stamp>> = HashMap::new();
     for exchange in scene.view.exchanges.iter().filter(|e| e.notifies("notifications/cancelled")) {
-        cancels.entry(exchange.session_sent).or_default().push(exchange.sent());
+        cancels.entry(exchange.session_sent()).or_default().push(exchange.sent());
     }
     for stamps in cancels.values_mut() {
         stamps.sort_by_key(|stamp| stamp.at);
@@ -227,7 +230,7 @@ fn charge<'a>(scene: &mut Scene<'_, 'a>, retry: &Retry<'_, 'a>, retries: &mut Re
     ]);
     retries.repeats += 1;
     retries.both_answered += u64::from(first.answer.is_some() && again.answer.is_some());
-    retries.tool = retries.tool.or(retry.again.note.name.as_deref());
+    retries.tool = retries.tool.or(retry.again.note.name());
     let timeout = retry.given_up.map(|given_up| given_up.at.since(from.at));
     retries.timeout = retries.timeout.or(timeout);
     retries.ties += u64::from(first.call.is_some() && first.call == again.call);

@@ -91,7 +91,7 @@ fn turns(scene: &Scene<'_, '_>, passage: &Passage<'_, '_>) -> Option<(Vec<Turn>,
 }
 
 fn method<'e>(exchange: &&'e Exchange<'_>) -> Option<&'e str> {
-    exchange.messages.first()?.method.as_deref()
+    exchange.messages.first()?.method()
 }
 
 fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, fans: Fans) -> Finding {

@@ -96,7 +96,7 @@ fn begins_session(exchange: &Exchange<'_>) -> bool {
 fn keeps_session(exchange: &Exchange<'_>) -> bool {
     begins_session(exchange)
         || exchange.notifies("notifications/initialized")
-        || exchange.method == "DELETE"
+        || exchange.method() == "DELETE"
         || exchange.is_standalone_stream()
 }
 

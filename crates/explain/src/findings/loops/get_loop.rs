@@ -25,8 +25,8 @@ const LONGEST_LIFE: Nanos = Nanos::from_millis(5_000);
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let mut by_session: BTreeMap<Option<&str>, Vec<&Exchange<'_>>> = BTreeMap::new();
-    for stream in scene.view.exchanges.iter().filter(|e| e.is_standalone_stream() && e.last_event_id.is_none()) {
-        by_session.entry(stream.session_sent).or_default().push(stream);
+    for stream in scene.view.exchanges.iter().filter(|e| e.is_standalone_stream() && e.last_event_id().is_none()) {
+        by_session.entry(stream.session_sent()).or_default().push(stream);
     }
     let (mut tally, mut periods, mut lives) = (Tally::default(), Vec::new(), Vec::new());
     let (mut streams, mut sessions, mut not_a_stream) = (0, 0, true);

@@ -31,7 +31,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let pending = pending(scene);
     for attempts in attempts(scene) {
         let Some(first) = attempts.first() else { continue };
-        let waiting = pending.get(&first.session_sent);
+        let waiting = pending.get(&first.session_sent());
         let Some(waiting) = waiting.and_then(|asked| asked.iter().rfind(|e| e.start.event < first.start.event)) else {
             continue;
         };
@@ -51,8 +51,8 @@ fn attempts<'s, 'a>(scene: &Scene<'s, 'a>) -> Vec<Vec<&'s Exchange<'a>>> {
     let mut order = Vec::new();
     let mut by_event: HashMap<(Option<&str>, &str), Vec<&Exchange<'_>>> = HashMap::new();
     for get in &scene.view.exchanges {
-        let Some(id) = get.last_event_id.filter(|_| get.method == "GET") else { continue };
-        let key = (get.session_sent, id);
+        let Some(id) = get.last_event_id().filter(|_| get.method() == "GET") else { continue };
+        let key = (get.session_sent(), id);
         let same = by_event.entry(key).or_default();
         if same.is_empty() {
             order.push(key);

@@ -83,8 +83,8 @@ fn refusals<'e, 'a>(used: &[&'e Exchange<'a>]) -> Vec<Vec<&'e Exchange<'a>>> {
     let mut open: BTreeMap<Kind<'_>, Row<'_, '_>> = BTreeMap::new();
     let mut found = Vec::new();
     for exchange in used {
-        let method = exchange.messages.first().and_then(|message| message.method.as_deref());
-        let kind = (exchange.method, method);
+        let method = exchange.messages.first().and_then(|message| message.method());
+        let kind = (exchange.method(), method);
         let refused = is_refused(exchange);
         let same = open.get(&kind).is_some_and(|row| refused && row.status == exchange.status);
         if !same {
@@ -166,7 +166,7 @@ fn in_step(scene: &Scene<'_, '_>) -> Vec<Finding> {
 fn clients(moment: &[&Exchange<'_>]) -> usize {
     let known: HashSet<(Option<&str>, Option<ConnectionId>)> = moment
         .iter()
-        .map(|exchange| match exchange.session_sent {
+        .map(|exchange| match exchange.session_sent() {
             Some(session) => (Some(session), None),
             None => (None, exchange.near().and_then(|near| near.conn)),
         })

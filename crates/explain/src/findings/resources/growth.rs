@@ -88,12 +88,12 @@ mod tests {
     use mcpace_record::Peer;
 
     use super::*;
-    use crate::view::Stamp;
+    use crate::view::{EventIndex, Stamp};
 
     /// A look each second, with so many MiB; ten things are counted a second.
     fn grown(mebibytes: &[u64]) -> Option<Growth> {
         let looks = mebibytes.iter().enumerate().map(|(second, resident)| Look {
-            at: Stamp { at: Nanos::from_millis(second as u64 * 1000), event: second },
+            at: Stamp { at: Nanos::from_millis(second as u64 * 1000), event: EventIndex::new(second) },
             cpu: Nanos::ZERO,
             resident: resident * 1024 * 1024,
             threads: 1,

@@ -61,7 +61,7 @@ fn size(listings: &[&&Exchange<'_>]) -> Size {
     let mut pages: BTreeMap<Option<Digest>, (u64, Option<u64>)> = BTreeMap::new();
     for listing in listings {
         let asked = listing.messages.iter().find(|message| message.requests("tools/list"));
-        let tools = listing.answer.and_then(|answer| answer.tools).map(u64::from);
+        let tools = listing.answer.and_then(|answer| answer.tools()).map(u64::from);
         // The same page asked for again is one: the largest, where it changed.
         let page = pages.entry(asked.and_then(|message| message.content)).or_default();
         *page = (*page).max((listing.reply_bytes, tools));

@@ -108,7 +108,7 @@ fn point(within: &[Exchange<'_>], first: Look, last: Look) -> Option<Point> {
         listings += 1;
         listed = listed.or(Some(listing.sent()));
         if known.insert(answer.content) {
-            tools += u64::from(answer.tools?);
+            tools += u64::from(answer.tools()?);
         }
     }
     let requests = within.iter().filter(|exchange| exchange.asks()).count() as u64;

@@ -34,11 +34,11 @@ struct Sessions {
 
 impl Sessions {
     fn of(view: &View<'_>) -> Self {
-        let deleted = view.exchanges.iter().filter(|e| e.method == "DELETE" && matches!(e.status, Some(200..=299)));
-        let deleted: HashSet<&str> = deleted.filter_map(|exchange| exchange.session_sent).collect();
+        let deleted = view.exchanges.iter().filter(|e| e.method() == "DELETE" && matches!(e.status, Some(200..=299)));
+        let deleted: HashSet<&str> = deleted.filter_map(|exchange| exchange.session_sent()).collect();
         let (mut begun, mut left_open) = (0, Vec::new());
         for exchange in view.exchanges.iter().filter(|e| e.requests("initialize") && e.succeeded()) {
-            let Some(session) = exchange.session_given else { continue };
+            let Some(session) = exchange.session_given() else { continue };
             begun += 1;
             if !deleted.contains(session) {
                 left_open.extend(exchange.completed().map(|stamp| stamp.at));

@@ -53,7 +53,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         replies.replies += 1;
         replies.events += bunched.events as u64;
         replies.longest = replies.longest.max(bunched.first.at.since(bunched.silent_from.at));
-        replies.encoding = replies.encoding.or(exchange.content_encoding.filter(|name| *name != "identity"));
+        replies.encoding = replies.encoding.or(exchange.content_encoding().filter(|name| *name != "identity"));
     }
     operations
         .into_iter()
@@ -72,7 +72,7 @@ fn bunched(exchange: &Exchange<'_>) -> Option<Bunched> {
         event
             .messages
             .iter()
-            .any(|m| m.kind == MessageKind::Notification && m.method.as_deref() == Some("notifications/progress"))
+            .any(|m| m.kind() == MessageKind::Notification && m.method() == Some("notifications/progress"))
     });
     let told: Vec<Stamp> = told.filter_map(|event| event.read).collect();
     let first = *told.iter().min_by_key(|stamp| stamp.at)?;

@@ -82,16 +82,16 @@ fn cuts<'e, 'a>(view: &'e View<'a>) -> Vec<Cut<'e, 'a>> {
     let (mut messages, mut streams) = (HashMap::new(), HashMap::new());
     for exchange in &view.exchanges {
         if exchange.is_message() {
-            messages.insert(exchange.session_sent, exchange.start);
+            messages.insert(exchange.session_sent(), exchange.start);
         } else if exchange.is_standalone_stream() {
-            streams.insert(exchange.session_sent, exchange.start);
+            streams.insert(exchange.session_sent(), exchange.start);
         }
     }
     // A client opens its next stream while it still takes leave of the one before.
     let goes_on = |exchange: &Exchange<'_>, end: Stamp| {
-        let opened = streams.get(&exchange.session_sent).filter(|next| next.event > exchange.start.event);
+        let opened = streams.get(&exchange.session_sent()).filter(|next| next.event > exchange.start.event);
         opened.is_some_and(|next| next.at + LEAVE >= end.at)
-            || messages.get(&exchange.session_sent).is_some_and(|next| next.event > end.event)
+            || messages.get(&exchange.session_sent()).is_some_and(|next| next.event > end.event)
     };
     let cut = view.exchanges.iter().filter_map(|exchange| {
         let near = exchange.near()?;

@@ -5,14 +5,14 @@
 //! of them ends, or the operation fails without one. Needs the client program's own stamps: without them nothing tells that
 //! it wanted to send.
 
-use mcpace_record::{CallOutcome, ExchangeId, Nanos};
+use mcpace_record::{ExchangeId, Nanos};
 
 use super::ConnectionLimit;
 use crate::Ledger;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role};
-use crate::view::{Exchange, Stamp, View};
+use crate::view::{EventIndex, Exchange, Outcome, Stamp, View};
 
 /// One reply that is open is the server's own stream, or the call before.
 const SMALLEST: usize = 2;
@@ -97,7 +97,7 @@ fn held(view: &View<'_>, ledger: &Ledger) -> Option<Held> {
             waited.then_some(Held { open, until: released.at, released: Some(released), sent: Some(sent) })
         }
         None => {
-            let failed = matches!(call.outcome, Some(CallOutcome::Failed(_)));
+            let failed = matches!(call.outcome, Some(Outcome::Failed(_)));
             let open = before.iter().filter(|open| open.ended().is_none_or(|end| end.at >= ledger.end)).count();
             let waited = failed && ledger.end.since(ledger.start) >= SHORTEST && open >= SMALLEST;
             waited.then_some(Held { open, until: ledger.end, released: None, sent: None })
@@ -107,7 +107,7 @@ fn held(view: &View<'_>, ledger: &Ledger) -> Option<Held> {
 
 /// The most replies that were open at one time.
 fn most_open(view: &View<'_>) -> usize {
-    let mut marks: Vec<(usize, bool, ExchangeId)> = Vec::with_capacity(view.exchanges.len() * 2);
+    let mut marks: Vec<(EventIndex, bool, ExchangeId)> = Vec::with_capacity(view.exchanges.len() * 2);
     for exchange in &view.exchanges {
         marks.push((exchange.start.event, true, exchange.id));
         marks.extend(exchange.ended().map(|end| (end.event, false, exchange.id)));

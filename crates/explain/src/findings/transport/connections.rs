@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use mcpace_record::{Closer, ConnectionId, ReplyEnding};
 
 use crate::findings::groups::{Group, groups};
-use crate::view::{Connection, Exchange, Stamp, Transport, View};
+use crate::view::{Connection, EventIndex, Exchange, Stamp, Transport, View};
 
 /// Requests of a session below which nothing is concluded.
 const FEWEST: usize = 3;
@@ -67,15 +67,9 @@ pub(in crate::findings) fn wasteful<'s, 'a>(view: &'s View<'a>) -> Vec<Wasteful<
 }
 
 /// The event at which each of the client's connections was used last, by whichever session.
-fn last_uses(view: &View<'_>) -> HashMap<ConnectionId, usize> {
-    let mut last: HashMap<ConnectionId, usize> = HashMap::new();
-    for exchange in &view.exchanges {
-        if let Some(conn) = exchange.near().and_then(|near| near.conn) {
-            let event = last.entry(conn).or_default();
-            *event = exchange.start.event.max(*event);
-        }
-    }
-    last
+fn last_uses(view: &View<'_>) -> HashMap<ConnectionId, EventIndex> {
+    // Exchanges are in the order of their start: the last one of each connection stays.
+    view.exchanges.iter().filter_map(|exchange| Some((exchange.near()?.conn?, exchange.start.event))).collect()
 }
 
 /// Whether the client broke off a reply to a message: whether the server would have ended it soon is not seen.
@@ -120,7 +114,7 @@ fn needless<'s, 'a>(view: &'s View<'a>, used: &[&'s Exchange<'a>]) -> Vec<Needle
                 // A client that leaves in mid-reply spoils a connection that the server may have kept.
                 let spoiled = left_early(exchange);
                 let kept = exchange.ending == Some(ReplyEnding::Complete) || spoiled;
-                if kept && !exchange.closes_connection && *carried == 0 {
+                if kept && !exchange.closes_connection() && *carried == 0 {
                     free.push((id, exchange));
                 } else {
                     lost.insert(id);
@@ -136,7 +130,7 @@ fn needless<'s, 'a>(view: &'s View<'a>, used: &[&'s Exchange<'a>]) -> Vec<Needle
     found
 }
 
-fn marks<'s, 'a>(view: &'s View<'a>, used: &[&'s Exchange<'a>]) -> Vec<(usize, Mark<'s, 'a>)> {
+fn marks<'s, 'a>(view: &'s View<'a>, used: &[&'s Exchange<'a>]) -> Vec<(EventIndex, Mark<'s, 'a>)> {
     let mut marks = Vec::new();
     for exchange in used {
         let Some(connection) = exchange.near().and_then(|near| near.conn).and_then(|conn| view.connection(conn)) else {

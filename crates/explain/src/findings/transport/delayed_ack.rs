@@ -95,7 +95,7 @@ fn proven(pauses: &[Pause<'_, '_>]) -> Option<Reason> {
     let differs = by_asked.values().filter(|count| **count > 1).count() > 1;
     let quick_when_young = young.iter().filter(|pause| by_asked.contains_key(&pause.asked)).count() > 1;
     let told = stalled.iter().filter(|pause| {
-        let told = pause.exchange.told.filter(|told| !told.malformed);
+        let told = pause.exchange.told().filter(|told| !told.malformed);
         told.is_some_and(|told| told.total() < Nanos(SHORTEST.0 / 2))
     });
     let told = told.count() * 2 > stalled.len();
@@ -119,7 +119,7 @@ fn pauses<'e, 'a>(view: &'e View<'a>) -> Vec<Pause<'e, 'a>> {
 
 fn asked<'a>(exchange: &Exchange<'a>) -> Option<Asked<'a>> {
     let request = exchange.messages.iter().find(|_| exchange.asks() && exchange.answer.is_some())?;
-    Some((request.method.as_deref()?, request.name.as_deref()))
+    Some((request.method()?, request.name()))
 }
 
 fn longest_pause(exchange: &Exchange<'_>) -> Option<(Stamp, Stamp)> {

@@ -38,7 +38,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
             (Role::RepeatedRequest, Some(again.sent())),
         ]);
         redirects.redirects += 1;
-        redirects.first.get_or_insert((redirected.status.unwrap_or_default(), redirected.target, again.target));
+        redirects.first.get_or_insert((redirected.status.unwrap_or_default(), redirected.target(), again.target()));
     }
     let found = operations.into_iter().map(|(operation, redirects)| conclude(scene, operation, redirects, served));
     found.collect()
@@ -52,7 +52,7 @@ fn is_redirected(exchange: &Exchange<'_>) -> bool {
 fn followed<'e, 'a>(view: &'e View<'a>) -> Vec<(&'e Exchange<'a>, &'e Exchange<'a>)> {
     let (mut found, mut sent_on) = (Vec::new(), HashMap::new());
     for exchange in view.exchanges.iter().filter(|exchange| exchange.is_message()) {
-        let key = (exchange.digest, exchange.session_sent);
+        let key = (exchange.digest, exchange.session_sent());
         if let Some(redirected) = sent_on.remove(&key) {
             found.push((redirected, exchange));
         }

@@ -55,7 +55,7 @@ fn probes<'e, 'a>(view: &'e View<'a>) -> Vec<(&'e Exchange<'a>, &'e Exchange<'a>
             let begun = exchange.sent().at;
             begun >= end.at && begun.since(end.at) <= FOLLOWS
         });
-        let same = refused.call == exchange.call && exchange.session_sent.is_none();
+        let same = refused.call == exchange.call && exchange.session_sent().is_none();
         if follows && same {
             found.push((refused, exchange));
         }
@@ -67,7 +67,10 @@ fn probes<'e, 'a>(view: &'e View<'a>) -> Vec<(&'e Exchange<'a>, &'e Exchange<'a>
 fn is_refused(exchange: &Exchange<'_>) -> bool {
     let begins = exchange.requests("initialize") || exchange.requests("server/discover");
     let status = exchange.status.unwrap_or_default();
-    begins && exchange.session_sent.is_none() && matches!(status, 400..=499) && !matches!(status, 401 | 403 | 407 | 429)
+    begins
+        && exchange.session_sent().is_none()
+        && matches!(status, 400..=499)
+        && !matches!(status, 401 | 403 | 407 | 429)
 }
 
 fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, probes: Probes) -> Finding {

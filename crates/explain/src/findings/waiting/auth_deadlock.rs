@@ -47,7 +47,7 @@ fn last_token(scene: &Scene<'_, '_>, ledger: &Ledger) -> Option<(Stamp, Stamp)> 
     let exchanges = scene.exchanges_of(ledger);
     let working = || exchanges.iter().filter(|exchange| !exchange.is_standalone_stream());
     let token = working().max_by_key(|exchange| exchange.sent().at)?;
-    let granted = token.completed().filter(|_| token.sends_form && token.status == Some(200))?;
+    let granted = token.completed().filter(|_| token.sends_form() && token.status == Some(200))?;
     let open = |exchange: &Exchange<'_>| exchange.completed().is_none_or(|end| end.at > granted.at);
     let waits_elsewhere = working().any(|exchange| exchange.id != token.id && open(exchange));
     let connecting = ledger.parts.connect > Nanos::ZERO

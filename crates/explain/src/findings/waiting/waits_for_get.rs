@@ -49,7 +49,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
             (Role::HeldRequest, Some(held.request.sent())),
         ]);
         waits.occurrences += 1;
-        waits.authenticated |= held.stream.authorization.is_some();
+        waits.authenticated |= held.stream.authorization().is_some();
         waits.longest = waits.longest.max(held.head.at.since(held.since));
     }
     operations.into_iter().map(|(operation, waits)| conclude(scene, operation, waits)).collect()
@@ -62,7 +62,7 @@ fn held_requests<'s, 'a>(scene: &Scene<'s, 'a>) -> Vec<Held<'s, 'a>> {
         posts.entry(exchange.session()).or_default().push(exchange);
     }
     let streams = exchanges.iter().filter(|e| e.is_standalone_stream());
-    streams.filter_map(|stream| held_by(scene, stream, posts.get(&stream.session_sent)?)).collect()
+    streams.filter_map(|stream| held_by(scene, stream, posts.get(&stream.session_sent())?)).collect()
 }
 
 fn held_by<'s, 'a>(

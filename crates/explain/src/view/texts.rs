@@ -1,0 +1,134 @@
+//! The texts of a view, each kept once.
+//!
+//! Events go as they are read; what they said has to stay. Of a million requests most say the same, so a text, a head, an
+//! outline of a message is kept once and shared by all that are alike.
+
+use std::collections::HashSet;
+use std::hash::Hash;
+
+use bumpalo::Bump;
+use mcpace_record::MessageNote;
+
+use super::note::{Note, Outline};
+
+/// What a [`View`](super::View) borrows its texts from.
+#[derive(Default)]
+pub struct Texts(Bump);
+
+/// Fills [`Texts`] while events are read.
+pub(super) struct Keeper<'a> {
+    texts: &'a Bump,
+    known: HashSet<&'a str>,
+    outlines: Alike<'a, Outline<'a>>,
+}
+
+impl<'a> Keeper<'a> {
+    pub(super) fn new(texts: &'a Texts) -> Self {
+        Self { texts: &texts.0, known: HashSet::new(), outlines: Alike::default() }
+    }
+
+    /// A text that may well come again.
+    pub(super) fn text(&mut self, text: &str) -> &'a str {
+        match self.known.get(text) {
+            Some(known) => known,
+            None => {
+                let kept = self.texts.alloc_str(text);
+                self.known.insert(kept);
+                kept
+            }
+        }
+    }
+
+    pub(super) fn some_text(&mut self, text: Option<&str>) -> Option<&'a str> {
+        text.map(|text| self.text(text))
+    }
+
+    /// A value that comes once.
+    pub(super) fn value<T: Copy>(&self, value: T) -> &'a T {
+        self.texts.alloc(value)
+    }
+
+    /// A list that comes once.
+    pub(super) fn list<T: Copy>(&self, list: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>) -> &'a [T] {
+        self.texts.alloc_slice_fill_iter(list)
+    }
+
+    pub(super) fn notes(&mut self, messages: &[MessageNote]) -> &'a [Note<'a>] {
+        match messages {
+            [] => &[],
+            [one] => {
+                let note = self.note(one);
+                std::slice::from_ref(self.value(note))
+            }
+            many => {
+                let notes: Vec<Note<'_>> = many.iter().map(|message| self.note(message)).collect();
+                self.list(notes)
+            }
+        }
+    }
+
+    pub(super) fn note(&mut self, message: &MessageNote) -> Note<'a> {
+        let outline = Outline {
+            kind: message.kind,
+            method: message.method.as_deref(),
+            name: message.name.as_deref(),
+            tools: message.tools,
+            code: message.code,
+            is_error: message.is_error,
+        };
+        let outline = match self.outlines.latest(|latest| *latest == outline) {
+            Some(known) => known,
+            None => {
+                let outline =
+                    Outline { method: self.some_text(outline.method), name: self.some_text(outline.name), ..outline };
+                self.outlines.keep(self.texts, outline)
+            }
+        };
+        Note {
+            outline,
+            // Ids hardly come again.
+            id: message.id.as_deref().map(|id| &*self.texts.alloc_str(id)),
+            content: message.content,
+            arguments: message.arguments,
+            timing: message.timing.map(|timing| self.value(timing)),
+        }
+    }
+
+    pub(super) fn bump(&self) -> &'a Bump {
+        self.texts
+    }
+}
+
+/// Values of which many are alike.
+pub(super) struct Alike<'a, T> {
+    known: HashSet<&'a T>,
+    latest: [Option<&'a T>; 4],
+    next: usize,
+}
+
+impl<T> Default for Alike<'_, T> {
+    fn default() -> Self {
+        Self { known: HashSet::new(), latest: [None; 4], next: 0 }
+    }
+}
+
+impl<'a, T: Eq + Hash> Alike<'a, T> {
+    /// One of the values that were kept last: what comes in turns needs no search.
+    pub(super) fn latest(&self, is_it: impl Fn(&T) -> bool) -> Option<&'a T> {
+        self.latest.iter().flatten().find(|latest| is_it(latest)).copied()
+    }
+
+    pub(super) fn keep(&mut self, texts: &'a Bump, value: T) -> &'a T {
+        let kept = match self.known.get(&value) {
+            Some(known) => *known,
+            None => {
+                let kept = &*texts.alloc(value);
+                self.known.insert(kept);
+                kept
+            }
+        };
+        self.latest[self.next] = Some(kept);
+        self.next = (self.next + 1) % self.latest.len();
+        kept
+    }
+}

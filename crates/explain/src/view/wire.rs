@@ -1,0 +1,261 @@
+//! What happened on connections: each event goes to its connection or its exchange.
+
+use std::collections::{HashMap, HashSet};
+
+use mcpace_record::{ConnectionId, EventKind, ExchangeId, ReplyEnding, ServerTiming, Side};
+
+use super::head::{Heads, is_event_stream};
+use super::positions::Positions;
+use super::texts::Keeper;
+use super::{Connection, Exchange, Leg, Note, ReplyShape, Stamp, StreamEvent, Transport};
+
+#[derive(Default)]
+pub(super) struct WireJoin<'a> {
+    connections: Vec<Connection<'a>>,
+    connection_index: Positions,
+    exchanges: Vec<Exchange<'a>>,
+    exchange_index: Positions,
+    heads: Heads<'a>,
+    /// Positions of server-sent events, by exchange and number.
+    events: HashMap<(usize, u32), usize>,
+    told: Vec<(ExchangeId, ServerTiming)>,
+}
+
+impl<'a> WireJoin<'a> {
+    pub(super) fn event(&mut self, keeper: &mut Keeper<'a>, at: Stamp, kind: &EventKind) {
+        match kind {
+            EventKind::ConnectStart { .. }
+            | EventKind::ConnectionOpened { .. }
+            | EventKind::TlsReady { .. }
+            | EventKind::ConnectFailed { .. }
+            | EventKind::ConnectionClosed { .. } => self.connection_event(keeper, at, kind),
+            EventKind::RequestHead { .. } | EventKind::RequestEnd { .. } => self.request(keeper, at, kind),
+            EventKind::ReplyHead { .. }
+            | EventKind::ReplyBodyStart { .. }
+            | EventKind::ReplyEvent { .. }
+            | EventKind::ReplyEnd { .. } => self.reply(keeper, at, kind),
+            EventKind::ServerTiming { ex: Some(ex), timing, .. } => self.told.push((*ex, *timing)),
+            _ => {}
+        }
+    }
+
+    /// Connections, and exchanges in the order of their first event.
+    pub(super) fn finish(mut self, keeper: &Keeper<'a>) -> (Vec<Connection<'a>>, Vec<Exchange<'a>>) {
+        for (ex, timing) in std::mem::take(&mut self.told) {
+            if let Some(at) = self.exchange_index.get(ex.0) {
+                self.exchanges[at].told.get_or_insert_with(|| keeper.value(timing));
+            }
+        }
+        self.exchanges.iter_mut().for_each(find_result);
+        chain_failed_tries(&mut self.connections);
+        (self.connections, self.exchanges)
+    }
+
+    fn connection_event(&mut self, keeper: &mut Keeper<'a>, at: Stamp, kind: &EventKind) {
+        match kind {
+            EventKind::ConnectStart { conn, address } => {
+                let connection = self.connection(*conn, Side::Back, keeper.text(address), at);
+                connection.connecting.get_or_insert(at);
+            }
+            EventKind::ConnectionOpened { side, conn, address, serves } => {
+                let connection = self.connection(*conn, *side, keeper.text(address), at);
+                connection.opened.get_or_insert(at);
+                connection.serves = connection.serves.or(*serves);
+            }
+            EventKind::TlsReady { conn, .. } => {
+                let connection = self.connection(*conn, Side::Back, "", at);
+                connection.secured.get_or_insert(at);
+            }
+            EventKind::ConnectFailed { conn, address, .. } => {
+                let connection = self.connection(*conn, Side::Back, keeper.text(address), at);
+                connection.failed.get_or_insert(at);
+            }
+            EventKind::ConnectionClosed { side, conn, by, .. } => {
+                let connection = self.connection(*conn, *side, "", at);
+                if connection.closed.is_none() {
+                    connection.closed = Some(at);
+                    connection.closed_by = Some(*by);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn request(&mut self, keeper: &mut Keeper<'a>, at: Stamp, kind: &EventKind) {
+        match kind {
+            EventKind::RequestHead { side, conn, ex, method, target, headers } => {
+                let place = self.exchange(*ex, at);
+                let exchange = &mut self.exchanges[place];
+                if exchange.request.method.is_empty() {
+                    exchange.request = self.heads.request(keeper, method, target, headers);
+                }
+                let leg = leg(exchange, *side);
+                leg.conn.get_or_insert(*conn);
+                leg.request_start.get_or_insert(at);
+            }
+            EventKind::RequestEnd { side, ex, bytes, digest, messages, .. } => {
+                let place = self.exchange(*ex, at);
+                let exchange = &mut self.exchanges[place];
+                if exchange.digest.is_none() {
+                    exchange.digest = Some(*digest);
+                    exchange.request_bytes = *bytes;
+                }
+                if exchange.messages.is_empty() {
+                    exchange.messages = keeper.notes(messages);
+                }
+                leg(exchange, *side).request_end.get_or_insert(at);
+            }
+            _ => {}
+        }
+    }
+
+    fn reply(&mut self, keeper: &mut Keeper<'a>, at: Stamp, kind: &EventKind) {
+        match kind {
+            EventKind::ReplyHead { side, ex, status, headers } => {
+                let place = self.exchange(*ex, at);
+                let exchange = &mut self.exchanges[place];
+                exchange.status.get_or_insert(*status);
+                exchange.reply = self.heads.reply(keeper, exchange.reply, headers);
+                if is_event_stream(headers) {
+                    exchange.shape = ReplyShape::Events;
+                }
+                leg(exchange, *side).reply_head.get_or_insert(at);
+            }
+            EventKind::ReplyBodyStart { side, ex } => {
+                let place = self.exchange(*ex, at);
+                leg(&mut self.exchanges[place], *side).body_start.get_or_insert(at);
+            }
+            EventKind::ReplyEvent { .. } => self.stream_event(keeper, at, kind),
+            EventKind::ReplyEnd { side, ex, bytes, digest, ending, messages, .. } => {
+                let place = self.exchange(*ex, at);
+                let exchange = &mut self.exchanges[place];
+                if exchange.reply_digest.is_none() {
+                    exchange.reply_digest = Some(*digest);
+                    exchange.reply_bytes = *bytes;
+                }
+                // The near side's word counts: the recorder may have read whole what the client never took.
+                if exchange.ending.is_none() || *ending != ReplyEnding::Complete {
+                    exchange.ending = Some(*ending);
+                }
+                leg(exchange, *side).end.get_or_insert(at);
+                // Whether it was a whole body is known at the end.
+                if let (None, Some(answer)) = (exchange.answer, messages.iter().rfind(|message| message.answers())) {
+                    let note = keeper.note(answer);
+                    exchange.answer = Some(keeper.value(note));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn stream_event(&mut self, keeper: &mut Keeper<'a>, at: Stamp, kind: &EventKind) {
+        let EventKind::ReplyEvent { side, ex, seq, began, bytes, event, messages, .. } = kind else {
+            return;
+        };
+        let place = self.exchange(*ex, at);
+        let exchange = &mut self.exchanges[place];
+        exchange.shape = ReplyShape::Events;
+        let events = &mut exchange.events;
+        let position = *self.events.entry((place, *seq)).or_insert_with(|| {
+            events.push(StreamEvent {
+                seq: *seq,
+                began: (*began).min(at.at),
+                read: None,
+                passed: None,
+                bytes: *bytes,
+                event: None,
+                messages: &[],
+            });
+            events.len() - 1
+        });
+        let noted = &mut events[position];
+        noted.event = noted.event.or_else(|| keeper.some_text(event.as_deref()));
+        match side {
+            Side::Front => noted.passed = noted.passed.or(Some(at)),
+            Side::Back if noted.read.is_none() => {
+                (noted.read, noted.messages) = (Some(at), keeper.notes(messages));
+                noted.began = (*began).min(at.at);
+            }
+            Side::Back => {}
+        }
+    }
+
+    fn connection(&mut self, id: ConnectionId, side: Side, address: &'a str, at: Stamp) -> &mut Connection<'a> {
+        let known = self.connection_index.get(id.0);
+        let place = known.unwrap_or_else(|| {
+            self.connection_index.insert(id.0, self.connections.len());
+            self.connections.push(Connection::new(id, side, address, at));
+            self.connections.len() - 1
+        });
+        &mut self.connections[place]
+    }
+
+    /// The position of the exchange, a new one where this is its first event.
+    fn exchange(&mut self, id: ExchangeId, at: Stamp) -> usize {
+        self.exchange_index.get(id.0).unwrap_or_else(|| {
+            self.exchange_index.insert(id.0, self.exchanges.len());
+            self.exchanges.push(Exchange::new(id, Transport::Http, at));
+            self.exchanges.len() - 1
+        })
+    }
+}
+
+fn leg<'e>(exchange: &'e mut Exchange<'_>, side: Side) -> &'e mut Leg {
+    match side {
+        Side::Front => exchange.front.get_or_insert_default(),
+        Side::Back => exchange.back.get_or_insert_default(),
+    }
+}
+
+/// Finds the message that carries the result: the whole body, or the event that answers the last open request.
+fn find_result(exchange: &mut Exchange<'_>) {
+    let whole = exchange.answer.take();
+    if exchange.shape != ReplyShape::Events {
+        if exchange.reply_bytes > 0 && exchange.ending == Some(ReplyEnding::Complete) {
+            exchange.shape = ReplyShape::Whole;
+            exchange.answer = whole;
+            for leg in [&mut exchange.front, &mut exchange.back].into_iter().flatten() {
+                leg.result_start = leg.body_start;
+                leg.result_end = leg.end;
+            }
+        }
+    } else if let Some((position, answer)) = last_answer(exchange) {
+        exchange.answer = Some(answer);
+        let event = &exchange.events[position];
+        let (began, read, passed) = (event.began, event.read, event.passed);
+        if let Some(front) = &mut exchange.front {
+            (front.result_start, front.result_end) = (passed, passed);
+        }
+        if let (Some(back), Some(read)) = (&mut exchange.back, read) {
+            back.result_start = Some(Stamp { at: began, ..read });
+            back.result_end = Some(read);
+        }
+    }
+    let timing = exchange.answer.and_then(|answer| answer.timing);
+    exchange.told = timing.or(exchange.told);
+}
+
+fn last_answer<'a>(exchange: &Exchange<'a>) -> Option<(usize, &'a Note<'a>)> {
+    let requests = exchange.messages.iter().filter(|message| message.kind() == mcpace_record::MessageKind::Request);
+    let mut open: HashSet<&str> = requests.filter_map(|message| message.id).collect();
+    for (position, event) in exchange.events.iter().enumerate() {
+        for message in event.messages.iter().filter(|message| message.answers()) {
+            let closed = message.id.is_some_and(|id| open.remove(id));
+            if closed && open.is_empty() {
+                return Some((position, message));
+            }
+        }
+    }
+    None
+}
+
+/// A connection whose predecessors failed one after the other was tried for since the first of them.
+fn chain_failed_tries(connections: &mut [Connection<'_>]) {
+    let mut chain = None;
+    for connection in connections.iter_mut().filter(|c| c.side == Side::Back) {
+        if let Some(from) = chain {
+            connection.tried_from = from;
+        }
+        chain = connection.failed.is_some().then_some(connection.tried_from);
+    }
+}
