@@ -38,17 +38,49 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     yield lines
 
 
-def test_where_the_last_call_left_no_connection_the_next_looks_for_none(looked: list[str]) -> None:
+def test_where_a_thread_has_no_connection_nobody_looks_for_any(looked: list[str]) -> None:
     def calls() -> list[int]:
         counts = []
-        for _ in range(3):
+        for has_used in (False, True, False):
             cycle.begin()
+            if has_used:
+                connection.ensure_connection()
             cycle.end()
             counts.append(len(looked))
         return counts
 
-    # The first has to look: nobody knows what was there before.
-    assert in_a_thread(calls) == [2, 3, 4]
+    # From then on there is one, open or not.
+    assert in_a_thread(calls) == [0, 1, 3]
+
+
+def test_a_connection_that_another_thread_lent_is_looked_after() -> None:
+    lent = connections.create_connection("default")
+    lent.inc_thread_sharing()
+
+    def call() -> tuple[bool, bool]:
+        cycle.begin()
+        connections["default"] = lent
+        connection.ensure_connection()
+        was_open = lent.connection is not None
+        cycle.end()
+        return was_open, lent.connection is None
+
+    assert in_a_thread(call) == (True, True)
+
+
+def test_where_django_keeps_connections_elsewhere_they_are_looked_for(
+    looked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Elsewhere:
+        """As asgiref's may once be."""
+
+    def call() -> int:
+        cycle.begin()
+        cycle.end()
+        return len(looked)
+
+    monkeypatch.setattr(connections, "_connections", Elsewhere())
+    assert in_a_thread(call) == 2
 
 
 def test_a_connection_that_was_left_is_looked_after_by_the_next_call() -> None:

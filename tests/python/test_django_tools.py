@@ -17,6 +17,7 @@ from django_project import USER, server, setting
 from django.contrib.auth.models import AnonymousUser, User
 from django.db import connection, connections, transaction
 from rest_framework import serializers
+from rest_framework.permissions import AllowAny as LetsAll
 from rest_framework.permissions import BasePermission, IsAuthenticated
 from rest_framework_services import SelectorKind, SelectorSpec, ServiceError, ServiceSpec
 
@@ -146,6 +147,19 @@ def test_a_request_has_the_headers() -> None:
     with served(made) as port:
         client = Client(port, headers={"User-Agent": "probe"})
         assert client.call("t")["structuredContent"] == {"agent": "probe", "get": {}}
+
+
+def test_what_is_set_on_a_request_is_that_calls_own() -> None:
+    def sets(*, request: Any) -> dict[str, Any]:
+        before = [request.method, request.version, dict(request._files), request.content_type, request.parsers]
+        request.method, request.version, request.parsers = "PUT", "2", [1]
+        request._files["a"] = 1
+        return {"before": before, "after": [request.method, request.version]}
+
+    made = service(sets)
+    for _ in range(2):
+        before = ["POST", None, {}, "application/json", ()]
+        assert made.call_tool("t").structured_content == {"before": [*before[:4], []], "after": ["PUT", "2"]}
 
 
 def test_a_keyword_that_nothing_fills_is_refused_at_registration() -> None:
@@ -336,6 +350,21 @@ def test_permission_classes_are_asked_with_user_and_arguments() -> None:
     nobodys = service(double, of=server(user=False), input_serializer=Number, permission_classes=[IsAuthenticated])
     with served(nobodys) as port:
         assert Client(port).call("t", n=1)["error"]["code"] == FORBIDDEN
+
+
+def test_only_the_permission_that_lets_everybody_pass_is_not_asked() -> None:
+    class Nearly(LetsAll):
+        def has_permission(self, request: Any, view: Any) -> bool:
+            return bool(request.data["n"] == 1)
+
+    made = service(double, input_serializer=Number, permission_classes=[LetsAll])
+    assert made.registry.tools["t"].runs._permissions == ()
+    assert made.call_tool("t", {"n": 2}, user=AnonymousUser()).structured_content == {"doubled": 4}
+    for classes in ([LetsAll, IsAuthenticated], [LetsAll & IsAuthenticated], [Nearly]):
+        made = service(double, input_serializer=Number, permission_classes=classes)
+        with pytest.raises(Forbidden):
+            made.call_tool("t", {"n": 2}, user=AnonymousUser())
+    assert made.call_tool("t", {"n": 1}, user=AnonymousUser()).structured_content == {"doubled": 2}
 
 
 def test_djangos_permissions_are_asked() -> None:

@@ -7,8 +7,9 @@ is used again (``CONN_MAX_AGE``, ``CONN_HEALTH_CHECKS``); caches are let go; log
 A call within the process is somebody's own who has a cycle already (a view, a command, a test): none is added
 (:func:`callers_own`).
 
-Design constraint: a call that touches no database pays microseconds. Where nobody but Django listens to
-``request_started`` and ``request_finished``, what Django's own receivers do is done without sending them.
+Design constraint: a call that touches no database pays a microsecond. Where nobody but Django listens to
+``request_started`` and ``request_finished``, what Django's own receivers do is done without sending them, and a thread
+that has no connections isn't searched for them.
 """
 
 from __future__ import annotations
@@ -77,14 +78,14 @@ _started = _Listeners(request_started, _STARTED)
 _finished = _Listeners(request_finished, _FINISHED)
 
 
-class _Thread(threading.local):
-    """What is known of a thread: whether the last call left connections there. None open, nobody need look for them,
-    which takes longer than the rest of this."""
-
-    has_connections = True
-
-
-_thread = _Thread()
+def _may_have_connections() -> bool:
+    """Whether this thread may have any. Looking for them takes longer than the rest of this; that there is nothing at
+    all in the place where Django keeps them is seen at once. Where that place isn't the one known, there may be."""
+    try:
+        storage = connections._connections._storage
+    except AttributeError:
+        return True
+    return type(storage) is not threading.local or bool(storage.__dict__)
 
 
 @contextmanager
@@ -114,7 +115,7 @@ def begin() -> None:
     if not _started.are_djangos():
         request_started.send(sender=Cycle)
         return
-    if not _thread.has_connections:
+    if not _may_have_connections():
         return
     for connection in connections.all(initialized_only=True):
         connection.queries_log.clear()
@@ -125,7 +126,6 @@ def end() -> None:
     """After it."""
     if _is_callers.get():
         return
-    _thread.has_connections = True
     if not _finished.are_djangos():
         request_finished.send(sender=Cycle)
         return
@@ -133,10 +133,10 @@ def end() -> None:
         _known.look()
     if _known.has_connections:
         close_caches()
-    left = connections.all(initialized_only=True)
-    for connection in left:
+    if not _may_have_connections():
+        return
+    for connection in connections.all(initialized_only=True):
         connection.close_if_unusable_or_obsolete()
-    _thread.has_connections = bool(left)
 
 
 def end_with_thread() -> None:

@@ -69,7 +69,7 @@ def json_of(payload: Any) -> bytes:
 
 def structured(payload: Any) -> Any:
     """What stands as structured content, which is an object: nothing is ``{}``, anything else is a ``result``."""
-    if isinstance(payload, Mapping):
+    if type(payload) is dict or isinstance(payload, Mapping):
         return payload
     return {} if payload is None else {"result": payload}
 

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from rest_framework.permissions import BasePermission, OperandHolder, SingleOperandHolder
+from rest_framework.permissions import AllowAny, BasePermission, OperandHolder, SingleOperandHolder
 
 from mcpace.django.request import Call
 from mcpace.server.errors import RegistrationError
@@ -63,9 +63,14 @@ class DjangoPermRequired(BasePermission):
 
 
 def compiled(spec_classes: Iterable[Any] | None, given: Iterable[Any] | None, label: str) -> tuple[Maker, ...]:
-    """What makes each permission. Raises ``RegistrationError`` for what is none."""
+    """What makes each permission. Raises ``RegistrationError`` for what is none.
+
+    REST framework's ``AllowAny`` never says no, so nobody asks it, and no request is made for it.
+    """
     makers: list[Maker] = []
     for entry in [*(spec_classes or ()), *(given or ())]:
+        if entry is AllowAny:
+            continue
         if isinstance(entry, type) and issubclass(entry, BasePermission):
             makers.append(entry)
         elif isinstance(entry, OperandHolder | SingleOperandHolder):

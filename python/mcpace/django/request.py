@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -65,16 +66,18 @@ class ToolRequest(Request):
         self._call = call
         self._auth = call.auth
         self._data = self._full_data = call.arguments
-        self._files: dict[str, Any] = {}
-        self._content_type = "application/json"
-        self._stream = None
-        self._made: HttpRequest | None = None
-        self.parsers = self.authenticators = ()
-        self.method = "POST"
-        self.content_type = "application/json"
-        self.accepted_renderer = self.version = self.versioning_scheme = None
 
-    content_type = "application/json"
+    # Of every call, until somebody sets them on a request.
+    _content_type = content_type = "application/json"
+    _stream = None
+    _made: HttpRequest | None = None
+    parsers = authenticators = ()
+    method = "POST"
+    accepted_renderer = version = versioning_scheme = None
+
+    @cached_property
+    def _files(self) -> dict[str, Any]:
+        return {}
 
     @property
     def user(self) -> Any:

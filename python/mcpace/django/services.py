@@ -20,7 +20,7 @@ from mcpace.django.request import Call
 from mcpace.django.schemas import input_schema, of_object, output_schema
 from mcpace.django.selectors import Shaped
 from mcpace.django.specs import merged, parameters_of
-from mcpace.django.transactions import around, entered
+from mcpace.django.transactions import around
 from mcpace.django.words import ArgumentBinding
 from mcpace.server.signature import is_async
 
@@ -60,6 +60,7 @@ class Service:
         shown = spec.output_selector_spec
         serializer = shown.output_serializer if shown is not None else None
         self._renderer = Renderer(serializer)
+        self._is_rendered = serializer is not None
         self.is_async = is_async(spec.service)
         self.input_schema = self._schema(spec)
         self.output_schema = of_object(output_schema(spec), can_be_empty=spec.allow_none)
@@ -73,16 +74,20 @@ class Service:
     def run(self, call: Call, write: Write) -> Written:
         """The result. Raises what the service raises; nothing of it is kept then, where it is atomic: nor is what can't
         be shown or is too long to be sent."""
-        with entered(self._around):
-            permissions = check(self._permissions, call)
-            keywords = self._keywords(call, permissions)
-            if self.is_async:
-                from asgiref.sync import async_to_sync
+        if self._around is None:
+            return self._ran(call, write)
+        with self._around():
+            return self._ran(call, write)
 
-                value = async_to_sync(self._service.function)(**keywords)
-            else:
-                value = self._service.function(**keywords)
-            return write(self._renderer.one(value, call))
+    def _ran(self, call: Call, write: Write) -> Written:
+        keywords = self._prepared(call)
+        if self.is_async:
+            from asgiref.sync import async_to_sync
+
+            value = async_to_sync(self._service.function)(**keywords)
+        else:
+            value = self._service.function(**keywords)
+        return write(self._renderer.one(value, call) if self._is_rendered else value)
 
     async def run_async(self, call: Call, write: Write) -> Written:
         """The same on an event loop, without a transaction. What may wait for a database does so in a thread."""
@@ -117,10 +122,8 @@ class Service:
                 data = bound.validated_data
             else:
                 data = self._reader.read(arguments, call, instance)
-            if isinstance(data, Mapping):
-                kept = dict(values)
-                values.update(data)
-                values.update(kept)
+            if type(data) is dict or isinstance(data, Mapping):
+                values |= {**data, **values} if values else data
             values["data"] = data
         elif self._own is not None:
             names = self._own.names

@@ -1,0 +1,218 @@
+"""Serializers of plain fields, read without being run: where that is done, and that it changes nothing."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import django_project  # noqa: F401 - sets Django up
+
+# isort: split
+from django.core.validators import MaxValueValidator, ProhibitNullCharactersValidator, RegexValidator
+from rest_framework import serializers
+
+from invoices.serializers import InvoiceOutput
+from mcpace.django.inputs import Reader
+from mcpace.django.quick import compiled
+
+HUGE = 10**5000
+VALUES: list[Any] = [
+    *(0, 1, -1, 5, 21, 2**63, 10**299, 10**300, HUGE, True, False, None, 1.0, 1.5, -0.0, float("nan"), float("inf")),
+    *("", " ", "a", " a ", "ab", "abcdef", "21", " 21", "1.0", "true", "null", "é", " é ", "\ud800", "a\0", "a\n"),
+    *([], [1], {}, {"a": 1}, type("Text", (str,), {})("a"), type("Number", (int,), {})(5)),
+]
+
+
+def of(**fields: Any) -> type[serializers.Serializer]:
+    """A class of these fields."""
+    return type("Made", (serializers.Serializer,), fields)
+
+
+PLAIN: list[Callable[[], Any]] = [
+    serializers.IntegerField,
+    lambda: serializers.IntegerField(min_value=0, max_value=20),
+    lambda: serializers.IntegerField(min_value=0.5, validators=[MaxValueValidator(5)]),
+    lambda: serializers.IntegerField(allow_null=True),
+    lambda: serializers.IntegerField(required=False),
+    lambda: serializers.IntegerField(default=7, min_value=10),
+    lambda: serializers.IntegerField(default=None, allow_null=True),
+    lambda: serializers.IntegerField(source="other"),
+    serializers.FloatField,
+    lambda: serializers.FloatField(min_value=0, max_value=1.25),
+    serializers.CharField,
+    lambda: serializers.CharField(allow_blank=True),
+    lambda: serializers.CharField(trim_whitespace=False),
+    lambda: serializers.CharField(trim_whitespace=False, allow_blank=True, allow_null=True),
+    lambda: serializers.CharField(min_length=2, max_length=3),
+    lambda: serializers.CharField(min_length=0, allow_blank=True),
+    lambda: serializers.CharField(default=" x "),
+    serializers.BooleanField,
+    lambda: serializers.BooleanField(allow_null=True),
+    lambda: serializers.BooleanField(default=False),
+]
+
+
+@pytest.mark.parametrize("partial", [False, True])
+@pytest.mark.parametrize("make", PLAIN)
+def test_what_is_read_without_the_serializer_is_what_it_says(make: Callable[[], Any], partial: bool) -> None:
+    kind = of(n=make(), m=serializers.BooleanField(required=False))
+    read = compiled(kind, partial=partial)
+    assert read is not None
+    was_read = 0
+    for given in [{}, *({"n": value} for value in VALUES), {"n": 1, "m": True, "x": 2}, {"m": 1}, {"m": False}]:
+        quick = read(given)
+        if quick is not None:
+            was_read += 1
+            serializer = kind(data=given, partial=partial)
+            assert serializer.is_valid() and typed(quick) == typed(serializer.validated_data), given
+    assert was_read >= 1
+
+
+def typed(data: Any) -> Any:
+    """What tells 1 from True and 1.0, and -0.0 from 0.0; in order."""
+    return type(data), [(key, type(value), repr(value)) for key, value in data.items()]
+
+
+def test_the_usual_values_need_no_serializer() -> None:
+    read = compiled(
+        of(
+            n=serializers.IntegerField(),
+            x=serializers.FloatField(),
+            s=serializers.CharField(max_length=80),
+            b=serializers.BooleanField(required=False),
+        ),
+        partial=False,
+    )
+    assert read is not None
+    assert read({"n": 21, "x": 0.5, "s": "é "}) == {"n": 21, "x": 0.5, "s": "é"}
+    assert read({"n": 21, "x": 0.5, "s": "é", "b": True}) == {"n": 21, "x": 0.5, "s": "é", "b": True}
+    for wrong in ({"n": "21", "x": 0.5, "s": "a"}, {"n": 21, "s": "a"}, {"n": 21, "x": 0.5, "s": ""}):
+        assert read(wrong) is None
+
+
+class Deciding(serializers.IntegerField):
+    """An author's."""
+
+
+class Even(RegexValidator):
+    """An author's."""
+
+
+def doubled(value: int) -> int:
+    return 2 * value
+
+
+class Validates(serializers.Serializer):
+    n = serializers.IntegerField()
+
+    def validate(self, attrs: Any) -> Any:
+        return {"n": attrs["n"] + 1}
+
+
+class ValidatesField(serializers.Serializer):
+    n = serializers.IntegerField()
+
+    def validate_n(self, value: int) -> int:
+        return value + 1
+
+
+class Mixin:
+    def run_validation(self, data: Any = None) -> Any:
+        return {"n": 3}
+
+
+class Mixed(Mixin, serializers.Serializer):
+    n = serializers.IntegerField()
+
+
+class Converts(serializers.Serializer):
+    n = serializers.IntegerField()
+
+    def to_internal_value(self, data: Any) -> Any:
+        return {"n": 4}
+
+
+class Derived(Validates):
+    pass
+
+
+class MetaValidators(serializers.Serializer):
+    n = serializers.IntegerField()
+
+    class Meta:
+        validators = (lambda attrs: None,)
+
+
+class GetsFields(serializers.Serializer):
+    def get_fields(self) -> Any:
+        return {"n": serializers.IntegerField()}
+
+
+NOT_PLAIN: list[Any] = [
+    *(Validates, ValidatesField, Mixed, Converts, Derived, MetaValidators, GetsFields, InvoiceOutput),
+    *(
+        of(n=field)
+        for field in (
+            Deciding(),
+            serializers.IntegerField(validators=[lambda value: None]),
+            serializers.IntegerField(validators=[MaxValueValidator(lambda: 5)]),
+            serializers.CharField(validators=[Even("a")]),
+            serializers.IntegerField(default=lambda: 5),
+            serializers.IntegerField(default=serializers.CurrentUserDefault()),
+            serializers.IntegerField(default=[]),
+            serializers.IntegerField(source="*"),
+            serializers.IntegerField(source="a.b"),
+            serializers.IntegerField(read_only=True, default=5),
+            serializers.HiddenField(default=5),
+            serializers.DateField(),
+            serializers.ListField(child=serializers.IntegerField()),
+            of(n=serializers.IntegerField())(),
+            serializers.EmailField(),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("kind", NOT_PLAIN)
+def test_what_has_anything_of_its_own_is_not_compiled(kind: Any) -> None:
+    assert Reader(kind).quick is None
+
+
+def test_what_is_only_shown_or_done_after_does_not_matter() -> None:
+    class Saves(serializers.Serializer):
+        """Words."""
+
+        n = serializers.IntegerField(help_text="how many", label="N", validators=[])
+        shown = serializers.DateField(read_only=True)
+
+        class Meta:
+            ref_name = "Saves"
+
+        def create(self, validated_data: Any) -> Any:
+            return validated_data
+
+    read = Reader(Saves).quick
+    assert read is not None and read({"n": 1, "shown": "2026-01-01"}) == {"n": 1}
+
+
+def test_a_field_that_sends_nothing_of_its_own_keeps_its_place() -> None:
+    kinds = {name: serializers.IntegerField(required=False) for name in "abc"}
+    read = compiled(of(**kinds), partial=False)
+    assert read is not None
+    for names in itertools.permutations("abc"):
+        assert list(read(dict.fromkeys(names, 1)) or ()) == list("abc")
+
+
+def test_text_that_a_number_never_has_may_be_prohibited() -> None:
+    assert compiled(of(n=serializers.IntegerField(validators=[ProhibitNullCharactersValidator()])), partial=False)
+
+
+def test_who_wants_a_kept_call_still_gets_what_was_refused_from_the_serializer() -> None:
+    reader = Reader(of(n=serializers.IntegerField(min_value=0)))
+    call: Any = type("Call", (), {"context": lambda self: {}})()
+    assert reader.read({"n": "21"}, call) == {"n": 21}
+    with pytest.raises(serializers.ValidationError, match="greater than or equal to 0"):
+        reader.read({"n": -1}, call)
