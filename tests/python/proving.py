@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import socket
+import subprocess
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
+from echo_server import wait_for_port
+from mcpace import _core
 from mcpace.lab import adapters, environments, experiment
 from mcpace.lab.adapters import Role
 from mcpace.lab.plan import Plan, Settings
@@ -44,6 +49,29 @@ def server(release: str, mode: str, state: State) -> Iterator[ServerProgram]:
     command = resolved.adapter.server_command(environment)
     with ServerProgram.start(command, mode=mode, state=state, environment=environment) as running:
         yield running
+
+
+@contextmanager
+def listening(command: Sequence[str], **options: object) -> Iterator[tuple[int, int]]:
+    """The port and the process of a program that takes the port as its last argument, once it listens there."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with subprocess.Popen([*command, str(port)], stdin=subprocess.DEVNULL, **options) as program:  # type: ignore[call-overload]
+        try:
+            wait_for_port(port, program)
+            yield port, program.pid
+        finally:
+            program.terminate()
+
+
+def recorded_by(subject: str, target: Target, folder: Path, trials: int = 4) -> _core.Recording:
+    """The recording of a release's trials at a target."""
+    settings = Settings(trials=trials, keep_recordings=folder)
+    run = experiment.run(Plan((subject,), (target,), settings), Silent())
+    assert not [case.error or case.failures or case.unsupported for case in run.cases if not case.trials_s]
+    [name] = run.recordings.values()
+    return _core.Recording.load(str(folder / name))
 
 
 def interpreter(release: str) -> str:

@@ -1,6 +1,6 @@
-"""Real old releases that show a cause, each beside one of the same SDK that doesn't (docs/findings.md).
+"""Real old releases that show a cause, each beside one that doesn't: the same SDK's, or another's (docs/findings.md).
 
-They are there for their age, so `make adapters` runs them.
+They are there for their age and take minutes, so `make proof` runs them.
 """
 
 from __future__ import annotations
@@ -8,52 +8,98 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mcpace.lab import experiment, targets
-from mcpace.lab.plan import Plan, Settings
-from mcpace.lab.progress import Silent
-from mcpace.lab.targets import Target, Tool
+from mcpace import MCPServer
+from mcpace.lab import targets
+from mcpace.lab.targets import Tool
+from proving import codes, interpreter, listening, recorded_by
+from serving import served as serving
+from shown import recorded
 
-pytestmark = [pytest.mark.network, pytest.mark.adapters]
+pytestmark = [pytest.mark.network, pytest.mark.proof]
 
 GREET = {"name": "greet", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
-
-
-def codes(target: Target, *subjects: str, trials: int = 4, fault: str | None = None) -> dict[str, set[str]]:
-    """What was found of each release."""
-    settings = Settings(trials=trials, hold_s=0.3, faults=(fault,) if fault else ())
-    run = experiment.run(Plan(subjects, (target,), settings), Silent())
-    assert not [case.error or case.failures or case.unsupported for case in run.cases if not case.trials_s]
-    found: dict[str, set[str]] = {}
-    for case in run.cases:
-        found.setdefault(case.subject.label(), set()).update(finding.code for finding in case.findings)
-    return found
+GREET_TOOL = Tool("greet", {"name": "x"})
 
 
 @pytest.mark.parametrize(
     ("code", "shows", "does_not", "profile", "fault"),
     [
+        ("duplicate-request", "python@1.12.1", "python@1.11.0", "profile:notion", None),
+        ("duplicate-request", "python@1.13.1", "python@1.14.0", "profile:notion", None),
         ("duplicate-request", "fastmcp@2.11.2", "fastmcp@4.1.6", "profile:notion", None),
         ("session-per-call", "langchain@0.3.2", "langchain@0.3.2:session", "profile:simple", None),
+        ("hidden-listing", "langchain@0.3.2", "langchain@0.1.0", "profile:simple", None),
         ("waits-for-get", "go@1.2.0", "go@1.8.0", "profile:simple", "get-headers=500ms"),
+        ("discovery-repeated", "typescript@1.20.0", "typescript@1.32.2", "profile:notion", None),
+        ("connection-per-request", "python@1.30.0", "typescript@1.32.2", "profile:simple", None),
+        ("stream-not-drained", "rmcp@0.9.0", "go@1.8.0", "profile:notion", None),
     ],
 )
 def test_at_a_scripted_target(code: str, shows: str, does_not: str, profile: str, fault: str | None) -> None:
-    found = codes(targets.parse(profile), shows, does_not, fault=fault)
+    found = codes(targets.parse(profile), shows, does_not, fault=fault, hold_s=0.5)
     assert code in found[shows]
     assert code not in found[does_not]
+
+
+FASTMCP = """
+import sys
+from fastmcp import FastMCP
+server = FastMCP("shop")
+@server.tool
+def greet(name: str) -> str:
+    return f"Hello, {name}!"
+server.run("http", host="127.0.0.1", port=int(sys.argv[1]), log_level="error")
+"""
+
+
+def test_fastmcp_2_11_sends_each_request_on_to_the_path_with_a_slash() -> None:
+    command = [interpreter("fastmcp@2.11.2"), "-c", FASTMCP]
+    with listening(command) as (port, _):
+        for path, redirects in (("/mcp", True), ("/mcp/", False)):
+            target = targets.parse(f"http://127.0.0.1:{port}{path}", tool=GREET_TOOL)
+            assert ("redirect-per-request" in codes(target, "go@1.8.0")["go@1.8.0"]) is redirects, path
+
+
+PROXY = """
+import sys
+from fastmcp import FastMCP
+proxy = FastMCP.as_proxy(sys.argv[1])
+proxy.run("http", host="127.0.0.1", port=int(sys.argv[2]), path="/mcp/", log_level="error")
+"""
+
+
+def greet(name: str) -> str:
+    return f"Hello, {name}!"
+
+
+@pytest.mark.parametrize(("calls_twice", "release"), [(True, "fastmcp@2.10.0")])
+def test_fastmcp_2_10_as_a_proxy_asks_several_times_for_a_call(calls_twice: bool, release: str, tmp_path: Path) -> None:
+    made: MCPServer[Any] = MCPServer("shop")
+    made.tool()(greet)
+    with ExitStack() as stack:
+        behind = stack.enter_context(recorded(f"http://127.0.0.1:{stack.enter_context(serving(made))}/mcp"))
+        command = [interpreter(release), "-c", PROXY, behind.recorder.url]
+        port, _ = stack.enter_context(listening(command))
+        before = recorded_by("go@1.8.0", targets.parse(f"http://127.0.0.1:{port}/mcp/", tool=GREET_TOOL), tmp_path)
+        other_side = behind.finish()
+    found = {finding["code"] for finding in before.findings(behind=other_side)}
+    assert ("amplification" in found) is calls_twice
+    assert "amplification" not in {finding["code"] for finding in before.findings()}
 
 
 class PlainGet(BaseHTTPRequestHandler):
     """A server with sessions that answers the standalone GET with 200 and a text, and takes its time for a call."""
 
     protocol_version = "HTTP/1.1"
-    ended = threading.Event()
+    ended: threading.Event
+    """Of the one server that it answers for."""
 
     def do_GET(self) -> None:
         self.reply(b"Welcome to this server\n", "text/plain")
@@ -78,7 +124,7 @@ class PlainGet(BaseHTTPRequestHandler):
             case "tools/list":
                 return {"tools": [GREET]}
             case _:
-                # Several of the client's pauses of a second.
+                # Several of the client's pauses of a second: who doesn't come again has had the time to.
                 self.ended.wait(6.5)
                 return {"content": [{"type": "text", "text": "hello"}]}
 
@@ -97,11 +143,13 @@ class PlainGet(BaseHTTPRequestHandler):
 
 @contextmanager
 def plain_get() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), PlainGet) as server:
+    ended = threading.Event()
+    handler = type("PlainGetUntil", (PlainGet,), {"ended": ended})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield f"http://127.0.0.1:{server.server_address[1]}/mcp"
-        PlainGet.ended.set()
+        ended.set()
         server.shutdown()
         thread.join()
 
