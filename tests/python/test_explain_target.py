@@ -302,3 +302,14 @@ def test_what_can_not_be_done_is_said(words: list[str], code: int, sentence: str
     done = commands.run("explain", *words, folder=tmp_path)
     assert done.code == code
     assert sentence in done.stderr
+
+
+def test_a_long_command_is_no_file_name(tmp_path: Path) -> None:
+    server = tmp_path / "server.py"
+    server.write_text(SERVER.format(more=LOOK))
+    command = f"stdio:{sys.executable} {server} {tmp_path / 'called'} {'x' * 400} {'y/' * 4000}"
+    done = commands.run("explain", command, "--tool", "nonesuch", folder=tmp_path)
+    assert done.code == 2
+    assert "nonesuch" in done.sentence()
+    done = commands.run("explain", "z" * 5000, folder=tmp_path)
+    assert done.code == 2

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import socket
+import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +18,8 @@ import pytest
 
 import commands
 from otlp_collector import collecting
+
+RUN = Path(__file__).parents[1] / "fixtures" / "runs" / "clients.json"
 
 
 @pytest.fixture(scope="module")
@@ -133,9 +141,11 @@ def test_stdio_is_no_har_but_a_trace(tmp_path: Path) -> None:
     ("words", "code", "sentence"),
     [
         ([], 2, "say what to export"),
-        (["--otlp", "http://"], 2, "names no host"),
+        (["--otlp", "http://"], 2, "is no collector's URL"),
+        (["--otlp", "http://[::1/v1/traces"], 2, "is no collector's URL"),
+        (["--otlp", "http://h:x/v1/traces"], 2, "is no collector's URL"),
         (["--otlp", "http://127.0.0.1:1/v1/traces"], 3, "could not be reached"),
-        (["--har", "nowhere/out.har"], 3, "cannot write"),
+        (["--har", "/dev/null/out.har"], 3, "cannot write"),
     ],
 )
 def test_what_can_not_be_done_is_said(
@@ -144,3 +154,85 @@ def test_what_can_not_be_done_is_said(
     done = commands.run("export", recording, *words, folder=tmp_path)
     assert done.code == code
     assert sentence in done.sentence()
+
+
+@contextmanager
+def answering(reply: bytes) -> Iterator[str]:
+    """Says the same to everybody who sends a whole request, and hangs up."""
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection, connection.makefile("rb") as asked:
+                length = 0
+                while (line := asked.readline()) not in (b"\r\n", b""):
+                    name, _, value = line.partition(b":")
+                    length = int(value) if name.lower() == b"content-length" else length
+                asked.read(length)
+                connection.sendall(reply)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1/traces"
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def http(status: str, body: str, length: int | None = None) -> bytes:
+    return f"HTTP/1.1 {status}\r\ncontent-length: {length or len(body)}\r\nconnection: close\r\n\r\n{body}".encode()
+
+
+@pytest.mark.parametrize(
+    ("reply", "sentence"),
+    [
+        # HTTP/2's SETTINGS, as a gRPC server answers.
+        (b"\0\0\6\4\0\0\0\0\0\0\5\0\0@\0", "if this is its gRPC port"),
+        (http("503 Busy", "later\x1b[31m"), "answered HTTP 503: later"),
+        (http("503 Busy", "l", 90), "answered HTTP 503"),
+        (b"", "hung up: if this is its gRPC port"),
+    ],
+)
+def test_what_a_collector_can_get_wrong(recording: Path, tmp_path: Path, reply: bytes, sentence: str) -> None:
+    with answering(reply) as url:
+        done = commands.run("export", recording, "--otlp", url, folder=tmp_path)
+    assert done.code == 3
+    assert sentence in done.sentence()
+
+
+def test_a_collector_that_refuses_spans_and_says_200_is_believed(recording: Path, tmp_path: Path) -> None:
+    told = {"partialSuccess": {"rejectedSpans": "7", "errorMessage": "too old\x1b[31m"}}
+    with answering(http("200 OK", json.dumps(told))) as url:
+        done = commands.run("export", recording, "--otlp", url, folder=tmp_path)
+    assert done.code == 3
+    assert re.search(r"refused \d+ of the spans: too old", done.sentence())
+    assert "\x1b" not in done.stderr
+    for harmless in ("{}", "null", '{"partialSuccess": {}}', "nonsense", '{"partialSuccess": {"rejectedSpans": []}}'):
+        with answering(http("200 OK", harmless)) as url:
+            done = commands.run("export", recording, "--otlp", url, folder=tmp_path)
+        assert (done.code, "sent 1 batch" in done.stderr) == (0, True), harmless
+
+
+def test_a_link_stays_one_and_nobody_else_may_read(recording: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "out").symlink_to(elsewhere / "told")
+    before = os.umask(0o022)
+    try:
+        exported(recording, "--trace", tmp_path)
+        assert (tmp_path / "out").is_symlink()
+        assert stat.S_IMODE((elsewhere / "told").stat().st_mode) == 0o644 & stat.S_IMODE(recording.stat().st_mode)
+        os.umask(0o077)
+        made = commands.run("compare", RUN, RUN, "--out", "compared.json", folder=tmp_path)
+        assert made.code == 0, made.stderr
+        assert stat.S_IMODE((tmp_path / "compared.json").stat().st_mode) == 0o600
+        private = tmp_path / "private.jsonl.zst"
+        private.write_bytes(recording.read_bytes())
+        os.umask(0o022)
+        done = commands.run("export", private, "--har", "new/out.har", folder=tmp_path)
+        assert done.code == 0, done.stderr
+        assert stat.S_IMODE((tmp_path / "new" / "out.har").stat().st_mode) == 0o600
+        assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["out.har"]
+    finally:
+        os.umask(before)

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from mcpace.cli.notes import flush_stdout, give_up_stdout, note
+from mcpace.cli.whole import beside, is_other
 from mcpace.lab import journal
 from mcpace.lab.errors import LabError, UnknownName
 from mcpace.lab.interruption import held, interruptible
@@ -206,11 +207,13 @@ def save(path: Path, text: str, what: str) -> Path | None:
         place = wanted
         try:
             # Asking for the temporary folder fails where no disk has room.
-            place = wanted or Path(tempfile.gettempdir()) / f"mcpace-{os.getpid()}-{path.name}"
+            place = wanted or _spare(path)
             with held():
                 _write(place, text)
         except OSError as error:
             refused += f"could not write {place or 'a temporary file'} ({error.strerror}): "
+            if wanted is None and place is not None:
+                place.unlink(missing_ok=True)
         else:
             note(f"{refused}{what} in {place}")
             return place
@@ -218,23 +221,17 @@ def save(path: Path, text: str, what: str) -> Path | None:
     return None
 
 
+def _spare(path: Path) -> Path:
+    """A file of our own: a name that others can guess may be a link of theirs by now."""
+    handle, name = tempfile.mkstemp(prefix="mcpace-", suffix=f"-{path.name[-100:]}")
+    os.close(handle)
+    return Path(name)
+
+
 def _write(path: Path, text: str) -> None:
-    if path.exists() and not path.is_file():
-        # A pipe or a device is written to; it must not be replaced.
+    if is_other(path):
         with path.open("w", encoding="utf-8") as file:
             file.write(text)
         return
-    path = path.resolve()  # through a link, to what it names
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(0o644)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with beside(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")

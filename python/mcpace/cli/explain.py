@@ -57,7 +57,7 @@ def explain(
     Only a tool that the server marks read-only, or the one named with --tool, is called. Of a saved recording: where
     the time of its calls went, and the causes that it proves.
     """
-    if Path(target).is_file():
+    if _is_file(target):
         deliver(recorded.explain(Path(target), behind), as_json=as_json, out=out, page=html)
         return
     if behind:
@@ -80,3 +80,12 @@ def explain(
     with shown() as progress:
         run = lab.run(lab.Explained(place, settings, budget), progress)
     deliver(run, as_json=as_json, out=out, page=html)
+
+
+def _is_file(target: str) -> bool:
+    if target.startswith(("http://", "https://", "stdio:", "profile:")):
+        return False
+    try:
+        return Path(target).is_file()
+    except (OSError, ValueError):  # longer than any file's name, say
+        return False

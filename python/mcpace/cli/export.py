@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import http.client
+import json
+import stat
 import tempfile
 import urllib.error
 import urllib.request
@@ -14,6 +16,7 @@ import typer
 
 from mcpace import _core
 from mcpace.cli.notes import note
+from mcpace.cli.whole import beside, is_other
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.interruption import held
 from mcpace.report.quantities import clean
@@ -21,6 +24,7 @@ from mcpace.report.quantities import clean
 LIMIT_S = 30.0
 """Of each request to a collector."""
 LONGEST_WORDS = 200
+LONGEST_REPLY = 65_536
 
 
 def register(app: typer.Typer) -> None:
@@ -49,64 +53,85 @@ def export(
         note("the recording's end is missing; what there is, is exported")
     for format_, place in (("har", har), ("trace", trace)):
         if place is not None:
-            _write(loaded, format_, place)
+            _write(loaded, recording, format_, place)
     if otlp is not None and otlp.startswith(("http://", "https://")):
         _send(loaded, otlp)
     elif otlp is not None:
-        _write(loaded, "otlp", Path(otlp))
+        _write(loaded, recording, "otlp", Path(otlp))
 
 
-def _write(recording: _core.Recording, format_: str, path: Path) -> None:
-    """Whole or not at all."""
-    if path.exists() and not path.is_file():
+def _write(recording: _core.Recording, source: Path, format_: str, path: Path) -> None:
+    """Whole or not at all, and for nobody's eyes who may not see the recording: requests and replies are in it."""
+    if is_other(path):
         recording.export(format_, str(path))
         return
-    with held(), _beside(path) as temporary:
-        recording.export(format_, temporary)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
+    try:
+        with held(), beside(path, stat.S_IMODE(source.stat().st_mode)) as temporary:
+            recording.export(format_, str(temporary))
+    except OSError as error:
+        raise LabError(f"cannot write {path}: {error.strerror}") from error
     note(f"exported to {path}")
-
-
-class _beside:
-    """A temporary file in the folder of ``path``, gone in the end unless it was moved."""
-
-    def __init__(self, path: Path) -> None:
-        try:
-            handle, self._name = tempfile.mkstemp(dir=path.resolve().parent, prefix=".mcpace-")
-        except OSError as error:
-            raise LabError(f"cannot write {path}: {error.strerror}") from error
-        os.close(handle)
-
-    def __enter__(self) -> str:
-        return self._name
-
-    def __exit__(self, *exception: object) -> None:
-        Path(self._name).unlink(missing_ok=True)
 
 
 def _send(recording: _core.Recording, url: str) -> None:
     """Posts a line at a time; a collector that takes none of it, or only some, is told."""
-    if not urlsplit(url).netloc:
-        raise UsageProblem(f"--otlp {url!r} names no host: write http://127.0.0.1:4318/v1/traces")
+    check_url(url, "http://127.0.0.1:4318/v1/traces")
     # A collector is named by the user; what it redirects to is not.
     opener = urllib.request.build_opener(_NoRedirects)
-    sent = 0
+    sent = refused = 0
+    why = ""
     with tempfile.NamedTemporaryFile(prefix="mcpace-", suffix=".jsonl") as file:
         recording.export("otlp", file.name)
         for line in file:
-            request = urllib.request.Request(url, line, {"content-type": "application/json"})
-            try:
-                with opener.open(request, timeout=LIMIT_S) as reply:
-                    reply.read(65_536)
-            except urllib.error.HTTPError as error:
-                words = clean(error.read(LONGEST_WORDS).decode(errors="replace"))
-                raise LabError(f"{url} took {sent} batches, then answered HTTP {error.code}: {words}") from error
-            except OSError as error:
-                reason = getattr(error, "reason", None) or error
-                raise LabError(f"{url} took {sent} batches, then could not be reached: {reason}") from error
-            sent += 1
-    note(f"sent {sent} batch{'' if sent == 1 else 'es'} to {url}")
+            count, words = _refused(_post(opener, url, line, sent))
+            refused, why, sent = refused + count, words or why, sent + 1
+    if refused:
+        raise LabError(f"{url} refused {refused} of the spans{f': {why}' if why else ''}")
+    note(f"sent {sent} batch{'' if sent == 1 else 'es'} to {url}{f', which says: {why}' if why else ''}")
+
+
+def check_url(url: str, example: str) -> None:
+    """Raises :class:`UsageProblem` for what is no URL of a collector."""
+    try:
+        parts = urlsplit(url)
+        said = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # half a bracket, a port that is no number
+        said = False
+    if not said:
+        raise UsageProblem(f"--otlp {clean(url, LONGEST_WORDS)!r} is no collector's URL: write {example}")
+
+
+def _post(opener: urllib.request.OpenerDirector, url: str, line: bytes, sent: int) -> bytes:
+    request = urllib.request.Request(url, line, {"content-type": "application/json"})
+    try:
+        with opener.open(request, timeout=LIMIT_S) as reply:
+            return bytes(reply.read(LONGEST_REPLY))
+    except urllib.error.HTTPError as error:
+        raise LabError(f"{url} took {sent} batches, then answered HTTP {error.code}: {_said(error)}") from error
+    except http.client.BadStatusLine as error:
+        did = "hung up" if isinstance(error, http.client.RemoteDisconnected) else "answered what is no HTTP/1.1"
+        hint = "if this is its gRPC port, name the one for OTLP over HTTP, which is 4318 unless it was changed"
+        raise LabError(f"{url} took {sent} batches, then {did}: {hint}") from error
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        reason = clean(str(getattr(error, "reason", None) or error), LONGEST_WORDS)
+        raise LabError(f"{url} took {sent} batches, then could not be reached: {reason}") from error
+
+
+def _said(error: urllib.error.HTTPError) -> str:
+    try:
+        return clean(error.read(LONGEST_WORDS).decode(errors="replace"), LONGEST_WORDS)
+    except (OSError, http.client.HTTPException):
+        return "(the rest didn't come)"
+
+
+def _refused(reply: bytes) -> tuple[int, str]:
+    """How many spans a collector that says 200 refused, and why (OTLP's ``partialSuccess``)."""
+    try:
+        told = json.loads(reply)["partialSuccess"]
+        count = int(told.get("rejectedSpans") or 0)
+        return max(count, 0), clean(str(told.get("errorMessage") or ""), LONGEST_WORDS)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return 0, ""
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

@@ -9,10 +9,10 @@ import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
+from mcpace.cli.export import check_url
 from mcpace.cli.notes import note
-from mcpace.lab.errors import LabError, UsageProblem
+from mcpace.lab.errors import LabError
 
 if TYPE_CHECKING:
     from mcpace.report.run import Run
@@ -23,13 +23,13 @@ NEEDED = {"--prometheus": "prometheus_client", "--otlp": "opentelemetry.exporter
 def export(prometheus: Path | None, otlp: str | None) -> Callable[[Run], bool]:
     """What is to be done with the finished run. It says whether files are where they were asked for.
 
-    Raises :class:`LabError` where what it needs is missing, :class:`UsageProblem` for a URL that is none.
+    Raises :class:`LabError` where what it needs is missing, ``UsageProblem`` for a URL that is none.
     """
     for option, wanted in (("--prometheus", prometheus), ("--otlp", otlp)):
         if wanted is not None and not _installed(NEEDED[option]):
             raise LabError(f"{option} needs packages that are not installed: pip install 'mcpace[otel]'")
-    if otlp is not None and (urlsplit(otlp).scheme not in ("http", "https") or not urlsplit(otlp).netloc):
-        raise UsageProblem("--otlp takes the URL of a collector, as in http://127.0.0.1:4318/v1/metrics")
+    if otlp is not None:
+        check_url(otlp, "http://127.0.0.1:4318/v1/metrics")
 
     def exporter(run: Run) -> bool:
         written = True

@@ -3,14 +3,17 @@
 The first line says what it is, each of the others what happened: ``{"step": …}``, ``{"sample": …}``, ``{"second": …}``.
 It is gone once the run is saved. A run that was killed leaves its journal; the process id in it tells.
 
-Design constraint: standard library only, since a load loads no more before its first request; and it never fails: a
-journal that can't be written is given up, and the run goes on.
+Design constraint: standard library only, since a load loads no more before its first request; and it never fails nor
+waits: a journal that can't be written is given up, and the run goes on. What lies in its place and is no journal (a
+link, a pipe, somebody's file, that of another run that goes on) stays as it is.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 
 FORMAT: Literal["mcpace.live/1"] = "mcpace.live/1"
 SUFFIX = ".live"
+HEAD = json.dumps({"live": FORMAT})[:-1].encode()
+"""How each journal begins."""
 
 
 def place(out: Path) -> Path:
@@ -35,7 +40,16 @@ def place(out: Path) -> Path:
 
 def forget(out: Path) -> None:
     """The run is saved."""
-    _remove(place(out))
+    path = place(out)
+    descriptor = _taken(path, os.O_RDWR)
+    if descriptor is not None:
+        try:
+            if os.fstat(descriptor).st_size:  # of nothing nobody knows whose it is
+                path.unlink(missing_ok=True)
+        except OSError:
+            return
+        finally:
+            os.close(descriptor)
 
 
 @contextmanager
@@ -56,15 +70,16 @@ def kept_load(told: Watcher, out: Path | None, what: str) -> Iterator[Watcher]:
 def _opened(out: Path | None, kind: str, what: str) -> Iterator[_Lines | None]:
     """The file; where the experiment fails, it is removed: nothing will be saved."""
     lines = None if out is None else _begin(out, kind, what)
+    if lines is None or out is None:
+        yield None
+        return
     try:
         yield lines
     except BaseException:
-        if out is not None and lines is not None:
-            forget(out)
+        lines.close()
+        forget(out)
         raise
-    finally:
-        if lines is not None:
-            lines.close()
+    lines.close()
 
 
 def _begin(out: Path, kind: str, what: str) -> _Lines | None:
@@ -72,12 +87,32 @@ def _begin(out: Path, kind: str, what: str) -> _Lines | None:
         return None  # a pipe or a device
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        lines = _Lines(place(out).open("w", encoding="utf-8", buffering=1))
+        descriptor = _taken(place(out), os.O_RDWR | os.O_CREAT)
+        if descriptor is None:
+            return None
+        os.ftruncate(descriptor, 0)
+        lines = _Lines(os.fdopen(descriptor, "w", encoding="utf-8", buffering=1))
     except OSError:
         return None
     started = datetime.now(UTC).isoformat(timespec="seconds")
     lines.write("live", FORMAT, kind=kind, what=what, started=started, mcpace=__version__, pid=os.getpid())
     return lines
+
+
+def _taken(path: Path, flags: int) -> int | None:
+    """A journal's descriptor, locked as long as it is open; ``None`` where there is something else, or it is in use."""
+    try:
+        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode) and os.pread(descriptor, len(HEAD), 0) in (b"", HEAD):
+            return descriptor
+    except OSError:
+        pass
+    os.close(descriptor)
+    return None
 
 
 class _Lines:
@@ -152,10 +187,3 @@ class _Watched:
     def second(self, second: LoadSecond) -> None:
         self._lines.write("second", second.model_dump(mode="json"))
         self._told.second(second)
-
-
-def _remove(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-    except OSError:
-        return

@@ -1,0 +1,46 @@
+"""Files that users are promised whole or not at all: written beside their place, moved there once they are complete."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+READ_AND_WRITE = 0o666
+
+
+@contextmanager
+def beside(path: Path, most: int = READ_AND_WRITE) -> Iterator[Path]:
+    """A file to write, which is moved to ``path`` in the end; where something goes wrong, it is gone and ``path`` as
+    it was. ``most``: the permissions that it has at most, the user's umask aside.
+
+    Raises :class:`OSError` where the folder takes no file.
+    """
+    path = path.resolve()  # through a link, to what it names
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        temporary.chmod(most & ~_umask())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def is_other(path: Path) -> bool:
+    """Whether it is a pipe or a device: that is written to, and must not be replaced."""
+    return path.exists() and not path.is_file()
+
+
+def _umask() -> int:
+    # The system tells it to whoever sets it, and to nobody else.
+    now = os.umask(0o077)
+    os.umask(now)
+    return now
