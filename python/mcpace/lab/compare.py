@@ -44,6 +44,8 @@ FLOOR = 0.5
 MORE_IS_BETTER: tuple[Metric, ...] = ("throughput",)
 DEFAULT_TOLERANCE = 0.05
 """Of a comparison; a gate's is its own."""
+LEAST = 1e-15
+"""A figure below this is nothing: no ratio to it says anything."""
 FEW_ERRORS = 0.001
 """A share of errors that rises by no more than this is no breach."""
 
@@ -210,7 +212,7 @@ def _time(base: Case, now: Case, tolerance: float) -> Compared:
 
 
 def _ranks(ours: Sequence[float], theirs: Sequence[float]) -> Figures:
-    if min(len(ours), len(theirs)) < ranks.MINIMUM_TRIALS or min(*ours, *theirs) <= 0:
+    if min(len(ours), len(theirs)) < ranks.MINIMUM_TRIALS or min(*ours, *theirs) <= LEAST:
         return None
     return *ranks.ratio_interval(list(ours), list(theirs)), len(ours), len(theirs)
 
@@ -283,7 +285,7 @@ def _of_trials(case: Case) -> tuple[int, int]:
 def _errors(base: Case, now: Case, then: tuple[int, int], here: tuple[int, int]) -> Compared:
     """Shares of failed calls; each side's failures and calls."""
     first, second = (failed / count if count else 0.0 for failed, count in (then, here))
-    (_, most), (least, _) = intervals.wilson(*then), intervals.wilson(*here)
+    (_, most), (least, _) = (intervals.wilson(min(failed, count), count) for failed, count in (then, here))
     worse = least > most and second - first > FEW_ERRORS
     verdict: Verdict = "worse" if worse else "same" if first == second else "unclear"
     row = _row(base, now, "errors", "share", first, second, None, 0.0, "wilson")
@@ -312,7 +314,7 @@ def _row(
         unit=unit,
         base=first,
         now=second,
-        ratio=second / first if first > 0 else None,
+        ratio=second / first if first > LEAST else None,
         verdict="unclear",
     )
     if seen is None:

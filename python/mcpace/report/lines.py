@@ -5,10 +5,24 @@ Wrapping is done here and not by the console, so that a line's width never depen
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
+
+ACTING = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f\ud800-\udfff]"
+)
+"""What a terminal obeys, and what turns or hides text: no line of ours has any."""
+
+
+def harmless(line: Text) -> Text:
+    """The same line, whoever's text was put into it: what would act stands there as a mark."""
+    if ACTING.search(line.plain):
+        line.plain = ACTING.sub("\N{REPLACEMENT CHARACTER}", line.plain)
+    return line
 
 
 def blank() -> Text:

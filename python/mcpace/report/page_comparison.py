@@ -40,7 +40,7 @@ def _first(made: Comparison) -> str:
     base = made.base
     if base is None:
         return "the first side, measured in turns with the second"
-    return f"{base.kind}, {clean(base.started, 40)}, mcpace {clean(base.mcpace, 40)}, {clean(base.cpu, 80)}"
+    return f"{clean(base.kind, 20)}, {clean(base.started, 40)}, mcpace {clean(base.mcpace, 40)}, {clean(base.cpu, 80)}"
 
 
 def _row(row: Compared, run: Run, made: Comparison) -> ComparedShown:

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import statistics
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, ValidationError, field_validator
 
-from mcpace.report.model import Model
+from mcpace.report.model import Facts, Model, Number, Whole
 from mcpace.report.run_comparison import Comparison
 from mcpace.report.run_factors import Factor
 from mcpace.report.run_layers import LayerFacts, LayersFacts
@@ -40,9 +40,9 @@ class Machine(Model):
     architecture: str
     cpu: str
     """Model name of the processor."""
-    cores: int
+    cores: Whole
     """Logical processors this process may use."""
-    memory_bytes: int
+    memory_bytes: Whole
     python: str
 
 
@@ -63,11 +63,11 @@ class Summary(Model):
     """Trials in one line. The first trial is cold (imports, discovery, registration) and stands apart: the other four
     figures are over the trials after it, or over it alone where there is no other."""
 
-    first_s: float
-    median_s: float
-    mean_s: float
-    min_s: float
-    max_s: float
+    first_s: Number
+    median_s: Number
+    mean_s: Number
+    min_s: Number
+    max_s: Number
 
     @classmethod
     def of(cls, trials_s: list[float]) -> Summary:
@@ -85,19 +85,19 @@ class Summary(Model):
 class Ledger(Model):
     """Where the time of the operation went: mean over the warm trials, seconds. The parts add up to the mean."""
 
-    client_send: float = Field(alias="client.send")
+    client_send: Number = Field(alias="client.send")
     """Client working before a request left."""
-    connect: float
+    connect: Number
     """TCP and TLS of new connections."""
-    request: float
+    request: Number
     """A request's first byte to its last."""
-    server: float
+    server: Number
     """Request's last byte at the server to the first byte of the message with the result."""
-    response: float
+    response: Number
     """That message's first byte to its last."""
-    client_receive: float = Field(alias="client.receive")
+    client_receive: Number = Field(alias="client.receive")
     """Result complete at the client to the operation's return (or the client's next request)."""
-    unaccounted: float
+    unaccounted: Number
     """The recorder's own passing time and whatever could not be attributed."""
     server_split: ServerSplit | None = None
     """``server`` by layer, where the server tells."""
@@ -123,32 +123,32 @@ class ServerSplit(Model):
     """``server`` by the server's own account of its layers: mean over the warm trials, seconds. With ``rest`` they add
     up to ``server``."""
 
-    transport: float
+    transport: Number
     """Less than was told where reading and writing took part of it: those are in ``request`` and ``response``."""
-    dispatch: float
-    service: float
-    rest: float | None = None
+    dispatch: Number
+    service: Number
+    rest: Number | None = None
     """The network, the kernel, and what the server did not tell. Absent in runs of before it was told apart."""
-    told: int | None = None
+    told: Whole | None = None
     """Calls that the server gave an account of."""
-    of_calls: int | None = None
+    of_calls: Whole | None = None
     """Warm calls. Those without an account, and those whose account is not believed, are in ``rest``."""
-    doubted: int = 0
+    doubted: Whole = 0
     """Accounts that can't be true."""
     doubt: Literal["malformed", "longer-than-exchange"] | None = None
     """Why, for the first of them."""
-    doubted_s: float | None = None
+    doubted_s: Number | None = None
     """What the doubted accounts came to, mean."""
 
 
 class Evidence(Model):
     """One event of the recording that proves a finding."""
 
-    at_s: float
+    at_s: Number
     """Seconds since the call's start."""
     role: str
     """What the event is in the finding's argument, e.g. ``first-request``, ``repeated-request``."""
-    event: int
+    event: Whole
     """Index of the event in the recording."""
 
 
@@ -169,30 +169,30 @@ class Finding(Model):
     """``high``, ``medium`` or ``low``."""
     confidence_reason: str = ""
     """Code of why it is no more and no less sure."""
-    cost_s: float
+    cost_s: Number
     """Seconds a call, mean over the affected warm calls of this case."""
-    cost_requests: float = 0.0
+    cost_requests: Number = 0.0
     """Extra requests a call."""
-    cost_bytes: float = 0.0
+    cost_bytes: Number = 0.0
     """Extra bytes a call."""
-    calls: int
+    calls: Whole
     """Trials of this case in which it was seen."""
-    of_calls: int
+    of_calls: Whole
     """Trials of this case."""
-    context: dict[str, Any] = {}
+    context: Facts = {}
     """The cause's own facts, from the first affected call."""
     evidence: list[Evidence] = []
-    trial: int | None = None
+    trial: Whole | None = None
     """Which trial of the case the evidence is of, from 0."""
     disproof: str = ""
     """Code of the experiment that would disprove it."""
     alternatives: list[Alternative] = []
     """Other causes that would look the same."""
-    total_s: float = 0.0
+    total_s: Number = 0.0
     """Seconds in all, for a cause that was seen outside the calls; ``calls`` is 0 then."""
-    total_requests: float = 0.0
+    total_requests: Number = 0.0
     """Extra requests in all, likewise."""
-    total_bytes: float = 0.0
+    total_bytes: Number = 0.0
     """Extra bytes in all, likewise."""
     advice: str = ""
     """One sentence of what to do."""
@@ -203,12 +203,12 @@ class Change(Model):
 
     against: str
     """Label of the first subject."""
-    ratio: float
+    ratio: Number
     """A typical trial of this over a typical trial of that (Hodges–Lehmann)."""
-    low: float
-    high: float
+    low: Number
+    high: Number
     """95 % interval of the ratio, distribution-free (rank-sum bounds); over the warm trials."""
-    difference_s: float
+    difference_s: Number
     """This median less that median."""
 
 
@@ -216,36 +216,36 @@ class Phase(Model):
     """A stretch of an exchange in a waterfall, milliseconds since the call's start."""
 
     phase: str
-    from_ms: float
-    to_ms: float
+    from_ms: Number
+    to_ms: Number
 
 
 class Mark(Model):
     """A moment in a waterfall."""
 
-    at_ms: float
+    at_ms: Number
     label: str
 
 
 class WaterfallExchange(Model):
     """One request with its reply, as a row of a waterfall."""
 
-    exchange: int
-    connection: int | None = None
+    exchange: Whole
+    connection: Whole | None = None
     label: str
     """HTTP method and path, or the JSON-RPC method with its id and tool."""
-    status: int | None = None
+    status: Whole | None = None
     phases: list[Phase] = []
     marks: list[Mark] = []
-    duplicate_of: int | None = None
+    duplicate_of: Whole | None = None
 
 
 class Waterfall(Model):
     """One call's exchanges on one time axis."""
 
-    trial: int
+    trial: Whole
     """Which trial of the case, from 0."""
-    total_ms: float
+    total_ms: Number
     exchanges: list[WaterfallExchange] = []
 
 
@@ -256,7 +256,7 @@ class Case(LoadCase):
     target: str
     operation: Operation
     tool: str | None = None
-    trials_s: list[float] = []
+    trials_s: list[Number] = []
     """Every trial that returned, in order, seconds."""
     summary: Summary | None = None
     ledger_s: Ledger | None = None
@@ -266,9 +266,9 @@ class Case(LoadCase):
     """The slowest warm trial."""
     server: ServerFacts | None = None
     """Of a comparison of servers: how this one ran; absent from the others' JSON."""
-    median_s: float | None = None
+    median_s: Number | None = None
     """Of a layer: over its batches; absent from the others' JSON, as the two that follow."""
-    over_direct_s: float | None = None
+    over_direct_s: Number | None = None
     """Of a layer: its median less the direct call's."""
     layer: LayerFacts | None = None
     failures: list[str] = []
@@ -286,8 +286,8 @@ class Probe(Model):
     verdict: Literal["good", "bad", "untestable"]
     reason: str
     """The figures behind the verdict, or why it could not be tested."""
-    medians_s: dict[str, float] = {}
-    failed: dict[str, float] = {}
+    medians_s: dict[str, Number] = {}
+    failed: dict[str, Number] = {}
     """Operations that were tried, each with the share of attempts that failed."""
     findings: list[str] = []
 
@@ -304,7 +304,7 @@ class Bisection(Model):
     """The nearest testable release on the other side of the change."""
     criterion: str
     """What told good from bad."""
-    releases: int
+    releases: Whole
     """Published releases from one end to the other, both included."""
     probes: list[Probe] = []
     """Every release that was run, in the order of the search."""
@@ -322,7 +322,7 @@ class Run(Model):
     """The release of mcpace that measured."""
     partial: bool = False
     """Interrupted: what is here was measured, the rest is missing."""
-    options: dict[str, Any] = {}
+    options: Facts = {}
     """What was asked for: trials, hold, …"""
     versions: dict[str, dict[str, str]] = {}
     """For each subject's label, every package of its environment with its exact version."""

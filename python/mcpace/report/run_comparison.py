@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from mcpace.report.model import Model
+from mcpace.report.model import Model, Number, Whole
 from mcpace.report.run_load import Latencies
 
 Metric = Literal["time", "throughput", "mean", "p50", "p90", "p99", "errors", "stall", "cpu", "memory"]
@@ -32,18 +32,18 @@ class Compared(Model):
     tool: str | None = None
     metric: Metric
     unit: Literal["s", "rps", "share", "bytes"]
-    base: float
-    now: float
-    ratio: float | None = None
+    base: Number
+    now: Number
+    ratio: Number | None = None
     """Second over first; absent where the first is nothing."""
-    low: float | None = None
-    high: float | None = None
+    low: Number | None = None
+    high: Number | None = None
     """95 % interval of the ratio; absent where there is too little to say."""
-    sees: float | None = None
+    sees: Number | None = None
     """The smallest change that this comparison would see in four of five repetitions, as a ratio above 1."""
     method: Method | None = None
-    base_count: int = 0
-    now_count: int = 0
+    base_count: Whole = 0
+    now_count: Whole = 0
     """Trials, rounds or batches that the interval is over."""
     verdict: Verdict
     """``same``: the interval is within the tolerance. ``unclear``: it holds 1 and reaches beyond, or there is none."""
@@ -59,7 +59,7 @@ class Newcomer(Model):
     operation: str
     code: str
     severity: str
-    cost_s: float
+    cost_s: Number
 
 
 class Missing(Model):
@@ -90,7 +90,7 @@ class BaseFacts(Model):
     started: str
     mcpace: str
     cpu: str
-    cores: int
+    cores: Whole
     system: str
 
 
@@ -101,7 +101,7 @@ class BaseCase(Model):
     target: str
     operation: str
     tool: str | None = None
-    trials_s: list[float] = []
+    trials_s: list[Number] = []
     latency_s: Latencies | None = None
 
 
@@ -113,7 +113,7 @@ class Comparison(Model):
     interleaved: bool = False
     warnings: list[str] = []
     """Codes of what makes it weaker than it looks: ``other-machine``, ``other-options``, ``not-interleaved``, …"""
-    tolerance: float
+    tolerance: Number
     """A gate's: 0.1 lets pass what is at most 10 % worse."""
     base_cases: list[BaseCase] = []
     only_base: list[Missing] = []

@@ -5,11 +5,11 @@ Design constraint: data only, as in :mod:`mcpace.report.run`.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from mcpace.report.model import Model
+from mcpace.report.model import Facts, Model, Number, Whole
 
 
 class Factor(Model):
@@ -19,23 +19,23 @@ class Factor(Model):
     """``connection``, ``json``, ``quick-ack``, …: see :mod:`mcpace.report.words_factors`."""
     detail: str = ""
     """Which: a revision, an address, a size."""
-    base_s: float | None = None
+    base_s: Number | None = None
     """A call's median time in the base case, in the slices that took turns with this factor's."""
-    changed_s: float | None = None
-    ratio: float | None = None
+    changed_s: Number | None = None
+    ratio: Number | None = None
     """Changed over base, typical slice (Hodges–Lehmann)."""
-    low: float | None = None
-    high: float | None = None
+    low: Number | None = None
+    high: Number | None = None
     """Interval of the ratio, over slices."""
-    confidence: float = Field(default=0.95, ge=0, le=1)
+    confidence: Number = Field(default=0.95, ge=0, le=1)
     """The interval's."""
-    slices: int = 0
-    calls: int = 0
+    slices: Whole = 0
+    calls: Whole = 0
     """Of the changed case."""
     verdict: Literal["slower", "faster", "same", "unclear", "refused", "left-out"]
     """``refused``: the target doesn't take it so. ``left-out``: not tried; ``reason`` says why."""
     reason: str = ""
     cause: str | None = None
     """Code of the finding that this effect is the proof of."""
-    facts: dict[str, Any] = {}
+    facts: Facts = {}
     """What else was seen: replies by kind, bytes, connections."""

@@ -6,7 +6,7 @@ Design constraint: data only, as in :mod:`mcpace.report.run`. ``handler`` contai
 
 from __future__ import annotations
 
-from mcpace.report.model import Model
+from mcpace.report.model import Model, Number, Whole
 
 
 class LayerFacts(Model):
@@ -16,16 +16,16 @@ class LayerFacts(Model):
     """``direct``, ``handler``, ``in-process`` or ``socket``."""
     includes: str = ""
     """What is in its time, in words."""
-    batches: int = 0
-    calls_per_batch: int = 0
-    low_s: float | None = None
-    high_s: float | None = None
+    batches: Whole = 0
+    calls_per_batch: Whole = 0
+    low_s: Number | None = None
+    high_s: Number | None = None
     """Quartiles of the batches."""
-    ratio: float | None = None
+    ratio: Number | None = None
     """Its median over the direct call's."""
-    adds_s: float | None = None
+    adds_s: Number | None = None
     """Its median less that of the next layer inside it that was measured."""
-    share: float | None = None
+    share: Number | None = None
     """``adds_s`` of the outermost layer's median, for those inside it, which add up to all of it. The socket's is the
     outermost; where there is none, the one in process."""
 

@@ -11,20 +11,20 @@ from typing import Any, Literal
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
-from mcpace.report.model import Model
+from mcpace.report.model import Facts, Model, Number, Whole
 
 
 class Latencies(Model):
     """A distribution of times, seconds."""
 
-    count: int
-    mean: float
-    min: float
-    p50: float
-    p90: float
-    p99: float
-    p999: float
-    max: float
+    count: Whole
+    mean: Number
+    min: Number
+    p50: Number
+    p90: Number
+    p99: Number
+    p999: Number
+    max: Number
 
 
 class LoadOperation(Model):
@@ -33,61 +33,61 @@ class LoadOperation(Model):
     name: str
     kind: str
     """``call``, ``list``, ``ping``, ``raw``, ``initialize``, …"""
-    count: int
+    count: Whole
     """Ended, well or not."""
-    ok: int
-    errors: dict[str, int] = {}
+    ok: Whole
+    errors: dict[str, Whole] = {}
     """By kind, those that were seen: ``timeout``, ``tool_error``, …"""
     first_error: str | None = None
-    throughput_rps: float
+    throughput_rps: Number
     """Good replies a second."""
     latency_s: Latencies | None = None
     service_s: Latencies | None = None
     failed_s: Latencies | None = None
     """Of the failed ones, from when they were due."""
-    latency_buckets: list[tuple[int, int]] = []
+    latency_buckets: list[tuple[Whole, Whole]] = []
     """Upper bound in nanoseconds, count: three significant digits, so that runs can be merged and compared."""
-    sent_bytes: int = 0
-    received_bytes: int = 0
-    json_replies: int = 0
-    sse_replies: int = 0
+    sent_bytes: Whole = 0
+    received_bytes: Whole = 0
+    json_replies: Whole = 0
+    sse_replies: Whole = 0
 
 
 class LoadSecond(Model):
     """One second of the run."""
 
-    at_s: float
+    at_s: Number
     """Its start, seconds since the load's."""
     warm_up: bool
-    users: int
-    intended: int
+    users: Whole
+    intended: Whole
     """Calls that were due in it."""
-    ok: int
-    errors: int
-    p50_s: float | None = None
-    p90_s: float | None = None
-    p99_s: float | None = None
-    max_s: float | None = None
-    engine_busy: float = 0.0
+    ok: Whole
+    errors: Whole
+    p50_s: Number | None = None
+    p90_s: Number | None = None
+    p99_s: Number | None = None
+    max_s: Number | None = None
+    engine_busy: Number = 0.0
     """Share of its threads' time that the generator worked."""
 
 
 class LoadConnections(Model):
     """What became of the connections (over stdio: of the processes)."""
 
-    opened: int = 0
-    reused_requests: int = 0
-    failed: int = 0
-    closed_by_peer: int = 0
+    opened: Whole = 0
+    reused_requests: Whole = 0
+    failed: Whole = 0
+    closed_by_peer: Whole = 0
 
 
 class LoadEngine(Model):
     """The generator itself."""
 
-    threads: int
-    cpu_s: float
-    busy: float
-    late_p99_s: float
+    threads: Whole
+    cpu_s: Number
+    busy: Number
+    late_p99_s: Number
     """99 % of the calls left no later than this after they were due."""
     saturated: bool
     reason: str | None = None
@@ -98,9 +98,9 @@ class LoadThreshold(Model):
 
     text: str
     met: bool
-    actual: float | None = None
+    actual: Number | None = None
     """``None`` where nothing was measured that it could be held against: then it is not met."""
-    limit: float
+    limit: Number
     unit: Literal["s", "share", "count", "rps"]
 
 
@@ -109,24 +109,24 @@ class LoadFacts(Model):
 
     ended: Literal["done", "stopped", "failed"]
     failure: str | None = None
-    model: dict[str, Any]
+    model: Facts
     """What was asked for: ``{"kind": "closed", "vus": 50}`` or ``{"kind": "open", "rate": 1000, …}``."""
-    elapsed_s: float
+    elapsed_s: Number
     """With warm-up and drain."""
-    measured_s: float
+    measured_s: Number
     """After the warm-up: what throughput is over."""
-    warm_up_s: float
-    intended: int
-    begun: int
-    dropped: int
+    warm_up_s: Number
+    intended: Whole
+    begun: Whole
+    dropped: Whole
     """Calls that were due and never begun."""
-    late: int
+    late: Whole
     """Calls that had to wait for a free slot."""
-    unfinished: int
+    unfinished: Whole
     """Calls that had no end when the run was over."""
     others: dict[str, LoadOperation] = {}
     """What is no call: ``initialize``, listings, pings; counted apart."""
-    beside: int | None = None
+    beside: Whole | None = None
     """Calls of one user more, who asked the server for its layers: in the case's ledger and in no other figure."""
     connections: LoadConnections = LoadConnections()
     engine: LoadEngine
@@ -136,18 +136,18 @@ class LoadFacts(Model):
 class LoadCase(Model):
     """What a case of load has beside the members of every case; absent from the others' JSON."""
 
-    throughput_rps: float | None = None
+    throughput_rps: Number | None = None
     """Good replies to calls, a second."""
-    errors: int | None = None
+    errors: Whole | None = None
     """Failed calls."""
     latency_s: Latencies | None = None
     """Of all good calls, from when each was due."""
     service_s: Latencies | None = None
     """Of all good calls, from when each was sent."""
     by_tool: dict[str, LoadOperation] | None = None
-    cpu_s: float | None = None
+    cpu_s: Number | None = None
     """Processor time of the server, where it runs on this machine and was looked at."""
-    rss_bytes: int | None = None
+    rss_bytes: Whole | None = None
     """Its largest memory."""
     saturated: bool | None = None
     """Whether the generator, not the target, was the limit."""

@@ -5,24 +5,24 @@ Design constraint: data only, as in :mod:`mcpace.report.run`. What isn't known i
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
-from mcpace.report.model import Model
+from mcpace.report.model import Facts, Model, Number, Whole
 from mcpace.report.run_load import Latencies
 
 
 class ServerRound(Model):
     """One server under load, once; the others stood still meanwhile."""
 
-    throughput_rps: float
-    errors: int
-    p50_s: float | None = None
-    p99_s: float | None = None
-    cpu_s_per_call: float | None = None
+    throughput_rps: Number
+    errors: Whole
+    p50_s: Number | None = None
+    p99_s: Number | None = None
+    cpu_s_per_call: Number | None = None
     """Processor time of all its processes."""
-    rss_bytes: int | None = None
+    rss_bytes: Whole | None = None
     """Largest memory of all its processes together."""
-    engine_busy: float
+    engine_busy: Number
     saturated: bool
 
 
@@ -31,12 +31,12 @@ class RateRatio(Model):
 
     against: str
     """Label of the first subject."""
-    ratio: float
+    ratio: Number
     """Geometric mean of the rounds' ratios."""
-    low: float | None = None
-    high: float | None = None
+    low: Number | None = None
+    high: Number | None = None
     """95 % interval: Student's t over the logarithms of the rounds' ratios. Absent with fewer than two rounds."""
-    rounds: int
+    rounds: Whole
 
 
 class ServerFacts(Model):
@@ -46,16 +46,16 @@ class ServerFacts(Model):
     """As its program found it at run time."""
     revision: str = ""
     """That was spoken with it; empty where it came to nothing."""
-    workers: int = 1
+    workers: Whole = 1
     """Processes that serve, by its own word."""
-    processes: int | None = None
+    processes: Whole | None = None
     """Processes that were seen."""
     notes: list[str] = []
     checked: list[str] = []
     """Tools whose answers were as they must be, each called once before the load."""
     rounds: list[ServerRound] = []
-    cpu_s_per_call: float | None = None
-    rss_idle_bytes: int | None = None
+    cpu_s_per_call: Number | None = None
+    rss_idle_bytes: Whole | None = None
     """Before the first load."""
     ratio: RateRatio | None = None
 
@@ -65,25 +65,25 @@ class ServerCap(Model):
 
     by: Literal["cgroup", "affinity"]
     """``cgroup``: a share of processor time, a limit of memory. ``affinity``: fewer processors, any memory."""
-    cpus: float
-    memory_bytes: int | None = None
+    cpus: Number
+    memory_bytes: Whole | None = None
     """The limit that was asked for; in force with ``cgroup`` only."""
     memory_limited: bool
-    cores: list[int]
+    cores: list[Whole]
     """Processors that servers could use."""
-    load_cores: list[int]
+    load_cores: list[Whole]
     """Processors that only the load and what stands behind the servers could use; none where they shared."""
 
 
 class Floor(Model):
     """The same load on a server that does nothing (hyper, one thread a core), over the same path."""
 
-    throughput_rps: float
+    throughput_rps: Number
     latency_s: Latencies | None = None
-    cpu_s_per_call: float | None = None
-    engine_busy: float
+    cpu_s_per_call: Number | None = None
+    engine_busy: Number
     saturated: bool
-    ceiling_rps: float | None = None
+    ceiling_rps: Number | None = None
     """What the load engine could do at most with this load on this machine: its rate here, had it always been busy."""
     error: str | None = None
     """Why there is none."""
@@ -93,17 +93,17 @@ class ServerComparison(Model):
     """What all servers had in common."""
 
     workload: str
-    operations: dict[str, Any]
+    operations: Facts
     """Each tool with its arguments, weighted alike."""
-    model: dict[str, Any]
+    model: Facts
     """``{"kind": "closed", "vus": 50}`` or ``{"kind": "open", "rate": 1000, …}``."""
     revision: str
     session: str
     state: str
-    rounds: int
-    round_s: float
+    rounds: Whole
+    round_s: Number
     """Measured seconds of each round, after ``round_warm_up_s``."""
-    round_warm_up_s: float
+    round_warm_up_s: Number
     cap: ServerCap
     floor: Floor | None = None
     behind: dict[str, str] = {}

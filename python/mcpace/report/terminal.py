@@ -2,7 +2,7 @@
 
 Design constraint: the same lines go to a wide colour terminal, to 80 columns and into a pipe; colour only repeats what
 the words already say. Everything from a peer passes :func:`~mcpace.report.quantities.clean` and is only ever put into
-:class:`rich.text.Text`, whose content is never read as markup.
+:class:`rich.text.Text`, whose content is never read as markup; a word that was forgotten is caught where lines leave.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mcpace.report import (
     terminal_trials,
 )
 from mcpace.report.groups import targets
-from mcpace.report.lines import blank, heading, wrapped
+from mcpace.report.lines import blank, harmless, heading, wrapped
 from mcpace.report.quantities import NO_BREAK, clean
 from mcpace.report.run import Run
 from mcpace.report.verdict import verdict
@@ -53,6 +53,10 @@ def print_run(run: Run, console: Console) -> None:
 
 def lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
     """The report line by line; without ``coloured`` the ledger's parts are told apart by characters."""
+    yield from map(harmless, _lines(run, width, coloured=coloured))
+
+
+def _lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
     yield from _opening(run, width)
     if run.kind == "load":
         yield from terminal_load.lines(run, width)

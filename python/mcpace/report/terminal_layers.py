@@ -61,7 +61,7 @@ def _row(case: Case, unit: Unit, width: int) -> Iterator[Text]:
     line.append(right_aligned(over_words(case), 13) + right_aligned(ratio_words(case), 9))
     line.append(right_aligned(share_words(case), 8))
     room = min(max(width - len(line.plain) - 2, 0), LONGEST_BAR)
-    cells = round(max(layer.share or 0.0, 0.0) * room)
+    cells = round(min(max(layer.share or 0.0, 0.0), 1.0) * room)
     line.append("  " + BAR * cells, style="color(172)")
     yield line
     if case.error:

@@ -155,7 +155,7 @@ def _bars(name: str, values: Sequence[float], dim: Sequence[bool], remark: str) 
     most = max(values) or 1.0
     line = Text(fitted(f"  {name}", 11))
     for value, faint in zip(values, dim, strict=True):
-        bar = BARS[min(int(value / most * len(BARS)), len(BARS) - 1)] if value else " "
+        bar = BARS[min(int(value / most * len(BARS)), len(BARS) - 1)] if value > 0 else " "
         line.append(bar, style="dim" if faint else "cyan")
     line.append(f"  {remark}", style="dim")
     return line

@@ -28,6 +28,8 @@ COVERING = 0.5
 """A cause explains a difference where it costs at least this share of it."""
 
 LONGEST_NAME = 80
+LONGEST_NUMBER = 18
+"""Digits of a release's number."""
 
 
 def verdict(run: Run) -> str:
@@ -276,5 +278,5 @@ def release_order(version: str) -> tuple[tuple[int, ...], int, str]:
     match = re.match(r"v?(\d+(?:\.\d+)*)(.*)", version)
     if match is None:
         return (), 0, version
-    numbers = tuple(int(part) for part in match[1].split(".")[:6])
+    numbers = tuple(int(part[:LONGEST_NUMBER]) for part in match[1].split(".")[:6])
     return numbers, 0 if match[2] else 1, match[2]

@@ -137,7 +137,7 @@ def _gate(made: Comparison) -> list[str]:
     if not made.red:
         again = " after a second measurement: the first had been red" if len(made.attempts) > 1 else ""
         return [f"Passed{again}: nothing is worse by more than {tolerance}."]
-    why = listed([REASONS[reason] for reason in made.reasons])
+    why = listed([REASONS.get(reason, clean(reason, 60)) for reason in made.reasons])
     twice = ", measured twice" if len(made.attempts) > 1 else ""
     return [f"Failed{twice}: the second side {why}."]
 

@@ -38,7 +38,7 @@ def sentences(run: Run) -> list[str]:
     if first is not outer and layer_name(first) == "direct":
         told[0] += f", of which its own function takes {duration(first.median_s or 0.0)}"
     told[0] += "."
-    dearest = max(inside(measured), key=_adds)
+    dearest = max(inside(measured), key=_adds, default=first)
     if dearest is not first and total > 0:
         adds, what = _adds(dearest), ADDED.get(layer_name(dearest), layer_name(dearest))
         told.append(f"Most is {what}: {duration(adds)}, {share(adds, total)} of it.")
