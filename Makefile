@@ -9,7 +9,7 @@ PAGE_SOURCES := $(wildcard web/src/*) web/package-lock.json web/tsconfig.json we
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python adapters conformance soak lint format lock docs bench-ledger bench-explain bench-recorder bench-serve bench-load bench-layers fuzz clean
+.PHONY: help build demo test test-rust test-python adapters proof conformance soak lint format lock docs bench-ledger bench-explain bench-recorder bench-serve bench-load bench-layers fuzz clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -32,6 +32,12 @@ test-python: build ## Run the Python tests; needs the package index, Go and Node
 adapters: build ## Hold the older releases' programs to the same answers; builds each, once
 	@$(PYTHON) scripts/doctor.py --tests
 	$(BIN)/pytest -m adapters
+
+PROOF := test_proof_*.py test_findings_*.py test_old_releases.py
+proof: build ## Show every finding and its controls, and sound combinations where none may show; builds old releases, once
+	@$(PYTHON) scripts/doctor.py --tests
+	cargo test --locked --quiet -p mcpace-explain
+	$(BIN)/pytest -m "" $(addprefix tests/python/,$(PROOF))
 
 conformance: build ## Run the official conformance suite against our 'everything' servers and our clients; needs Node
 	$(BIN)/python tests/conformance/run.py

@@ -1,9 +1,13 @@
-"""Writes what is made from code: docs/cli.md, docs/run.schema.json and web/src/page.gen.ts. `--check` only compares."""
+"""Writes what is made from code: docs/cli.md, docs/run.schema.json, the table of docs/findings.md, web/src/page.gen.ts.
+
+`--check` only compares.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +18,7 @@ from mcpace.report import page_model
 from mcpace.report.run import Run
 
 ROOT = Path(__file__).parents[1]
+TABLE = re.compile(r"(?<=<!-- table -->\n).*(?=<!-- end of table -->)", re.S)
 COMMANDS = (
     "demo",
     "clients",
@@ -53,7 +58,21 @@ def documents() -> dict[str, str]:
     """Path to text."""
     schema = json.dumps(Run.model_json_schema(by_alias=True), indent=1) + "\n"
     types = typescript(page_model.Shell, page_model.Live, page_model.Listing)
-    return {"docs/cli.md": command_line(), "docs/run.schema.json": schema, "web/src/page.gen.ts": types}
+    findings = TABLE.sub(lambda _: proofs() + "\n", (ROOT / "docs" / "findings.md").read_text())
+    return {
+        "docs/cli.md": command_line(),
+        "docs/run.schema.json": schema,
+        "docs/findings.md": findings,
+        "web/src/page.gen.ts": types,
+    }
+
+
+def proofs() -> str:
+    """How each finding is shown: said beside the tests that show it."""
+    sys.path.insert(0, str(ROOT / "tests" / "python"))
+    from proofs import table
+
+    return table()
 
 
 def command_line() -> str:
