@@ -54,11 +54,13 @@ lint: build ## Check formatting, lints and types
 	$(BIN)/ruff check python tests adapters scripts benches examples
 	$(BIN)/ruff format --check python tests adapters scripts benches examples
 	$(BIN)/mypy
+	@cd web && npm run --silent check && npm run --silent lint
 
 format: build ## Format all sources
 	cargo fmt --all
 	$(BIN)/ruff format python tests adapters scripts benches examples
 	$(BIN)/ruff check --fix python tests adapters scripts benches examples
+	@cd web && npm run --silent format
 
 docs: build ## Write the generated documents: command line reference, Run schema
 	$(BIN)/python scripts/generate_docs.py

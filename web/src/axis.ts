@@ -7,11 +7,13 @@ import type { Scale } from "./scale";
 /** Below a plot. Of more than `most` values every second or third is named. */
 export function horizontal(scale: Scale, words: (value: number) => string = tick, most = 9): HTMLElement {
   const every = Math.ceil(scale.ticks.length / most);
-  const labels = scale.ticks.filter((_, index) => index % every === 0).map((value) => {
-    const place = scale.percent(value);
-    const side = place < 4 ? "start" : place > 96 ? "end" : "middle";
-    return at(h("span", { class: side }, words(value)), place);
-  });
+  const labels = scale.ticks
+    .filter((_, index) => index % every === 0)
+    .map((value) => {
+      const place = scale.percent(value);
+      const side = place < 4 ? "start" : place > 96 ? "end" : "middle";
+      return at(h("span", { class: side }, words(value)), place);
+    });
   return h("div", { class: "axis", "aria-hidden": "true" }, labels);
 }
 

@@ -39,8 +39,15 @@ class View {
     this.firstChoice = this.select((index) => this.show(index, undefined, false));
     this.secondChoice = this.select((index) => ((this.second = index), this.draw()), true);
     this.marks = h("select", { onchange: () => ((this.finding = Number(this.marks.value)), this.draw()) });
-    this.scales = choice("Scales", ["own scales", "one scale"], 0, (index) => ((this.together = index === 1), this.draw()));
-    const seen = new Set(page.cases.flatMap((one) => one.call?.exchanges.flatMap((each) => each.phases.map(([phase]) => phase)) ?? []));
+    this.scales = choice(
+      "Scales",
+      ["own scales", "one scale"],
+      0,
+      (index) => ((this.together = index === 1), this.draw()),
+    );
+    const seen = new Set(
+      page.cases.flatMap((one) => one.call?.exchanges.flatMap((each) => each.phases.map(([phase]) => phase)) ?? []),
+    );
     const many = page.cases.filter((one) => one.call).length > 1;
     this.element = section(
       "calls",
@@ -54,7 +61,9 @@ class View {
         h("label", { class: "of-marks" }, "evidence ", this.marks),
       ),
       legend([
-        ...page.phases.filter((phase) => seen.has(phase.key)).map((phase) => [`phase k-${phase.key}`, phase.words] as const),
+        ...page.phases
+          .filter((phase) => seen.has(phase.key))
+          .map((phase) => [`phase k-${phase.key}`, phase.words] as const),
         ["key-result", "result complete"],
         ["key-returns", "call returns"],
         ["key-wait", "waiting"],
@@ -69,7 +78,8 @@ class View {
     this.first = index;
     this.second = shown.better ?? NONE;
     const marked = new Set(shown.call.pins.map((pin) => pin.finding));
-    this.finding = finding !== undefined && marked.has(finding) ? finding : shown.codes.find((code) => marked.has(code));
+    this.finding =
+      finding !== undefined && marked.has(finding) ? finding : shown.codes.find((code) => marked.has(code));
     this.offer(marked);
     this.draw();
     if (go) this.element.scrollIntoView({ block: "start" });
@@ -94,18 +104,24 @@ class View {
     const end_ms = this.together && shown.length > 1 ? longest : undefined;
     this.body.className = shown.length > 1 ? "pair two" : "pair";
     this.body.replaceChildren(
-      ...shown.flatMap((one) => (one.call ? [waterfall(this.page, one, one.call, { end_ms, finding: this.finding })] : [])),
+      ...shown.flatMap((one) =>
+        one.call ? [waterfall(this.page, one, one.call, { end_ms, finding: this.finding })] : [],
+      ),
     );
     const ratio = longest / Math.max(Math.min(...totals), 1e-9);
     if (shown.length > 1 && !this.together && ratio >= FAR_APART) {
-      this.body.append(h("p", { class: "said" }, `Each on a scale of its own: the longer call is ${times(ratio)} as long.`));
+      this.body.append(
+        h("p", { class: "said" }, `Each on a scale of its own: the longer call is ${times(ratio)} as long.`),
+      );
     }
   }
 
   private select(choose: (index: number) => void, none = false): HTMLSelectElement {
     const found: HTMLSelectElement = h("select", { onchange: () => choose(Number(found.value)) });
     if (none) found.append(h("option", { value: NONE }, "no other"));
-    const order = [...new Set([...this.page.pairs, ...this.page.cases.keys()])].filter((index) => this.page.cases[index]?.call);
+    const order = [...new Set([...this.page.pairs, ...this.page.cases.keys()])].filter(
+      (index) => this.page.cases[index]?.call,
+    );
     for (const index of order) {
       const one = this.page.cases[index];
       if (one) found.append(h("option", { value: index }, `${one.subject} · ${one.operation} at ${one.target}`));

@@ -45,14 +45,33 @@ export function chart(one: Chart, ...overlay: (Element | null)[]): HTMLElement {
   return h(
     "div",
     { class: "chart" },
-    h("h4", {}, one.title, h("small", {}, one.lines.filter((line) => line.name).map((line) => h("span", { class: `line-key ${line.kind}` }, line.name)))),
-    h("div", { class: "frame" }, vertical(one.y, one.words), h("div", { class: "field" }, picture, ...overlay.filter((each) => each !== null))),
+    h(
+      "h4",
+      {},
+      one.title,
+      h(
+        "small",
+        {},
+        one.lines.filter((line) => line.name).map((line) => h("span", { class: `line-key ${line.kind}` }, line.name)),
+      ),
+    ),
+    h(
+      "div",
+      { class: "frame" },
+      vertical(one.y, one.words),
+      h("div", { class: "field" }, picture, ...overlay.filter((each) => each !== null)),
+    ),
   );
 }
 
 /** The axis of a column of charts. */
 export function foot(scale: Scale, words: (value: number) => string): HTMLElement {
-  return h("div", { class: "frame" }, h("div", { class: "upright" }), h("div", { class: "field" }, horizontal(scale, words)));
+  return h(
+    "div",
+    { class: "frame" },
+    h("div", { class: "upright" }),
+    h("div", { class: "field" }, horizontal(scale, words)),
+  );
 }
 
 function drawn(line: Line, one: Chart): SVGPathElement[] {
@@ -75,7 +94,10 @@ function drawn(line: Line, one: Chart): SVGPathElement[] {
   if (line.form !== "area" && line.form !== "steps") return paths;
   const areas = runs.map((points) => {
     const [first = [0, 0], last = [0, 0]] = [points[0], points.at(-1)];
-    return s("path", { class: `area ${line.kind}`, d: `${path(points)}L${last[0]} ${one.height}L${first[0]} ${one.height}Z` });
+    return s("path", {
+      class: `area ${line.kind}`,
+      d: `${path(points)}L${last[0]} ${one.height}L${first[0]} ${one.height}Z`,
+    });
   });
   return [...areas, ...paths];
 }
@@ -125,7 +147,11 @@ export function reading(
     }
     box.textContent = words(now);
   };
-  const group = h("div", { class: "charted", tabindex: 0, role: "group", "aria-label": "Charts; the arrow keys read them" }, charts);
+  const group = h(
+    "div",
+    { class: "charted", tabindex: 0, role: "group", "aria-label": "Charts; the arrow keys read them" },
+    charts,
+  );
   group.addEventListener("pointermove", (event) => {
     const field = charts[0]?.querySelector(".field")?.getBoundingClientRect();
     if (!field || field.width === 0) return;

@@ -18,13 +18,35 @@ export function comparison(told: ComparisonShown): HTMLElement[] {
       "compared",
       "First against second",
       told.warnings.map((warning) => h("p", { class: "banner", role: "note" }, warning)),
-      h("dl", { class: "facts-list" }, h("dt", {}, "First"), h("dd", {}, told.first), h("dt", {}, "Second"), h("dd", {}, told.second)),
+      h(
+        "dl",
+        { class: "facts-list" },
+        h("dt", {}, "First"),
+        h("dd", {}, told.first),
+        h("dt", {}, "Second"),
+        h("dd", {}, told.second),
+      ),
       ratios(told.rows, ["first", "second", "second over first", "ratio, 95 %"]),
-      h("ul", { class: "plain" }, told.notes.map((note) => h("li", {}, note))),
+      h(
+        "ul",
+        { class: "plain" },
+        told.notes.map((note) => h("li", {}, note)),
+      ),
     ),
     ...(pairs.length
-      ? [section("both", "Every trial of both", legend([["key-a", "first"], ["key-b", "second"], ["key-cold", "cold trial"], ["key-baseline", "median of the first"]]),
-          h("div", { class: "drawn" }, h("div", { class: "panels of-3" }, pairs.map(pair))))]
+      ? [
+          section(
+            "both",
+            "Every trial of both",
+            legend([
+              ["key-a", "first"],
+              ["key-b", "second"],
+              ["key-cold", "cold trial"],
+              ["key-baseline", "median of the first"],
+            ]),
+            h("div", { class: "drawn" }, h("div", { class: "panels of-3" }, pairs.map(pair))),
+          ),
+        ]
       : []),
   ];
 }
@@ -36,7 +58,11 @@ export function factors(told: FactorsShown): HTMLElement {
     "One thing changed at a time",
     h("p", { class: "lead" }, told.target),
     ratios(told.rows, ["base", "changed", "changed over base", told.interval]),
-    h("ul", { class: "plain" }, told.notes.map((note) => h("li", {}, note))),
+    h(
+      "ul",
+      { class: "plain" },
+      told.notes.map((note) => h("li", {}, note)),
+    ),
   );
 }
 
@@ -46,7 +72,9 @@ function ratios(rows: readonly ComparedShown[], names: readonly [string, string,
   const measured = rows.some((row) => row.metric);
   const sees = rows.some((row) => row.sees);
   const columns = (measured ? 4 : 3) + (sees ? 4 : 3);
-  const seen = rows.flatMap((row) => [row.ratio, row.low, row.high]).filter((value): value is number => value !== undefined && value > 0);
+  const seen = rows
+    .flatMap((row) => [row.ratio, row.low, row.high])
+    .filter((value): value is number => value !== undefined && value > 0);
   const far = Math.min(Math.max(1.5, ...seen.map((value) => Math.max(value, 1 / value))), 1000);
   const scale = logarithmic(1 / far, far, 1, true);
   return h(
@@ -55,16 +83,50 @@ function ratios(rows: readonly ComparedShown[], names: readonly [string, string,
     h(
       "table",
       { class: "ratios" },
-      h("thead", {}, h("tr", {}, (measured ? ["", "figure"] : [""]).map((name) => h("th", { scope: "col" }, name)), names.slice(0, 2).map((name) => h("th", { scope: "col", class: "figure" }, name)),
-        h("th", { scope: "col", class: "drawn-ratio" }, names[2]), (sees ? [names[3], "would see", ""] : [names[3], ""]).map((name) => h("th", { scope: "col", class: "figure" }, name)))),
-      h("tbody", {}, rows.map((row) => [
-        h("tr", { class: row.verdict },
-          h("th", { scope: "row" }, row.place), measured ? h("td", {}, row.metric) : null, h("td", { class: "figure" }, row.first), h("td", { class: "figure" }, row.second),
-          h("td", { class: "drawn-ratio" }, interval(row, scale)),
-          h("td", { class: "figure" }, row.ratio_words), sees ? h("td", { class: "figure" }, row.sees) : null, h("td", { class: "figure verdict" }, row.words)),
-        row.advice ? h("tr", { class: "below" }, h("td", { colspan: columns }, row.advice)) : null,
-      ])),
-      h("tfoot", {}, h("tr", {}, h("td", { colspan: measured ? 4 : 3 }), h("td", {}, horizontal(scale, times, 5)), h("td", { colspan: sees ? 3 : 2 }))),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          (measured ? ["", "figure"] : [""]).map((name) => h("th", { scope: "col" }, name)),
+          names.slice(0, 2).map((name) => h("th", { scope: "col", class: "figure" }, name)),
+          h("th", { scope: "col", class: "drawn-ratio" }, names[2]),
+          (sees ? [names[3], "would see", ""] : [names[3], ""]).map((name) =>
+            h("th", { scope: "col", class: "figure" }, name),
+          ),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        rows.map((row) => [
+          h(
+            "tr",
+            { class: row.verdict },
+            h("th", { scope: "row" }, row.place),
+            measured ? h("td", {}, row.metric) : null,
+            h("td", { class: "figure" }, row.first),
+            h("td", { class: "figure" }, row.second),
+            h("td", { class: "drawn-ratio" }, interval(row, scale)),
+            h("td", { class: "figure" }, row.ratio_words),
+            sees ? h("td", { class: "figure" }, row.sees) : null,
+            h("td", { class: "figure verdict" }, row.words),
+          ),
+          row.advice ? h("tr", { class: "below" }, h("td", { colspan: columns }, row.advice)) : null,
+        ]),
+      ),
+      h(
+        "tfoot",
+        {},
+        h(
+          "tr",
+          {},
+          h("td", { colspan: measured ? 4 : 3 }),
+          h("td", {}, horizontal(scale, times, 5)),
+          h("td", { colspan: sees ? 3 : 2 }),
+        ),
+      ),
     ),
   );
 }
@@ -72,10 +134,18 @@ function ratios(rows: readonly ComparedShown[], names: readonly [string, string,
 function interval(row: ComparedShown, scale: Scale): SVGSVGElement | null {
   if (row.ratio === undefined || row.ratio <= 0) return null;
   const place = (value: number): string => `${scale.percent(value).toFixed(2)}%`;
-  const picture = s("svg", { class: `interval ${row.verdict}`, height: HEIGHT, role: "img", "aria-label": row.ratio_words, "data-tip": `${row.ratio_words} ${row.words}` });
+  const picture = s("svg", {
+    class: `interval ${row.verdict}`,
+    height: HEIGHT,
+    role: "img",
+    "aria-label": row.ratio_words,
+    "data-tip": `${row.ratio_words} ${row.words}`,
+  });
   picture.append(s("line", { class: "baseline", x1: place(1), x2: place(1), y1: 0, y2: HEIGHT }));
   if (row.low !== undefined && row.high !== undefined) {
-    picture.append(s("line", { class: "whisker", x1: place(row.low), x2: place(row.high), y1: HEIGHT / 2, y2: HEIGHT / 2 }));
+    picture.append(
+      s("line", { class: "whisker", x1: place(row.low), x2: place(row.high), y1: HEIGHT / 2, y2: HEIGHT / 2 }),
+    );
   }
   picture.append(s("circle", { class: "dot", cx: place(row.ratio), cy: HEIGHT / 2, r: 4.5 }));
   return picture;
@@ -86,7 +156,12 @@ function pair(row: ComparedShown): HTMLElement {
   const baseline = middle(row.first_s);
   return panel(
     row.place,
-    ([["first", row.first_s, row.first, "side-a"], ["second", row.second_s, row.second, "side-b"]] as const).map(([who, values, figure, tone]) => ({
+    (
+      [
+        ["first", row.first_s, row.first, "side-a"],
+        ["second", row.second_s, row.second, "side-b"],
+      ] as const
+    ).map(([who, values, figure, tone]) => ({
       who,
       plot: strip({ values, median: middle(values), baseline, tone, cold: true, name: "trial" }, scale),
       figure,

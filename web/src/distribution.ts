@@ -12,7 +12,12 @@ export interface Told {
   readonly latency?: Percentiles | undefined;
 }
 
-const QUANTILES = [["p50", 0.5], ["p90", 0.9], ["p99", 0.99], ["p99.9", 0.999]] as const;
+const QUANTILES = [
+  ["p50", 0.5],
+  ["p90", 0.9],
+  ["p99", 0.99],
+  ["p99.9", 0.999],
+] as const;
 const COLOURS = 8;
 
 /** Several of them as one. */
@@ -38,7 +43,19 @@ export function distributions(all: readonly Told[], id = "distribution", title =
     h(
       "div",
       { class: "beside" },
-      h("div", {}, all.length > 1 ? choice("Latencies of", all.map((one) => one.name), 0, draw) : null, body),
+      h(
+        "div",
+        {},
+        all.length > 1
+          ? choice(
+              "Latencies of",
+              all.map((one) => one.name),
+              0,
+              draw,
+            )
+          : null,
+        body,
+      ),
       curves(all),
     ),
   );
@@ -56,7 +73,15 @@ export function histogram(one: Told): HTMLElement {
   const y = linear(most * 1.04, 0, 4);
   const said = `${amount(sum)} calls from ${duration(low)} to ${duration(high)}`;
   const drawn = chart(
-    { title: one.name, height: 190, places, y, words: amount, said, lines: [{ name: "", kind: "hill", values: counts, form: "steps" }] },
+    {
+      title: one.name,
+      height: 190,
+      places,
+      y,
+      words: amount,
+      said,
+      lines: [{ name: "", kind: "hill", values: counts, form: "steps" }],
+    },
     percentileLines(one.latency, x),
   );
   const below: number[] = [];
@@ -86,8 +111,19 @@ function percentileLines(latency: Percentiles | undefined, x: Scale): HTMLElemen
 
 function figures(latency: Percentiles | undefined): HTMLElement | null {
   if (!latency) return null;
-  const told: [string, number][] = [["p50", latency.p50], ["p90", latency.p90], ["p99", latency.p99], ["p99.9", latency.p999], ["max", latency.max], ["mean", latency.mean]];
-  return h("dl", { class: "inline" }, told.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, duration(value)))));
+  const told: [string, number][] = [
+    ["p50", latency.p50],
+    ["p90", latency.p90],
+    ["p99", latency.p99],
+    ["p99.9", latency.p999],
+    ["max", latency.max],
+    ["mean", latency.mean],
+  ];
+  return h(
+    "dl",
+    { class: "inline" },
+    told.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, duration(value)))),
+  );
 }
 
 /** Which share of the calls took no longer than that: the tail has as much room as the body. */
@@ -103,10 +139,25 @@ export function curves(all: readonly Told[]): HTMLElement {
   }));
   const values = lines.flatMap((line) => line.values.filter((value): value is number => typeof value === "number"));
   const y = logarithmic(Math.min(...values), Math.max(...values), 2);
-  const x: Scale = { logarithmic: true, percent: (value) => (100 * value) / nines, ticks: [0, 1, 2, 3, 4, 5].filter((step) => step <= nines) };
-  const drawn = chart({ title: "by percentile", height: 190, places, y, words: tick, said: "latency by percentile", lines });
+  const x: Scale = {
+    logarithmic: true,
+    percent: (value) => (100 * value) / nines,
+    ticks: [0, 1, 2, 3, 4, 5].filter((step) => step <= nines),
+  };
+  const drawn = chart({
+    title: "by percentile",
+    height: 190,
+    places,
+    y,
+    words: tick,
+    said: "latency by percentile",
+    lines,
+  });
   const words = (index: number): string => {
-    const told = lines.map((line) => `${line.name ? `${line.name} ` : ""}${typeof line.values[index] === "number" ? duration(line.values[index] as number) : "–"}`);
+    const told = lines.map(
+      (line) =>
+        `${line.name ? `${line.name} ` : ""}${typeof line.values[index] === "number" ? duration(line.values[index] as number) : "–"}`,
+    );
     return `${percentile(steps[index] ?? 0)}: ${told.join(", ")}`;
   };
   return h("div", { class: "curves" }, reading([drawn], foot(x, percentile), places, words));

@@ -77,7 +77,11 @@ export function choice(
     return list;
   }
   const buttons = names.map((name, index) =>
-    h("button", { type: "button", "aria-pressed": index === chosen ? "true" : "false", onclick: () => pick(index) }, name),
+    h(
+      "button",
+      { type: "button", "aria-pressed": index === chosen ? "true" : "false", onclick: () => pick(index) },
+      name,
+    ),
   );
   const pick = (index: number): void => {
     buttons.forEach((button, other) => button.setAttribute("aria-pressed", other === index ? "true" : "false"));

@@ -18,7 +18,7 @@ export function findings(page: Page, open: ((index: number, finding: number) => 
 }
 
 function card(found: FindingShown, show: (() => void) | null): HTMLElement {
-  const facts: [string, (string | HTMLElement | HTMLElement[])][] = [
+  const facts: [string, string | HTMLElement | HTMLElement[]][] = [
     ["Costs", found.cost],
     ["Seen at", found.places.map((place) => h("div", {}, `${place.target} (${place.operations}): ${place.subjects}`))],
   ];
@@ -32,12 +32,27 @@ function card(found: FindingShown, show: (() => void) | null): HTMLElement {
       "header",
       {},
       h("h3", {}, found.title),
-      h("p", { class: "facts" }, h("span", { class: `tag ${found.severity}` }, found.severity), h("code", {}, found.code), h("span", {}, found.confidence)),
+      h(
+        "p",
+        { class: "facts" },
+        h("span", { class: `tag ${found.severity}` }, found.severity),
+        h("code", {}, found.code),
+        h("span", {}, found.confidence),
+      ),
     ),
     h(
       "div",
       { class: "argument" },
-      h("div", {}, h("p", {}, found.explanation), h("dl", {}, facts.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]))),
+      h(
+        "div",
+        {},
+        h("p", {}, found.explanation),
+        h(
+          "dl",
+          {},
+          facts.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]),
+        ),
+      ),
       found.evidence.length
         ? h(
             "div",
@@ -47,7 +62,14 @@ function card(found: FindingShown, show: (() => void) | null): HTMLElement {
               "ol",
               {},
               found.evidence.map((item) =>
-                h("li", {}, h("span", { class: "pin" }, item.number), h("b", {}, duration(item.at_s)), h("span", {}, item.words), h("small", { "data-tip": `event ${item.event} of the recording` }, `event ${item.event}`)),
+                h(
+                  "li",
+                  {},
+                  h("span", { class: "pin" }, item.number),
+                  h("b", {}, duration(item.at_s)),
+                  h("span", {}, item.words),
+                  h("small", { "data-tip": `event ${item.event} of the recording` }, `event ${item.event}`),
+                ),
               ),
             ),
             show ? h("button", { type: "button", class: "show", onclick: show }, "Show it on the wire") : null,

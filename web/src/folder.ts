@@ -13,7 +13,9 @@ export function folder(told: Listing): Child[] {
     else chosen.splice(chosen.indexOf(id), 1);
     if (chosen.length > 2) {
       const dropped = chosen.shift();
-      const other = box.closest("section")?.querySelector<HTMLInputElement>(`input[value="${CSS.escape(dropped ?? "")}"]`);
+      const other = box
+        .closest("section")
+        ?.querySelector<HTMLInputElement>(`input[value="${CSS.escape(dropped ?? "")}"]`);
       if (other) other.checked = false;
     }
     const ready = chosen.length === 2;
@@ -37,23 +39,45 @@ export function folder(told: Listing): Child[] {
       "runs",
       "Runs",
       h("div", { class: "controls" }, h("code", {}, told.folder), filter, compare),
-      rows.length ? h("ul", { class: "runs" }, rows.map((each) => each.element)) : empty(),
+      rows.length
+        ? h(
+            "ul",
+            { class: "runs" },
+            rows.map((each) => each.element),
+          )
+        : empty(),
       told.left_out ? h("p", { class: "said" }, `${told.left_out} older files are not listed.`) : null,
     ),
   ];
 }
 
 function empty(): HTMLElement {
-  return h("p", { class: "lead" }, "There are no runs here yet. Every experiment saves one with ", h("code", {}, "--out FILE"), "; while it goes on it is seen here, too.");
+  return h(
+    "p",
+    { class: "lead" },
+    "There are no runs here yet. Every experiment saves one with ",
+    h("code", {}, "--out FILE"),
+    "; while it goes on it is seen here, too.",
+  );
 }
 
 function row(entry: Entry, choose: (id: string, on: boolean, box: HTMLInputElement) => void): HTMLElement {
   const told = entry.head;
   if (!told) {
-    return h("li", { class: "unreadable" }, h("span", {}), h("div", {}, h("b", {}, entry.id), h("p", {}, entry.reason)));
+    return h(
+      "li",
+      { class: "unreadable" },
+      h("span", {}),
+      h("div", {}, h("b", {}, entry.id), h("p", {}, entry.reason)),
+    );
   }
   const live = entry.state === "live";
-  const box = h("input", { type: "checkbox", value: entry.id, "aria-label": `Choose ${entry.id}`, onchange: () => choose(entry.id, box.checked, box) });
+  const box = h("input", {
+    type: "checkbox",
+    value: entry.id,
+    "aria-label": `Choose ${entry.id}`,
+    onchange: () => choose(entry.id, box.checked, box),
+  });
   return h(
     "li",
     { class: entry.state },
@@ -78,5 +102,7 @@ function row(entry: Entry, choose: (id: string, on: boolean, box: HTMLInputEleme
 
 function text(entry: Entry): string {
   const told = entry.head;
-  return [entry.id, told?.kind, told?.subjects, told?.targets, told?.started, ...(told?.verdict ?? [])].join(" ").toLowerCase();
+  return [entry.id, told?.kind, told?.subjects, told?.targets, told?.started, ...(told?.verdict ?? [])]
+    .join(" ")
+    .toLowerCase();
 }

@@ -9,7 +9,11 @@ const KEPT = "mcpace-theme";
 
 const index = h("nav", { "aria-label": "Sections" });
 const title = h("span", { class: "what" });
-const themed = h("button", { type: "button", class: "theme", onclick: () => dress(THEMES[(THEMES.indexOf(theme) + 1) % 3] ?? "auto") });
+const themed = h("button", {
+  type: "button",
+  class: "theme",
+  onclick: () => dress(THEMES[(THEMES.indexOf(theme) + 1) % 3] ?? "auto"),
+});
 const help = h(
   "dialog",
   { class: "help", "aria-label": "Keys" },
@@ -34,13 +38,38 @@ let watcher: IntersectionObserver | null = null;
 /** Puts the frame up, once; returns where views go. */
 export function frame(home: (() => void) | null): HTMLElement {
   const main = h("main", { id: "main", tabindex: -1 });
-  const brand = home ? h("a", { class: "brand", href: "#/", "data-tip": "All runs" }, "mcpace") : h("b", { class: "brand" }, "mcpace");
+  const brand = home
+    ? h("a", { class: "brand", href: "#/", "data-tip": "All runs" }, "mcpace")
+    : h("b", { class: "brand" }, "mcpace");
   const bar = h(
     "div",
     { class: "topbar" },
-    h("div", {}, brand, title, index, themed, h("button", { type: "button", class: "keys", "aria-label": "Keys", "data-tip": "Keys", onclick: () => help.showModal() }, "?")),
+    h(
+      "div",
+      {},
+      brand,
+      title,
+      index,
+      themed,
+      h(
+        "button",
+        { type: "button", class: "keys", "aria-label": "Keys", "data-tip": "Keys", onclick: () => help.showModal() },
+        "?",
+      ),
+    ),
   );
-  document.getElementById("app")?.replaceChildren(h("a", { class: "skip", href: "#main", onclick: (event: Event) => (event.preventDefault(), main.focus()) }, "Skip to the content"), bar, main, help);
+  document
+    .getElementById("app")
+    ?.replaceChildren(
+      h(
+        "a",
+        { class: "skip", href: "#main", onclick: (event: Event) => (event.preventDefault(), main.focus()) },
+        "Skip to the content",
+      ),
+      bar,
+      main,
+      help,
+    );
   dress(remembered());
   document.addEventListener("keydown", key);
   return main;
@@ -57,9 +86,15 @@ export function show(main: HTMLElement, what: string, parts: readonly Child[], k
 }
 
 function list(main: HTMLElement): void {
-  const sections = ([...main.querySelectorAll("section[id]")] as HTMLElement[]).filter((section) => section.dataset["index"] !== "");
+  const sections = ([...main.querySelectorAll("section[id]")] as HTMLElement[]).filter(
+    (section) => section.dataset["index"] !== "",
+  );
   const links = sections.map((section) =>
-    h("a", { href: `#${section.id}`, onclick: (event: Event) => (event.preventDefault(), go(section)) }, section.dataset["index"] ?? section.querySelector("h2")?.textContent ?? ""),
+    h(
+      "a",
+      { href: `#${section.id}`, onclick: (event: Event) => (event.preventDefault(), go(section)) },
+      section.dataset["index"] ?? section.querySelector("h2")?.textContent ?? "",
+    ),
   );
   index.replaceChildren(...links);
   watcher?.disconnect();

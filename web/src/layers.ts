@@ -12,7 +12,12 @@ import { strip } from "./strip";
 const HEIGHT = 34;
 const NAMED_FROM = 9;
 /** Each layer in the colour that the ledger has for the same kind of work. */
-const COLOURS: Record<string, string> = { direct: "k-service", handler: "k-dispatch", "in-process": "k-transport", socket: "k-transport" };
+const COLOURS: Record<string, string> = {
+  direct: "k-service",
+  handler: "k-dispatch",
+  "in-process": "k-transport",
+  socket: "k-transport",
+};
 
 /** The sections. */
 export function layers(told: LayersShown): HTMLElement[] {
@@ -23,17 +28,33 @@ export function layers(told: LayersShown): HTMLElement[] {
     told.layers.map((one) => ({
       who: one.name,
       tip: one.meaning,
-      plot: one.median_s === undefined
-        ? h("p", { class: "absent", "data-tip": one.remark }, one.remark)
-        : strip({ values: one.batches_s, median: one.median_s, tone: "same", cold: false, name: "batch" }, scale),
+      plot:
+        one.median_s === undefined
+          ? h("p", { class: "absent", "data-tip": one.remark }, one.remark)
+          : strip({ values: one.batches_s, median: one.median_s, tone: "same", cold: false, name: "batch" }, scale),
       figure: one.median_s === undefined ? "" : duration(one.median_s),
       note: one.ratio,
     })),
     measured.length ? horizontal(scale) : null,
   );
   return [
-    section("layers", "Layers", h("p", { class: "lead" }, told.title), bar(measured), h("div", { class: "panels of-1" }, dots), table(told.layers)),
-    section("ran", "What is in them", h("ul", { class: "plain" }, told.conditions.map((sentence) => h("li", {}, sentence)))),
+    section(
+      "layers",
+      "Layers",
+      h("p", { class: "lead" }, told.title),
+      bar(measured),
+      h("div", { class: "panels of-1" }, dots),
+      table(told.layers),
+    ),
+    section(
+      "ran",
+      "What is in them",
+      h(
+        "ul",
+        { class: "plain" },
+        told.conditions.map((sentence) => h("li", {}, sentence)),
+      ),
+    ),
   ];
 }
 
@@ -43,14 +64,29 @@ function bar(measured: readonly LayerShown[]): HTMLElement | null {
   const whole = adding.reduce((sum, one) => sum + (one.adds_s ?? 0), 0);
   if (whole <= 0) return null;
   const said = adding.map((one) => `${one.name} ${duration(one.adds_s ?? 0)}`).join("; ");
-  const picture = s("svg", { class: "bar", height: HEIGHT, role: "img", tabindex: 0, "aria-label": said, "data-tip": said });
+  const picture = s("svg", {
+    class: "bar",
+    height: HEIGHT,
+    role: "img",
+    tabindex: 0,
+    "aria-label": said,
+    "data-tip": said,
+  });
   let from = 0;
   for (const one of adding) {
     const width = (100 * (one.adds_s ?? 0)) / whole;
     const colour = COLOURS[one.name] ?? "k-rest";
-    picture.append(rect(from, width, 2, HEIGHT - 4, `part ${colour}`, `${one.name} adds ${duration(one.adds_s ?? 0)}, ${one.share}`));
+    picture.append(
+      rect(from, width, 2, HEIGHT - 4, `part ${colour}`, `${one.name} adds ${duration(one.adds_s ?? 0)}, ${one.share}`),
+    );
     if (width >= NAMED_FROM) {
-      picture.append(s("text", { class: `inside on-${colour}`, x: `${from + 0.8}%`, y: HEIGHT / 2 + 4 }, `${one.name} ${duration(one.adds_s ?? 0)}`));
+      picture.append(
+        s(
+          "text",
+          { class: `inside on-${colour}`, x: `${from + 0.8}%`, y: HEIGHT / 2 + 4 },
+          `${one.name} ${duration(one.adds_s ?? 0)}`,
+        ),
+      );
     }
     from += width;
   }
@@ -65,13 +101,32 @@ function table(all: readonly LayerShown[]): HTMLElement {
     h(
       "table",
       {},
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "layer"), columns.map((name) => h("th", { scope: "col", class: "figure" }, name)))),
-      h("tbody", {}, all.map((one) =>
-        h("tr", {}, h("th", { scope: "row" }, one.name, h("small", {}, ` ${one.meaning}`)),
-          one.median_s === undefined
-            ? h("td", { class: "remark", colspan: columns.length }, one.remark)
-            : [duration(one.median_s), between(one), one.over, one.ratio, adds(one), one.share].map((value) => h("td", { class: "figure" }, value))),
-      )),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          h("th", { scope: "col" }, "layer"),
+          columns.map((name) => h("th", { scope: "col", class: "figure" }, name)),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        all.map((one) =>
+          h(
+            "tr",
+            {},
+            h("th", { scope: "row" }, one.name, h("small", {}, ` ${one.meaning}`)),
+            one.median_s === undefined
+              ? h("td", { class: "remark", colspan: columns.length }, one.remark)
+              : [duration(one.median_s), between(one), one.over, one.ratio, adds(one), one.share].map((value) =>
+                  h("td", { class: "figure" }, value),
+                ),
+          ),
+        ),
+      ),
     ),
   );
 }

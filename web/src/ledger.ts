@@ -19,13 +19,24 @@ export function ledger(page: Page): HTMLElement | null {
   const words = new Map(page.parts.map((part) => [part.key, part.words]));
   const draw = (shares: boolean): void => body.replaceChildren(...found.map((one) => drawn(one, shares, words)));
   draw(false);
-  const used = new Set(page.cases.flatMap((one) => [...one.ledger, ...one.split].filter((part) => part.seconds > 0).map((part) => part.key)));
-  const key = page.parts.filter((part) => used.has(part.key)).map((part) => [`part ${kind(part.key)}`, part.key, part.words] as const);
+  const used = new Set(
+    page.cases.flatMap((one) =>
+      [...one.ledger, ...one.split].filter((part) => part.seconds > 0).map((part) => part.key),
+    ),
+  );
+  const key = page.parts
+    .filter((part) => used.has(part.key))
+    .map((part) => [`part ${kind(part.key)}`, part.key, part.words] as const);
   return section(
     "ledger",
     "Where the time went",
     h("p", { class: "lead" }, page.ledger_words),
-    h("div", { class: "controls" }, choice("Bars show", ["seconds", "shares"], 0, (index) => draw(index === 1)), legend(key)),
+    h(
+      "div",
+      { class: "controls" },
+      choice("Bars show", ["seconds", "shares"], 0, (index) => draw(index === 1)),
+      legend(key),
+    ),
     body,
   );
 }
@@ -38,7 +49,7 @@ function drawn(one: Band, shares: boolean, words: ReadonlyMap<string, string>): 
       who: names[index] ?? "",
       plot: bar(shown, shares ? total(shown.ledger) : most, words),
       figure: duration(total(shown.ledger)),
-      tip: shown.split_words ? `${names[index]}: ${shown.split_words}` : names[index] ?? "",
+      tip: shown.split_words ? `${names[index]}: ${shown.split_words}` : (names[index] ?? ""),
     }));
     const told = panel(title, rows, shares ? null : horizontal(linear(most)));
     for (const shown of cases) if (shown.split_words) told.append(h("p", { class: "said" }, shown.split_words));
@@ -46,14 +57,36 @@ function drawn(one: Band, shares: boolean, words: ReadonlyMap<string, string>): 
   };
   if (alone) {
     const cases = one.panels.map((each) => each.cases[0] as CaseShown);
-    return band(one.target, [rowed(cases, one.panels.map((each) => each.title), cases[0]?.subject ?? "")]);
+    return band(one.target, [
+      rowed(
+        cases,
+        one.panels.map((each) => each.title),
+        cases[0]?.subject ?? "",
+      ),
+    ]);
   }
-  return band(one.target, one.panels.map((each) => rowed(each.cases, each.cases.map((shown) => shown.subject), each.title)));
+  return band(
+    one.target,
+    one.panels.map((each) =>
+      rowed(
+        each.cases,
+        each.cases.map((shown) => shown.subject),
+        each.title,
+      ),
+    ),
+  );
 }
 
 function bar(shown: CaseShown, whole: number, words: ReadonlyMap<string, string>): SVGSVGElement {
   const sum = total(shown.ledger);
-  const picture = s("svg", { class: "bar", height: HEIGHT, role: "img", tabindex: 0, "aria-label": told(shown), "data-tip": told(shown) });
+  const picture = s("svg", {
+    class: "bar",
+    height: HEIGHT,
+    role: "img",
+    tabindex: 0,
+    "aria-label": told(shown),
+    "data-tip": told(shown),
+  });
   let from = 0;
   for (const part of shown.ledger) {
     const width = whole > 0 ? (100 * part.seconds) / whole : 0;
@@ -61,18 +94,26 @@ function bar(shown: CaseShown, whole: number, words: ReadonlyMap<string, string>
     const tip = `${part.key}: ${duration(part.seconds)}, ${share(part.seconds, sum)} – ${words.get(part.key) ?? ""}`;
     picture.append(rect(from, width, 2, HEIGHT - 4, `part ${kind(part.key)}`, tip));
     if (width >= NAMED_FROM) {
-      picture.append(s("text", { class: `inside on-${kind(part.key)}`, x: `${from + 0.8}%`, y: HEIGHT / 2 + 4 }, part.key));
+      picture.append(
+        s("text", { class: `inside on-${kind(part.key)}`, x: `${from + 0.8}%`, y: HEIGHT / 2 + 4 }, part.key),
+      );
     }
     if (part.key === "server") picture.append(...layers(shown.split, from, width, words));
     from += width;
   }
   // Thinner than the gaps between its parts: one mark, so that it is seen at all.
-  if (from > 0 && from < 0.5) picture.replaceChildren(rect(0, 0.5, 2, HEIGHT - 4, "sliver", `all parts: ${duration(sum)}`));
+  if (from > 0 && from < 0.5)
+    picture.replaceChildren(rect(0, 0.5, 2, HEIGHT - 4, "sliver", `all parts: ${duration(sum)}`));
   return picture;
 }
 
 /** The server's own account as a strip along the foot of its part. */
-function layers(split: readonly Share[], from: number, width: number, words: ReadonlyMap<string, string>): SVGRectElement[] {
+function layers(
+  split: readonly Share[],
+  from: number,
+  width: number,
+  words: ReadonlyMap<string, string>,
+): SVGRectElement[] {
   const whole = total(split);
   let left = from;
   return split.flatMap((layer) => {
@@ -86,7 +127,14 @@ function layers(split: readonly Share[], from: number, width: number, words: Rea
 
 /** A piece of a bar; places in percent. */
 export function rect(x: number, width: number, y: number, height: number, type: string, tip = ""): SVGRectElement {
-  return s("rect", { class: type, x: `${x.toFixed(3)}%`, width: `${width.toFixed(3)}%`, y, height, "data-tip": tip || null });
+  return s("rect", {
+    class: type,
+    x: `${x.toFixed(3)}%`,
+    width: `${width.toFixed(3)}%`,
+    y,
+    height,
+    "data-tip": tip || null,
+  });
 }
 
 /** A class of our own keys, never of a peer's text. */

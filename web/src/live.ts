@@ -17,25 +17,68 @@ export function live(told: Live): Child[] {
     h(
       "header",
       { class: "head" },
-      h("p", { class: "facts" }, h("span", { class: "tag" }, told.head.kind), h("time", {}, when(told.head.started)), h("span", {}, `mcpace ${told.head.mcpace}`), h("span", {}, told.head.machine)),
-      told.ended ? h("p", { class: "banner", role: "note" }, "The program that measured is gone and has saved nothing: this is what it had until then.") : null,
+      h(
+        "p",
+        { class: "facts" },
+        h("span", { class: "tag" }, told.head.kind),
+        h("time", {}, when(told.head.started)),
+        h("span", {}, `mcpace ${told.head.mcpace}`),
+        h("span", {}, told.head.machine),
+      ),
+      told.ended
+        ? h(
+            "p",
+            { class: "banner", role: "note" },
+            "The program that measured is gone and has saved nothing: this is what it had until then.",
+          )
+        : null,
       h("h1", { class: "now" }, told.ended ? null : h("span", { class: "pulse" }), told.step || "beginning"),
       progress(told),
     ),
     told.series ? section("course", "Over time", series(told.series)) : null,
     groups.length
-      ? section("samples", "Measured so far", h("div", { class: `panels of-${Math.min(groups.length, 3)}` }, groups.map((group) => samples(group, told.samples.filter((one) => one.group === group)))))
+      ? section(
+          "samples",
+          "Measured so far",
+          h(
+            "div",
+            { class: `panels of-${Math.min(groups.length, 3)}` },
+            groups.map((group) =>
+              samples(
+                group,
+                told.samples.filter((one) => one.group === group),
+              ),
+            ),
+          ),
+        )
       : null,
-    told.notes.length ? section("notes", "Notes", h("ul", { class: "plain" }, told.notes.map((note) => h("li", {}, note)))) : null,
+    told.notes.length
+      ? section(
+          "notes",
+          "Notes",
+          h(
+            "ul",
+            { class: "plain" },
+            told.notes.map((note) => h("li", {}, note)),
+          ),
+        )
+      : null,
   ];
 }
 
 function progress(told: Live): HTMLElement | null {
   const reached = told.series?.at_s.at(-1);
-  const [done, of] = told.planned_s ? [reached === undefined ? 0 : reached + 1, told.planned_s] : [told.done, told.steps ?? 0];
+  const [done, of] = told.planned_s
+    ? [reached === undefined ? 0 : reached + 1, told.planned_s]
+    : [told.done, told.steps ?? 0];
   if (!of) return null;
   const words = told.planned_s ? `${amount(Math.min(done, of))} of ${amount(of)} s` : `step ${done} of ${of}`;
-  return h("p", { class: "progress" }, h("progress", { max: of, value: Math.min(done, of), "aria-label": words }), words);
+  return h(
+    "p",
+    { class: "progress" },
+    h("progress", { max: of, value: Math.min(done, of), "aria-label": words }),
+    words,
+  );
 }
 
 function samples(group: string, all: readonly Sample[]): HTMLElement {

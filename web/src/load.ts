@@ -16,7 +16,13 @@ export function load(one: LoadShown, number: number, many: boolean): HTMLElement
   if (whole && named.length > 1) told.unshift({ name: "all calls", distribution: whole, latency: one.latency });
   const latency = distributions(told, id("distribution"), title("Latency"));
   const sections = [
-    section(id("load"), title("Load"), h("p", { class: "lead" }, one.model, one.limit ? h("b", { class: "warned" }, ` ${one.limit}`) : null), tiles(one), thresholds(one)),
+    section(
+      id("load"),
+      title("Load"),
+      h("p", { class: "lead" }, one.model, one.limit ? h("b", { class: "warned" }, ` ${one.limit}`) : null),
+      tiles(one),
+      thresholds(one),
+    ),
     ...(one.series ? [section(id("course"), title("Over time"), series(one.series))] : []),
     ...(latency ? [latency] : []),
     section(id("operations"), title("Operations"), operations(one.operations), facts(one)),
@@ -32,9 +38,17 @@ function tiles(one: LoadShown): HTMLElement {
     ["p90", one.latency ? duration(one.latency.p90) : "–"],
     ["p99", one.latency ? duration(one.latency.p99) : "–"],
     ["max", one.latency ? duration(one.latency.max) : "–"],
-    ["failed", one.failed ? [amount(one.failed), h("small", {}, ` ${one.failed_share}`)] : "0", one.failed ? "bad" : ""],
+    [
+      "failed",
+      one.failed ? [amount(one.failed), h("small", {}, ` ${one.failed_share}`)] : "0",
+      one.failed ? "bad" : "",
+    ],
   ];
-  return h("dl", { class: "tiles" }, told.map(([name, value, kind]) => h("div", { class: kind || null }, h("dt", {}, name), h("dd", {}, value))));
+  return h(
+    "dl",
+    { class: "tiles" },
+    told.map(([name, value, kind]) => h("div", { class: kind || null }, h("dt", {}, name), h("dd", {}, value))),
+  );
 }
 
 function thresholds(one: LoadShown): HTMLElement | null {
@@ -43,13 +57,23 @@ function thresholds(one: LoadShown): HTMLElement | null {
     "ul",
     { class: "thresholds" },
     one.thresholds.map((limit) =>
-      h("li", { class: limit.met ? "met" : "missed" }, h("b", {}, limit.met ? "met" : "missed"), h("code", {}, limit.text), limit.words),
+      h(
+        "li",
+        { class: limit.met ? "met" : "missed" },
+        h("b", {}, limit.met ? "met" : "missed"),
+        h("code", {}, limit.text),
+        limit.words,
+      ),
     ),
   );
 }
 
 function facts(one: LoadShown): HTMLElement {
-  return h("dl", { class: "facts-list" }, one.facts.map((fact) => [h("dt", {}, fact.name), h("dd", {}, fact.value)]));
+  return h(
+    "dl",
+    { class: "facts-list" },
+    one.facts.map((fact) => [h("dt", {}, fact.name), h("dd", {}, fact.value)]),
+  );
 }
 
 const COLUMNS = ["calls/s", "good", "failed", "mean", "p50", "p90", "p99", "p99.9", "max", "p99, sent"];
@@ -62,7 +86,16 @@ export function operations(all: readonly OperationShown[]): HTMLElement {
     h(
       "table",
       {},
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "operation"), COLUMNS.map((name) => h("th", { scope: "col", class: "figure" }, name)))),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          h("th", { scope: "col" }, "operation"),
+          COLUMNS.map((name) => h("th", { scope: "col", class: "figure" }, name)),
+        ),
+      ),
       h(
         "tbody",
         {},
@@ -78,7 +111,16 @@ export function operations(all: readonly OperationShown[]): HTMLElement {
             h("td", { class: "figure" }, one.sent ? duration(one.sent.p99) : ""),
           ),
           one.errors || one.first_error
-            ? h("tr", { class: "below" }, h("td", { colspan: COLUMNS.length + 1 }, one.errors, one.first_error ? h("span", {}, ` – the first: ${one.first_error}`) : null))
+            ? h(
+                "tr",
+                { class: "below" },
+                h(
+                  "td",
+                  { colspan: COLUMNS.length + 1 },
+                  one.errors,
+                  one.first_error ? h("span", {}, ` – the first: ${one.first_error}`) : null,
+                ),
+              )
             : null,
         ]),
       ),

@@ -61,7 +61,15 @@ export function panel(title: Child, rows: readonly Row[], axis: Child): HTMLElem
         h("div", { class: "value" }, row.figure, row.note ? h("small", {}, row.note) : null),
       ),
     ),
-    axis ? h("div", { class: "row foot" }, h("div", { class: "who" }), h("div", { class: "plot" }, axis), h("div", { class: "value" })) : null,
+    axis
+      ? h(
+          "div",
+          { class: "row foot" },
+          h("div", { class: "who" }),
+          h("div", { class: "plot" }, axis),
+          h("div", { class: "value" }),
+        )
+      : null,
   );
 }
 

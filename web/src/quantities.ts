@@ -42,7 +42,11 @@ export function share(part: number, whole: number): string {
 
 /** `812 B`, `1.4 kB`, `2.0 MB`. */
 export function size(bytes: number): string {
-  for (const [limit, unit] of [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"]] as const) {
+  for (const [limit, unit] of [
+    [1e9, "GB"],
+    [1e6, "MB"],
+    [1e3, "kB"],
+  ] as const) {
     if (bytes >= limit) return `${(bytes / limit).toFixed(1)}${NO_BREAK}${unit}`;
   }
   return `${bytes.toFixed(0)}${NO_BREAK}B`;

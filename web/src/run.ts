@@ -47,8 +47,21 @@ export function head(told: Head): HTMLElement {
   return h(
     "header",
     { class: "head" },
-    h("p", { class: "facts" }, h("span", { class: "tag" }, told.kind), h("time", {}, when(told.started)), h("span", {}, `mcpace ${told.mcpace}`), h("span", {}, told.machine)),
-    told.partial ? h("p", { class: "banner", role: "note" }, "Interrupted: this is what was measured until then; the rest is missing.") : null,
+    h(
+      "p",
+      { class: "facts" },
+      h("span", { class: "tag" }, told.kind),
+      h("time", {}, when(told.started)),
+      h("span", {}, `mcpace ${told.mcpace}`),
+      h("span", {}, told.machine),
+    ),
+    told.partial
+      ? h(
+          "p",
+          { class: "banner", role: "note" },
+          "Interrupted: this is what was measured until then; the rest is missing.",
+        )
+      : null,
     h("h1", {}, verdict),
     more.length ? h("p", { class: "more-verdict" }, more.join(" ")) : null,
   );

@@ -11,7 +11,9 @@ import { strip } from "./strip";
 /** The section. */
 export function search(told: SearchShown): HTMLElement {
   const scale = covering(told.probes.flatMap((probe) => probe.medians_s.flatMap((value) => value ?? [])));
-  const ordered = told.ordered.flatMap((number) => (told.probes[number] ? [{ probe: told.probes[number] as ProbeShown, number }] : []));
+  const ordered = told.ordered.flatMap((number) =>
+    told.probes[number] ? [{ probe: told.probes[number] as ProbeShown, number }] : [],
+  );
   const drawn = told.operations.map((operation, column) =>
     panel(
       operation,
@@ -21,7 +23,10 @@ export function search(told: SearchShown): HTMLElement {
         return {
           who: probe.version,
           tone,
-          plot: typeof value === "number" ? strip({ values: [], median: value, tone, cold: false, name: "median" }, scale) : h("p", { class: "absent" }, probe.verdict),
+          plot:
+            typeof value === "number"
+              ? strip({ values: [], median: value, tone, cold: false, name: "median" }, scale)
+              : h("p", { class: "absent" }, probe.verdict),
           figure: typeof value === "number" ? duration(value) : "",
         };
       }),
@@ -32,10 +37,26 @@ export function search(told: SearchShown): HTMLElement {
     "search",
     "The search",
     h("p", { class: "lead" }, told.words),
-    h("ol", { class: "releases" }, ordered.map(({ probe, number }) =>
-      h("li", { class: probe.verdict, "data-tip": [probe.verdict, probe.note].filter(Boolean).join(": ") },
-        h("b", {}, probe.version), h("span", {}, probe.verdict), h("small", {}, number < 2 ? "an end" : `step ${number - 1}`)))),
+    h(
+      "ol",
+      { class: "releases" },
+      ordered.map(({ probe, number }) =>
+        h(
+          "li",
+          { class: probe.verdict, "data-tip": [probe.verdict, probe.note].filter(Boolean).join(": ") },
+          h("b", {}, probe.version),
+          h("span", {}, probe.verdict),
+          h("small", {}, number < 2 ? "an end" : `step ${number - 1}`),
+        ),
+      ),
+    ),
     drawn.length ? h("div", { class: "band" }, h("div", { class: "panels" }, drawn)) : null,
-    h("ul", { class: "plain" }, ordered.filter(({ probe }) => probe.note).map(({ probe }) => h("li", {}, h("b", {}, probe.version), ` ${probe.verdict}: ${probe.note}`))),
+    h(
+      "ul",
+      { class: "plain" },
+      ordered
+        .filter(({ probe }) => probe.note)
+        .map(({ probe }) => h("li", {}, h("b", {}, probe.version), ` ${probe.verdict}: ${probe.note}`)),
+    ),
   );
 }

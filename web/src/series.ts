@@ -14,14 +14,23 @@ export function series(told: Series): HTMLElement {
   const start = told.at_s[0] ?? 0;
   const x: Scale = { ...linear(end - start, 0, 8), logarithmic: false };
   const places = told.at_s.map((at) => x.percent(at - start + told.step_s / 2));
-  const charts = [rates(told, places), errors(told, places), latencies(told, places), ...beside(told, places)].flatMap((one) => one ?? []);
+  const charts = [rates(told, places), errors(told, places), latencies(told, places), ...beside(told, places)].flatMap(
+    (one) => one ?? [],
+  );
   for (const one of charts) shade(one, x.percent(told.warm_up * told.step_s));
   const words = (index: number): string => {
     const second = `second ${(told.at_s[index] ?? 0).toFixed(0)}${index < told.warm_up ? " (warm-up)" : ""}`;
     const parts = [
       `${amount(told.ok[index] ?? 0)} calls/s`,
       told.errors[index] ? `${amount(told.errors[index] ?? 0)} errors` : "no errors",
-      ...([["p50", told.p50_s], ["p90", told.p90_s], ["p99", told.p99_s], ["max", told.max_s]] as const).flatMap(([name, values]) => {
+      ...(
+        [
+          ["p50", told.p50_s],
+          ["p90", told.p90_s],
+          ["p99", told.p99_s],
+          ["max", told.max_s],
+        ] as const
+      ).flatMap(([name, values]) => {
         const value = values[index];
         return value === null || value === undefined ? [] : [`${name} ${duration(value)}`];
       }),
@@ -30,7 +39,16 @@ export function series(told: Series): HTMLElement {
     ];
     return `${second}: ${parts.join(" · ")}`;
   };
-  return h("div", { class: "series" }, reading(charts, foot(x, (value) => (value === 0 ? "0 s" : `${amount(value)} s`)), places, words));
+  return h(
+    "div",
+    { class: "series" },
+    reading(
+      charts,
+      foot(x, (value) => (value === 0 ? "0 s" : `${amount(value)} s`)),
+      places,
+      words,
+    ),
+  );
 }
 
 function rates(told: Series, places: readonly number[]): HTMLElement {
@@ -41,7 +59,15 @@ function rates(told: Series, places: readonly number[]): HTMLElement {
     lines.push({ name: "due", kind: "due", values: told.due });
   }
   const said = `${amount(Math.max(...told.ok))} calls a second at most, ${amount(told.errors.reduce((sum, count) => sum + count, 0))} errors`;
-  return chart({ title: "calls a second", height: 120, places, y: linear(most * 1.06, 0, 4), words: amount, lines, said });
+  return chart({
+    title: "calls a second",
+    height: 120,
+    places,
+    y: linear(most * 1.06, 0, 4),
+    words: amount,
+    lines,
+    said,
+  });
 }
 
 /** On a scale of their own: beside thousands of good replies a few would not be seen. */
@@ -50,11 +76,24 @@ function errors(told: Series, places: readonly number[]): HTMLElement | null {
   if (!most) return null;
   const lines: Line[] = [{ name: "", kind: "wrong", values: told.errors, form: "bars" }];
   const said = `${amount(most)} errors at most`;
-  return chart({ title: told.step_s > 1 ? `errors in ${told.step_s} s` : "errors a second", height: 52, places, y: linear(most * 1.06, 0, 2), words: amount, lines, said });
+  return chart({
+    title: told.step_s > 1 ? `errors in ${told.step_s} s` : "errors a second",
+    height: 52,
+    places,
+    y: linear(most * 1.06, 0, 2),
+    words: amount,
+    lines,
+    said,
+  });
 }
 
 function latencies(told: Series, places: readonly number[]): HTMLElement | null {
-  const named = [["p50", told.p50_s], ["p90", told.p90_s], ["p99", told.p99_s], ["max", told.max_s]] as const;
+  const named = [
+    ["p50", told.p50_s],
+    ["p90", told.p90_s],
+    ["p99", told.p99_s],
+    ["max", told.max_s],
+  ] as const;
   const values = named.flatMap(([, each]) => each.filter((value): value is number => value !== null && value > 0));
   if (!values.length) return null;
   const lines = named.map(([name, each]) => ({ name, kind: name, values: each }));
@@ -67,11 +106,27 @@ function* beside(told: Series, places: readonly number[]): Generator<HTMLElement
   const users = Math.max(...told.users);
   if (Math.min(...told.users) !== users) {
     const lines: Line[] = [{ name: "", kind: "quiet", values: told.users, form: "steps" }];
-    yield chart({ title: "users", height: 52, places, y: linear(users * 1.06, 0, 2), words: amount, lines, said: `${users} users at most` });
+    yield chart({
+      title: "users",
+      height: 52,
+      places,
+      y: linear(users * 1.06, 0, 2),
+      words: amount,
+      lines,
+      said: `${users} users at most`,
+    });
   }
   if (Math.max(...told.busy) >= BUSY_FROM) {
     const lines: Line[] = [{ name: "", kind: "quiet", values: told.busy, form: "steps" }];
-    yield chart({ title: "generator busy", height: 52, places, y: linear(1, 0, 2), words: (value) => share(value, 1), lines, said: "how busy the generator was" });
+    yield chart({
+      title: "generator busy",
+      height: 52,
+      places,
+      y: linear(1, 0, 2),
+      words: (value) => share(value, 1),
+      lines,
+      said: "how busy the generator was",
+    });
   }
 }
 

@@ -19,14 +19,25 @@ function rates(told: ServersShown): HTMLElement {
   const best = (one: ServerShown): number => (told.open ? -(one.latency?.p99 ?? Infinity) : (one.rate ?? -1));
   const draw = (sorted: boolean): void => {
     const all = sorted ? [...told.servers].sort((a, b) => best(b) - best(a)) : [...told.servers];
-    body.replaceChildren(h("div", { class: "panels of-2 long-names" }, throughput(all, told.floor), spans(all, told.floor)), table(all, told.floor));
+    body.replaceChildren(
+      h("div", { class: "panels of-2 long-names" }, throughput(all, told.floor), spans(all, told.floor)),
+      table(all, told.floor),
+    );
   };
   draw(false);
   return section(
     "servers",
     `Workload ${told.workload}`,
-    h("div", { class: "controls" }, choice("Order", ["as named", told.open ? "quickest first" : "most first"], 0, (index) => draw(index === 1)),
-      legend([["key-warm", "a round"], ["key-median", "all rounds"], ["key-baseline", "a server that does nothing"]])),
+    h(
+      "div",
+      { class: "controls" },
+      choice("Order", ["as named", told.open ? "quickest first" : "most first"], 0, (index) => draw(index === 1)),
+      legend([
+        ["key-warm", "a round"],
+        ["key-median", "all rounds"],
+        ["key-baseline", "a server that does nothing"],
+      ]),
+    ),
     body,
   );
 }
@@ -38,14 +49,30 @@ function throughput(all: readonly ServerShown[], floor: ServerShown | undefined)
   const words = (value: number): string => `${amount(Math.round(value))}/s`;
   const rows = all.map((one) => ({
     who: one.name,
-    plot: one.rate === undefined
-      ? h("p", { class: "absent", "data-tip": one.remarks.join("; ") }, one.remarks.join("; "))
-      : strip({ values: one.rounds.map((round) => round.rate), median: one.rate, baseline: within, tone: one.failed ? "much-slower" : "same", cold: false, name: "round", words }, scale),
+    plot:
+      one.rate === undefined
+        ? h("p", { class: "absent", "data-tip": one.remarks.join("; ") }, one.remarks.join("; "))
+        : strip(
+            {
+              values: one.rounds.map((round) => round.rate),
+              median: one.rate,
+              baseline: within,
+              tone: one.failed ? "much-slower" : "same",
+              cold: false,
+              name: "round",
+              words,
+            },
+            scale,
+          ),
     figure: one.rate === undefined ? "" : words(one.rate),
     note: one.ratio.split(" ")[0] ?? "",
     tip: [one.name, ...one.remarks].join("; "),
   }));
-  return panel(["calls a second, each round a dot", scale.logarithmic ? h("small", {}, "log") : null], rows, horizontal(scale, amount));
+  return panel(
+    ["calls a second, each round a dot", scale.logarithmic ? h("small", {}, "log") : null],
+    rows,
+    horizontal(scale, amount),
+  );
 }
 
 /** From p50 to p99.9 as a line, p90 and p99 on it. */
@@ -67,14 +94,34 @@ function spans(all: readonly ServerShown[], floor: ServerShown | undefined): HTM
 
 function span(one: ServerShown, scale: Scale): SVGSVGElement {
   const told = one.latency!;
-  const points = [["p50", told.p50], ["p90", told.p90], ["p99", told.p99], ["p99.9", told.p999]] as const;
+  const points = [
+    ["p50", told.p50],
+    ["p90", told.p90],
+    ["p99", told.p99],
+    ["p99.9", told.p999],
+  ] as const;
   const said = points.map(([name, value]) => `${name} ${duration(value)}`).join(", ");
   const place = (value: number): string => `${scale.percent(value).toFixed(2)}%`;
-  const picture = s("svg", { class: "strip", height: 26, role: "img", "aria-label": said, "data-tip": `${one.name}: ${said}` });
-  for (const value of scale.ticks) picture.append(s("line", { class: "grid", x1: place(value), x2: place(value), y1: 0, y2: 26 }));
+  const picture = s("svg", {
+    class: "strip",
+    height: 26,
+    role: "img",
+    "aria-label": said,
+    "data-tip": `${one.name}: ${said}`,
+  });
+  for (const value of scale.ticks)
+    picture.append(s("line", { class: "grid", x1: place(value), x2: place(value), y1: 0, y2: 26 }));
   picture.append(s("line", { class: "span", x1: place(told.p50), x2: place(told.p999), y1: 13, y2: 13 }));
   points.forEach(([name, value], index) => {
-    picture.append(s("circle", { class: `on-span s${index}`, cx: place(value), cy: 13, r: [5, 3.6, 3.6, 2.6][index] ?? 3, "data-tip": `${one.name}: ${name} ${duration(value)}` }));
+    picture.append(
+      s("circle", {
+        class: `on-span s${index}`,
+        cx: place(value),
+        cy: 13,
+        r: [5, 3.6, 3.6, 2.6][index] ?? 3,
+        "data-tip": `${one.name}: ${name} ${duration(value)}`,
+      }),
+    );
   });
   return picture;
 }
@@ -82,14 +129,25 @@ function span(one: ServerShown, scale: Scale): SVGSVGElement {
 const COLUMNS = ["calls/s", "against the first", "p50", "p90", "p99", "p99.9", "failed", "CPU/call", "memory"];
 
 function table(all: readonly ServerShown[], floor: ServerShown | undefined): HTMLElement {
-  return grid("All figures", COLUMNS, (floor ? [...all, floor] : all).map((one) => ({
-    name: one.name,
-    remark: one.remarks.join("; "),
-    figures: one.rate === undefined ? [] : [
-      amount(Math.round(one.rate)), one.ratio, ...percentiles(one), one.failed ? amount(one.failed) : one === floor ? "" : "0",
-      one.cpu_s === undefined ? "" : duration(one.cpu_s), one.rss_bytes === undefined ? "" : size(one.rss_bytes),
-    ],
-  })));
+  return grid(
+    "All figures",
+    COLUMNS,
+    (floor ? [...all, floor] : all).map((one) => ({
+      name: one.name,
+      remark: one.remarks.join("; "),
+      figures:
+        one.rate === undefined
+          ? []
+          : [
+              amount(Math.round(one.rate)),
+              one.ratio,
+              ...percentiles(one),
+              one.failed ? amount(one.failed) : one === floor ? "" : "0",
+              one.cpu_s === undefined ? "" : duration(one.cpu_s),
+              one.rss_bytes === undefined ? "" : size(one.rss_bytes),
+            ],
+    })),
+  );
 }
 
 function latency(told: ServersShown): HTMLElement | null {
@@ -109,16 +167,22 @@ function tools(told: ServersShown): HTMLElement | null {
     "By tool",
     names.map((name) => {
       const own = told.servers.map((one) => ({ one, tool: one.operations.find((each) => each.name === name) }));
-      const drawn: Told[] = own.flatMap(({ one, tool }) => (tool?.distribution ? [{ name: one.name, distribution: tool.distribution, latency: tool.latency }] : []));
+      const drawn: Told[] = own.flatMap(({ one, tool }) =>
+        tool?.distribution ? [{ name: one.name, distribution: tool.distribution, latency: tool.latency }] : [],
+      );
       return h(
         "div",
         { class: "tool" },
         h("h3", {}, name),
-        grid(name, columns, own.map(({ one, tool }) => ({
-          name: one.name,
-          remark: tool ? (tool.first_error ? `the first that failed: ${tool.first_error}` : "") : "not called",
-          figures: tool ? [amount(Math.round(tool.rate)), ...percentiles(tool), amount(tool.failed)] : [],
-        }))),
+        grid(
+          name,
+          columns,
+          own.map(({ one, tool }) => ({
+            name: one.name,
+            remark: tool ? (tool.first_error ? `the first that failed: ${tool.first_error}` : "") : "not called",
+            figures: tool ? [amount(Math.round(tool.rate)), ...percentiles(tool), amount(tool.failed)] : [],
+          })),
+        ),
         drawn.length ? h("details", {}, h("summary", {}, "Its latencies by percentile"), curves(drawn)) : null,
       );
     }),
@@ -143,12 +207,33 @@ function grid(label: string, columns: readonly string[], rows: readonly Line[]):
     h(
       "table",
       {},
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "server"), columns.map((name) => h("th", { scope: "col", class: "figure" }, name)))),
-      h("tbody", {}, rows.map((row) => [
-        h("tr", {}, h("th", { scope: "row" }, row.name),
-          row.figures.length ? row.figures.map((value) => h("td", { class: "figure" }, value)) : h("td", { class: "remark", colspan: columns.length }, row.remark)),
-        row.remark && row.figures.length ? h("tr", { class: "below" }, h("td", { colspan: columns.length + 1 }, row.remark)) : null,
-      ])),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          h("th", { scope: "col" }, "server"),
+          columns.map((name) => h("th", { scope: "col", class: "figure" }, name)),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        rows.map((row) => [
+          h(
+            "tr",
+            {},
+            h("th", { scope: "row" }, row.name),
+            row.figures.length
+              ? row.figures.map((value) => h("td", { class: "figure" }, value))
+              : h("td", { class: "remark", colspan: columns.length }, row.remark),
+          ),
+          row.remark && row.figures.length
+            ? h("tr", { class: "below" }, h("td", { colspan: columns.length + 1 }, row.remark))
+            : null,
+        ]),
+      ),
     ),
   );
 }
@@ -158,9 +243,22 @@ function ran(told: ServersShown): HTMLElement {
   return section(
     "ran",
     "What ran",
-    h("ul", { class: "plain" }, told.conditions.map((sentence) => h("li", {}, sentence))),
+    h(
+      "ul",
+      { class: "plain" },
+      told.conditions.map((sentence) => h("li", {}, sentence)),
+    ),
     programs.length
-      ? h("details", {}, h("summary", {}, "Every server's program"), h("dl", { class: "facts-list" }, programs.map((one) => [h("dt", {}, one.name), h("dd", {}, one.program)])))
+      ? h(
+          "details",
+          {},
+          h("summary", {}, "Every server's program"),
+          h(
+            "dl",
+            { class: "facts-list" },
+            programs.map((one) => [h("dt", {}, one.name), h("dd", {}, one.program)]),
+          ),
+        )
       : null,
   );
 }

@@ -9,17 +9,30 @@ export function setup(page: Page): HTMLElement[] {
     section(
       "setup",
       "Set-up",
-      h("dl", { class: "facts-list" }, page.setup.map((fact) => [h("dt", {}, fact.name), h("dd", {}, fact.value)])),
+      h(
+        "dl",
+        { class: "facts-list" },
+        page.setup.map((fact) => [h("dt", {}, fact.name), h("dd", {}, fact.value)]),
+      ),
       page.packages.map((one) =>
         h(
           "details",
           {},
           h("summary", {}, `${one.label}: ${one.packages.length} packages with their exact versions`),
-          h("p", { class: "packages" }, one.packages.map((each) => [h("code", {}, each), " "])),
+          h(
+            "p",
+            { class: "packages" },
+            one.packages.map((each) => [h("code", {}, each), " "]),
+          ),
         ),
       ),
     ),
-    section("method", "How it was measured", page.method.map((fact) => h("p", {}, h("b", {}, `${fact.name}. `), fact.value)), parts(page)),
+    section(
+      "method",
+      "How it was measured",
+      page.method.map((fact) => h("p", {}, h("b", {}, `${fact.name}. `), fact.value)),
+      parts(page),
+    ),
   ];
 }
 
@@ -29,6 +42,10 @@ function parts(page: Page): HTMLElement | null {
     "details",
     {},
     h("summary", {}, "The parts of a call"),
-    h("dl", { class: "facts-list" }, page.parts.map((part) => [h("dt", {}, part.key), h("dd", {}, part.words)])),
+    h(
+      "dl",
+      { class: "facts-list" },
+      page.parts.map((part) => [h("dt", {}, part.key), h("dd", {}, part.words)]),
+    ),
   );
 }

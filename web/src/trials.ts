@@ -19,7 +19,8 @@ export function trials(page: Page, open: (index: number) => void): HTMLElement |
     ["key-warm", "warm trial"],
     ["key-median", "warm median"],
   ];
-  if (compares) key.push(["key-baseline", "median of the first subject"], ["key-slow", "slower than the first subject"]);
+  if (compares)
+    key.push(["key-baseline", "median of the first subject"], ["key-slow", "slower than the first subject"]);
   return section(
     "trials",
     "Every trial",
@@ -38,9 +39,13 @@ class View {
   band(one: Band): HTMLElement {
     const alone = one.panels.every((each) => each.cases.length === 1);
     const own = one.panels.map((each) => covering(each.cases.flatMap((shown) => shown.trials_s)));
-    const scale = alone ? covering(one.panels.flatMap((each) => each.cases.flatMap((shown) => shown.trials_s))) : own[0]!;
+    const scale = alone
+      ? covering(one.panels.flatMap((each) => each.cases.flatMap((shown) => shown.trials_s)))
+      : own[0]!;
     const every = one.panels.some((each) => each.cases.some((shown) => shown.trials > shown.trials_s.length));
-    const drawn = alone ? [this.alone(one, scale)] : one.panels.map((each, index) => this.panel(each, own[index]!, one.panels.length > 3 ? 3 : 4));
+    const drawn = alone
+      ? [this.alone(one, scale)]
+      : one.panels.map((each, index) => this.panel(each, own[index]!, one.panels.length > 3 ? 3 : 4));
     return band(one.target, drawn, every ? "not every trial is drawn" : "");
   }
 
@@ -53,14 +58,25 @@ class View {
   private panel(each: Panel, scale: Scale, labels: number): HTMLElement {
     const baseline = each.cases[0]?.summary?.median_s;
     const rows = each.cases.map((shown) => this.row(shown, baseline, scale, shown.subject));
-    return panel([each.title, logarithmic(scale)], rows, each.cases.some((shown) => shown.trials) ? horizontal(scale, tick, labels) : null);
+    return panel(
+      [each.title, logarithmic(scale)],
+      rows,
+      each.cases.some((shown) => shown.trials) ? horizontal(scale, tick, labels) : null,
+    );
   }
 
   private row(shown: CaseShown, baseline: number | undefined, scale: Scale, who: string): Row {
     const words = [shown.change, shown.state, shown.reason].filter(Boolean).join("; ");
     const drawn = shown.trials
       ? strip(
-          { values: shown.trials_s, median: shown.summary?.median_s, baseline, tone: shown.tone, cold: true, name: "trial" },
+          {
+            values: shown.trials_s,
+            median: shown.summary?.median_s,
+            baseline,
+            tone: shown.tone,
+            cold: true,
+            name: "trial",
+          },
           scale,
         )
       : h("p", { class: "absent", "data-tip": words }, shown.reason ? `${shown.state}: ${shown.reason}` : shown.state);
@@ -102,21 +118,36 @@ function figures(page: Page): HTMLElement {
       h(
         "table",
         {},
-        h("thead", {}, h("tr", {}, ["target", "operation", "subject"].map((name) => h("th", { scope: "col" }, name)),
-          columns.map((name) => h("th", { scope: "col", class: "figure" }, name)), h("th", { scope: "col" }, "against the first"))),
-        h("tbody", {}, rows.map((one) => {
-          const told = one.summary;
-          const values = told ? [told.first_s, told.median_s, told.mean_s, told.min_s, told.max_s] : columns.map(() => null);
-          return h(
+        h(
+          "thead",
+          {},
+          h(
             "tr",
             {},
-            h("td", {}, one.target),
-            h("td", {}, one.tool ? `${one.operation} ${one.tool}` : one.operation),
-            h("th", { scope: "row" }, one.subject),
-            values.map((value) => h("td", { class: "figure" }, value === null ? "" : duration(value))),
-            h("td", {}, [one.change, one.state, one.reason].filter(Boolean).join("; ")),
-          );
-        })),
+            ["target", "operation", "subject"].map((name) => h("th", { scope: "col" }, name)),
+            columns.map((name) => h("th", { scope: "col", class: "figure" }, name)),
+            h("th", { scope: "col" }, "against the first"),
+          ),
+        ),
+        h(
+          "tbody",
+          {},
+          rows.map((one) => {
+            const told = one.summary;
+            const values = told
+              ? [told.first_s, told.median_s, told.mean_s, told.min_s, told.max_s]
+              : columns.map(() => null);
+            return h(
+              "tr",
+              {},
+              h("td", {}, one.target),
+              h("td", {}, one.tool ? `${one.operation} ${one.tool}` : one.operation),
+              h("th", { scope: "row" }, one.subject),
+              values.map((value) => h("td", { class: "figure" }, value === null ? "" : duration(value))),
+              h("td", {}, [one.change, one.state, one.reason].filter(Boolean).join("; ")),
+            );
+          }),
+        ),
       ),
     ),
   );

@@ -51,7 +51,11 @@ class Drawing {
       "div",
       { class: "lanes", onkeydown: (event: KeyboardEvent) => step(event, rows) },
       this.pins(),
-      h("div", { class: "over" }, at(h("div", { class: "returns", "aria-hidden": "true" }), this.percent(call.total_ms))),
+      h(
+        "div",
+        { class: "over" },
+        at(h("div", { class: "returns", "aria-hidden": "true" }), this.percent(call.total_ms)),
+      ),
       this.span(),
       rows,
     );
@@ -59,7 +63,11 @@ class Drawing {
     hidden.forEach((row) => row.classList.add("folded"));
     const more = h(
       "button",
-      { type: "button", class: "more", onclick: () => (hidden.forEach((row) => row.classList.remove("folded")), more.remove()) },
+      {
+        type: "button",
+        class: "more",
+        onclick: () => (hidden.forEach((row) => row.classList.remove("folded")), more.remove()),
+      },
       `Show ${hidden.length} more rows`,
     );
     const name = shown.tool ? `${shown.operation} ${shown.tool}` : shown.operation;
@@ -105,7 +113,14 @@ class Drawing {
     lane.style.height = `${20 * taken.length + 4}px`;
     for (const { pin, left, level } of placed) {
       const tip = `${pin.number}. ${pin.words}, at ${duration(pin.at_ms / 1000)}`;
-      const mark = at(h("span", { class: "pin", "data-pin": pin.number, tabindex: 0, "data-tip": tip, role: "img", "aria-label": tip }, pin.number), left);
+      const mark = at(
+        h(
+          "span",
+          { class: "pin", "data-pin": pin.number, tabindex: 0, "data-tip": tip, role: "img", "aria-label": tip },
+          pin.number,
+        ),
+        left,
+      );
       mark.style.top = `${20 * level}px`;
       const line = at(h("span", { class: "pin-line", "data-pin": pin.number, "aria-hidden": "true" }), left);
       line.style.top = `${20 * level + 18}px`;
@@ -141,7 +156,13 @@ class Drawing {
 
   private row(exchange: Exchange, index: number): HTMLElement {
     const said = this.words(exchange);
-    const picture = s("svg", { height: ROW, role: "img", tabindex: index === 0 ? 0 : -1, "aria-label": said, "data-tip": said });
+    const picture = s("svg", {
+      height: ROW,
+      role: "img",
+      tabindex: index === 0 ? 0 : -1,
+      "aria-label": said,
+      "data-tip": said,
+    });
     for (const value of this.scale.ticks) {
       const x = `${this.scale.percent(value)}%`;
       picture.append(s("line", { class: "grid", x1: x, x2: x, y1: 0, y2: ROW }));
@@ -164,7 +185,15 @@ class Drawing {
       if (at_ms < 0 || at_ms > this.end_ms) continue;
       const result = label === "result";
       const tip = `${label} at ${duration(at_ms / 1000)}`;
-      picture.append(s("circle", { class: result ? "result" : "mark", cx: `${this.percent(at_ms)}%`, cy: ROW / 2, r: result ? 4 : 2, "data-tip": tip }));
+      picture.append(
+        s("circle", {
+          class: result ? "result" : "mark",
+          cx: `${this.percent(at_ms)}%`,
+          cy: ROW / 2,
+          r: result ? 4 : 2,
+          "data-tip": tip,
+        }),
+      );
     }
     return h(
       "div",
@@ -175,8 +204,19 @@ class Drawing {
         h("span", { class: "number" }, index + 1),
         h("span", { class: "what" }, exchange.label),
         exchange.where ? h("span", { class: "where" }, exchange.where) : null,
-        exchange.status === undefined ? null : h("span", { class: exchange.status >= 400 ? "chip bad" : "chip" }, exchange.status),
-        exchange.connection === undefined ? null : h("span", { class: `chip c${(exchange.connection - 1) % 6}`, "data-tip": `connection ${exchange.connection} of this call` }, `conn ${exchange.connection}`),
+        exchange.status === undefined
+          ? null
+          : h("span", { class: exchange.status >= 400 ? "chip bad" : "chip" }, exchange.status),
+        exchange.connection === undefined
+          ? null
+          : h(
+              "span",
+              {
+                class: `chip c${(exchange.connection - 1) % 6}`,
+                "data-tip": `connection ${exchange.connection} of this call`,
+              },
+              `conn ${exchange.connection}`,
+            ),
         exchange.repeats ? h("span", { class: "again" }, `sent again, as row ${exchange.repeats}`) : null,
         late,
       ),
@@ -186,7 +226,8 @@ class Drawing {
 
   private words(exchange: Exchange): string {
     const phases = exchange.phases.map(
-      ([phase, from_ms, to_ms]) => `${this.phases.get(phase) ?? phase} ${duration(from_ms / 1000)} to ${duration(to_ms / 1000)}`,
+      ([phase, from_ms, to_ms]) =>
+        `${this.phases.get(phase) ?? phase} ${duration(from_ms / 1000)} to ${duration(to_ms / 1000)}`,
     );
     return `${exchange.label}: ${phases.join("; ") || "no phases seen"}`;
   }
