@@ -43,12 +43,13 @@ impl EventStore for Inner {
     fn open<'a>(&'a self, log: LogId, reader: &'a str, from: Cursor, bounds: &'a Bounds) -> Later<'a, Opened> {
         Box::pin(async move {
             let mut open = call(&self.link.scripts.log_open, self.prefix());
-            let after = match from {
-                Cursor::Undelivered => String::new(),
-                Cursor::After(position) => position.to_string(),
+            let (after, yields) = match from {
+                Cursor::Undelivered => (String::new(), true),
+                Cursor::After(position) => (position.to_string(), false),
+                Cursor::Again(position) => (position.to_string(), true),
             };
             open.arg(log.to_string()).arg(self.link.number).arg(reader).arg(after).arg(millis(bounds.idle));
-            open.arg(i32::from(log.is_standalone()));
+            open.arg(i32::from(log.is_standalone())).arg(i32::from(yields));
             let opened: Vec<Value> = self.query(open).await?;
             Ok(match opened.as_slice() {
                 [Value::Int(0), after] => Opened::After(number(after).unwrap_or_default()),

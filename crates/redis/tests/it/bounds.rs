@@ -6,12 +6,12 @@ use mcpace_redis::{Redis, RedisLimiter};
 use mcpace_serve::Server;
 use mcpace_serve::guard::{Limiter as _, RateLimit, Taking};
 use mcpace_serve::http::ResponseMode;
-use mcpace_serve::store::{OnDown, Post, Stores, To, Told};
+use mcpace_serve::store::{Name, OnDown, Post, Stores, To, Told};
 use serde_json::{Value, json};
 
-use crate::http_harness::{Request, ask, call, echo, event, head, initialize, open, receive, session, text_of};
+use crate::http_harness::{Request, ask, call, echo, event, head, open, receive, session, text_of};
 use crate::peer::limited;
-use crate::server::{RedisServer, options, pair, until};
+use crate::server::{RedisServer, eliciting, options, pair, until};
 
 const REVISION: &str = "2025-11-25";
 const MIB: usize = 1 << 20;
@@ -71,11 +71,7 @@ const BATCHES: &str = "2025-03-26";
 async fn who_cancels_much_can_still_answer_and_answers_too_many_are_refused() {
     let redis = RedisServer::start();
     let [one, other] = pair(&redis, |options| options.response = ResponseMode::Json);
-    let params = json!({"protocolVersion": BATCHES, "capabilities": {"elicitation": {}},
-                        "clientInfo": {"name": "test", "version": "1"}});
-    let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
-    let begun = ask(one.address(), &Request::post(&initialize)).await;
-    let id = begun.head.header("mcp-session-id").unwrap().to_owned();
+    let id = eliciting(one.address(), BATCHES).await;
     let mut stream = open(other.address(), &Request::bare("GET").within(&id, BATCHES)).await;
     assert_eq!(head(&mut stream).await.status, 200);
     let within = |messages: Vec<Value>| Request::post(&Value::Array(messages)).within(&id, BATCHES);
@@ -120,11 +116,7 @@ async fn who_cancels_much_can_still_answer_and_answers_too_many_are_refused() {
 async fn an_answer_too_long_to_be_passed_on_is_an_error_to_who_asked() {
     let redis = RedisServer::start();
     let [one, other] = pair(&redis, |options| options.response = ResponseMode::Json);
-    let params = json!({"protocolVersion": REVISION, "capabilities": {"elicitation": {}},
-                        "clientInfo": {"name": "test", "version": "1"}});
-    let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
-    let begun = ask(one.address(), &Request::post(&initialize)).await;
-    let id = begun.head.header("mcp-session-id").unwrap().to_owned();
+    let id = eliciting(one.address(), REVISION).await;
     let mut stream = open(other.address(), &Request::bare("GET").within(&id, REVISION)).await;
     assert_eq!(head(&mut stream).await.status, 200);
     let mut asking = open(one.address(), &Request::post(&call(1, "ask", &json!({}))).within(&id, REVISION)).await;
@@ -268,5 +260,16 @@ async fn what_an_earlier_request_left_fails_no_other() {
     redis.ask::<String>(&["SET", &format!("test:l:{name}.0:m"), "rubbish", "PX", "600000"]);
     let refused = one.notify(&id, "notifications/message", None).await;
     assert!(matches!(refused, Err(mcpace_serve::NotifyError::Refused)), "{refused:?}");
-    let _ = initialize(REVISION);
+}
+
+/// Who asks waits minutes for an answer, but not for one that can't come.
+#[tokio::test]
+async fn a_question_that_redis_refuses_is_no_question() {
+    let redis = RedisServer::start();
+    let [one, _other] = pair(&redis, |options| options.response = ResponseMode::Json);
+    let id = eliciting(one.address(), REVISION).await;
+    let meta = format!("test:l:{}.0:m", Name::of(&id));
+    redis.ask::<String>(&["SET", &meta, "rubbish", "PX", "600000"]);
+    let reply = ask(one.address(), &Request::post(&call(1, "ask", &json!({}))).within(&id, REVISION)).await;
+    assert_eq!(reply.json()["result"]["isError"], true, "{}", reply.body);
 }

@@ -9,6 +9,7 @@ use mcpace_serve::store::{LogId, Name, OnDown};
 use mcpace_serve::{Resource, Server};
 use serde_json::{Value, json};
 
+use crate::fixture;
 use crate::http_harness::{Request, ask, call, echo, event, head, open, session, text_of};
 use crate::peer::{Peer, limited};
 use crate::server::{Member, Proxy, RedisServer, gated, member, member_at, options, pair, until};
@@ -103,6 +104,32 @@ async fn a_stream_that_is_read_elsewhere_is_let_go_though_nobody_said_so() {
     assert_eq!(next(&mut taken).await.1["method"], "notifications/tools/list_changed");
     let last = next(&mut taken).await.1;
     assert_eq!(last["method"], "notifications/last", "what changed is told once");
+}
+
+#[tokio::test]
+async fn a_process_that_is_back_leaves_a_stream_to_where_its_client_has_gone() {
+    let redis = RedisServer::start();
+    let proxy = Proxy::before(&redis);
+    let mut one = member_at(&proxy.url(), fixture::server(""), OnDown::Refuse, |_| {});
+    let other = member(&redis, OnDown::Refuse, |_| {});
+    let id = session(one.address(), REVISION).await;
+    let mut half_open = listen(one.address(), &id).await;
+    other.server.notify(&id, "notifications/first", None).await.unwrap();
+    let (last, _) = next(&mut half_open).await;
+    proxy.cut();
+    gone(&mut one).await;
+    // For so long that nobody would tell it anything.
+    let reader: String = redis.ask(&["HGET", &meta(&id), "r"]);
+    let (process, _) = reader.split_once('.').unwrap();
+    redis.ask::<i64>(&["DEL", &format!("test:up:{process}")]);
+    let come_back = Request::bare("GET").within(&id, REVISION).with("Last-Event-ID", last.unwrap());
+    let mut taken = open(other.address(), &come_back).await;
+    assert_eq!(head(&mut taken).await.status, 200);
+    proxy.mend();
+    back(&mut one).await;
+    assert_eq!(event(&mut half_open).await, None, "it is read elsewhere");
+    one.server.notify(&id, "notifications/last", None).await.unwrap();
+    assert_eq!(next(&mut taken).await.1["method"], "notifications/last");
 }
 
 /// A resource whose guard has to wait.

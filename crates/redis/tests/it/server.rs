@@ -226,6 +226,14 @@ pub(crate) fn gated() -> (Server, watch::Sender<bool>) {
     (Server::builder("gated", "1").tool(steps).build().unwrap(), gate)
 }
 
+/// A session whose client takes questions; its id.
+pub(crate) async fn eliciting(address: SocketAddr, revision: &str) -> String {
+    let mut initialize = crate::http_harness::initialize(revision);
+    initialize["params"]["capabilities"] = serde_json::json!({"elicitation": {}});
+    let begun = crate::http_harness::ask(address, &crate::http_harness::Request::post(&initialize)).await;
+    begun.head.header("mcp-session-id").unwrap().to_owned()
+}
+
 /// Two of them.
 pub(crate) fn pair(redis: &RedisServer, change: fn(&mut http::Options)) -> [Member; 2] {
     [(); 2].map(|()| member(redis, OnDown::Refuse, change))

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::http_harness::{Request, ask, call, echo, event, head, open, session, text_of};
 use crate::peer::{Peer, limited};
-use crate::server::{RedisServer, options, pair};
+use crate::server::{RedisServer, eliciting, options, pair};
 
 const REVISION: &str = "2025-11-25";
 
@@ -127,11 +127,7 @@ async fn one_process_at_a_time_reads_the_standalone_stream() {
 async fn a_question_goes_out_and_is_answered_through_another_process() {
     let redis = RedisServer::start();
     let [one, other] = pair(&redis, |options| options.response = ResponseMode::Json);
-    let params = json!({"protocolVersion": REVISION, "capabilities": {"elicitation": {}},
-                        "clientInfo": {"name": "test", "version": "1"}});
-    let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
-    let begun = ask(one.address(), &Request::post(&initialize)).await;
-    let id = begun.head.header("mcp-session-id").unwrap().to_owned();
+    let id = eliciting(one.address(), REVISION).await;
     let mut stream = listen(other.address(), &id).await;
     let mut asking = open(one.address(), &Request::post(&call(1, "ask", &json!({}))).within(&id, REVISION)).await;
     let (_, question) = next(&mut stream).await;
@@ -148,11 +144,7 @@ async fn a_question_goes_out_and_is_answered_through_another_process() {
 async fn a_question_that_no_stream_takes_is_given_up() {
     let redis = RedisServer::start();
     let [one, _other] = pair(&redis, |options| options.response = ResponseMode::Json);
-    let params = json!({"protocolVersion": REVISION, "capabilities": {"elicitation": {}},
-                        "clientInfo": {"name": "test", "version": "1"}});
-    let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
-    let begun = ask(one.address(), &Request::post(&initialize)).await;
-    let id = begun.head.header("mcp-session-id").unwrap().to_owned();
+    let id = eliciting(one.address(), REVISION).await;
     let reply = ask(one.address(), &Request::post(&call(1, "ask", &json!({}))).within(&id, REVISION)).await;
     assert_eq!(reply.json()["result"]["isError"], true, "{}", reply.body);
 }

@@ -25,6 +25,7 @@ use crate::store::Record;
 use questions::Questions;
 pub(crate) use questions::{Answer, ClientError, QUESTION_BITS};
 use telling::Changes;
+pub(crate) use telling::Tell;
 use watched::Watched;
 pub(crate) use watched::{WATCHED_BYTES, WATCHED_URI};
 

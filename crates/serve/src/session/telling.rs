@@ -1,13 +1,15 @@
 //! What a client set in a session that other processes know too: noted, told, and taken over.
 //!
-//! Constraint: no I/O: who tells others takes a [`Telling`] and says when it is done. Bounded by what it is about: of each thing only
-//! the last word is kept. What couldn't be told is told again, unless something newer was said meanwhile.
+//! Constraint: no I/O: who tells others takes a [`Telling`] and says when it is done, one at a time: what is on its way is known to
+//! nobody yet, and what was said later must arrive later. Bounded by what it is about: of each thing only the last word is kept. What
+//! couldn't be told is told again, unless something newer was said meanwhile.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use mcpace_wire::mcp::LoggingLevel;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::watched::{WATCHED_BYTES, WATCHED_URI, Watched};
 use super::{Moving, Session, rank};
@@ -20,8 +22,18 @@ pub(super) struct Changes {
     untold: Option<Box<Untold>>,
     /// Counts up with all that is set, here or elsewhere, and when others know it.
     version: u64,
-    /// How many are telling others at the moment.
-    telling: u32,
+    /// While somebody is telling others: ends with it.
+    telling: Option<CancellationToken>,
+}
+
+/// What there is to tell.
+pub(crate) enum Tell {
+    /// All is known.
+    Nothing,
+    /// Something is being told at the moment, and perhaps in vain: look again after that.
+    After(WaitForCancellationFutureOwned),
+    /// This, now.
+    Now(Telling),
 }
 
 /// The last word on each thing, so that it takes no more than what it is about.
@@ -40,10 +52,16 @@ impl Session {
         moving.changes.untold = Some(Box::default());
     }
 
-    /// What the client set and nobody was told yet, to be told now. `None` where that is nothing.
-    pub(crate) fn tell_changes(self: &Arc<Self>) -> Option<Telling> {
-        let changes = self.moving().changes.begin_telling()?;
-        Some(Telling { session: Arc::clone(self), changes, is_told: false })
+    /// What the client set and nobody was told yet.
+    pub(crate) fn tell_changes(self: &Arc<Self>) -> Tell {
+        let mut moving = self.moving();
+        if let Some(telling) = &moving.changes.telling {
+            return Tell::After(telling.clone().cancelled_owned());
+        }
+        match moving.changes.begin_telling() {
+            Some(changes) => Tell::Now(Telling { session: Arc::clone(self), changes, is_told: false }),
+            None => Tell::Nothing,
+        }
     }
 
     /// All that the client set, as another process can take it over.
@@ -69,7 +87,7 @@ impl Session {
     /// something was set since `version`: the store may have been asked before that.
     pub(crate) fn replace(&self, changes: &[Change], version: u64, limit: usize) -> bool {
         let mut moving = self.moving();
-        if moving.changes.version != version || moving.changes.telling > 0 {
+        if moving.changes.version != version || moving.changes.telling.is_some() {
             return false;
         }
         (moving.watched, moving.set_level) = (Watched::default(), None);
@@ -97,8 +115,8 @@ impl Session {
 
 impl Changes {
     /// The session has ended: there is nothing to tell, but whoever is telling others at the moment has still to come back.
-    pub(super) fn ended(&self) -> Self {
-        Self { telling: self.telling, ..Self::default() }
+    pub(super) fn ended(&mut self) -> Self {
+        Self { telling: self.telling.take(), ..Self::default() }
     }
 
     pub(super) fn note_level(&mut self, level: LoggingLevel) {
@@ -133,18 +151,18 @@ impl Changes {
         if changes.is_empty() {
             return None;
         }
-        self.telling += 1;
+        self.telling = Some(CancellationToken::new());
         Some(changes)
     }
 
-    /// `untold`: what nobody could be told after all.
-    fn end_telling(&mut self, untold: impl Iterator<Item = Change>) {
-        self.telling -= 1;
+    /// `untold`: what nobody could be told after all. Whoever waits for that is to be told by what is returned.
+    fn end_telling(&mut self, untold: impl Iterator<Item = Change>) -> Option<CancellationToken> {
         self.version += 1;
         // A session that has ended has nobody to tell.
         if let Some(all) = &mut self.untold {
             untold.for_each(|change| all.add_earlier(change));
         }
+        self.telling.take()
     }
 }
 
@@ -188,7 +206,9 @@ impl Telling {
 impl Drop for Telling {
     fn drop(&mut self) {
         let untold = if self.is_told { Vec::new() } else { std::mem::take(&mut self.changes) };
-        self.session.moving().changes.end_telling(untold.into_iter());
+        let waiting = self.session.moving().changes.end_telling(untold.into_iter());
+        // Outside the lock: wakers run.
+        waiting.inspect(CancellationToken::cancel);
     }
 }
 
@@ -200,6 +220,7 @@ mod tests {
     use mcpace_wire::mcp::{ClientCapabilities, Implementation, LoggingLevel};
 
     use super::super::{Client, Session};
+    use super::{Tell, Telling};
     use crate::store::Change;
 
     const LIMIT: usize = 4;
@@ -211,12 +232,20 @@ mod tests {
         session
     }
 
+    fn tell(session: &Arc<Session>) -> Option<Telling> {
+        match session.tell_changes() {
+            Tell::Now(telling) => Some(telling),
+            Tell::Nothing => None,
+            Tell::After(_) => panic!("somebody is telling already"),
+        }
+    }
+
     fn watch(uri: &str) -> Change {
         Change::Watch(uri.to_owned())
     }
 
-    #[test]
-    fn what_nobody_can_be_told_is_bounded_and_its_last_word_counts() {
+    #[tokio::test]
+    async fn what_nobody_can_be_told_is_bounded_and_its_last_word_counts() {
         let session = session();
         for round in 0..10 {
             for number in 0..100 {
@@ -224,17 +253,20 @@ mod tests {
             }
             session.set_log_level(LoggingLevel::Error);
         }
-        let telling = session.tell_changes().unwrap();
+        let telling = tell(&session).unwrap();
         assert_eq!(telling.changes.len(), 2 * LIMIT + 1);
         telling.done();
-        assert!(session.tell_changes().is_none());
+        assert!(tell(&session).is_none());
         session.subscribe("a", LIMIT);
-        let telling = session.tell_changes().unwrap();
+        let telling = tell(&session).unwrap();
         session.unsubscribe("a", LIMIT);
         session.subscribe("b", LIMIT);
+        // Later words arrive later.
+        let Tell::After(end) = session.tell_changes() else { panic!("two are telling at once") };
         // It could not be told: what was said since stands.
         drop(telling);
-        let telling = session.tell_changes().unwrap();
+        end.await;
+        let telling = tell(&session).unwrap();
         assert_eq!(telling.changes, [Change::Unwatch("a".to_owned()), watch("b")]);
     }
 
@@ -242,7 +274,7 @@ mod tests {
     fn what_the_store_has_replaces_all_but_what_was_set_since() {
         let session = session();
         session.subscribe("told", LIMIT);
-        session.tell_changes().unwrap().done();
+        tell(&session).unwrap().done();
         session.subscribe("untold", LIMIT);
         let version = session.version();
         assert!(session.replace(&[watch("elsewhere")], version, LIMIT));
@@ -254,7 +286,7 @@ mod tests {
         session.subscribe("new", LIMIT);
         assert!(!session.replace(&[], version, LIMIT));
         let version = session.version();
-        let telling = session.tell_changes().unwrap();
+        let telling = tell(&session).unwrap();
         assert!(!session.replace(&[], version, LIMIT));
         telling.done();
         assert!(!session.replace(&[], version, LIMIT));

@@ -97,6 +97,8 @@ pub enum Cursor {
     Undelivered,
     /// After this position.
     After(u64),
+    /// After this position, for a reader that the store may have lost: whoever lives and reads it by now keeps it.
+    Again(u64),
 }
 
 /// How it began.
@@ -104,7 +106,7 @@ pub enum Cursor {
 pub enum Opened {
     /// To be read after this position.
     After(u64),
-    /// A process that lives reads it, and only a client that names its last event takes it over.
+    /// Another process that lives reads it, and only a client that names its last event takes it over.
     Taken,
     /// There is no such stream (any more).
     Unknown,

@@ -16,7 +16,7 @@ use super::super::answer::Answer;
 use super::super::live::{Live, Passing};
 use super::Sharing;
 use crate::exchange::{Reply, ReplyStatus};
-use crate::session::QUESTION_BITS;
+use crate::session::{QUESTION_BITS, Tell};
 use crate::store::{Down, Post, To};
 
 /// A call under way.
@@ -98,9 +98,15 @@ impl Sharing {
     }
 
     /// Tells what the client set and nobody knows yet. `is_asked`: whether the request at hand set it; what an earlier one left is no
-    /// failure of this one's.
+    /// failure of this one's. What another request is telling, this one's setting among it perhaps, is waited for: it may be in vain.
     async fn tell_changes(&self, live: &Arc<Live>, is_asked: bool) -> Result<(), Answer> {
-        let Some(telling) = live.session.tell_changes() else { return Ok(()) };
+        let telling = loop {
+            match live.session.tell_changes() {
+                Tell::Now(telling) => break telling,
+                Tell::After(end) if is_asked => end.await,
+                Tell::After(_) | Tell::Nothing => return Ok(()),
+            }
+        };
         if !is_asked && !self.stores.broker.is_up() {
             return Ok(());
         }
@@ -174,4 +180,171 @@ fn cancellation(id: Id<'static>) -> Option<String> {
     let mut text = Vec::new();
     write_notification(&mut text, Method::Cancelled.as_str(), Some(&params)).ok()?;
     String::from_utf8(text).ok().filter(|text| text.len() <= LONGEST_CANCELLATION)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::pin::pin;
+    use std::sync::Mutex;
+    use std::task::Poll;
+    use std::time::{Duration, Instant};
+
+    use mcpace_wire::Revision;
+    use mcpace_wire::mcp::{ClientCapabilities, Implementation};
+    use tokio::sync::{mpsc, oneshot};
+
+    use super::super::super::options::Limits;
+    use super::super::super::sessions::Sessions;
+    use super::super::super::streams::tests::streams;
+    use super::*;
+    use crate::Server;
+    use crate::session::{Client, Session};
+    use crate::store::{
+        Added, Bounds, Broker, Change, Cursor, Entry, EventStore, Found, Later, Life, LogId, Name, OnDown, Opened,
+        Page, Put, Received, Record, SessionStore, Stores,
+    };
+
+    type Arrived = (Vec<Change>, oneshot::Sender<Result<(), Down>>);
+
+    /// A store that takes changes as the test answers them, and is asked for nothing else.
+    struct Gated {
+        arrived: mpsc::UnboundedSender<Arrived>,
+        posted: Mutex<Vec<Post>>,
+    }
+
+    fn never<'a, T: Send + 'a>() -> Later<'a, T> {
+        Box::pin(std::future::pending())
+    }
+
+    impl SessionStore for Gated {
+        fn put<'a>(&'a self, _: Name, _: &'a Record, _: Life) -> Later<'a, Put> {
+            never()
+        }
+        fn find(&self, _: Name) -> Later<'_, Found> {
+            never()
+        }
+        fn touch<'a>(&'a self, _: &'a [Name], _: Life) -> Later<'a, ()> {
+            never()
+        }
+        fn change<'a>(&'a self, _: Name, changes: &'a [Change]) -> Later<'a, ()> {
+            let (answer, answered) = oneshot::channel();
+            self.arrived.send((changes.to_vec(), answer)).unwrap();
+            Box::pin(async move { answered.await.unwrap() })
+        }
+        fn end(&self, _: Name, _: Life) -> Later<'_, ()> {
+            never()
+        }
+    }
+
+    impl EventStore for Gated {
+        fn add<'a>(&'a self, _: &'a [Entry], _: &'a Bounds) -> Later<'a, Vec<Added>> {
+            never()
+        }
+        fn open<'a>(&'a self, _: LogId, _: &'a str, _: Cursor, _: &'a Bounds) -> Later<'a, Opened> {
+            never()
+        }
+        fn is_read(&self, _: LogId) -> Later<'_, bool> {
+            never()
+        }
+        fn read<'a>(&'a self, _: LogId, _: &'a str, _: Option<u64>, _: &'a Bounds) -> Later<'a, Page> {
+            never()
+        }
+        fn close<'a>(&'a self, _: LogId, _: &'a str) -> Later<'a, ()> {
+            never()
+        }
+    }
+
+    impl Broker for Gated {
+        fn number(&self) -> u32 {
+            1
+        }
+        fn is_up(&self) -> bool {
+            true
+        }
+        fn post<'a>(&'a self, _: To, post: &'a Post) -> Later<'a, bool> {
+            self.posted.lock().unwrap().push(post.clone());
+            Box::pin(async { Ok(true) })
+        }
+        fn settling(&self) -> Duration {
+            Duration::ZERO
+        }
+        fn receive(&self) -> Pin<Box<dyn Future<Output = Received> + Send + '_>> {
+            Box::pin(std::future::pending())
+        }
+        fn spawn(&self, _: Pin<Box<dyn Future<Output = ()> + Send>>) {}
+    }
+
+    fn shared() -> (Arc<Sharing>, Arc<Live>, mpsc::UnboundedReceiver<Arrived>) {
+        let (arrived, changes) = mpsc::unbounded_channel();
+        let gated = Arc::new(Gated { arrived, posted: Mutex::default() });
+        let stores = Stores { sessions: gated.clone(), events: gated.clone(), broker: gated, on_down: OnDown::Refuse };
+        let now = Instant::now();
+        let sessions = Sessions::new(10, (Duration::from_secs(60), None), now, None);
+        let client = Client { info: Implementation::default(), capabilities: ClientCapabilities::default() };
+        let session = Arc::new(Session::new(Revision::V2025_11_25, None, client));
+        session.share(1 << QUESTION_BITS);
+        let (streams, bounds) = (streams(), Arc::clone(&streams().bounds));
+        let live = sessions.reserve(None).unwrap().take(session, streams, now).unwrap();
+        let server = Server::builder("t", "1").build().unwrap();
+        let sharing = Sharing::begin(stores, server, sessions, bounds, (&Limits::default(), true));
+        (sharing, live, changes)
+    }
+
+    async fn once<T>(work: &mut Pin<&mut impl Future<Output = T>>) -> Option<T> {
+        let polled = poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await;
+        if let Poll::Ready(done) = polled { Some(done) } else { None }
+    }
+
+    #[tokio::test]
+    async fn who_set_something_is_answered_once_all_know_it_whoever_tells_them() {
+        let watch = || Change::Watch("test://a".to_owned());
+        for is_well in [true, false] {
+            let (sharing, live, mut changes) = shared();
+            assert!(live.session.subscribe("test://a", 8));
+            // Another request of the session comes first to tell what that one set.
+            let mut other = pin!(sharing.told(Some(&live), Elsewhere::default()));
+            assert!(once(&mut other).await.is_none());
+            let (told, answer) = changes.try_recv().unwrap();
+            assert_eq!(told, [watch()]);
+            let mut own = pin!(sharing.told(Some(&live), Elsewhere { changes: true, ..Elsewhere::default() }));
+            assert!(once(&mut own).await.is_none(), "nobody else knows it yet");
+            assert!(changes.try_recv().is_err(), "it is on its way once");
+            answer.send(if is_well { Ok(()) } else { Err(Down) }).unwrap();
+            // What an earlier one left fails nobody.
+            assert!(matches!(once(&mut other).await, Some(Ok(()))));
+            let answered = once(&mut own).await;
+            if is_well {
+                assert!(matches!(answered, Some(Ok(()))));
+                continue;
+            }
+            assert!(answered.is_none());
+            let (told, answer) = changes.try_recv().unwrap();
+            assert_eq!(told, [watch()], "told again");
+            answer.send(Err(Down)).unwrap();
+            assert!(matches!(once(&mut own).await, Some(Err(_))), "nobody knows it");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_said_later_arrives_later() {
+        let (sharing, live, mut changes) = shared();
+        let set = || Elsewhere { changes: true, ..Elsewhere::default() };
+        assert!(live.session.subscribe("test://a", 8));
+        let mut first = pin!(sharing.told(Some(&live), set()));
+        assert!(once(&mut first).await.is_none());
+        live.session.unsubscribe("test://a", 8);
+        let mut last = pin!(sharing.told(Some(&live), set()));
+        assert!(once(&mut last).await.is_none());
+        let (_, answer) = changes.try_recv().unwrap();
+        assert!(changes.try_recv().is_err(), "one after the other");
+        answer.send(Err(Down)).unwrap();
+        assert!(matches!(once(&mut first).await, Some(Err(_))));
+        assert!(once(&mut last).await.is_none());
+        let (told, answer) = changes.try_recv().unwrap();
+        assert_eq!(told, [Change::Unwatch("test://a".to_owned())], "the last word alone");
+        answer.send(Ok(())).unwrap();
+        assert!(matches!(once(&mut last).await, Some(Ok(()))));
+        assert!(matches!(live.session.tell_changes(), Tell::Nothing));
+    }
 }

@@ -173,9 +173,10 @@ impl Feed {
         sharing.stores.events.read(self.id, &self.reader, after, &sharing.bounds).await
     }
 
-    /// The store may be another one than before: it has to know who reads.
+    /// The store may be another one than before: it has to know who reads. Where the client has gone to another process
+    /// meanwhile, it stays there.
     async fn register(&self, sharing: &Sharing) -> Result<(), Down> {
-        let after = Cursor::After(self.last.load(Relaxed));
+        let after = Cursor::Again(self.last.load(Relaxed));
         sharing.stores.events.open(self.id, &self.reader, after, &sharing.bounds).await.map(|_| ())
     }
 

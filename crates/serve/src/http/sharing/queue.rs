@@ -152,10 +152,13 @@ pub(super) async fn pump(sharing: Weak<Sharing>, queue: Arc<Queue>, stores: Stor
             }
             if let What::Event(None, message) = &entry.what
                 && !added.is_read
-                && !added.refused
                 && let Some(id) = question(message)
             {
-                stores.broker.spawn(Box::pin(unheard(sharing.clone(), stores.clone(), entry.log, id)));
+                match added.refused {
+                    // It is lost: whoever asked need not wait for an answer.
+                    true => forget(&sharing, entry.log, id),
+                    false => stores.broker.spawn(Box::pin(unheard(sharing.clone(), stores.clone(), entry.log, id))),
+                }
             }
         }
     }
@@ -181,9 +184,13 @@ async fn unheard(sharing: Weak<Sharing>, stores: Stores, log: LogId, question: u
             tokio::time::sleep(LOOK).await;
         }
     };
-    if tokio::time::timeout(limit, heard).await.is_err()
-        && let Some(live) = sharing.upgrade().and_then(|sharing| sharing.live(log.session))
-    {
+    if tokio::time::timeout(limit, heard).await.is_err() {
+        forget(&sharing, log, question);
+    }
+}
+
+fn forget(sharing: &Weak<Sharing>, log: LogId, question: u64) {
+    if let Some(live) = sharing.upgrade().and_then(|sharing| sharing.live(log.session)) {
         live.session.forget(question);
     }
 }
