@@ -533,12 +533,14 @@ def admit(
 def may_see(
     server: Server,
     kind: Literal["tool", "resource", "template", "prompt"],
-    name: str,
+    names: list[str],
     principal: Any = None,
     *,
     exchange: Exchange | None = None,
 ) -> Pending:
-    """Whether a list would show it, to ``principal`` or to who sent ``exchange``: a :class:`Pending` of a bool."""
+    """
+    Whether a list would show them, to ``principal`` or to who sent ``exchange``: a :class:`Pending` of a list of bools.
+    """
 
 def set_process_key(key: bytes) -> None:
     """The key (32 bytes) of servers made from now on that are given none; once in a process."""

@@ -9,7 +9,6 @@ use mcpace_wire::Revision;
 use mcpace_wire::http::ParamHeader;
 use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::attached::Attached;
@@ -46,7 +45,7 @@ pub(crate) struct Inner {
     pub(crate) limiter: Arc<dyn Limiter>,
     pub(crate) on_limiter_down: OnLimiterDown,
     /// For what lists and subscriptions ask of guards.
-    pub(crate) asking: Semaphore,
+    pub(crate) asking: dispatch::Places,
     pub(crate) key: hmac::Key,
     pub(crate) closing: CancellationToken,
     pub(crate) listeners: Listeners,
@@ -99,17 +98,17 @@ impl Server {
         uri: Option<String>,
         principal: Option<Principal>,
     ) -> impl Future<Output = Result<(), Reply>> + Send + 'static {
-        dispatch::Caller { kind, name, uri, principal, request: None }.admit(Arc::clone(&self.inner))
+        dispatch::Caller { kind, principal, request: None }.admit(Arc::clone(&self.inner), name, uri)
     }
 
-    /// Whether a list would show it to this caller.
+    /// Whether a list would show them to this caller, one by one. They are asked about side by side.
     pub fn may_see(
         &self,
         kind: Kind,
-        name: String,
+        names: Vec<String>,
         principal: Option<Principal>,
-    ) -> impl Future<Output = bool> + Send + 'static {
-        dispatch::Caller { kind, name, uri: None, principal, request: None }.may_see(Arc::clone(&self.inner))
+    ) -> impl Future<Output = Vec<bool>> + Send + 'static {
+        dispatch::Caller { kind, principal, request: None }.may_see(Arc::clone(&self.inner), names)
     }
 
     /// The revisions that the server speaks.
@@ -232,7 +231,7 @@ impl Inner {
             limits,
             tell_failures,
             keep_headers,
-            asking: Semaphore::new(dispatch::ASKED_AT_ONCE),
+            asking: dispatch::Places::default(),
             limiter: limiter.unwrap_or_else(|| Arc::new(MemoryLimiter::default())),
             on_limiter_down,
             key: hmac::Key::new(hmac::HMAC_SHA256, &key.map_or_else(random_key, Ok)?),

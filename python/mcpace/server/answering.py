@@ -148,13 +148,9 @@ class Answering(Parts[LifespanT]):
         """The entries that a caller is shown, in their order."""
         if principal is TRUSTED:
             return list(entries.values())
-        from mcpace.server.inprocess import may_see
+        from mcpace.server.inprocess import shown
 
-        return [
-            entry
-            for name, entry in list(entries.items())
-            if await may_see(self._server, kind, name, principal, self._inside.guards_of(entry))
-        ]
+        return await shown(self._server, kind, dict(entries), principal)
 
     async def _read_for(self, principal: Any, uri: str, work: Coroutine[Any, Any, Any]) -> Any:
         """A reading on somebody's behalf."""

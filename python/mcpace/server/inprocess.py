@@ -146,21 +146,23 @@ def admitted_here(server: MCPServer[Any], kind: Kind, name: str, principal: Any,
         _check(_core.admit(_believing(server), kind, name, checked(principal)).wait())
 
 
-async def may_see(
-    server: MCPServer[Any], kind: Kind, name: str, principal: Any, guards: Guards, exchange: Any = None
-) -> bool:
-    """Whether a list would show it, to a caller within the process or to who sent ``exchange``. It counts as no use."""
-    if not guards.permissions:
-        return True
+async def shown(
+    server: MCPServer[Any], kind: Kind, entries: Mapping[str, ValueT], principal: Any, exchange: Any = None
+) -> list[ValueT]:
+    """The entries that a list would show, in their order, to a caller within the process or to who sent ``exchange``. It
+    counts as no use."""
+    guarded = [name for name, entry in entries.items() if server._inside.guards_of(entry).permissions]
+    if not guarded:
+        return list(entries.values())
     from mcpace import _core
 
     believing = _believing(server)
     if exchange is not None:
-        answer = _core.may_see(believing, kind, name, exchange=exchange)
+        answers = _core.may_see(believing, kind, guarded, exchange=exchange)
     else:
-        answer = _core.may_see(believing, kind, name, checked(principal))
-    seen: bool = await answer
-    return seen
+        answers = _core.may_see(believing, kind, guarded, checked(principal))
+    hidden = {name for name, seen in zip(guarded, await answers, strict=True) if not seen}
+    return [entry for name, entry in entries.items() if name not in hidden]
 
 
 async def bounded(guards: Guards, work: Awaitable[ValueT], length: Callable[[ValueT], int]) -> ValueT:

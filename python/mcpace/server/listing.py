@@ -20,7 +20,7 @@ from mcpace import __version__
 from mcpace.server.context import Context
 from mcpace.server.desk import Desk, Refusal
 from mcpace.server.errors import MCPError, is_protocol_error, logger
-from mcpace.server.inprocess import may_see
+from mcpace.server.inprocess import shown
 from mcpace.server.principal import remember
 from mcpace.server.resources import listed_resource
 from mcpace.server.serving import run_middleware
@@ -78,12 +78,9 @@ async def listed(
     server: MCPServer[Any], method: str, revision: str, principal: Any, exchange: Exchange | None = None
 ) -> dict[str, Any]:
     """A list as this caller is shown it, in wire names; ``exchange`` is the request for it, where there is one."""
-    listing, shown = _LISTS[method], []
-    for name, entry in list(listing.entries(server.registry).items()):
-        guards = server._inside.guards_of(entry)
-        if not guards.permissions or await may_see(server, listing.kind, name, principal, guards, exchange):
-            shown.append(_shaped(listing.listed(entry), revision))
-    return {listing.member: shown}
+    listing = _LISTS[method]
+    entries = await shown(server, listing.kind, dict(listing.entries(server.registry)), principal, exchange)
+    return {listing.member: [_shaped(listing.listed(entry), revision) for entry in entries]}
 
 
 def exchange_of(call: object) -> Exchange | None:

@@ -32,25 +32,25 @@ pub(crate) fn admit(
     Ok(Pending::new(work, None))
 }
 
-/// Whether a list would show it, to a caller of this process or to who sent a request: a [`Pending`] of a bool.
+/// Whether a list would show them, to a caller of this process or to who sent a request: a [`Pending`] of a list of bools.
 #[pyfunction]
-#[pyo3(signature = (server, kind, name, principal=None, *, exchange=None))]
+#[pyo3(signature = (server, kind, names, principal=None, *, exchange=None))]
 pub(crate) fn may_see(
     py: Python<'_>,
     server: &Bound<'_, Server>,
     kind: &str,
-    name: String,
+    names: Vec<String>,
     principal: Option<&Bound<'_, PyAny>>,
     exchange: Option<&Bound<'_, Exchange>>,
 ) -> PyResult<Pending> {
     let (kind, principal, server) = read(py, server, kind, principal)?;
-    let seen: Pin<Box<dyn Future<Output = bool> + Send>> = match exchange {
-        Some(exchange) => Box::pin(exchange.get().may_see(kind, name)),
-        None => Box::pin(server.may_see(kind, name, principal)),
+    let seen: Pin<Box<dyn Future<Output = Vec<bool>> + Send>> = match exchange {
+        Some(exchange) => Box::pin(exchange.get().may_see(kind, names)),
+        None => Box::pin(server.may_see(kind, names, principal)),
     };
     let work = async move {
         let seen = seen.await;
-        Ok(Given::Object(Box::new(move |py| Ok(seen.into_pyobject(py)?.to_owned().into_any().unbind()))))
+        Ok(Given::Object(Box::new(move |py| Ok(seen.into_pyobject(py)?.into_any().unbind()))))
     };
     Ok(Pending::new(work, None))
 }

@@ -85,9 +85,9 @@ struct Waiting {
 struct Kept(Py<PyAny>);
 
 impl Exchange {
-    /// Whether a list that it asks for would show this.
-    pub(crate) fn may_see(&self, kind: Kind, name: String) -> impl Future<Output = bool> + Send + 'static {
-        self.context.may_see(kind, name)
+    /// Whether a list that it asks for would show these.
+    pub(crate) fn may_see(&self, kind: Kind, names: Vec<String>) -> impl Future<Output = Vec<bool>> + Send + 'static {
+        self.context.may_see(kind, names)
     }
 }
 

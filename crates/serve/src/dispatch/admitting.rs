@@ -10,16 +10,16 @@ use mcpace_wire::jsonrpc::Id;
 
 use super::Refusal;
 use super::guarding::{all_agree, count_later, permits};
+use super::picking::{Waits, refused};
+use crate::catalogue::Catalogue;
 use crate::exchange::{Channel, Principal, Reply};
 use crate::guard::{Asked, Compiled, Kind, Permitted};
 use crate::server::Inner;
 use crate::service::Context;
 
-/// Who asks for what, and owns it.
+/// Who asks for things of a sort.
 pub(crate) struct Caller {
     pub(crate) kind: Kind,
-    pub(crate) name: String,
-    pub(crate) uri: Option<String>,
     pub(crate) principal: Option<Principal>,
     /// The request that a list is made for outside dispatch.
     pub(crate) request: Option<Context>,
@@ -27,34 +27,47 @@ pub(crate) struct Caller {
 
 impl Caller {
     /// Asks for a use, and counts it. The error is the reply that a request would have got.
-    pub(crate) async fn admit(self, server: Arc<Inner>) -> Result<(), Reply> {
-        let Some(guard) = self.guard(&server) else { return Ok(()) };
+    pub(crate) async fn admit(self, server: Arc<Inner>, name: String, uri: Option<String>) -> Result<(), Reply> {
+        let Some(guard) = self.guard(&server.catalogue.load(), &name) else { return Ok(()) };
+        let asked = || Asked { uri: uri.as_deref(), ..self.asked(&name) };
         let admitted = async {
-            self.permit(&guard, false).await?;
-            count_later(&server, &guard.limits, None, || self.asked(false)).await
+            // What was asked is gone before anybody is waited for.
+            let permitted = permits(&guard, &asked());
+            match permitted {
+                Permitted::Yes => {}
+                Permitted::No(denial) => return Err(Refusal::Denied(denial)),
+                Permitted::Later(agreeing) => all_agree(agreeing).await.map_err(Refusal::Denied)?,
+            }
+            count_later(&server, &guard.limits, None, asked).await
         };
         admitted.await.map_err(|refusal: Refusal| refusal.reply(&Id::Integer(0), Revision::LATEST))
     }
 
-    /// Whether a list would show it.
-    pub(crate) async fn may_see(self, server: Arc<Inner>) -> bool {
-        let Some(guard) = self.guard(&server) else { return true };
-        self.permit(&guard, true).await.is_ok()
-    }
-
-    async fn permit(&self, guard: &Compiled, listing: bool) -> Result<(), Refusal> {
-        // What was asked is gone before anybody is waited for.
-        let permitted = permits(guard, &self.asked(listing));
-        match permitted {
-            Permitted::Yes => Ok(()),
-            Permitted::No(denial) => Err(Refusal::Denied(denial)),
-            Permitted::Later(agreeing) => all_agree(agreeing).await.map_err(Refusal::Denied),
+    /// Whether a list would show them, one by one.
+    pub(crate) async fn may_see(self, server: Arc<Inner>, names: Vec<String>) -> Vec<bool> {
+        let (mut seen, mut waits) = (vec![true; names.len()], Waits::new());
+        {
+            let catalogue = server.catalogue.load();
+            for (index, name) in names.iter().enumerate() {
+                let Some(guard) = self.guard(&catalogue, name) else { continue };
+                match permits(&guard, &Asked { listing: true, ..self.asked(name) }) {
+                    Permitted::Yes => {}
+                    Permitted::No(_) => seen[index] = false,
+                    Permitted::Later(agreeing) => waits.push((index, agreeing)),
+                }
+            }
         }
+        if !waits.is_empty() {
+            let share = server.asking.share(&self.asked(""));
+            for index in refused(&share, waits).await {
+                seen[index] = false;
+            }
+        }
+        seen
     }
 
-    fn asked(&self, listing: bool) -> Asked<'_> {
-        let mut asked = Asked::new(self.kind, &self.name);
-        (asked.uri, asked.principal, asked.listing) = (self.uri.as_deref(), self.principal.as_ref(), listing);
+    fn asked<'a>(&'a self, name: &'a str) -> Asked<'a> {
+        let mut asked = Asked { principal: self.principal.as_ref(), ..Asked::new(self.kind, name) };
         if let Some(context) = &self.request {
             let channel: &dyn Channel = context.request();
             (asked.session, asked.channel) = (channel.session_id(), Some(channel));
@@ -62,9 +75,7 @@ impl Caller {
         asked
     }
 
-    fn guard(&self, server: &Inner) -> Option<Arc<Compiled>> {
-        let catalogue = server.catalogue.load();
-        let name = self.name.as_str();
+    fn guard(&self, catalogue: &Catalogue, name: &str) -> Option<Arc<Compiled>> {
         match self.kind {
             Kind::Tool => catalogue.tools.get(name)?.guard.clone(),
             Kind::Resource => catalogue.resources.get(name)?.guard.clone(),

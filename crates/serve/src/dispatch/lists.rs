@@ -43,7 +43,8 @@ impl Call<'_> {
         let pages_of = T::pages;
         Ok(Handled::Later(Box::pin(async move {
             let entries = entries(&kept.catalogue);
-            let picked = picking.see_through(&kept.server.asking, entries, waits, |entry| Asked {
+            let share = kept.server.asking.share(&kept.asked(T::KIND, ""));
+            let picked = picking.see_through(&share, entries, waits, |entry| Asked {
                 listing: true,
                 ..kept.asked(T::KIND, entry.key())
             });

@@ -4,6 +4,7 @@
 //! `_meta`, (headers, by the transport,) version, method, parameters.
 
 mod admitting;
+mod asking;
 mod bounds;
 mod call;
 mod clocks;
@@ -37,8 +38,8 @@ use crate::catalogue::Catalogue;
 use crate::exchange::{Handled, Incoming};
 use crate::server::Inner;
 pub(crate) use admitting::Caller;
+pub(crate) use asking::Places;
 use clocks::Clocks;
-pub(crate) use picking::ASKED_AT_ONCE;
 pub(crate) use reply::Refusal;
 
 /// Takes one message.

@@ -2,15 +2,14 @@
 //!
 //! Constraint: a page holds as many entries as any other, whatever was left out, and is followed by another one only where
 //! the caller may use something on it: neither its length nor its cursor tells that there is more. What takes asking is asked
-//! side by side, so many at a time: asking must not cost the server what calls need.
+//! side by side, as far as there are places.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use tokio::sync::Semaphore;
-
+use super::asking::{OF_ONE, Share};
 use super::guarding::{all_agree, permits};
 use crate::catalogue::Listed;
 use crate::guard::{Asked, BoxFuture, Denial, Permitted};
@@ -62,13 +61,13 @@ impl Picking {
     /// The same to the end, whoever has to be asked.
     pub(super) async fn see_through<'a, T: Listed>(
         &mut self,
-        places: &Semaphore,
+        share: &Share<'_>,
         entries: &'a [Arc<T>],
         mut waits: Waits<usize>,
         asked: impl Fn(&'a T) -> Asked<'a>,
     ) {
         while !waits.is_empty() {
-            let refused = refused(places, std::mem::take(&mut waits)).await;
+            let refused = refused(share, std::mem::take(&mut waits)).await;
             self.picked.retain(|position| !refused.contains(position));
             waits = self.go_on(entries, &asked);
         }
@@ -81,12 +80,8 @@ impl Picking {
     }
 }
 
-/// How many are asked at a time, for all of a server's lists and subscriptions together: one small request may ask about a
-/// thousand things, and calls need the threads that permissions run on.
-pub(crate) const ASKED_AT_ONCE: usize = 24;
-
-/// Those of them that somebody didn't agree to. They are asked side by side, as far as others leave `places`.
-pub(super) async fn refused<K>(places: &Semaphore, waits: Waits<K>) -> Vec<K> {
+/// Those of them that somebody didn't agree to. They are asked side by side, as far as others leave places.
+pub(super) async fn refused<K>(share: &Share<'_>, waits: Waits<K>) -> Vec<K> {
     let mut waits = waits.into_iter();
     let mut asking: Vec<Asking<'_, K>> = Vec::new();
     let mut refused = Vec::new();
@@ -99,10 +94,10 @@ pub(super) async fn refused<K>(places: &Semaphore, waits: Waits<K>) -> Vec<K> {
             }
         };
         asking.retain_mut(&mut goes_on);
-        while asking.len() < ASKED_AT_ONCE {
+        while asking.len() < OF_ONE {
             // Nobody has begun with those that are left.
             let Some((about, agreeing)) = waits.next() else { break };
-            let mut next = Asking { about: Some(about), answer: Box::pin(in_turn(places, agreeing)) };
+            let mut next = Asking { about: Some(about), answer: Box::pin(in_turn(share, agreeing)) };
             if goes_on(&mut next) {
                 asking.push(next);
             }
@@ -119,8 +114,7 @@ struct Asking<'p, K> {
     answer: Pin<Box<dyn Future<Output = Result<(), Denial>> + Send + 'p>>,
 }
 
-async fn in_turn(places: &Semaphore, agreeing: Vec<BoxFuture<Result<(), Denial>>>) -> Result<(), Denial> {
-    // Never closed.
-    let _place = places.acquire().await;
+async fn in_turn(share: &Share<'_>, agreeing: Vec<BoxFuture<Result<(), Denial>>>) -> Result<(), Denial> {
+    let _place = share.place().await;
     all_agree(agreeing).await
 }

@@ -15,7 +15,7 @@ use super::running::InFlight;
 use super::{Call, Refusal, failing};
 use crate::catalogue::Catalogue;
 use crate::exchange::{Handled, Principal};
-use crate::guard::Permitted;
+use crate::guard::{Kind, Permitted};
 use crate::session::{WATCHED_BYTES, WATCHED_URI};
 
 impl Call<'_> {
@@ -78,9 +78,11 @@ impl Call<'_> {
         }
         let (kept, in_flight) = (self.kept(catalogue), InFlight::begin(self)?);
         Ok(Handled::Later(Box::pin(async move {
-            let Some(refused) = in_flight.run(picking::refused(&kept.server.asking, waits)).await else {
+            let share = kept.server.asking.share(&kept.asked(Kind::Resource, ""));
+            let Some(refused) = in_flight.run(picking::refused(&share, waits)).await else {
                 return Refusal::Cancelled.reply(&kept.id, kept.revision);
             };
+            drop(share);
             drop(in_flight);
             leave_out(&mut filter, &refused);
             match kept.again(|call| call.listen_to(filter)) {

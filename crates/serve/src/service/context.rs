@@ -96,11 +96,10 @@ impl Context {
         self.inner.headers.as_ref()
     }
 
-    /// Whether a list that this request asks for would show it: its guards see what they would see of the list itself.
-    pub fn may_see(&self, kind: Kind, name: String) -> impl Future<Output = bool> + Send + 'static {
-        let principal = self.principal().cloned();
-        let caller = Caller { kind, name, uri: None, principal, request: Some(self.clone()) };
-        caller.may_see(Arc::clone(&self.inner.server))
+    /// Whether a list that this request asks for would show them: their guards see what they would see of the list itself.
+    pub fn may_see(&self, kind: Kind, names: Vec<String>) -> impl Future<Output = Vec<bool>> + Send + 'static {
+        let caller = Caller { kind, principal: self.principal().cloned(), request: Some(self.clone()) };
+        caller.may_see(Arc::clone(&self.inner.server), names)
     }
 
     /// Fires when the client no longer wants the result. The handler is polled once more then, and dropped if it doesn't end;

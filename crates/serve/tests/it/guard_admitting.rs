@@ -17,6 +17,10 @@ fn ada() -> Option<Principal> {
     Some(Principal::new("ada", vec!["read".to_owned()]))
 }
 
+fn tool() -> Vec<String> {
+    vec!["tool".to_owned()]
+}
+
 fn server(guard: Guard) -> Server {
     let tool = Tool::new("tool").guard(guard).handler(|_: NoArguments| Ok::<_, ToolError>("done"));
     Server::builder("guarded", "1").tool(tool).build().unwrap()
@@ -35,7 +39,7 @@ async fn a_refusal_is_the_reply_that_a_client_would_have_got() {
     let client = Client::connect(&server, MODERN).granted("ada", &["read"]);
     let answer = client.call(2, "tool", json!({})).await;
     assert_eq!(error(&refused), answer.body["error"]);
-    assert!(!server.may_see(Kind::Tool, "tool".to_owned(), ada()).await);
+    assert_eq!(server.may_see(Kind::Tool, tool(), ada()).await, [false]);
 }
 
 #[tokio::test]
@@ -43,7 +47,7 @@ async fn uses_count_with_those_of_clients_and_looks_do_not() {
     let server = server(Guard::new().limit(RateLimit::new("tool", 2, Duration::from_secs(60))));
     let admit = || server.admit(Kind::Tool, "tool".to_owned(), None, ada());
     for _ in 0..5 {
-        assert!(server.may_see(Kind::Tool, "tool".to_owned(), ada()).await);
+        assert_eq!(server.may_see(Kind::Tool, tool(), ada()).await, [true]);
     }
     assert!(admit().await.is_ok());
     let client = Client::connect(&server, MODERN).granted("ada", &["read"]);
@@ -72,7 +76,7 @@ async fn who_takes_time_to_agree_is_waited_for_and_counts_only_when_it_did() {
     let refused = server.admit(Kind::Tool, "tool".to_owned(), None, ada()).await.unwrap_err();
     assert_eq!(error(&refused)["message"], "not yet");
     agrees.store(true, SeqCst);
-    assert!(server.may_see(Kind::Tool, "tool".to_owned(), ada()).await);
+    assert_eq!(server.may_see(Kind::Tool, tool(), ada()).await, [true]);
     assert!(server.admit(Kind::Tool, "tool".to_owned(), None, ada()).await.is_ok());
 }
 
@@ -107,7 +111,7 @@ async fn each_sort_has_its_own_guards_and_is_told_what_is_asked() {
     ] {
         assert!(server.admit(kind, name.to_owned(), uri, None).await.is_ok());
     }
-    assert!(server.may_see(Kind::Prompt, "p".to_owned(), None).await);
+    assert_eq!(server.may_see(Kind::Prompt, vec!["p".to_owned(), "nothing".to_owned()], None).await, [true, true]);
     let expected = [
         (Kind::Resource, "a://b".to_owned(), None, false),
         (Kind::Template, "a://{x}/c".to_owned(), uri, false),

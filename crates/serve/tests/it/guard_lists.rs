@@ -203,8 +203,18 @@ fn all_four_lists_are_filtered() {
     }
 }
 
-/// How many things are asked about at a time.
+/// All of them list their tools at once.
+async fn all_list(clients: impl IntoIterator<Item = Client>) {
+    let mut lists = tokio::task::JoinSet::new();
+    for client in clients {
+        lists.spawn(async move { pages(&client, "tools/list", "tools", "name").await });
+    }
+    lists.join_all().await;
+}
+
+/// How many things are asked about at a time: for all callers, and for one.
 const AT_ONCE: u64 = 24;
+const FOR_ONE: u64 = 8;
 
 #[tokio::test(start_paused = true)]
 async fn what_takes_asking_is_asked_side_by_side() {
@@ -230,10 +240,10 @@ async fn what_takes_asking_is_asked_side_by_side() {
     let listed = pages(&client, "tools/list", "tools", "name").await;
     assert_eq!(listed[0].len(), 50);
     // Virtual time: so many at once, and never more.
-    assert_eq!(begun.elapsed(), Duration::from_secs(50_u64.div_ceil(AT_ONCE)));
+    assert_eq!(begun.elapsed(), Duration::from_secs(50_u64.div_ceil(FOR_ONE)));
     assert_eq!(asked_once.load(SeqCst), 50);
     assert_eq!(client.session().in_flight(), 0);
-    // For all who list together.
+    // For all lists of a caller together.
     let others = [(); 2].map(|()| Client::connect(&server, Revision::V2025_06_18));
     let begun = tokio::time::Instant::now();
     let (one, two) = tokio::join!(
@@ -241,5 +251,25 @@ async fn what_takes_asking_is_asked_side_by_side() {
         pages(&others[1], "prompts/list", "prompts", "name")
     );
     assert_eq!((one[0].len(), two[0].len()), (50, 50));
-    assert_eq!(begun.elapsed(), Duration::from_secs(100_u64.div_ceil(AT_ONCE)));
+    assert_eq!(begun.elapsed(), Duration::from_secs(100_u64.div_ceil(FOR_ONE)));
+    // One caller's many lists don't keep another's waiting; who is alone with him has as many places as without.
+    let connected = |name: &str| Client::connect(&server, Revision::V2025_06_18).granted(name, &[]);
+    let (mallory, bob) = ([(); 20].map(|()| connected("mallory")), connected("bob"));
+    let begun = tokio::time::Instant::now();
+    let all = async {
+        all_list(mallory).await;
+        begun.elapsed()
+    };
+    let one = async {
+        pages(&bob, "tools/list", "tools", "name").await;
+        begun.elapsed()
+    };
+    let (all, one) = tokio::join!(all, one);
+    assert_eq!(one, Duration::from_secs(50_u64.div_ceil(FOR_ONE)));
+    assert_eq!(all, Duration::from_secs(1000_u64.div_ceil(FOR_ONE)));
+    // Many callers have their turns.
+    let many: Vec<_> = (0..6).map(|name| connected(&name.to_string())).collect();
+    let begun = tokio::time::Instant::now();
+    all_list(many).await;
+    assert_eq!(begun.elapsed(), Duration::from_secs(300_u64.div_ceil(AT_ONCE)));
 }
