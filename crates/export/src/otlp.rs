@@ -14,8 +14,13 @@ use serde_json::{Value, json};
 
 use crate::{ExportError, Wall};
 
-/// Spans a line: a few hundred kilobytes, well below the four megabytes that collectors take.
+/// Spans a line, and their bytes: well below the four megabytes that collectors take.
 const SPANS_A_LINE: usize = 512;
+const BYTES_A_LINE: usize = 1 << 20;
+
+/// A stream's further events are counted, not listed; longer words are cut. A span takes a hundred kilobytes at most.
+const EVENTS_A_SPAN: usize = 128;
+const LONGEST_TEXT: usize = 1024;
 
 const INTERNAL: u8 = 1;
 const CLIENT: u8 = 3;
@@ -30,7 +35,7 @@ pub fn otlp(recording: &Recording, into: impl Write) -> Result<(), ExportError> 
     for ledger in &ledgers {
         calls.extend(ledger.exchanges.iter().map(|id| (*id, ledger)));
     }
-    let mut lines = Lines { into, recording, wall: Wall::of(recording), spans: Vec::new() };
+    let mut lines = Lines { into, recording, wall: Wall::of(recording), spans: Vec::new(), bytes: 0 };
     for ledger in &ledgers {
         lines.operation(ledger)?;
     }
@@ -55,7 +60,9 @@ struct Lines<'a, W> {
     into: W,
     recording: &'a Recording,
     wall: Wall,
-    spans: Vec<Value>,
+    /// Each as JSON.
+    spans: Vec<String>,
+    bytes: usize,
 }
 
 impl<W: Write> Lines<'_, W> {
@@ -71,7 +78,7 @@ impl<W: Write> Lines<'_, W> {
         let name = ledger.tool.as_ref().map_or(ledger.operation.clone(), |tool| format!("{} {tool}", ledger.operation));
         let mut span = self.span(key, key, None, &name, INTERNAL, ledger.start, ledger.end, attributes);
         if let Some(failure) = failure {
-            span["status"] = json!({"code": FAILED, "message": failure});
+            span["status"] = json!({"code": FAILED, "message": cut(failure)});
         }
         self.add(span)?;
         for (place, segment) in ledger.segments.iter().enumerate().filter(|(_, segment)| segment.from < segment.to) {
@@ -91,15 +98,19 @@ impl<W: Write> Lines<'_, W> {
         let end = near.and_then(|leg| leg.end.or(leg.result_end).or(leg.reply_head)).map_or(from, |stamp| stamp.at);
         let mut span =
             self.span(call.unwrap_or(own), own, call, &name_of(exchange), CLIENT, from, end, about(exchange));
-        let events = exchange.events.iter().filter_map(|event| {
+        let mut events = exchange.events.iter().filter_map(|event| {
             let at = event.passed.or(event.read)?.at;
             let unix = self.wall.unix_ns(at).to_string();
             let attributes = [number("mcpace.sse.bytes", event.bytes)];
-            Some(json!({"timeUnixNano": unix, "name": event.event.unwrap_or("message"), "attributes": attributes}))
+            Some(json!({"timeUnixNano": unix, "name": cut(event.event.unwrap_or("message")), "attributes": attributes}))
         });
-        let events: Vec<Value> = events.collect();
-        if !events.is_empty() {
-            span["events"] = json!(events);
+        let listed: Vec<Value> = events.by_ref().take(EVENTS_A_SPAN).collect();
+        if !listed.is_empty() {
+            span["events"] = json!(listed);
+        }
+        let dropped = events.count();
+        if dropped > 0 {
+            span["droppedEventsCount"] = json!(dropped);
         }
         let failed = exchange.status.is_some_and(|status| status >= 400)
             || exchange.answer.is_some_and(|answer| answer.kind() == MessageKind::Error || answer.is_error());
@@ -124,7 +135,7 @@ impl<W: Write> Lines<'_, W> {
         let mut span = json!({
             "traceId": format!("{}{}", self.id("trace", trace), self.id("trace'", trace)),
             "spanId": self.id("span", own),
-            "name": name,
+            "name": cut(name),
             "kind": kind,
             "startTimeUnixNano": self.wall.unix_ns(from).to_string(),
             "endTimeUnixNano": self.wall.unix_ns(to.max(from)).to_string(),
@@ -146,6 +157,11 @@ impl<W: Write> Lines<'_, W> {
     }
 
     fn add(&mut self, span: Value) -> Result<(), ExportError> {
+        let span = span.to_string();
+        if self.bytes + span.len() > BYTES_A_LINE {
+            self.flush()?;
+        }
+        self.bytes += span.len();
         self.spans.push(span);
         if self.spans.len() >= SPANS_A_LINE { self.flush() } else { Ok(()) }
     }
@@ -156,13 +172,16 @@ impl<W: Write> Lines<'_, W> {
         }
         let head = &self.recording.head;
         let resource = [text("service.name", "mcpace recording"), text("server.address", &head.upstream)];
-        let spans = std::mem::take(&mut self.spans);
-        let line = json!({"resourceSpans": [{
-            "resource": {"attributes": resource},
-            "scopeSpans": [{"scope": {"name": "mcpace", "version": head.mcpace}, "spans": spans}],
-        }]});
-        serde_json::to_writer(&mut self.into, &line)?;
-        Ok(self.into.write_all(b"\n")?)
+        let resource = json!({"attributes": resource});
+        let scope = json!({"name": "mcpace", "version": cut(&head.mcpace)});
+        self.bytes = 0;
+        // The spans are JSON already.
+        let spans = std::mem::take(&mut self.spans).join(",");
+        writeln!(
+            self.into,
+            r#"{{"resourceSpans":[{{"resource":{resource},"scopeSpans":[{{"scope":{scope},"spans":[{spans}]}}]}}]}}"#
+        )?;
+        Ok(())
     }
 }
 
@@ -195,10 +214,92 @@ fn about(exchange: &Exchange<'_>) -> Vec<Value> {
 }
 
 fn text(key: &str, value: &str) -> Value {
-    json!({"key": key, "value": {"stringValue": value}})
+    json!({"key": key, "value": {"stringValue": cut(value)}})
+}
+
+/// A peer's words, of bounded length.
+fn cut(words: &str) -> &str {
+    let most = words.len().min(LONGEST_TEXT);
+    let end = (0..=most).rev().find(|end| words.is_char_boundary(*end)).unwrap_or(0);
+    &words[..end]
 }
 
 fn number(key: &str, value: u64) -> Value {
     // 64-bit integers are strings in the protocol's JSON.
     json!({"key": key, "value": {"intValue": value.to_string()}})
+}
+
+#[cfg(test)]
+mod tests {
+    use mcpace_record::{ConnectionId, Event, EventKind, Instrument, RecordingHead, Side};
+
+    use super::*;
+
+    /// Streams with many events, at paths and with types that are as long as a peer likes.
+    fn hostile(exchanges: u64, events: u32, text: &str) -> Recording {
+        let side = Side::Back;
+        let mut seen = Vec::new();
+        for number in 0..exchanges {
+            let (ex, at) = (ExchangeId(number), |millis: u64| Nanos(number * 1_000_000 + millis));
+            let (method, target) = ("POST".to_owned(), format!("/{text}"));
+            let head = EventKind::RequestHead { side, conn: ConnectionId(1), ex, method, target, headers: Vec::new() };
+            seen.push(Event { at: at(0), kind: head });
+            seen.push(Event { at: at(1), kind: EventKind::ReplyHead { side, ex, status: 200, headers: Vec::new() } });
+            for seq in 0..events {
+                let (began, event) = (at(2), Some(text.to_owned()));
+                let (id, messages, body) = (None, Vec::new(), None);
+                let kind = EventKind::ReplyEvent { side, ex, seq, began, bytes: 9, event, id, messages, body };
+                seen.push(Event { at: at(2), kind });
+            }
+        }
+        let head = RecordingHead {
+            instrument: Instrument::Client,
+            started: "2026-11-01T12:00:00Z".to_owned(),
+            started_at: None,
+            mcpace: "0.1.0".to_owned(),
+            upstream: text.to_owned(),
+        };
+        Recording::new(head, seen)
+    }
+
+    fn lines(recording: &Recording) -> Vec<String> {
+        let mut written = Vec::new();
+        otlp(recording, &mut written).unwrap();
+        String::from_utf8(written).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    fn spans(line: &str) -> Vec<Value> {
+        let line: Value = serde_json::from_str(line).unwrap();
+        line["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone()
+    }
+
+    #[test]
+    fn no_line_is_larger_than_a_collector_takes() {
+        // Escaped, each character is six bytes.
+        let lines = lines(&hostile(24, 300, &"\u{1}".repeat(10_000)));
+        assert!(lines.len() > 1);
+        assert!(lines.iter().all(|line| line.len() < 4 << 20), "{:?}", lines.iter().map(String::len).max());
+        let spans: Vec<Value> = lines.iter().flat_map(|line| spans(line)).collect();
+        assert_eq!(spans.len(), 24);
+        for span in spans {
+            assert_eq!(span["events"].as_array().unwrap().len(), EVENTS_A_SPAN);
+            assert_eq!(span["droppedEventsCount"], 300 - EVENTS_A_SPAN);
+        }
+    }
+
+    #[test]
+    fn what_is_of_usual_size_is_whole() {
+        let told = lines(&hostile(SPANS_A_LINE as u64 + 1, 2, "mcp"));
+        assert_eq!(told.iter().map(|line| spans(line).len()).collect::<Vec<_>>(), [SPANS_A_LINE, 1]);
+        let span = &spans(&told[0])[0];
+        assert_eq!((&span["name"], span["events"].as_array().unwrap().len()), (&json!("POST /mcp"), 2));
+        assert_eq!(span.get("droppedEventsCount"), None);
+    }
+
+    #[test]
+    fn words_are_cut_between_characters() {
+        assert_eq!(cut("short"), "short");
+        assert_eq!(cut(&"é".repeat(2_000)).len(), LONGEST_TEXT);
+        assert_eq!(cut(&format!("a{}", "é".repeat(2_000))).len(), LONGEST_TEXT - 1);
+    }
 }
