@@ -44,34 +44,59 @@ pub(crate) enum Basis {
 }
 
 #[derive(PartialEq, Eq, Hash)]
-struct Body<'a> {
+struct Sender<'a> {
     target: &'a str,
     session: Option<&'a str>,
     authorization: Option<&'a str>,
-    digest: Digest,
 }
 
 /// All repeats, in the order of their start.
 pub(crate) fn duplicates(view: &View<'_>) -> Vec<Duplicate> {
-    let mut last: HashMap<Body<'_>, (usize, usize)> = HashMap::new();
-    let mut original: HashMap<usize, usize> = HashMap::new();
     let mut found = Vec::new();
-    let mut order = 0;
-    for (repeat, exchange) in view.exchanges.iter().enumerate() {
-        let Some(body) = body(exchange) else { continue };
-        order += 1;
-        let Some((previous, at)) = last.insert(body, (repeat, order)) else {
-            continue;
-        };
-        let consecutive = order == at + 1;
-        let first = &view.exchanges[previous];
-        if let Some((basis, after_end)) = ties(first, exchange, consecutive) {
-            let origin = original.get(&previous).copied().unwrap_or(previous);
-            original.insert(repeat, origin);
-            found.push(Duplicate { original: origin, previous, repeat, basis, after_end });
+    let sendings = sendings(view);
+    for equal in sendings.chunk_by(|one, next| one.digest == next.digest).filter(|equal| equal.len() > 1) {
+        let mut last: HashMap<Sender<'_>, &Sending> = HashMap::new();
+        let mut original: HashMap<u32, u32> = HashMap::new();
+        for sending in equal {
+            let exchange = sending.exchange(view);
+            let Some(previous) = last.insert(sender(exchange), sending) else { continue };
+            let consecutive = sending.order == previous.order + 1;
+            if let Some((basis, after_end)) = ties(previous.exchange(view), exchange, consecutive) {
+                let origin = original.get(&previous.at).copied().unwrap_or(previous.at);
+                original.insert(sending.at, origin);
+                let [original, previous, repeat] = [origin, previous.at, sending.at].map(|at| at as usize);
+                found.push(Duplicate { original, previous, repeat, basis, after_end });
+            }
         }
     }
+    found.sort_unstable_by_key(|duplicate| duplicate.repeat);
     found
+}
+
+/// A request whose body counts.
+struct Sending {
+    digest: Digest,
+    /// Its position among all exchanges.
+    at: u32,
+    /// And among those whose bodies count.
+    order: u32,
+}
+
+impl Sending {
+    fn exchange<'v, 'a>(&self, view: &'v View<'a>) -> &'v Exchange<'a> {
+        &view.exchanges[self.at as usize]
+    }
+}
+
+/// All of them; equal bodies stand together, in the order of their start.
+fn sendings(view: &View<'_>) -> Vec<Sending> {
+    let carries = |exchange: &&Exchange<'_>| exchange.method() == "POST" || exchange.transport == Transport::Stdio;
+    let counting = (0_u32..).zip(&view.exchanges).filter(|(_, exchange)| carries(exchange) && exchange.is_message());
+    let counting = counting.filter_map(|(at, exchange)| Some((at, exchange.digest?)));
+    let mut sendings: Vec<Sending> =
+        (0..).zip(counting).map(|(order, (at, digest))| Sending { digest, at, order }).collect();
+    sendings.sort_unstable_by_key(|sending| (sending.digest, sending.order));
+    sendings
 }
 
 /// Whether `second`, a standalone GET, repeats `first` back to back. Says nothing on its own, since clients may reopen a
@@ -87,14 +112,8 @@ pub(crate) fn repeats_stream(first: &Exchange<'_>, second: &Exchange<'_>) -> boo
         && back_to_back(first, second)
 }
 
-fn body<'a>(exchange: &Exchange<'a>) -> Option<Body<'a>> {
-    let carries = exchange.method() == "POST" || exchange.transport == Transport::Stdio;
-    (carries && exchange.is_message()).then_some(Body {
-        target: exchange.target(),
-        session: exchange.session_sent(),
-        authorization: exchange.authorization(),
-        digest: exchange.digest?,
-    })
+fn sender<'a>(exchange: &Exchange<'a>) -> Sender<'a> {
+    Sender { target: exchange.target(), session: exchange.session_sent(), authorization: exchange.authorization() }
 }
 
 fn ties(first: &Exchange<'_>, second: &Exchange<'_>, consecutive: bool) -> Option<(Basis, bool)> {

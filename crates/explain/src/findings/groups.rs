@@ -12,9 +12,12 @@ pub(super) enum Group<'a> {
     Epoch(usize),
 }
 
-/// The messages and standalone streams of each group, in order.
-pub(super) fn groups<'s, 'a>(view: &'s View<'a>) -> BTreeMap<Group<'a>, Vec<&'s Exchange<'a>>> {
-    let mut groups: BTreeMap<Group<'_>, Vec<&Exchange<'_>>> = BTreeMap::new();
+/// What each of them sent, in order.
+pub(super) type Groups<'s, 'a> = BTreeMap<Group<'a>, Vec<&'s Exchange<'a>>>;
+
+/// The messages and standalone streams of each group.
+pub(super) fn groups<'s, 'a>(view: &'s View<'a>) -> Groups<'s, 'a> {
+    let mut groups: Groups<'_, '_> = BTreeMap::new();
     let (mut epoch, mut connect) = (0, None);
     for exchange in &view.exchanges {
         if !exchange.is_message() && !exchange.is_standalone_stream() {

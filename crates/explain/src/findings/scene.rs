@@ -2,14 +2,16 @@
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
 
 use mcpace_record::{CallId, ExchangeId, Nanos};
 
 use super::concurrency::{Episode, episodes};
+use super::groups::{Groups, groups};
 use super::{Confidence, Level, Reason, Severity};
 use crate::Ledger;
 use crate::duplicates::{Duplicate, duplicates};
-use crate::view::{Exchange, View};
+use crate::view::{Exchange, Positions, View};
 
 pub(super) struct Scene<'s, 'a> {
     pub(super) view: &'s View<'a>,
@@ -18,10 +20,12 @@ pub(super) struct Scene<'s, 'a> {
     pub(super) behind: Option<&'s View<'a>>,
     pub(super) duplicates: Vec<Duplicate>,
     repeats: HashSet<ExchangeId>,
-    by_call: HashMap<CallId, usize>,
+    by_call: Positions,
     claims: HashMap<CallId, Claims>,
     /// Worked out by the first rule that asks.
     episodes: OnceCell<Vec<Episode>>,
+    /// The messages and standalone streams of each client; shared, since rules walk through them while they claim time.
+    pub(super) groups: Rc<Groups<'s, 'a>>,
 }
 
 impl<'s, 'a> Scene<'s, 'a> {
@@ -34,9 +38,10 @@ impl<'s, 'a> Scene<'s, 'a> {
             behind,
             repeats: repeats.collect(),
             duplicates,
-            by_call: ledgers.iter().enumerate().map(|(at, ledger)| (ledger.call, at)).collect(),
+            by_call: ledgers.iter().map(|ledger| ledger.call.0).collect(),
             claims: HashMap::new(),
             episodes: OnceCell::new(),
+            groups: Rc::new(groups(view)),
         }
     }
 
@@ -46,7 +51,7 @@ impl<'s, 'a> Scene<'s, 'a> {
     }
 
     pub(super) fn ledger(&self, call: CallId) -> Option<&'s Ledger> {
-        self.by_call.get(&call).map(|at| &self.ledgers[*at])
+        self.by_call.get(call.0).map(|at| &self.ledgers[at])
     }
 
     /// The operation of the call that `exchange` belongs to.

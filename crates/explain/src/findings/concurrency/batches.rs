@@ -14,6 +14,9 @@ const SHORTEST: Nanos = Nanos::from_millis(20);
 const FEWEST_ALONE: usize = 3;
 const FEWEST_ALONE_UNLIKE: usize = 5;
 
+/// The smallest cap that two waves prove, and not three.
+const LEAST_CAP: usize = 4;
+
 /// Ends of one wave may scatter so much beyond their share of a call's time.
 const SCATTER: Nanos = Nanos::from_millis(5);
 
@@ -91,8 +94,8 @@ fn waves<'v, 'a>(calls: &[&'v Served<'a>]) -> Option<Batch<'v, 'a>> {
     let enough = match (size, alike) {
         (1, true) => true,
         (1, false) => calls.len() >= FEWEST_ALONE_UNLIKE,
-        // A single late call is a straggler, no wave.
-        (_, true) => sizes.len() > 2 || (*last > 1 && last * 5 >= size),
+        // A single late call is a straggler, no wave, and of few calls half may end late by chance.
+        (_, true) => sizes.len() > 2 || (size >= LEAST_CAP && *last > 1 && last * 5 >= size),
         (_, false) => sizes.len() > 2,
     };
     (even && enough).then_some(Batch { calls, waves: sizes, time })

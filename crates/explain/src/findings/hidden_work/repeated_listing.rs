@@ -5,10 +5,11 @@
 //! that was asked to list (`list`, `connect`) lists; listings between a result and its return are `hidden-listing`'s.
 
 use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
 
 use mcpace_record::{CallId, Digest, Nanos};
 
-use crate::findings::groups::{Group, groups};
+use crate::findings::groups::Group;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{Cause, Disproof, Finding, Level, Reason, RepeatedListing, Role, Severity};
@@ -48,8 +49,8 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let changes = changes(scene);
     let results = results(scene);
     let mut operations: ByOperation<'_, Listings<'_>> = ByOperation::new();
-    for (group, used) in groups(scene.view) {
-        let repeats = repeats(scene, &used, &changes, &results);
+    for (group, used) in Rc::clone(&scene.groups).iter() {
+        let repeats = repeats(scene, used, &changes, &results);
         let tool_calls = used.iter().filter(|e| e.requests("tools/call")).count() as u64;
         let count = repeats.len() as u64;
         let enough = if tool_calls == 0 { FEWEST.1 } else { FEWEST.0 };

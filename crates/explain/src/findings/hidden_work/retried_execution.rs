@@ -48,9 +48,28 @@ struct Caller<'a> {
 #[derive(Clone, Copy)]
 struct Execution<'e, 'a> {
     exchange: &'e Exchange<'a>,
-    caller: Caller<'a>,
     note: &'a Note<'a>,
-    asked: (Option<&'a str>, Digest),
+}
+
+/// The tool and its arguments.
+type Asked<'a> = (Option<&'a str>, Option<Digest>);
+
+impl<'a> Execution<'_, 'a> {
+    fn caller(&self) -> Caller<'a> {
+        let exchange = self.exchange;
+        Caller { target: exchange.target(), session: exchange.session_sent(), authorization: exchange.authorization() }
+    }
+
+    fn asked(&self) -> Asked<'a> {
+        (self.note.name(), self.note.arguments.or(self.note.content))
+    }
+
+    /// Whether it was under way for so long that a client may have given it up.
+    fn is_long(&self) -> bool {
+        let sent = self.exchange.sent().at;
+        let answered = self.exchange.completed().filter(|_| self.exchange.answer.is_some());
+        answered.is_none_or(|answered| answered.at.since(sent) + TIMER.1 >= SHORTEST_TIMEOUT)
+    }
 }
 
 /// A call that was made again.
@@ -90,32 +109,29 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
 fn executions<'s, 'a>(scene: &Scene<'s, 'a>) -> Vec<Execution<'s, 'a>> {
     let calls = scene.view.exchanges.iter().filter_map(|exchange| {
         let [note] = exchange.messages else { return None };
-        if !note.requests("tools/call") || scene.is_repeat(exchange) {
-            return None;
-        }
-        let caller = Caller {
-            target: exchange.target(),
-            session: exchange.session_sent(),
-            authorization: exchange.authorization(),
-        };
-        let asked = (note.name(), note.arguments.or(note.content)?);
-        Some(Execution { exchange, caller, note, asked })
+        let called = note.requests("tools/call") && !scene.is_repeat(exchange);
+        note.arguments.or(note.content).filter(|_| called)?;
+        Some(Execution { exchange, note })
     });
     calls.collect()
 }
 
 fn after_timeouts<'s, 'a>(scene: &Scene<'s, 'a>, executions: &[Execution<'s, 'a>]) -> Vec<Retry<'s, 'a>> {
     let cancels = cancels(scene);
-    let mut last: HashMap<(Caller<'_>, (Option<&str>, Digest)), Execution<'_, '_>> = HashMap::new();
+    // Only those that may be given up: most have their answer long before.
+    let mut last: HashMap<(Caller<'_>, Asked<'_>), Execution<'_, '_>> = HashMap::new();
     let mut found = Vec::new();
     for again in executions {
-        let Some(first) = last.insert((again.caller, again.asked), *again) else {
-            continue;
+        let key = || (again.caller(), again.asked());
+        let first = if again.is_long() {
+            last.insert(key(), *again)
+        } else if last.is_empty() {
+            None
+        } else {
+            last.remove(&key())
         };
-        if first.note.id == again.note.id {
-            continue;
-        }
-        let cancelled = cancels.get(&again.caller.session);
+        let Some(first) = first.filter(|first| first.note.id != again.note.id) else { continue };
+        let cancelled = cancels.get(&again.caller().session);
         if let Some(given_up) = given_up(&first, again, cancelled.map_or(&[], Vec::as_slice)) {
             found.push(Retry { first, again: *again, given_up: Some(given_up) });
         }
@@ -167,7 +183,7 @@ fn is_round(time: Nanos) -> bool {
 fn at_once<'s, 'a>(scene: &Scene<'s, 'a>, executions: &[Execution<'s, 'a>]) -> Vec<Retry<'s, 'a>> {
     let mut by_caller: HashMap<Caller<'_>, Vec<Execution<'_, '_>>> = HashMap::new();
     for execution in executions {
-        by_caller.entry(execution.caller).or_default().push(*execution);
+        by_caller.entry(execution.caller()).or_default().push(*execution);
     }
     let mut callers: Vec<Vec<Execution<'_, '_>>> = by_caller.into_values().collect();
     callers.sort_by_key(|calls| calls[0].exchange.start.event);
@@ -207,7 +223,7 @@ fn pairs<'s, 'a>(calls: &[Execution<'s, 'a>], told: bool) -> Vec<Retry<'s, 'a>> 
 
 fn together(first: &Execution<'_, '_>, again: &Execution<'_, '_>) -> bool {
     let sent = again.exchange.sent().at;
-    first.asked == again.asked
+    first.asked() == again.asked()
         && first.note.id != again.note.id
         && sent.since(first.exchange.sent().at) <= TOGETHER
         && !answered_before(first.exchange, sent)

@@ -6,11 +6,12 @@
 //! authentication.
 
 use std::collections::{BTreeMap, HashSet};
+use std::rc::Rc;
 
 use mcpace_record::{ConnectionId, Nanos, ReplyEnding};
 
 use super::rhythm::{median, period};
-use crate::findings::groups::{Group, groups};
+use crate::findings::groups::Group;
 use crate::findings::scene::Scene;
 use crate::findings::tally::Tally;
 use crate::findings::{Cause, Disproof, Finding, Level, Reason, RetryStorm, Role, Severity, Storm};
@@ -54,8 +55,8 @@ struct Row<'e, 'a> {
 
 fn steady(scene: &Scene<'_, '_>) -> Vec<Finding> {
     let mut by_status: BTreeMap<Option<u16>, (Tally, RetryStorm)> = BTreeMap::new();
-    for (group, used) in groups(scene.view) {
-        for run in refusals(&used) {
+    for (group, used) in Rc::clone(&scene.groups).iter() {
+        for run in refusals(used) {
             let Some(beat) = period(&run.iter().map(|e| e.sent().at).collect::<Vec<_>>()) else { continue };
             if matches!(group, Group::Epoch(_)) && beat < SLOWEST_CROWD {
                 continue;

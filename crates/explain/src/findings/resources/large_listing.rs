@@ -4,10 +4,10 @@
 //! Tokens are estimated from bytes: tokenizers differ, and schemas are mostly ASCII.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use mcpace_record::{Digest, Nanos};
 
-use crate::findings::groups::groups;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{Cause, Disproof, Finding, LargeListing, Level, Reason, Role, Severity};
@@ -35,7 +35,7 @@ struct Listings {
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let mut operations: ByOperation<'_, Listings> = ByOperation::new();
     let mut transferred = 0_u64;
-    for used in groups(scene.view).into_values() {
+    for used in Rc::clone(&scene.groups).values() {
         let listings: Vec<_> = used.iter().filter(|e| e.requests("tools/list") && e.succeeded()).collect();
         let size = size(&listings);
         transferred = listings.iter().map(|listing| listing.reply_bytes).fold(transferred, u64::saturating_add);

@@ -22,7 +22,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         closed_by: None,
     };
     let (mut shapes, mut named, mut all) = (HashSet::new(), true, Vec::new());
-    for session in wasteful(scene.view).into_iter().filter(|session| !session.breaks_off()) {
+    for session in wasteful(scene).into_iter().filter(|session| !session.breaks_off()) {
         context.requests += session.posts().count() as u64;
         context.connections += session.connections as u64;
         context.needless += session.needless.len() as u64;

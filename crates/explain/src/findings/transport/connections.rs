@@ -10,7 +10,8 @@ use std::collections::{HashMap, HashSet};
 
 use mcpace_record::{Closer, ConnectionId, ReplyEnding};
 
-use crate::findings::groups::{Group, groups};
+use crate::findings::groups::Group;
+use crate::findings::scene::Scene;
 use crate::view::{Connection, EventIndex, Exchange, Stamp, Transport, View};
 
 /// Requests of a session below which nothing is concluded.
@@ -50,18 +51,22 @@ impl<'s, 'a> Wasteful<'s, 'a> {
 }
 
 /// Every such session.
-pub(in crate::findings) fn wasteful<'s, 'a>(view: &'s View<'a>) -> Vec<Wasteful<'s, 'a>> {
+pub(in crate::findings) fn wasteful<'s, 'a>(scene: &Scene<'s, 'a>) -> Vec<Wasteful<'s, 'a>> {
+    let view = scene.view;
     let last_uses = last_uses(view);
-    let sessions = groups(view).into_iter().filter_map(|(group, mut used)| {
-        used.retain(|exchange| exchange.transport == Transport::Http);
-        let posts = || used.iter().filter(|exchange| exchange.is_message());
-        let requests = posts().count();
+    let sessions = scene.groups.iter().filter_map(|(group, used)| {
+        let http = || used.iter().copied().filter(|exchange| exchange.transport == Transport::Http);
+        let posts = || http().filter(|exchange| exchange.is_message());
         let connections: HashSet<_> = posts().filter_map(|exchange| exchange.near()?.conn).collect();
-        let connections = connections.len();
+        let (requests, connections) = (posts().count(), connections.len());
+        if requests < FEWEST || connections * 4 < requests * 3 {
+            return None;
+        }
+        let used: Vec<_> = http().collect();
         let mut needless = needless(view, &used);
         needless.retain(|needless| last_uses.get(&needless.free).is_none_or(|last| *last < needless.opened.event));
-        let many = requests >= FEWEST && connections * 4 >= requests * 3 && needless.len() >= 2;
-        many.then_some(Wasteful { used, named: matches!(group, Group::Session(_)), connections, needless })
+        let named = matches!(group, Group::Session(_));
+        (needless.len() >= 2).then_some(Wasteful { used, named, connections, needless })
     });
     sessions.collect()
 }

@@ -18,7 +18,7 @@ const PROMPT: Nanos = Nanos::from_millis(50);
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let (mut context, mut all) = (StreamNotDrained::default(), Vec::new());
-    for session in wasteful(scene.view).into_iter().filter(Wasteful::breaks_off) {
+    for session in wasteful(scene).into_iter().filter(Wasteful::breaks_off) {
         context.requests += session.posts().count() as u64;
         context.connections += session.connections as u64;
         context.needless += session.needless.len() as u64;
