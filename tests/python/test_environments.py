@@ -47,7 +47,7 @@ from mcpace.lab.adapters import load
 from mcpace.lab.environments import ensure
 print("up", flush=True)
 sys.stdin.readline()
-environment = ensure(load(Path(sys.argv[1])), sys.argv[2], progress=lambda text: print(text, flush=True))
+environment = ensure(load(Path(sys.argv[1])), sys.argv[2], say=lambda text: print(text, flush=True))
 print(environment.path)
 """
 

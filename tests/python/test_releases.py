@@ -111,7 +111,7 @@ def test_answers_are_kept_and_used_when_the_index_is_gone(index: type[Index]) ->
     assert len(index.requests) == 1
     index.status = 503
     said: list[str] = []
-    assert published("toy", max_age_s=0, progress=said.append) == first
+    assert published("toy", max_age_s=0, say=said.append) == first
     assert len(said) == 1 and "answered 503" in said[0] and "going on with the list of" in said[0]
 
 

@@ -17,7 +17,7 @@ from packaging.version import InvalidVersion, Version
 
 from mcpace import __version__
 from mcpace.lab.errors import AdapterProblem, UnknownName, UsageProblem
-from mcpace.lab.releases import Progress, Selection, choose, of_client, parse_selection
+from mcpace.lab.releases import Say, Selection, choose, of_client, parse_selection
 from mcpace.lab.releases import find as find_release
 
 if TYPE_CHECKING:  # environments are built from adapters
@@ -188,7 +188,7 @@ class Resolved:
     mode: str | None
 
 
-def resolve(text: str, progress: Progress | None = None, role: Role = Role.CLIENT) -> Resolved:
+def resolve(text: str, say: Say | None = None, role: Role = Role.CLIENT) -> Resolved:
     """What the user typed, to one release.
 
     Raises `UsageProblem` for an unknown SDK, version or mode, with the nearest names. Whether this version has
@@ -198,18 +198,18 @@ def resolve(text: str, progress: Progress | None = None, role: Role = Role.CLIEN
     mode = subject.mode
     if role is Role.SERVER and mode is None:
         mode = next(iter(subject.adapter.modes(role)), None)
-    return Resolved(subject.adapter, find_version(subject, progress, role), mode)
+    return Resolved(subject.adapter, find_version(subject, say, role), mode)
 
 
-def find_version(subject: Subject, progress: Progress | None = None, role: Role = Role.CLIENT) -> str:
+def find_version(subject: Subject, say: Say | None = None, role: Role = Role.CLIENT) -> str:
     """The release that is meant, of those that a registry, the adapter's locks or this mcpace have."""
     adapter, selection = subject.adapter, subject.selection
     if adapter.install.kind is InstallKind.PYPI:
-        return find_release(adapter.install.package, selection, progress).version
+        return find_release(adapter.install.package, selection, say).version
     if adapter.install.kind is InstallKind.OWN:
         return choose(selection, [__version__], f"{adapter.name}@{selection} can't be had: it is the mcpace that runs,")
     if role is Role.CLIENT:
-        return of_client(adapter, selection, progress).version
+        return of_client(adapter, selection, say).version
     there_are = f"{adapter.name}@{selection} can't be had: it is built by a lock, and there are locks of"
     return choose(selection, locked_versions(adapter), there_are)
 

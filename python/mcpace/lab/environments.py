@@ -28,7 +28,7 @@ from mcpace.lab.errors import EnvironmentProblem
 from mcpace.lab.installers import INSTALLERS, Installer, Wanted
 from mcpace.lab.installers.steps import in_one_line
 from mcpace.lab.places import cache_folder
-from mcpace.lab.releases import Progress
+from mcpace.lab.releases import Say
 
 MARKER = "mcpace-environment.json"
 """Written last into a finished environment."""
@@ -51,7 +51,7 @@ class Environment:
     """Every package that was installed, by name, and what it runs on."""
 
 
-def ensure(adapter: Adapter, version: str, progress: Progress | None = None, role: Role = Role.CLIENT) -> Environment:
+def ensure(adapter: Adapter, version: str, say: Say | None = None, role: Role = Role.CLIENT) -> Environment:
     """The environment of a release, built if need be. A finished one needs no network.
 
     Raises `EnvironmentProblem` when it can't be built, `UnknownVersion` for a version that was never published.
@@ -59,7 +59,7 @@ def ensure(adapter: Adapter, version: str, progress: Progress | None = None, rol
     wanted = Wanted(adapter, version, role)
     installer = INSTALLERS[adapter.install.kind]
     path = environment_path(adapter, version, role)
-    say = progress or (lambda _: None)
+    say = say or (lambda _: None)
     if installer.cached and (ready := read_ready(path, installer)) is not None:
         return ready
     make_folder(path.parent)
@@ -70,7 +70,7 @@ def ensure(adapter: Adapter, version: str, progress: Progress | None = None, rol
         return read_ready(path, installer) or build(installer, wanted, path, say)
 
 
-def build(installer: Installer, wanted: Wanted, path: Path, say: Progress) -> Environment:
+def build(installer: Installer, wanted: Wanted, path: Path, say: Say) -> Environment:
     """Builds into a temporary folder and renames it. The caller holds the lock."""
     remove_leavings(path)
     folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".building", dir=path.parent))
@@ -96,7 +96,7 @@ def build(installer: Installer, wanted: Wanted, path: Path, say: Progress) -> En
     return ready
 
 
-def build_in_place(installer: Installer, wanted: Wanted, path: Path, say: Progress) -> Environment:
+def build_in_place(installer: Installer, wanted: Wanted, path: Path, say: Say) -> Environment:
     """For what its own tool keeps fresh. The caller holds the lock."""
     make_folder(path)
     versions = installer.build(wanted, path, say)
@@ -143,7 +143,7 @@ def read_ready(path: Path, installer: Installer) -> Environment | None:
 
 
 @contextmanager
-def locked(path: Path, label: str, say: Progress) -> Iterator[None]:
+def locked(path: Path, label: str, say: Say) -> Iterator[None]:
     """Holds the lock file. The system frees it if we die, so a stale lock can't be."""
     with path.open("a") as file:
         deadline = time.monotonic() + LOCK_LIMIT_S

@@ -91,7 +91,7 @@ def prepare(resolved: adapters.Resolved, progress: Progress) -> Ready:
     subject = Subject(sdk=resolved.adapter.name, version=resolved.version, mode=resolved.mode)
     progress.preparing(subject.label())
     try:
-        environment = environments.ensure(resolved.adapter, resolved.version, progress=progress.preparing)
+        environment = environments.ensure(resolved.adapter, resolved.version, say=progress.preparing)
     except Unsupported as reason:
         return Ready(subject, unsupported=str(reason))
     except LabError as error:

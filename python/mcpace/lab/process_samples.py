@@ -6,6 +6,7 @@ the calls that are timed notice. Processor time is counted in the kernel's ticks
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -39,9 +40,13 @@ class Watched:
 class ProcessSamples:
     """Looks at processes until it is closed. Use as a context manager; `watch` what comes."""
 
-    def __init__(self, period_s: float = PERIOD_S, proc: Path = PROC) -> None:
+    def __init__(
+        self, period_s: float = PERIOD_S, proc: Path = PROC, children_are: Literal["client", "server"] | None = None
+    ) -> None:
+        """``children_are``: what this process's children are; they are found as they come."""
         self._period_s = period_s
         self._proc = proc
+        self._children_are = children_are
         self._over = threading.Event()
         self._lock = threading.Lock()
         self._watched: list[Watched] = []
@@ -76,6 +81,12 @@ class ProcessSamples:
         with self._lock:
             self._alive = [watched for watched in self._alive if self._look(watched)]
 
+    @property
+    def any(self) -> bool:
+        """Whether a process was seen."""
+        with self._lock:
+            return bool(self._watched)
+
     def into(self, recording: _core.Recording) -> None:
         """Adds what was seen."""
         with self._lock:
@@ -84,7 +95,16 @@ class ProcessSamples:
 
     def _run(self) -> None:
         while not self._over.wait(self._period_s):
+            self._find_children()
             self.look()
+
+    def _find_children(self) -> None:
+        if self._children_are is None:
+            return
+        known = {watched.pid for watched in self._watched}
+        for pid in children(self._proc):
+            if pid not in known:
+                self.watch(self._children_are, pid)
 
     def _look(self, watched: Watched) -> bool:
         sample = read(watched.pid, self._proc)
@@ -94,6 +114,15 @@ class ProcessSamples:
         if len(watched.samples) > MOST_SAMPLES:
             del watched.samples[1:-1:2]
         return True
+
+
+def children(proc: Path = PROC) -> list[int]:
+    """This process's own; none where the system doesn't say."""
+    pids = []
+    for file in (proc / "self" / "task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            pids += [int(pid) for pid in file.read_text().split()]
+    return pids
 
 
 def read(pid: int, proc: Path = PROC) -> Sample | None:

@@ -18,14 +18,16 @@ from mcpace.report.run import Operation, Run, Subject
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 
 
-def explain(file: Path, behind: Sequence[Path] = ()) -> Run:
-    """Explains a recording; ``behind`` are those that were made behind a gateway meanwhile.
+def explain(file: Path, behind: Sequence[Path] = (), beside: Sequence[Path] = ()) -> Run:
+    """Explains a recording; ``behind`` are those that were made behind a gateway meanwhile, ``beside`` those of the same
+    program under other circumstances (a server with more tools), which are taken as one with it.
 
     Raises :class:`UsageProblem` where one of the files is no recording.
     """
-    recording = _load([file])
+    recording = _load([file, *beside])
     beyond = _load(behind) if behind else None
-    run = new_run("recording", {"recording": file.name, "behind": [one.name for one in behind]})
+    asked = {"recording": file.name, "behind": [one.name for one in behind], "beside": [one.name for one in beside]}
+    run = new_run("recording", asked)
     facts = Facts(Subject(sdk="recording"), file.name, None)
     facts.ledgers, facts.findings = recording.explained(behind=beyond)
     facts.trials = [trial for ledger in facts.ledgers if (trial := _trial(ledger)) is not None]

@@ -28,13 +28,13 @@ if TYPE_CHECKING:  # adapters resolve their versions here
     from mcpace.lab.adapters import Adapter
 
 __all__ = [
-    "Exact", "Newest", "Progress", "Release", "Selection", "UnknownVersion",
+    "Exact", "Newest", "Release", "Say", "Selection", "UnknownVersion",
     "between", "choose", "find", "of_client", "parse_selection", "published", "select",
 ]  # fmt: skip
 
 FRESH_FOR_S = 3_600.0
 
-Progress = Callable[[str], None]
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,9 @@ def parse_selection(text: str) -> Selection:
         raise UsageProblem(f"{text!r} is no version: write a number like 1.12.1, `latest`, or `1.x`") from None
 
 
-def find(package: str, selection: Selection, progress: Progress | None = None, kind: str = "pypi") -> Release:
+def find(package: str, selection: Selection, say: Say | None = None, kind: str = "pypi") -> Release:
     """The release that a user's selection means. Raises `UnknownVersion`, naming the nearest."""
-    return select(package, selection, published(package, progress=progress, kind=kind))
+    return select(package, selection, published(package, say=say, kind=kind))
 
 
 def select(package: str, selection: Selection, known: Sequence[Release]) -> Release:
@@ -94,9 +94,9 @@ def select(package: str, selection: Selection, known: Sequence[Release]) -> Rele
     return chosen[-1]
 
 
-def of_client(adapter: Adapter, selection: Selection, progress: Progress | None = None) -> Release:
+def of_client(adapter: Adapter, selection: Selection, say: Say | None = None) -> Release:
     """The release of an adapter's client that is meant, though its registry may not list it."""
-    known = client_releases(adapter, progress)
+    known = client_releases(adapter, say)
     if isinstance(selection, Exact) and all(release.number != selection.number for release in known):
         for package in adapter.client_packages(selection.number):
             if found := REGISTRIES[adapter.install.kind.value].unlisted(package, selection.number):
@@ -104,12 +104,12 @@ def of_client(adapter: Adapter, selection: Selection, progress: Progress | None 
     return select(adapter.name, selection, known)
 
 
-def client_releases(adapter: Adapter, progress: Progress | None = None) -> list[Release]:
+def client_releases(adapter: Adapter, say: Say | None = None) -> list[Release]:
     """All of an adapter's client, oldest version first: of each package those versions that it is the one for."""
     found = [
         release
         for package in adapter.client_packages()
-        for release in published(package, progress=progress, kind=adapter.install.kind.value)
+        for release in published(package, say=say, kind=adapter.install.kind.value)
         if package in adapter.client_packages(release.number)
     ]
     return sorted(found, key=lambda release: release.number)
@@ -131,26 +131,26 @@ def choose(selection: Selection, versions: list[str], there_are: str) -> str:
     return max(meant, key=Version)
 
 
-def between(adapter: Adapter, good: str, bad: str, progress: Progress | None = None) -> list[Release]:
+def between(adapter: Adapter, good: str, bad: str, say: Say | None = None) -> list[Release]:
     """The stable releases from one end to the other, both included, oldest version first.
 
     `good` may be the newer one. An end that is a prerelease or yanked is kept: it was asked for by name; so is one that
     its registry doesn't list.
     """
-    ends = [of_client(adapter, parse_selection(text), progress) for text in (good, bad)]
+    ends = [of_client(adapter, parse_selection(text), say) for text in (good, bad)]
     low, high = sorted(ends, key=lambda release: release.number)
     if low.number == high.number:
         raise UsageProblem(f"there is nothing between {adapter.name} {low.number} and itself: give two releases")
     inside = [
         release
-        for release in client_releases(adapter, progress)
+        for release in client_releases(adapter, say)
         if low.number < release.number < high.number and release.stable and adapter.covers(release.number)
     ]
     return [low, *inside, high]
 
 
 def published(
-    package: str, *, max_age_s: float = FRESH_FOR_S, progress: Progress | None = None, kind: str = "pypi"
+    package: str, *, max_age_s: float = FRESH_FOR_S, say: Say | None = None, kind: str = "pypi"
 ) -> list[Release]:
     """All releases of a package that its registry lists, oldest version first.
 
@@ -167,9 +167,9 @@ def published(
     except ReleasesProblem as problem:
         if kept is None:
             raise
-        if progress is not None:
+        if say is not None:
             when = datetime.fromtimestamp(kept.fetched, UTC).date()
-            progress(f"{problem}; going on with the list of {when}")
+            say(f"{problem}; going on with the list of {when}")
         return kept.releases
     keep(path, found)
     return found

@@ -18,7 +18,7 @@ from mcpace.lab.installers.locked import client_releases, copy_sources, digest
 from mcpace.lab.installers.steps import BUILD_LIMIT_S, INSTALL_LIMIT_S, asked, in_one_line, needed, run_step
 from mcpace.lab.installers.wanted import Wanted
 from mcpace.lab.places import cache_folder
-from mcpace.lab.releases import Progress
+from mcpace.lab.releases import Say
 from mcpace.lab.toolchains import REMEDIES
 
 BINARY = "server"
@@ -34,7 +34,7 @@ class Cargo:
     def recipe(self, wanted: Wanted) -> list[object]:
         return [digest(wanted)]
 
-    def build(self, wanted: Wanted, folder: Path, say: Progress) -> dict[str, str]:
+    def build(self, wanted: Wanted, folder: Path, say: Say) -> dict[str, str]:
         needed("cargo", wanted.label, REMEDY)
         say(f"building {wanted.label} (minutes, once)")
         copy_sources(wanted, folder)

@@ -12,7 +12,7 @@ from mcpace.lab.adapters import Role
 from mcpace.lab.installers.locked import copy_sources, digest
 from mcpace.lab.installers.steps import BUILD_LIMIT_S, asked, needed, run_step
 from mcpace.lab.installers.wanted import Wanted
-from mcpace.lab.releases import Progress
+from mcpace.lab.releases import Say
 from mcpace.lab.toolchains import REMEDIES
 
 REMEDY = REMEDIES["go"]
@@ -27,7 +27,7 @@ class Go:
     def recipe(self, wanted: Wanted) -> list[object]:
         return [digest(wanted)]
 
-    def build(self, wanted: Wanted, folder: Path, say: Progress) -> dict[str, str]:
+    def build(self, wanted: Wanted, folder: Path, say: Say) -> dict[str, str]:
         go = needed("go", wanted.label, REMEDY)
         say(f"building {wanted.label}")
         copy_sources(wanted, folder)

@@ -8,7 +8,7 @@ from pathlib import Path
 from mcpace.lab.installers.locked import copy_sources, digest
 from mcpace.lab.installers.steps import BUILD_LIMIT_S, asked, needed, run_step
 from mcpace.lab.installers.wanted import Wanted
-from mcpace.lab.releases import Progress
+from mcpace.lab.releases import Say
 from mcpace.lab.toolchains import REMEDIES
 
 REMEDY = REMEDIES["maven"]
@@ -23,7 +23,7 @@ class Maven:
     def recipe(self, wanted: Wanted) -> list[object]:
         return [digest(wanted)]
 
-    def build(self, wanted: Wanted, folder: Path, say: Progress) -> dict[str, str]:
+    def build(self, wanted: Wanted, folder: Path, say: Say) -> dict[str, str]:
         for tool in ("java", "javac"):
             needed(tool, wanted.label, REMEDY)
         mvn = needed("mvn", wanted.label, REMEDY)

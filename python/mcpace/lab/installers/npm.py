@@ -16,7 +16,7 @@ from mcpace.lab.children import run_child
 from mcpace.lab.installers.locked import client_releases, copy_sources, digest
 from mcpace.lab.installers.steps import INSTALL_LIMIT_S, asked, expect_success, in_one_line, needed, run_step
 from mcpace.lab.installers.wanted import AS_OF, Wanted
-from mcpace.lab.releases import Progress, find, parse_selection
+from mcpace.lab.releases import Say, find, parse_selection
 from mcpace.lab.toolchains import REMEDIES
 
 REMEDY = REMEDIES["npm"]
@@ -33,7 +33,7 @@ class Npm:
         of_client = [install.as_of_release, install.margin_hours] if wanted.role is Role.CLIENT else []
         return [digest(wanted), *of_client]
 
-    def build(self, wanted: Wanted, folder: Path, say: Progress) -> dict[str, str]:
+    def build(self, wanted: Wanted, folder: Path, say: Say) -> dict[str, str]:
         needed("node", wanted.label, REMEDY)
         npm = needed("npm", wanted.label, REMEDY)
         say(f"installing {wanted.label}")
@@ -60,7 +60,7 @@ class Npm:
         return {"node": asked(["node", "--version"], r"v(\S+)")}
 
 
-def resolve(wanted: Wanted, folder: Path, command: list[str], say: Progress) -> bool:
+def resolve(wanted: Wanted, folder: Path, command: list[str], say: Say) -> bool:
     """Installs a release beside the dependencies of its time; whether it could be.
 
     A mirror knows a package's time from when it first had it: where it had a dependency later than the release, that

@@ -17,7 +17,7 @@ from mcpace.lab.installers.cargo import BINARY, compile_release, rust_version
 from mcpace.lab.installers.steps import run_step
 from mcpace.lab.installers.wanted import Wanted
 from mcpace.lab.places import find_uv
-from mcpace.lab.releases import Progress
+from mcpace.lab.releases import Say
 
 CRATES = Path("crates/serve/Cargo.toml")
 """What tells a checkout from an installed package."""
@@ -34,7 +34,7 @@ class Own:
     def recipe(self, wanted: Wanted) -> list[object]:
         return [str(wanted.adapter.folder), wanted.also, platform.python_version()]
 
-    def build(self, wanted: Wanted, folder: Path, say: Progress) -> dict[str, str]:
+    def build(self, wanted: Wanted, folder: Path, say: Say) -> dict[str, str]:
         manifest = wanted.adapter.install.manifest
         if manifest is None:
             beside = install_beside(wanted, folder / SITE, say) if wanted.also else {}
@@ -64,7 +64,7 @@ class Own:
         return {}
 
 
-def install_beside(wanted: Wanted, site: Path, say: Progress) -> dict[str, str]:
+def install_beside(wanted: Wanted, site: Path, say: Say) -> dict[str, str]:
     """What the program needs and mcpace doesn't, in a folder of its own: nobody's installation of mcpace is changed."""
     done = site / DONE
     if not done.exists():

@@ -15,7 +15,7 @@ from mcpace.lab.errors import EnvironmentProblem
 from mcpace.lab.installers.steps import in_one_line, run_step
 from mcpace.lab.installers.wanted import Wanted
 from mcpace.lab.places import find_uv
-from mcpace.lab.releases import Progress, find, parse_selection
+from mcpace.lab.releases import Say, find, parse_selection
 
 LIST_LIMIT_S = 120.0
 
@@ -33,7 +33,7 @@ class Pypi:
             install.margin_hours, str(install.python), minor,
         ]  # fmt: skip
 
-    def build(self, wanted: Wanted, folder: Path, say: Progress) -> dict[str, str]:
+    def build(self, wanted: Wanted, folder: Path, say: Say) -> dict[str, str]:
         install = wanted.adapter.install
         release = find(install.package, parse_selection(wanted.version), say)
         assert release.uploaded is not None, "without upload times the index was refused"

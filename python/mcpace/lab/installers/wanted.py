@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from mcpace.lab.adapters import Adapter, Role
-from mcpace.lab.releases import Progress
+from mcpace.lab.releases import Say
 
 AS_OF = "dependencies as of"
 """Among an environment's versions where its dependencies aren't of its release's time: their day. No package's name."""
@@ -43,7 +43,7 @@ class Installer(Protocol):
         """Everything that makes one environment differ from another, as JSON; the platform aside."""
         ...
 
-    def build(self, wanted: Wanted, folder: Path, say: Progress) -> dict[str, str]:
+    def build(self, wanted: Wanted, folder: Path, say: Say) -> dict[str, str]:
         """Fills an empty folder, which is moved afterwards. Says what was installed: versions by name."""
         ...
 
