@@ -200,7 +200,8 @@ fn a_straggler_is_no_wave() {
 #[test]
 fn two_and_two_are_chance_and_four_and_four_are_not() {
     let waves_of = |size: u64| {
-        let ends = (0..2 * size).map(move |at| call(at + 1, None, at as f64 * 0.2, if at < size { 24.0 } else { 48.0 }));
+        let ends =
+            (0..2 * size).map(move |at| call(at + 1, None, at as f64 * 0.2, if at < size { 24.0 } else { 48.0 }));
         codes(&recorded(ends))
     };
     assert_eq!(waves_of(2), [""; 0]);
