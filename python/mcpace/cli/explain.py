@@ -51,6 +51,12 @@ def explain(
         list[Path],
         typer.Option("--behind", metavar="FILE", help="A recording made behind a gateway, FILE being before it."),
     ] = [],  # noqa: B006 - typer copies it
+    beside: Annotated[
+        list[Path],
+        typer.Option(
+            "--beside", metavar="FILE", help="A recording of the same program with more tools, or fewer, than in FILE."
+        ),
+    ] = [],  # noqa: B006 - typer copies it
 ) -> None:
     """Change one thing at a time on a live target and see what a call then takes: connection, JSON or SSE, session, …
 
@@ -58,10 +64,11 @@ def explain(
     the time of its calls went, and the causes that it proves.
     """
     if _is_file(target):
-        deliver(recorded.explain(Path(target), behind), as_json=as_json, out=out, page=html)
+        deliver(recorded.explain(Path(target), behind, beside), as_json=as_json, out=out, page=html)
         return
-    if behind:
-        raise UsageProblem("--behind belongs to a saved recording; TARGET is none")
+    for option, files in (("--behind", behind), ("--beside", beside)):
+        if files:
+            raise UsageProblem(f"{option} belongs to a saved recording; TARGET is none")
     if revision is not None and revision not in _core.REVISIONS:
         raise UsageProblem(f"there is no revision {revision!r}; there are {', '.join(_core.REVISIONS)}")
     place = targets.parse(target, config=config, auth=options.authentication(auth), tool=options.tool(tool, args))

@@ -32,7 +32,10 @@ def record(
     watch: Annotated[
         int | None,
         typer.Option(
-            "--watch", metavar="PID", help="The server's process: sample its memory and processor time.", min=1
+            "--watch",
+            metavar="PID",
+            help="The server's process: sample its memory and processor time. Over stdio that is done unasked.",
+            min=1,
         ),
     ] = None,
 ) -> None:
@@ -47,7 +50,12 @@ def record(
     if upstream.startswith("stdio:"):
         command = targets.parse(upstream).command
         _check(file)
-        raise typer.Exit(_core.record_stdio(list(command), str(file), body_limit=body_limit))
+        # The server is this process's child, its only one.
+        with ProcessSamples(children_are="server") as samples:
+            code = _core.record_stdio(list(command), str(file), body_limit=body_limit)
+        if samples.any:
+            _add(samples, file)
+        raise typer.Exit(code)
     if not upstream.startswith(("http://", "https://")):
         raise UsageProblem(f"--upstream takes a URL or stdio:COMMAND, not {upstream!r}")
     certificate = targets.certificate(cacert) if cacert is not None else None

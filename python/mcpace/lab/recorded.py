@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from mcpace import _core
 from mcpace.lab.errors import UsageProblem
-from mcpace.lab.fold import Facts, Trial, cases, slowest_warm
+from mcpace.lab.fold import Facts, Trial, cases
 from mcpace.lab.runs import new_run
 from mcpace.report.run import Operation, Run, Subject
 
@@ -19,35 +19,26 @@ OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 
 
 def explain(file: Path, behind: Sequence[Path] = (), beside: Sequence[Path] = ()) -> Run:
-    """Explains a recording; ``behind`` are those that were made behind a gateway meanwhile, ``beside`` those of the same
-    program under other circumstances (a server with more tools), which are taken as one with it.
+    """Explains a recording; ``behind`` are those that were made behind a gateway meanwhile, ``beside`` those of the
+    same program under other circumstances (a server with more tools), which are taken as one with it.
 
     Raises :class:`UsageProblem` where one of the files is no recording.
     """
-    recording = _load([file, *beside])
-    beyond = _load(behind) if behind else None
+    try:
+        told = _core.explained([str(one) for one in (file, *beside)], behind=[str(one) for one in behind])
+    except _core.Problem as problem:
+        raise UsageProblem(str(problem)) from problem
     asked = {"recording": file.name, "behind": [one.name for one in behind], "beside": [one.name for one in beside]}
     run = new_run("recording", asked)
     facts = Facts(Subject(sdk="recording"), file.name, None)
-    facts.ledgers, facts.findings = recording.explained(behind=beyond)
+    facts.ledgers, facts.findings = told["ledgers"], told["findings"]
+    # Those that are shown: of each operation the slowest warm call, here as there.
+    facts.waterfalls = {shape["call"]: shape for shape in told["waterfalls"]}
     facts.trials = [trial for ledger in facts.ledgers if (trial := _trial(ledger)) is not None]
     seen = [operation for operation in OPERATIONS if any(trial.operation == operation for trial in facts.trials)]
-    for operation in seen:
-        slowest = slowest_warm(trial for trial in facts.trials if trial.operation == operation)
-        if slowest is not None and slowest.call is not None:
-            facts.waterfalls[slowest.call] = recording.waterfall(slowest.call)
     run.cases = cases(facts, seen or ["call"])
-    run.options |= {"events": len(recording), "events_lost": recording.lost, "cut_off": recording.partial}
+    run.options |= {"events": told["events"], "events_lost": told["lost"], "cut_off": told["partial"]}
     return run
-
-
-def _load(files: Sequence[Path]) -> _core.Recording:
-    try:
-        if len(files) == 1:
-            return _core.Recording.load(str(files[0]))
-        return _core.Recording.beside([str(file) for file in files])
-    except _core.Problem as problem:
-        raise UsageProblem(str(problem)) from problem
 
 
 def _trial(ledger: dict[str, Any]) -> Trial | None:
