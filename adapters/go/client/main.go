@@ -49,13 +49,15 @@ func (o *official) connect(ctx context.Context, asked *command) outcome {
 		return failed(start, err)
 	}
 	end := now()
-	o.session = session
 	said := session.InitializeResult()
 	summary := serverSummary{ProtocolVersion: said.ProtocolVersion}
 	if said.ServerInfo != nil {
 		summary.ServerName, summary.ServerVersion = said.ServerInfo.Name, said.ServerInfo.Version
 	}
-	return outcome{start: start, end: end, result: summary}
+	return outcome{
+		start: start, end: end, result: summary,
+		keep: func() { o.session = session }, drop: func() { session.Close() },
+	}
 }
 
 func (o *official) transport(asked *command) (mcp.Transport, error) {

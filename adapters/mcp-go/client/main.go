@@ -50,10 +50,11 @@ func (m *mark3labs) connect(ctx context.Context, asked *command) outcome {
 		return failed(start, err)
 	}
 	end := now()
-	m.client = opened
-	return outcome{start: start, end: end, result: serverSummary{
-		reply.ProtocolVersion, reply.ServerInfo.Name, reply.ServerInfo.Version,
-	}}
+	return outcome{
+		start: start, end: end,
+		result: serverSummary{reply.ProtocolVersion, reply.ServerInfo.Name, reply.ServerInfo.Version},
+		keep:   func() { m.client = opened }, drop: func() { opened.Close() },
+	}
 }
 
 // open starts a client and shakes hands, each a second time after an authorization, as the SDK's example has it.

@@ -15,6 +15,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"regexp"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -58,7 +59,8 @@ type authorization struct {
 type driver interface {
 	module() string
 	provider(ctx context.Context, asked *command) outcome
-	// connect gets a context that lives as long as the connection: SDKs keep it.
+	// connect gets a context that lives as long as the connection: SDKs keep it. Whether its connection is taken is said
+	// afterwards, by the outcome's `keep` or `drop`.
 	connect(ctx context.Context, asked *command) outcome
 	listTools(ctx context.Context) outcome
 	callTool(ctx context.Context, asked *command) outcome
@@ -71,6 +73,8 @@ type outcome struct {
 	start, end int64
 	result     any
 	err        error
+	// Of a connection: what takes it, once it was in time, and what closes it, where it came too late.
+	keep, drop func()
 }
 
 type serverSummary struct {
@@ -173,6 +177,8 @@ func (p *program) connect(limit time.Duration, asked *command) outcome {
 	done := within(limit, cancel, func(context.Context) outcome { return p.driver.connect(ctx, asked) })
 	if done.err != nil {
 		cancel()
+	} else if done.keep != nil {
+		done.keep()
 	}
 	return done
 }
@@ -190,6 +196,11 @@ func within(limit time.Duration, cancel context.CancelFunc, operation func(conte
 	case <-late.C:
 		ended := now()
 		cancel()
+		go func() {
+			if done := <-finished; done.drop != nil {
+				done.drop()
+			}
+		}()
 		return outcome{start: began, end: ended, err: &problem{"timeout", fmt.Sprintf("nothing after %s", limit)}}
 	}
 }
@@ -237,6 +248,9 @@ func called[B any](isError bool, content []B, text func(B) (string, bool)) any {
 	return callSummary{isError, cut(strings.Join(texts, "\n"), textLimit)}
 }
 
+// status401 finds the status, and no port nor a part of one.
+var status401 = regexp.MustCompile(`(^|[^\w:.])401\b`)
+
 func kindOf(err error) string {
 	var known *problem
 	text := strings.ToLower(err.Error())
@@ -245,10 +259,11 @@ func kindOf(err error) string {
 		return known.kind
 	case errors.Is(err, context.DeadlineExceeded):
 		return "timeout"
-	case strings.Contains(text, "unauthorized"), strings.Contains(text, "401"), strings.Contains(text, "oauth"):
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET):
+		return "connection"
+	case strings.Contains(text, "unauthorized"), strings.Contains(text, "oauth"), status401.MatchString(text):
 		return "auth"
-	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF),
-		strings.Contains(text, "connection"), strings.Contains(text, "executable file not found"):
+	case errors.Is(err, io.EOF), strings.Contains(text, "connection"), strings.Contains(text, "executable file not found"):
 		return "connection"
 	default:
 		return "protocol"

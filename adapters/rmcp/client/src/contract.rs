@@ -12,6 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use crate::driver::Driver;
+use crate::kind::kind_of;
 
 const DEFAULT_LIMIT_S: f64 = 60.0;
 /// How long leaving a connection may take when nobody asked for it with a limit of their own.
@@ -89,18 +90,6 @@ impl<E: std::error::Error> From<E> for Failure {
             source = cause.source();
         }
         Self { kind: kind_of(&message), message }
-    }
-}
-
-fn kind_of(message: &str) -> &'static str {
-    let text = message.to_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    if has(&["unauthorized", "401", "auth required", "oauth"]) {
-        "auth"
-    } else if has(&["connection", "connect error", "sending request", "transport closed", "no such file", "broken pipe"]) {
-        "connection"
-    } else {
-        "protocol"
     }
 }
 

@@ -1,11 +1,13 @@
 //! The client program for rmcp; see ../../../README.md for the contract.
 //!
-//! `contract` is the program's side of it, `driver` the SDK, `consent` who agrees to an OAuth flow, and `wallet` what differs
-//! between generations of the SDK. Results are read as JSON, which stays the same where types change their names.
+//! `contract` is the program's side of it, `kind` its names for failures, `driver` the SDK, `consent` who agrees to an OAuth
+//! flow, and `wallet` what differs between generations of the SDK. Results are read as JSON, which stays the same where types
+//! change their names.
 
 mod consent;
 mod contract;
 mod driver;
+mod kind;
 mod wallet;
 
 use std::process::ExitCode;
