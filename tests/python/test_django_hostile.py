@@ -15,6 +15,7 @@ from serving import Client, served
 
 # isort: split
 from django.contrib.auth.models import AnonymousUser, User
+from django.core import exceptions as core_exceptions
 from django.core.cache import cache
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection, models
@@ -22,15 +23,16 @@ from django.test import Client as DjangoClient
 from django.test import override_settings
 from django.urls import path
 from rest_framework import serializers
-from rest_framework.exceptions import APIException
+from rest_framework.exceptions import APIException, NotAuthenticated, PermissionDenied
 from rest_framework.permissions import BasePermission, IsAuthenticated
 from rest_framework_services import SelectorKind, SelectorSpec, ServiceError, ServiceSpec
 
 from invoices.models import Customer
 from mcpace.django import AllowAny, CacheRateLimit, MCPServer, ScopeRequired, TokenBackend
+from mcpace.django.limits import LimitExceeded
 from mcpace.django.permissions import Forbidden
 from mcpace.server import tokens
-from mcpace.server.errors import RegistrationError, ToolError, UnexpectedToolError
+from mcpace.server.errors import MCPError, RegistrationError, ToolError, UnexpectedToolError
 from mcpace.server.guards import RateLimit
 from mcpace.server.running.addresses import Address
 from mcpace.server.running.errors import UsageProblem
@@ -154,6 +156,49 @@ def test_a_limit_of_everyones_that_strangers_could_use_up_is_refused() -> None:
         service(lambda: {}, permission_classes=[OnlyRoot], rate_limits=[everyone])
     service(lambda: {}, permissions=[ScopeRequired("write")], rate_limits=[everyone])
     service(lambda: {}, permission_classes=[OnlyRoot], rate_limits=["10/hour"])
+    # The server's own counts before permission classes are asked, too.
+    made = server(rate_limits=everyone)
+    for register in (made.register_service_tool, made.register_selector_tool):
+        options: dict[str, Any] = {"name": "t", "permissions": [OnlyRoot]}
+        if register == made.register_service_tool:
+            options["spec"] = ServiceSpec(service=lambda: {})
+        else:
+            options["spec"] = SelectorSpec(
+                kind=SelectorKind.LIST, selector=Customer.objects.all, output_serializer=Name
+            )
+        with pytest.raises(RegistrationError, match="the server's RateLimit by everyone"):
+            register(**options)
+    with pytest.raises(RegistrationError, match="the server's RateLimit by everyone"):
+        made.register_prompt(name="p", render=lambda: "Hello.", permissions=[OnlyRoot])
+    service(lambda: {}, permissions=[ScopeRequired("write")], of=server(rate_limits=everyone))
+
+
+@pytest.mark.parametrize("limit", ["1/hour", RateLimit("1/hour"), CacheRateLimit("1/hour"), ["1/hour"]])
+def test_one_limit_need_be_no_list(limit: Any) -> None:
+    made = service(lambda: {"n": 1}, rate_limits=limit)
+    assert made.call_tool("t", user=USER)
+    with pytest.raises((MCPError, LimitExceeded)):
+        made.call_tool("t", user=USER)
+
+
+@pytest.mark.parametrize("limit", [7, {"1/hour": 1}, [7]])
+def test_what_is_no_limit_is_refused(limit: Any) -> None:
+    with pytest.raises(RegistrationError, match="rate_limits of tool 't'"):
+        service(lambda: {"n": 1}, rate_limits=limit)
+
+
+@pytest.mark.parametrize("denial", [core_exceptions.PermissionDenied, PermissionDenied, NotAuthenticated])
+def test_a_denial_of_the_authors_is_the_same_in_process(denial: type[Exception]) -> None:
+    def deny() -> None:
+        raise denial("the vault is closed")
+
+    made = service(deny)
+    with served(made) as port:
+        told = Client(port).call("t")["error"]
+    with pytest.raises(MCPError) as raised:
+        made.call_tool("t", user=USER)
+    assert (raised.value.error.code, raised.value.error.message) == (told["code"], told["message"])
+    assert told["code"] == FORBIDDEN and isinstance(raised.value.__cause__, denial)
 
 
 async def passing(surroundings: Any, call_next: Any) -> Any:

@@ -29,6 +29,7 @@ from mcpace.django.stores import counted
 from mcpace.django.terms import (
     ResourceOptions,
     SelectorOptions,
+    Terms,
     ToolOptions,
     UseOptions,
     most_rows,
@@ -113,7 +114,7 @@ class MCPServer(PlainServer[Any]):
         """
         check_name(name)
         check_service(spec, name)
-        on = terms("tool", name, options, ToolOptions, spec.permission_classes, spec.service)
+        on = self._terms("tool", name, options, ToolOptions, spec.permission_classes, spec.service)
         unknown = unknown_arguments(options)
         binding = chosen(ArgumentBinding, argument_binding, "argument_binding")
         passes = unknown is UnknownArguments.PASSTHROUGH
@@ -153,7 +154,7 @@ class MCPServer(PlainServer[Any]):
         """
         check_name(name)
         check_selector(spec, name)
-        on = terms("tool", name, options, SelectorOptions, spec.permission_classes, spec.selector)
+        on = self._terms("tool", name, options, SelectorOptions, spec.permission_classes, spec.selector)
         unknown = unknown_arguments(options)
         if unknown is UnknownArguments.PASSTHROUGH:
             raise RegistrationError(
@@ -246,7 +247,7 @@ class MCPServer(PlainServer[Any]):
                 f"resource {name!r}: its selector must be a plain function of named arguments, and its spec no more "
                 "than what a row is shown by; register a selector tool for more"
             )
-        on = terms("resource", name, options, ResourceOptions, selector.permission_classes, selector.selector)
+        on = self._terms("resource", name, options, ResourceOptions, selector.permission_classes, selector.selector)
         variables = UriTemplate.parse(uri_template).variable_names
         read = reader(
             name, selector, list(variables), self._seeds, on.makers, output_serializer, on.counted, self._site,
@@ -261,7 +262,7 @@ class MCPServer(PlainServer[Any]):
 
     def register_prompt(self, *, name: str, render: Callable[..., Any], **options: Unpack[UseOptions]) -> None:
         """Registers a function as a prompt: its parameters are what a user fills in, its value the messages."""
-        on = terms("prompt", name, options, UseOptions, None, render)
+        on = self._terms("prompt", name, options, UseOptions, None, render)
         function = guarded(name, self._inside.providers.applied(render), on.makers, on.counted, self._site)
         told = on.listed
         self.add_prompt(
@@ -349,6 +350,11 @@ class MCPServer(PlainServer[Any]):
         return replace(
             prepared, loopback_only=self.backend.loopback_only, notes=(*prepared.notes, self.backend.warning)
         )
+
+    def _terms(
+        self, kind: str, name: str, options: Mapping[str, Any], known: type, classes: Any, function: Any
+    ) -> Terms:
+        return terms(kind, name, options, known, classes, function, self._inside.guards)
 
     def _around(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         return cycled(fn)

@@ -142,9 +142,13 @@ def text_of(refused: Refused) -> str:
 
 
 def as_tool_error(name: str, error: Exception) -> Exception:
-    """What an in-process call raises."""
+    """What an in-process call raises: what a client's is answered with."""
     if isinstance(error, Forbidden | LimitExceeded | Uncounted):
         return error
+    denied = protocol_error(error)
+    if denied is not None:
+        denied.__cause__ = error
+        return denied
     refused = told_of(error)
     if refused is not None:
         told: Exception = ToolError(text_of(refused))

@@ -15,9 +15,10 @@ from mcpace.django.limits import CacheRateLimit
 from mcpace.django.permissions import Maker, asks_more, compiled, is_named, scopes_of
 from mcpace.django.words import OutputFormat, UnknownArguments, chosen
 from mcpace.server.errors import RegistrationError
-from mcpace.server.guards import Guards, RateLimit, guards, requires
+from mcpace.server.guards import UNGUARDED, Guards, RateLimit, guards, requires, several
 
-Limits = Sequence[RateLimit | CacheRateLimit | str]
+LIMITS = RateLimit | CacheRateLimit | str
+Limits = Sequence[RateLimit | CacheRateLimit | str] | RateLimit | CacheRateLimit | str
 
 
 class UseOptions(TypedDict, total=False):
@@ -72,10 +73,16 @@ class Terms:
 
 
 def terms(
-    kind: str, name: str, options: Mapping[str, Any], known: type, classes: Sequence[Any] | None, function: Any
+    kind: str,
+    name: str,
+    options: Mapping[str, Any],
+    known: type,
+    classes: Sequence[Any] | None,
+    function: Any,
+    outer: Guards = UNGUARDED,
 ) -> Terms:
-    """Of something that ``function`` does. Raises ``RegistrationError`` where nobody has said who may use it,
-    ``TypeError`` for an option that ``known`` has not."""
+    """Of something that ``function`` does, on a server with the guards ``outer``. Raises ``RegistrationError`` where
+    nobody has said who may use it, ``TypeError`` for an option that ``known`` has not."""
     for option in options:
         if option not in known.__annotations__:
             there = ", ".join(sorted(known.__annotations__))
@@ -93,7 +100,7 @@ def terms(
     limit = options.get("dispatch_timeout", _UNSAID)
     most = setting("MAX_RESULT_BYTES") if most is _UNSAID else most
     limit = setting("DISPATCH_TIMEOUT") if limit is _UNSAID else limit
-    limits = options.get("rate_limits", ())
+    limits = several(options.get("rate_limits"), lambda one: isinstance(one, LIMITS), f"rate_limits of {what}")
     counted = tuple(one for one in limits if isinstance(one, CacheRateLimit))
     scopes = scopes_of(makers)
     guarding = guards(
@@ -104,11 +111,13 @@ def terms(
         None if kind == "tool" else most,
         what=what,
     )
-    if asks_more(makers) and any(one.by == "everyone" for one in guarding.rate_limits):
-        raise RegistrationError(
-            f"{what}: a RateLimit by everyone counts before permission classes are asked, so callers who may not use "
-            "it could use it up for all. CacheRateLimit counts after them; or count by principal"
-        )
+    if asks_more(makers):
+        for whose, counting in (("a", guarding), ("the server's", outer)):
+            if any(one.by == "everyone" for one in counting.rate_limits):
+                raise RegistrationError(
+                    f"{what}: {whose} RateLimit by everyone counts before permission classes are asked, so callers who "
+                    "may not use it could use it up for all. CacheRateLimit counts after them; or count by principal"
+                )
     told: dict[str, Any] = {
         key: options.get(key) for key in ("title", "icons", "annotations", "meta") if key in known.__annotations__
     }

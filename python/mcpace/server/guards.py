@@ -256,8 +256,8 @@ def guards(
     what: str,
 ) -> Guards:
     """The guards that keywords describe. Raises ``RegistrationError`` that names ``what`` where they make no sense."""
-    asked = _several(permissions, lambda one: callable(one) or isinstance(one, str), f"permissions of {what}")
-    limits = _several(rate_limits, lambda one: isinstance(one, RateLimit | str), f"rate_limits of {what}")
+    asked = several(permissions, lambda one: callable(one) or isinstance(one, str), f"permissions of {what}")
+    limits = several(rate_limits, lambda one: isinstance(one, RateLimit | str), f"rate_limits of {what}")
     for permission in asked:
         if not callable(permission) or isinstance(permission, type) or permission is requires:
             raise RegistrationError(
@@ -280,8 +280,8 @@ def guards(
     return Guards(asked, limits, timeout, max_result_bytes)
 
 
-def _several(given: Any, is_one: Callable[[Any], bool], what: str) -> tuple[Any, ...]:
-    """One, or some."""
+def several(given: Any, is_one: Callable[[Any], bool], what: str) -> tuple[Any, ...]:
+    """One, or some, as they may be given. Raises ``RegistrationError`` where it is neither."""
     if given is None:
         return ()
     if is_one(given):
