@@ -17,7 +17,7 @@ from mcpace.report.words_comparison import (
     warnings,
 )
 
-MOST_TRIALS = 200
+MOST_OF_ONE = 200
 """Of one side of a case."""
 
 
@@ -58,8 +58,8 @@ def _row(row: Compared, run: Run, made: Comparison) -> ComparedShown:
         verdict=row.verdict,
         words=verdict_words(row),
         breach=row.breach,
-        first_s=first_s[:MOST_TRIALS],
-        second_s=second_s[:MOST_TRIALS],
+        first_s=first_s[:MOST_OF_ONE],
+        second_s=second_s[:MOST_OF_ONE],
     )
 
 
