@@ -18,6 +18,7 @@ use crate::problem::{ClientProblem, IntoPython, OrRaise, UsageProblem};
 use crate::recorder::{head, parse_url};
 use crate::recording::Recording;
 use crate::runtime::{runtime, wait};
+use crate::seconds::seconds;
 
 /// How long a person may take to consent in the browser; the operation's own limit applies too.
 const CONSENT_LIMIT: Duration = Duration::from_secs(300);
@@ -49,8 +50,7 @@ impl Client {
         extra_root: Option<String>,
         headers: Vec<(String, String)>,
     ) -> PyResult<Self> {
-        let limit = Duration::try_from_secs_f64(limit_s)
-            .map_err(|_| UsageProblem::new_err(format!("a time limit must be positive seconds, not {limit_s}")))?;
+        let limit = seconds("limit_s", limit_s)?;
         let (endpoint, upstream) = parse_endpoint(endpoint, environment)?;
         let revision = revision
             .map(str::parse)

@@ -1,13 +1,13 @@
 //! `Load`: the load engine's runs.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use mcpace_load::{Plan, Run};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Serialize;
 
-use crate::problem::{Problem, UsageProblem};
+use crate::problem::Problem;
 use crate::runtime::SIGNAL_PERIOD;
 
 /// A load under way, on threads of its own. Dropped, it ends.
@@ -27,8 +27,7 @@ impl Load {
 
     /// Waits for the end, so long at most; whether it is there. A signal's exception leaves the load under way.
     fn wait(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
-        let longest = Duration::try_from_secs_f64(seconds)
-            .map_err(|_| UsageProblem::new_err(format!("a wait must be zero or more seconds, not {seconds}")))?;
+        let longest = crate::seconds::seconds("wait", seconds)?;
         let begun = Instant::now();
         loop {
             let left = longest.saturating_sub(begun.elapsed());

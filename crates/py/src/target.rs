@@ -1,7 +1,6 @@
 //! `Target`: a scripted server that runs in this process.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::time::Duration;
 
 use mcpace_target::{Faults, Options, Profile, ResponseMode, Secret};
 use pyo3::prelude::*;
@@ -9,6 +8,7 @@ use pyo3::prelude::*;
 use crate::json;
 use crate::problem::{IntoPython, OrRaise, Problem, UsageProblem};
 use crate::runtime::wait;
+use crate::seconds::seconds;
 
 /// Raises `UsageProblem` for faults that no target would take.
 #[pyfunction]
@@ -48,8 +48,7 @@ impl Target {
         let mut options = Options::new(profile);
         options.host = IpAddr::V4(Ipv4Addr::LOCALHOST);
         options.port = port;
-        options.hold = Duration::try_from_secs_f64(hold_s)
-            .map_err(|_| UsageProblem::new_err(format!("hold must be zero or more seconds, not {hold_s}")))?;
+        options.hold = seconds("hold_s", hold_s)?;
         options.faults = Faults::parse(&faults).map_err(mcpace_target::TargetError::from).or_raise()?;
         options.tls = tls;
         options.server_timing = server_timing;

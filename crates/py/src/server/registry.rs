@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use mcpace_serve::store::Told;
 use mcpace_serve::{Changes, NotifyError, Prompt, Resource, ResourceTemplate, Tool, http, stdio};
@@ -30,6 +29,7 @@ use super::tool::PythonTool;
 use super::waiting::Target;
 use crate::problem::{OrRaise, RegistrationProblem, UsageProblem};
 use crate::runtime::runtime;
+use crate::seconds::seconds;
 
 /// A registry of Python functions, served by the runtime as often as wanted.
 #[pyclass(module = "mcpace._core", frozen)]
@@ -359,8 +359,7 @@ impl Server {
     }
 
     fn target(&self, py: Python<'_>, handler: &Handler, timeout_s: Option<f64>) -> PyResult<Target> {
-        let limit = timeout_s.map(Duration::try_from_secs_f64).transpose();
-        let limit = limit.map_err(|_| UsageProblem::new_err(format!("timeout_s takes seconds, not {timeout_s:?}")))?;
+        let limit = timeout_s.map(|timeout_s| seconds("timeout_s", timeout_s)).transpose()?;
         if handler.inner.kind == Kind::Async {
             self.shared.want_loop(py)?;
         }
