@@ -247,9 +247,10 @@ class Recording:
         """Writes it as ``har``, ``trace`` (Chrome's trace events) or ``otlp`` (JSON lines)."""
     def ledgers(self) -> list[dict[str, Any]]: ...
     def explained(self, *, behind: Recording | None = None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Ledgers and findings at once: less work than asking for each."""
-    def findings(self, *, behind: Recording | None = None) -> list[dict[str, Any]]:
-        """The causes that show; of a gateway too, where ``behind`` was recorded between it and its servers."""
+        """Ledgers and findings at once: less work than asking for each. Of a gateway too, where ``behind`` was recorded
+        between it and its servers."""
+    def findings(self) -> list[dict[str, Any]]:
+        """The causes that show."""
     def waterfall(self, call: int) -> dict[str, Any]: ...
     def events(self) -> list[dict[str, Any]]: ...
     def __len__(self) -> int: ...
@@ -284,6 +285,11 @@ class Client:
         """Ends the session. Does nothing where there is none."""
     def recording(self) -> Recording:
         """What was seen so far."""
+
+def explained(paths: list[str], *, behind: list[str] = []) -> dict[str, Any]:
+    """What saved recordings tell, several of one machine as one: ``ledgers``, ``findings``, the ``waterfalls`` of each
+    operation's slowest warm call, and how many ``events``, how many ``lost``, whether the end is missing (``partial``).
+    A single file is explained while it is read, so that it may be large; ``behind`` are of servers behind a gateway."""
 
 def record_stdio(command: list[str], file: str, body_limit: int = 65536) -> int:
     """Runs a server between this process's stdin and stdout, recording; returns its exit code."""

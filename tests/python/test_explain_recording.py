@@ -101,3 +101,25 @@ def test_behind_needs_a_recording(tmp_path: Path) -> None:
     done = mcpace("explain", "profile:simple", "--behind", looping(tmp_path / "loop.jsonl"), folder=tmp_path)
     assert done.code == 2
     assert "--behind belongs to a saved recording" in done.stderr
+
+
+def test_the_slowest_warm_call_of_each_operation_is_shown(tmp_path: Path) -> None:
+    events: list[tuple[float, dict[str, Any]]] = []
+    # The first call is cold, and the slowest of all.
+    for number, (begun, took) in enumerate([(0, 90), (100, 5), (200, 20), (300, 20), (400, 4)], start=1):
+        start = {"call-start": {"call": number, "operation": "call", "tool": "greet"}}
+        end = {"call-end": {"call": number, "outcome": "ok"}}
+        events += [(begun, start), *exchange(number, begun + 1, "POST", 200, "application/json"), (begun + took, end)]
+    run = recorded.explain(written(tmp_path / "calls.jsonl", events))
+    (case,) = run.cases
+    assert case.waterfall is not None
+    assert (case.waterfall.trial, case.waterfall.total_ms) == (2, 20.0)
+
+
+def test_events_far_out_of_order_are_put_in_order(tmp_path: Path) -> None:
+    # Further apart than is looked ahead while reading: the file is read whole then.
+    late = exchange(9_999, 0, "POST", 200, "application/json")
+    many = [event for n in range(3_000) for event in exchange(n, 10 + n, "POST", 200, "application/json")]
+    run = recorded.explain(written(tmp_path / "late.jsonl", [*many, *late]))
+    assert run.recording is not None
+    assert (run.recording.events, run.recording.cut_off) == (4 * 3_001, False)

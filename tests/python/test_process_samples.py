@@ -81,8 +81,8 @@ def test_a_side_that_is_none_is_refused(tmp_path: Path) -> None:
 def test_a_recording_is_not_its_own_gateway(tmp_path: Path) -> None:
     whole = recording(tmp_path)
     with pytest.raises(_core.UsageProblem, match="both before and behind"):
-        whole.findings(behind=whole)
-    assert whole.findings(behind=recording(tmp_path)) == []
+        whole.explained(behind=whole)
+    assert whole.explained(behind=recording(tmp_path)) == ([], [])
 
 
 def test_recordings_stand_side_by_side(tmp_path: Path) -> None:

@@ -152,15 +152,7 @@ impl Recording {
     /// Reads several recordings of one machine as one; each keeps its connections, exchanges and operations to itself.
     #[staticmethod]
     fn beside(py: Python<'_>, paths: Vec<String>) -> PyResult<Self> {
-        py.detach(|| {
-            let mut parts = paths.iter().map(|path| read(path));
-            let mut whole =
-                parts.next().ok_or_else(|| UsageProblem::new_err("no recording to put beside another"))??;
-            for part in parts {
-                whole.beside(part?);
-            }
-            Ok(Self::new(whole))
-        })
+        py.detach(|| beside(&paths)).map(Self::new)
     }
 
     /// Adds what a process was seen to use: `samples` are (clock, processor time, resident bytes, threads), times in
@@ -207,23 +199,32 @@ impl Recording {
     }
 }
 
-/// What a saved recording tells, found while it is read: of its events nothing is kept but what rules ask for.
+/// What saved recordings tell. One is explained while it is read: of its events nothing is kept but what rules ask for.
+/// Several, and those from behind a gateway, are read whole first.
 #[pyfunction]
-#[pyo3(name = "explained", signature = (path, *, behind=None))]
-pub(crate) fn explained_at<'py>(
-    py: Python<'py>,
-    path: &str,
-    behind: Option<&Recording>,
-) -> PyResult<Bound<'py, PyAny>> {
+#[pyo3(name = "explained", signature = (paths, *, behind=Vec::new()))]
+pub(crate) fn explained_at(py: Python<'_>, paths: Vec<String>, behind: Vec<String>) -> PyResult<Bound<'_, PyAny>> {
     let told = py.detach(|| {
-        let behind = behind.map(Recording::lock);
-        let behind = behind.as_deref();
-        match explained_file(&mut Reader::events(open(path)?).or_raise()?, behind) {
-            Err(RecordError::OutOfOrder) => Ok(explained(&read(path)?, behind)),
-            told => told.or_raise(),
+        let behind = if behind.is_empty() { None } else { Some(beside(&behind)?) };
+        if let [path] = paths.as_slice() {
+            match explained_file(&mut Reader::events(open(path)?).or_raise()?, behind.as_ref()) {
+                Err(RecordError::OutOfOrder) => {}
+                told => return told.or_raise(),
+            }
         }
+        Ok(explained(&beside(&paths)?, behind.as_ref()))
     })?;
     json::to_python(py, &told)
+}
+
+/// Several recordings as one, each with its numbers to itself.
+fn beside(paths: &[String]) -> PyResult<mcpace_record::Recording> {
+    let mut parts = paths.iter().map(|path| read(path));
+    let mut whole = parts.next().ok_or_else(|| UsageProblem::new_err("no recording to put beside another"))??;
+    for part in parts {
+        whole.beside(part?);
+    }
+    Ok(whole)
 }
 
 fn read(path: &str) -> PyResult<mcpace_record::Recording> {
