@@ -278,6 +278,32 @@ def test_guards_hold_within_middleware_and_middleware_sees_the_lists_of_the_call
         assert ada.text("guarded") == "guarded"
 
 
+async def passing(ctx: Any, call_next: Any) -> Any:
+    return await call_next(ctx)
+
+
+@pytest.mark.parametrize("middleware", [[], [passing]])
+def test_a_list_asks_side_by_side(middleware: list[Any]) -> None:
+    """As many as one caller may ask about at once."""
+    at_once = 8
+
+    def server() -> MCPServer[Any]:
+        made, meeting = MCPServer[Any]("t", middleware=middleware), None
+
+        async def meet(asked: Asked) -> None:
+            nonlocal meeting
+            meeting = meeting or asyncio.Barrier(at_once)
+            await meeting.wait()
+
+        for number in range(2 * at_once):
+            made.tool(name=str(number), permissions=[meet])(lambda: "x")
+        return made
+
+    with served(server()) as port:
+        assert len(names(Client(port), "tools/list", "tools")) == 2 * at_once
+    assert len(asyncio.run(server().list_tools(principal=None))) == 2 * at_once
+
+
 @pytest.mark.parametrize("has_middleware", [False, True])
 def test_lists_that_differ_by_caller_are_private_whatever_the_hint_says(has_middleware: bool) -> None:
     async def through(ctx: Any, call_next: Any) -> Any:
