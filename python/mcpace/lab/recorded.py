@@ -14,6 +14,7 @@ from mcpace.lab.errors import UsageProblem
 from mcpace.lab.fold import Facts, Trial, cases
 from mcpace.lab.runs import new_run
 from mcpace.report.run import Operation, Run, Subject
+from mcpace.report.run_recording import RecordingFacts
 
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 
@@ -37,7 +38,7 @@ def explain(file: Path, behind: Sequence[Path] = (), beside: Sequence[Path] = ()
     facts.trials = [trial for ledger in facts.ledgers if (trial := _trial(ledger)) is not None]
     seen = [operation for operation in OPERATIONS if any(trial.operation == operation for trial in facts.trials)]
     run.cases = cases(facts, seen or ["call"])
-    run.options |= {"events": told["events"], "events_lost": told["lost"], "cut_off": told["partial"]}
+    run.recording = RecordingFacts(events=told["events"], lost=told["lost"], cut_off=told["partial"])
     return run
 
 
