@@ -303,21 +303,28 @@ class Handler:
         *,
         kind: Literal["sync", "async"] = "sync",
         validate: Callable[[bytes], dict[str, Any]] | None = None,
+        quick: Callable[[bytes], dict[str, Any]] | None = None,
         context: str | None = None,
         wrap_context: Callable[[Any], Any] | None = None,
         output: Literal["text", "wrapped-text", "structured", "finished", "custom"] = "custom",
         finish: Callable[[Any], bytes | str | tuple[bytes | str, bytes | str | Literal[True]]] | None = None,
+        plain: Literal["int", "bool", "dict[int]", "dict[bool]", "dict[str]", "dict"] | None = None,
         fail: Callable[[BaseException], bytes | str | tuple[int, str, str | None]] | None = None,
     ) -> Handler:
         """
         ``validate`` makes keyword arguments of the arguments' JSON; without it none are given. What pydantic's
-        ``ValidationError`` says is told to the model.
+        ``ValidationError`` says is told to the model. ``quick`` is asked before it, where there is one, and has the last
+        word unless it raises that.
 
         ``output``: ``text`` and ``wrapped-text`` take a ``str`` and never leave Rust (another value goes to ``finish``
         as with ``custom``, where there is one). ``structured``: ``finish(value)`` gives the JSON of
         ``structuredContent`` and the text block (``True``: that JSON, indented by two spaces), or a whole result as
         ``custom`` has it; without ``finish`` the function returns that itself. ``custom``: ``finish(value)`` gives a
         whole ``CallToolResult`` as JSON. ``finished``: the function returns that itself.
+
+        ``plain``: what is written of a ``structured`` output's values without ``finish``, where they are of exactly
+        these types: ``int`` and ``bool`` as ``{"result": …}``; a dictionary of text to ``int``, ``bool``, ``str``, or
+        to anything of these, ``None``, and lists and dictionaries of them.
 
         ``fail(exception)`` answers for what was raised: a ``CallToolResult`` as JSON (``isError`` is set), an
         ``InputRequiredResult`` as JSON, or ``(code, message, data as JSON)`` for a JSON-RPC error.

@@ -70,9 +70,13 @@ fn plainly(py: Python<'_>, error: &PyErr) -> HandlerError {
 
 /// Whether an exception's words are meant to be read by whoever called.
 fn is_for_the_client(py: Python<'_>, error: &PyErr) -> bool {
+    is_validation(py, error) || error.value(py).hasattr("__mcpace_told__").unwrap_or(false)
+}
+
+/// Whether it is pydantic's, for a value that isn't what it should be.
+pub(super) fn is_validation(py: Python<'_>, error: &PyErr) -> bool {
     static VALIDATION: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     VALIDATION.import(py, "pydantic_core", "ValidationError").is_ok_and(|kind| error.is_instance(py, kind))
-        || error.value(py).hasattr("__mcpace_told__").unwrap_or(false)
 }
 
 /// That `what` failed, with the traceback, goes where the server's operator reads: Python's logger `mcpace.server`.

@@ -40,6 +40,8 @@ enum Validate {
     Nowhere,
     /// From a function of Python's.
     Function(Py<PyAny>),
+    /// From pydantic's validator itself; what that refuses is the function's.
+    Quick(Py<PyAny>, Py<PyAny>),
     /// The arguments are a token.
     Token,
     /// The one argument is what is asked.
@@ -55,17 +57,19 @@ struct Context {
 #[pymethods]
 impl Handler {
     #[new]
-    #[pyo3(signature = (function, *, kind="sync", validate=None, context=None, wrap_context=None, output="custom",
-                        finish=None, fail=None))]
+    #[pyo3(signature = (function, *, kind="sync", validate=None, quick=None, context=None, wrap_context=None,
+                        output="custom", finish=None, plain=None, fail=None))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         function: Py<PyAny>,
         kind: &str,
         validate: Option<Py<PyAny>>,
+        quick: Option<Py<PyAny>>,
         context: Option<Py<PyString>>,
         wrap_context: Option<Py<PyAny>>,
         output: &str,
         finish: Option<Py<PyAny>>,
+        plain: Option<&str>,
         fail: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let kind = match kind {
@@ -73,10 +77,15 @@ impl Handler {
             "async" => Kind::Async,
             other => return Err(PyValueError::new_err(format!("kind takes sync or async, not {other:?}"))),
         };
-        let output = Output::parse(output, finish)?;
+        let output = Output::parse(output, finish, plain)?;
         let is_wanted = context.is_some() || wrap_context.is_some();
         let context = is_wanted.then_some(Context { keyword: context, wrap: wrap_context });
-        let validate = validate.map_or(Validate::Nowhere, Validate::Function);
+        let validate = match (validate, quick) {
+            (None, None) => Validate::Nowhere,
+            (Some(validate), None) => Validate::Function(validate),
+            (Some(validate), Some(quick)) => Validate::Quick(quick, validate),
+            (None, Some(_)) => return Err(PyValueError::new_err("quick needs validate, for what it refuses")),
+        };
         let function = Arc::new(function);
         Ok(Self { inner: Arc::new(Callable { function, kind, validate, context, output, fail }) })
     }
@@ -106,6 +115,14 @@ impl Callable {
         match &self.validate {
             Validate::Function(validate) => {
                 let keywords = validate.bind(py).call1((PyBytes::new(py, arguments),))?;
+                Ok(keywords.cast_into::<PyDict>()?)
+            }
+            Validate::Quick(quick, validate) => {
+                let arguments = PyBytes::new(py, arguments);
+                let keywords = match quick.bind(py).call1((&arguments,)) {
+                    Err(error) if failing::is_validation(py, &error) => validate.bind(py).call1((arguments,))?,
+                    outcome => outcome?,
+                };
                 Ok(keywords.cast_into::<PyDict>()?)
             }
             Validate::Nowhere => Ok(PyDict::new(py)),

@@ -27,6 +27,7 @@ mod options;
 mod output;
 mod own_stdio;
 mod pace;
+mod plain;
 mod pool;
 mod process_key;
 mod queue;

@@ -7,10 +7,14 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyString, PyTuple};
 
+use super::plain::Plain;
+
 /// How a function's value becomes a result.
 pub(super) struct Output {
     shape: Shape,
     finish: Option<Py<PyAny>>,
+    /// Of [`Shape::Structured`]: what needs no `finish`.
+    plain: Option<Plain>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +32,7 @@ enum Shape {
 }
 
 impl Output {
-    pub(super) fn parse(name: &str, finish: Option<Py<PyAny>>) -> PyResult<Self> {
+    pub(super) fn parse(name: &str, finish: Option<Py<PyAny>>, plain: Option<&str>) -> PyResult<Self> {
         let shape = match name {
             "text" => Shape::Text,
             "wrapped-text" => Shape::WrappedText,
@@ -40,12 +44,18 @@ impl Output {
         if shape == Shape::Custom && finish.is_none() {
             return Err(PyValueError::new_err(format!("the output {name:?} needs finish")));
         }
-        Ok(Self { shape, finish })
+        let plain = plain.map(Plain::parse).transpose()?;
+        if plain.is_some() && (shape != Shape::Structured || finish.is_none()) {
+            return Err(PyValueError::new_err(format!(
+                "plain is for structured outputs with finish, not for {name:?}"
+            )));
+        }
+        Ok(Self { shape, finish, plain })
     }
 
     /// Of a function whose value is no result.
     pub(super) fn nothing() -> Self {
-        Self { shape: Shape::Finished, finish: None }
+        Self { shape: Shape::Finished, finish: None, plain: None }
     }
 
     pub(super) fn write(&self, value: &Bound<'_, PyAny>, reply: &mut RawReply) -> PyResult<()> {
@@ -74,6 +84,18 @@ impl Output {
     }
 
     fn structured(&self, value: &Bound<'_, PyAny>, reply: &mut RawReply) -> PyResult<()> {
+        if let Some(plain) = self.plain
+            && let Some(json) = plain.json(value)
+        {
+            return match plain {
+                Plain::Object(_) => reply.write(|writer| writer.indented_json(&json)),
+                Plain::One(_) => {
+                    let wrapped = format!("{{\"result\":{json}}}");
+                    reply.write(|writer| writer.structured_json(&json, &wrapped))
+                }
+            }
+            .map_err(|error| PyValueError::new_err(error.to_string()));
+        }
         let finished = self.finished(value)?;
         let Ok(pair) = finished.cast::<PyTuple>() else { return whole(&finished, reply) };
         let (json, told) = (pair.get_item(0)?, pair.get_item(1)?);
