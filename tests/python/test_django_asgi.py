@@ -65,12 +65,12 @@ class Session:
 
     def ask(self, method: str, params: dict[str, Any], *, token: str | None = None) -> http.client.HTTPResponse:
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-        return self._send("POST", body, token)
+        return self.send("POST", body, token)
 
     def listen(self) -> http.client.HTTPResponse:
-        return self._send("GET", None, None)
+        return self.send("GET", None, None)
 
-    def _send(self, method: str, body: str | None, token: str | None) -> http.client.HTTPResponse:
+    def send(self, method: str, body: str | None, token: str | None) -> http.client.HTTPResponse:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=LIMIT_S)
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
         headers["MCP-Protocol-Version"] = LEGACY
@@ -128,7 +128,7 @@ def test_a_call_ends_where_its_client_says_so() -> None:
         assert began.wait(LIMIT_S)
         call.close()
         body = json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
-        assert client._send("POST", body, None).status == 202
+        assert client.send("POST", body, None).status == 202
         assert ended.wait(LIMIT_S)
 
 
