@@ -57,6 +57,7 @@ REPORT_FOR_LAB = {
     "mcpace.report.run_comparison",
     "mcpace.report.run_factors",
     "mcpace.report.run_layers",
+    "mcpace.report.run_recording",
     "mcpace.report.run_load",
     "mcpace.report.run_servers",
     "mcpace.report.words",

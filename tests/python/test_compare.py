@@ -18,6 +18,7 @@ from mcpace.report import comparison_files, words_comparison
 from mcpace.report.run import Case, Finding, Machine, Run, Subject
 from mcpace.report.run_comparison import Compared
 from mcpace.report.run_load import Latencies, LoadOperation, LoadSecond
+from mcpace.report.run_recording import RecordingFacts
 from mcpace.report.verdict import sentences
 
 MACHINE = Machine(system="Linux 6", architecture="x86_64", cpu="A", cores=2, memory_bytes=8 << 30, python="3.11")
@@ -72,6 +73,36 @@ def test_a_slower_call_is_worse_with_an_interval_and_what_would_have_been_seen()
     assert 1 < row.sees < 1.1
     assert (row.verdict, row.breach, row.base_count, row.now_count) == ("worse", True, 6, 6)
     assert (made.red, made.reasons) == (True, ["slower"])
+
+
+def test_what_goes_wrong_at_another_tool_each_time_is_not_red() -> None:
+    broken, well = {"failures": ["call: boom"], "error": "call: boom"}, {"summary": None}
+    base = [case(QUICK, tool="one"), case(QUICK, tool="two")]
+
+    def attempts(first: Any, second: Any) -> list[Any]:
+        sides = ([first, case(QUICK, tool="two")], [case(QUICK, tool="one"), second])
+        return [lab.of_pairs(list(zip(base, side, strict=True)), [], [], 0.1).attempts[0] for side in sides]
+
+    for spoilt in (
+        {"trials": [], **broken},
+        {"trials": QUICK, **well, "findings": [finding("hidden-listing")]},
+    ):
+        made = lab.compare(run(*base), run(*base), 0.1)
+        made.attempts = attempts(case(**spoilt, tool="one"), case(**spoilt, tool="two"))
+        assert [bool(one.broken or one.new_findings) for one in made.attempts] == [True, True]
+        lab.judge(made)
+        assert (made.red, made.reasons) == (False, [])
+        made.attempts[1] = made.attempts[0]
+        lab.judge(made)
+        assert made.red
+
+
+def test_lengths_of_recordings_are_no_options() -> None:
+    sides = [
+        run(case(QUICK), kind="recording", options={"recording": name}, recording=RecordingFacts(events=count))
+        for name, count in (("a", 9), ("b", 99))
+    ]
+    assert "other-options" not in lab.compare(*sides, 0.1).warnings
 
 
 def test_the_same_twice_is_the_same_and_a_tolerance_lets_pass() -> None:

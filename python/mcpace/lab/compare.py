@@ -11,6 +11,7 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
@@ -33,8 +34,6 @@ from mcpace.report.run_comparison import (
 from mcpace.report.run_load import LoadSecond
 
 Unit = Literal["s", "rps", "share", "bytes"]
-Figures = tuple[float, float, float, int, int] | None
-"""Ratio, low, high, how many there were now and then."""
 
 GRAVE = ("high", "medium")
 STANDSTILL_S = 3
@@ -48,6 +47,28 @@ LEAST = 1e-15
 """A figure below this is nothing: no ratio to it says anything."""
 FEW_ERRORS = 0.001
 """A share of errors that rises by no more than this is no breach."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of both sides."""
+
+    metric: Metric
+    unit: Unit
+    base: float
+    now: float
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The ratio of the second to the first with its interval, and of how many on each side."""
+
+    ratio: float
+    low: float
+    high: float
+    now_count: int
+    base_count: int
+    method: Method = "rank-sum"
 
 
 def compare(base: Run, now: Run, tolerance: float) -> Comparison:
@@ -186,7 +207,7 @@ def _warnings(base: Run, now: Run) -> list[str]:
 
 def _asked(run: Run) -> dict[str, object]:
     # What names the sides may differ: it is what is compared.
-    sides = ("target", "targets", "subjects", "revision")
+    sides = ("target", "targets", "subjects", "revision", "recording", "behind", "beside")
     return {name: value for name, value in run.options.items() if name not in sides}
 
 
@@ -206,15 +227,14 @@ def _rows(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
 def _time(base: Case, now: Case, tolerance: float) -> Compared:
     warm = [case.trials_s if case.layer else case.trials_s[1:] or case.trials_s for case in (base, now)]
     theirs, ours = warm
-    return _row(
-        base, now, "time", "s", statistics.median(theirs), statistics.median(ours), _ranks(ours, theirs), tolerance
-    )
+    figure = Figure("time", "s", statistics.median(theirs), statistics.median(ours))
+    return _row(base, now, figure, _ranks(ours, theirs), tolerance)
 
 
-def _ranks(ours: Sequence[float], theirs: Sequence[float]) -> Figures:
+def _ranks(ours: Sequence[float], theirs: Sequence[float]) -> Seen | None:
     if min(len(ours), len(theirs)) < ranks.MINIMUM_TRIALS or min(*ours, *theirs) <= LEAST:
         return None
-    return *ranks.ratio_interval(list(ours), list(theirs)), len(ours), len(theirs)
+    return Seen(*ranks.ratio_interval(list(ours), list(theirs)), len(ours), len(theirs))
 
 
 def _rounds(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
@@ -232,7 +252,7 @@ def _rounds(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
         here = [float(value) for one in ours if (value := getattr(one, name)) is not None]
         if then and here:
             first, second = statistics.median(then), statistics.median(here)
-            yield _row(base, now, metric, unit, first, second, _ranks(here, then), tolerance)
+            yield _row(base, now, Figure(metric, unit, first, second), _ranks(here, then), tolerance)
 
 
 def _seconds(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
@@ -240,7 +260,8 @@ def _seconds(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
     yield _standstill(base, now, (theirs, ours))
     assert base.throughput_rps is not None and now.throughput_rps is not None
     seen = intervals.ratio_of_series(*([max(one.ok, FLOOR) for one in side] for side in (ours, theirs)))
-    yield _row(base, now, "throughput", "rps", base.throughput_rps, now.throughput_rps, seen, tolerance, "bootstrap-t")
+    figure = Figure("throughput", "rps", base.throughput_rps, now.throughput_rps)
+    yield _row(base, now, figure, _of_series(seen), tolerance)
     if base.latency_s is None or now.latency_s is None:
         return
     for metric in ("p50", "p90", "p99"):
@@ -248,12 +269,16 @@ def _seconds(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
         here = [value for one in ours if (value := getattr(one, f"{metric}_s")) is not None]
         first, second = getattr(base.latency_s, metric), getattr(now.latency_s, metric)
         seen = intervals.ratio_of_series(here, then)
-        yield _row(base, now, metric, "s", first, second, seen, tolerance, "bootstrap-t")
+        yield _row(base, now, Figure(metric, "s", first, second), _of_series(seen), tolerance)
     if base.cpu_s and now.cpu_s and base.latency_s.count and now.latency_s.count:
         first, second = base.cpu_s / base.latency_s.count, now.cpu_s / now.latency_s.count
-        yield _row(base, now, "cpu", "s", first, second, None, tolerance)
+        yield _row(base, now, Figure("cpu", "s", first, second), None, tolerance)
     if base.rss_bytes and now.rss_bytes:
-        yield _row(base, now, "memory", "bytes", float(base.rss_bytes), float(now.rss_bytes), None, tolerance)
+        yield _row(base, now, Figure("memory", "bytes", float(base.rss_bytes), float(now.rss_bytes)), None, tolerance)
+
+
+def _of_series(found: tuple[float, float, float, int, int] | None) -> Seen | None:
+    return Seen(*found, method="bootstrap-t") if found else None
 
 
 def _whole_seconds(case: Case) -> list[LoadSecond]:
@@ -265,7 +290,7 @@ def _standstill(base: Case, now: Case, seconds: Sequence[Sequence[LoadSecond]]) 
     """The longest stretch of seconds without a good reply: late replies come after it, and means hide it."""
     first, second = (_longest(side) for side in seconds)
     worse = second - first >= STANDSTILL_S
-    row = _row(base, now, "stall", "s", first, second, None, 0.0)
+    row = _row(base, now, Figure("stall", "s", first, second), None, 0.0)
     return row.model_copy(update={"verdict": "worse" if worse else "same", "breach": worse})
 
 
@@ -288,7 +313,7 @@ def _errors(base: Case, now: Case, then: tuple[int, int], here: tuple[int, int])
     (_, most), (least, _) = (intervals.wilson(min(failed, count), count) for failed, count in (then, here))
     worse = least > most and second - first > FEW_ERRORS
     verdict: Verdict = "worse" if worse else "same" if first == second else "unclear"
-    row = _row(base, now, "errors", "share", first, second, None, 0.0, "wilson")
+    row = _row(base, now, Figure("errors", "share", first, second), None, 0.0)
     told = {"method": "wilson", "verdict": verdict, "breach": worse, "base_count": then[1], "now_count": here[1]}
     return row.model_copy(update=told)
 
@@ -296,13 +321,9 @@ def _errors(base: Case, now: Case, then: tuple[int, int], here: tuple[int, int])
 def _row(
     base: Case,
     now: Case,
-    metric: Metric,
-    unit: Unit,
-    first: float,
-    second: float,
-    seen: Figures,
+    figure: Figure,
+    seen: Seen | None,
     tolerance: float,
-    method: Method = "rank-sum",
 ) -> Compared:
     row = Compared(
         subject=now.subject.label(),
@@ -310,19 +331,19 @@ def _row(
         target=now.target,
         operation=_layer(now) or now.operation,
         tool=now.tool,
-        metric=metric,
-        unit=unit,
-        base=first,
-        now=second,
-        ratio=second / first if first > LEAST else None,
+        metric=figure.metric,
+        unit=figure.unit,
+        base=figure.base,
+        now=figure.now,
+        ratio=figure.now / figure.base if figure.base > LEAST else None,
         verdict="unclear",
     )
     if seen is None:
         return row
-    ratio, low, high, row.now_count, row.base_count = seen
-    row.ratio, row.low, row.high, row.method = ratio, low, high, method
-    row.sees = intervals.smallest_seen(low, high)
-    row.verdict, row.breach = _verdict(metric, low, high, tolerance)
+    row.ratio, row.low, row.high, row.method = seen.ratio, seen.low, seen.high, seen.method
+    row.now_count, row.base_count = seen.now_count, seen.base_count
+    row.sees = intervals.smallest_seen(seen.low, seen.high)
+    row.verdict, row.breach = _verdict(figure.metric, seen.low, seen.high, tolerance)
     return row
 
 
@@ -341,8 +362,8 @@ def _key(row: Compared) -> tuple[str, str, str, str | None, str]:
     return row.subject, row.target, row.operation, row.tool, row.metric
 
 
-def _place(one: Missing | Newcomer) -> tuple[str, str, str]:
-    return one.subject, one.target, one.operation
+def _place(one: Missing | Newcomer) -> tuple[str, str, str, str | None]:
+    return one.subject, one.target, one.operation, one.tool
 
 
 def _missing(case: Case) -> Missing:
@@ -361,6 +382,7 @@ def _newcomer(case: Case, code: str) -> Newcomer:
         subject=case.subject.label(),
         target=case.target,
         operation=case.operation,
+        tool=case.tool,
         code=code,
         severity=found.severity,
         cost_s=found.cost_s,

@@ -22,6 +22,7 @@ from mcpace.report.run_comparison import Comparison
 from mcpace.report.run_factors import Factor
 from mcpace.report.run_layers import LayerFacts, LayersFacts
 from mcpace.report.run_load import LoadCase
+from mcpace.report.run_recording import RecordingFacts
 from mcpace.report.run_servers import ServerComparison, ServerFacts
 
 SCHEMA: Literal["mcpace.run/1"] = "mcpace.run/1"
@@ -336,6 +337,8 @@ class Run(Model):
     """Of a comparison or a gate: the second side's cases are this run's."""
     layers: LayersFacts | None = None
     """Of one server's layers: what all of them had in common."""
+    recording: RecordingFacts | None = None
+    """Of a recording that was explained."""
     first_bad: str | None = None
     """Of a bisection: earliest release that behaves like ``bad``."""
     first_good: str | None = None

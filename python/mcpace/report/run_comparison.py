@@ -57,6 +57,7 @@ class Newcomer(Model):
     subject: str
     target: str
     operation: str
+    tool: str | None = None
     code: str
     severity: str
     cost_s: Number

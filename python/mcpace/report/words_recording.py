@@ -18,8 +18,7 @@ def sentences(run: Run) -> list[str]:
     if len(groups) > TOLD:
         told.append(f"{count(len(groups) - TOLD, 'cause')} more below.")
     if not told:
-        events = run.options.get("events")
-        seen = f" in {count(events, 'event')}" if isinstance(events, int) else ""
+        seen = f" in {count(run.recording.events, 'event')}" if run.recording else ""
         told = [f"No cause of lost time was found{seen}."]
     return [*told, *_lacks(run)]
 
@@ -35,9 +34,8 @@ def _sentence(group: Group) -> str:
 
 def _lacks(run: Run) -> list[str]:
     lacks = []
-    if run.options.get("cut_off") is True:
+    if run.recording and run.recording.cut_off:
         lacks.append("The recording was cut off: what came after is not known.")
-    lost = run.options.get("events_lost")
-    if isinstance(lost, int) and lost > 0:
-        lacks.append(f"{count(lost, 'event')} could not be recorded, and may explain more.")
+    if run.recording and run.recording.lost:
+        lacks.append(f"{count(run.recording.lost, 'event')} could not be recorded, and may explain more.")
     return lacks
