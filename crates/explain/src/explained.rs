@@ -5,7 +5,7 @@ use mcpace_record::{CallId, CallOutcome, Events, Nanos, RecordError, Recording};
 use serde::Serialize;
 
 use crate::findings::found;
-use crate::ledger::ledger;
+use crate::ledger::ledgers_of;
 use crate::view::{Texts, View, exchanges, exchanges_of_file};
 use crate::waterfall::waterfall_of;
 use crate::{Finding, Ledger, Waterfall};
@@ -44,7 +44,7 @@ pub fn explained_file(events: &mut Events<'_>, behind: Option<&Recording>) -> Re
 }
 
 fn explain(view: &View<'_>, behind: Option<&Recording>) -> Explained {
-    let ledgers: Vec<Ledger> = view.calls.iter().map(|call| ledger(view, call)).collect();
+    let ledgers = ledgers_of(view);
     let texts = Texts::default();
     let behind = behind.map(|behind| exchanges(behind, &texts));
     let findings = found(view, &ledgers, behind.as_ref());
@@ -60,7 +60,7 @@ fn shown(ledgers: &[Ledger]) -> Vec<CallId> {
     let mut slowest: Vec<(&str, bool, Nanos, CallId)> = Vec::new();
     for ledger in ledgers.iter().filter(|ledger| ledger.outcome == Some(CallOutcome::Ok)) {
         let took = ledger.end.since(ledger.start);
-        let operation = ledger.operation.as_str();
+        let operation = &*ledger.operation;
         if let Some((_, cold, most, call)) = slowest.iter_mut().find(|(known, ..)| *known == operation) {
             if *cold || took > *most {
                 (*cold, *most, *call) = (false, took, ledger.call);

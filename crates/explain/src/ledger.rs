@@ -9,9 +9,10 @@
 use mcpace_record::{CallId, CallOutcome, ExchangeId, Nanos, Recording, ServerTiming};
 use serde::Serialize;
 
+use crate::name::Names;
 use crate::split::{ServerSplit, split};
 use crate::view::{Call, Connection, Exchange, Leg, Texts, Transport, View, exchanges};
-use crate::{Part, Parts, Segment};
+use crate::{Name, Part, Parts, Segment, Segments};
 
 /// One call's time by layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -19,9 +20,9 @@ pub struct Ledger {
     /// The call.
     pub call: CallId,
     /// `provider`, `connect`, `list`, `call`, `disconnect`.
-    pub operation: String,
+    pub operation: Name,
     /// The tool, for `call`.
-    pub tool: Option<String>,
+    pub tool: Option<Name>,
     /// The call's start.
     #[serde(rename = "start_ns")]
     pub start: Nanos,
@@ -33,11 +34,11 @@ pub struct Ledger {
     /// The split. Adds up to `end - start`, exactly.
     pub parts: Parts,
     /// What the server told of its own layers, as it told it, summed over the call's exchanges.
-    pub told: Option<ServerTiming>,
+    pub told: Option<Box<ServerTiming>>,
     /// `parts.server` by layer, as far as `told` can be true. Adds up to it, exactly.
-    pub split: Option<ServerSplit>,
+    pub split: Option<Box<ServerSplit>>,
     /// The sweep behind `parts`: adjacent stretches that tile the window.
-    pub segments: Vec<Segment>,
+    pub segments: Segments,
     /// The exchanges that started in the window.
     pub exchanges: Vec<ExchangeId>,
     /// Exchanges from before that were still open when the call started. They get none of its time.
@@ -48,11 +49,15 @@ pub struct Ledger {
 #[must_use]
 pub fn ledgers(recording: &Recording) -> Vec<Ledger> {
     let texts = Texts::default();
-    let view = exchanges(recording, &texts);
-    view.calls.iter().map(|call| ledger(&view, call)).collect()
+    ledgers_of(&exchanges(recording, &texts))
 }
 
-pub(crate) fn ledger(view: &View<'_>, call: &Call<'_>) -> Ledger {
+pub(crate) fn ledgers_of(view: &View<'_>) -> Vec<Ledger> {
+    let mut names = Names::default();
+    view.calls.iter().map(|call| ledger(view, call, &mut names)).collect()
+}
+
+fn ledger<'a>(view: &View<'a>, call: &Call<'a>, names: &mut Names<'a>) -> Ledger {
     let mut sweep = Sweep::new(call.start.at, call.end.map_or(view.end, |end| end.at));
     let acts = acts(view, call);
     for (position, act) in acts.iter().enumerate() {
@@ -62,15 +67,16 @@ pub(crate) fn ledger(view: &View<'_>, call: &Call<'_>) -> Ledger {
     sweep.return_to_caller(!acts.is_empty() || !view.incomplete);
     Ledger {
         call: call.id,
-        operation: call.operation.to_owned(),
-        tool: call.tool.map(str::to_owned),
+        operation: names.of(call.operation),
+        tool: call.tool.map(|tool| names.of(tool)),
         start: call.start.at,
         end: sweep.end,
         outcome: call.outcome.map(CallOutcome::from),
         parts: Parts::of(&sweep.segments),
-        told: told(view, call),
-        split: split(call.exchanges.iter().filter_map(|id| view.exchange(*id)), &sweep.segments, sweep.end),
-        segments: sweep.segments,
+        told: told(view, call).map(Box::new),
+        split: split(call.exchanges.iter().filter_map(|id| view.exchange(*id)), &sweep.segments, sweep.end)
+            .map(Box::new),
+        segments: Segments::of(&sweep.segments),
         exchanges: call.exchanges.to_vec(),
         in_flight: call.in_flight.to_vec(),
     }

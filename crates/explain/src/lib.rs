@@ -47,6 +47,7 @@ mod duplicates;
 mod explained;
 mod findings;
 mod ledger;
+mod name;
 mod parts;
 mod split;
 mod view;
@@ -55,7 +56,8 @@ mod waterfall;
 pub use explained::{Explained, explained, explained_file};
 pub use findings::*;
 pub use ledger::{Ledger, ledgers};
-pub use parts::{Part, Parts, Segment};
+pub use name::Name;
+pub use parts::{Part, Parts, Segment, Segments};
 pub use split::{Doubt, ServerSplit};
 pub use view::{
     Call, Connection, EventIndex, Exchange, Late, Leg, Look, Note, Outcome, Process, ReplyShape, Stamp, StreamEvent,

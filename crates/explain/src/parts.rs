@@ -1,7 +1,7 @@
 //! The layers that a call's time is split into.
 
 use mcpace_record::{ExchangeId, Nanos};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// One layer of a call's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -59,6 +59,58 @@ pub struct Segment {
     /// The exchange that it was spent on; for `client.send` the one that follows, for `client.receive` the one before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exchange: Option<ExchangeId>,
+}
+
+/// The stretches of a call: each begins where the one before it ended. Kept small, since a recording has millions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Segments {
+    from: Nanos,
+    cuts: Box<[Cut]>,
+}
+
+/// A stretch without its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cut {
+    to: Nanos,
+    exchange: ExchangeId,
+    /// Whether there is one.
+    of_exchange: bool,
+    part: Part,
+}
+
+impl Segments {
+    /// Of segments that tile a call.
+    pub(crate) fn of(segments: &[Segment]) -> Self {
+        let cuts = segments.iter().map(|segment| Cut {
+            to: segment.to,
+            exchange: segment.exchange.unwrap_or(ExchangeId(0)),
+            of_exchange: segment.exchange.is_some(),
+            part: segment.part,
+        });
+        Self { from: segments.first().map_or(Nanos::ZERO, |first| first.from), cuts: cuts.collect() }
+    }
+
+    /// All of them, in the order of time.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Segment> + ExactSizeIterator + '_ {
+        self.cuts.iter().enumerate().map(|(at, cut)| self.segment(at, cut))
+    }
+
+    /// The one at `at`, counted from zero.
+    #[must_use]
+    pub fn get(&self, at: usize) -> Option<Segment> {
+        self.cuts.get(at).map(|cut| self.segment(at, cut))
+    }
+
+    fn segment(&self, at: usize, cut: &Cut) -> Segment {
+        let from = at.checked_sub(1).map_or(self.from, |before| self.cuts[before].to);
+        Segment { part: cut.part, from, to: cut.to, exchange: cut.of_exchange.then_some(cut.exchange) }
+    }
+}
+
+impl Serialize for Segments {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
 }
 
 /// A call's time by part, in nanoseconds. The parts add up to the call's whole time.

@@ -75,7 +75,8 @@ impl<W: Write> Lines<'_, W> {
             _ => None,
         };
         let key = ("call", ledger.call.0);
-        let name = ledger.tool.as_ref().map_or(ledger.operation.clone(), |tool| format!("{} {tool}", ledger.operation));
+        let name =
+            ledger.tool.as_ref().map_or(ledger.operation.to_string(), |tool| format!("{} {tool}", ledger.operation));
         let mut span = self.span(key, key, None, &name, INTERNAL, ledger.start, ledger.end, attributes);
         if let Some(failure) = failure {
             span["status"] = json!({"code": FAILED, "message": cut(failure)});

@@ -131,7 +131,8 @@ impl<W: Write> File<W> {
     }
 
     fn operation(&mut self, ledger: &Ledger, tid: u64) -> Result<(), ExportError> {
-        let name = ledger.tool.as_ref().map_or(ledger.operation.clone(), |tool| format!("{} {tool}", ledger.operation));
+        let name =
+            ledger.tool.as_ref().map_or(ledger.operation.to_string(), |tool| format!("{} {tool}", ledger.operation));
         let args = json!({"outcome": ledger.outcome, "parts_ns": ledger.parts});
         self.slice(OPERATIONS, tid, "operation", &name, ledger.start, ledger.end, args)?;
         for segment in ledger.segments.iter().filter(|segment| segment.from < segment.to) {

@@ -56,7 +56,7 @@ impl<'s, 'a> Scene<'s, 'a> {
 
     /// The operation of the call that `exchange` belongs to.
     pub(super) fn operation(&self, exchange: &Exchange<'a>) -> Option<&'s str> {
-        self.ledger(exchange.call?).map(|ledger| ledger.operation.as_str())
+        self.ledger(exchange.call?).map(|ledger| &*ledger.operation)
     }
 
     /// Whether `exchange` repeats another one that succeeded.

@@ -29,13 +29,13 @@ fn check(recording: &Recording) -> Result<(), TestCaseError> {
         // In u128: a part that had gone below zero would show as a huge one.
         let sum: u128 = parts.iter().map(|part| u128::from(part.0)).sum();
         prop_assert_eq!(sum, u128::from(whole));
-        if let Some(split) = ledger.split {
+        if let Some(split) = &ledger.split {
             let layers = [split.transport, split.dispatch, split.service, split.rest];
             let sum: u128 = layers.iter().map(|layer| u128::from(layer.0)).sum();
             prop_assert_eq!(sum, u128::from(ledger.parts.server.0));
         }
         let mut cursor = ledger.start;
-        for segment in &ledger.segments {
+        for segment in ledger.segments.iter() {
             prop_assert_eq!(segment.from, cursor);
             prop_assert!(segment.to > segment.from);
             cursor = segment.to;

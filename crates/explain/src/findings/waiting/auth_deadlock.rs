@@ -51,7 +51,7 @@ fn last_token(scene: &Scene<'_, '_>, ledger: &Ledger) -> Option<(Stamp, Stamp)> 
     let open = |exchange: &Exchange<'_>| exchange.completed().is_none_or(|end| end.at > granted.at);
     let waits_elsewhere = working().any(|exchange| exchange.id != token.id && open(exchange));
     let connecting = ledger.parts.connect > Nanos::ZERO
-        && ledger.segments.last().is_some_and(|segment| segment.part == Part::Connect);
+        && ledger.segments.iter().next_back().is_some_and(|segment| segment.part == Part::Connect);
     let silent = ledger.end.since(granted.at) >= SHORTEST;
     (silent && !waits_elsewhere && !connecting).then_some((token.sent(), granted))
 }

@@ -46,8 +46,8 @@ impl Late {
 }
 
 /// The longest unexplained stretch of a call between a result and the client's next act.
-struct Stretch<'s> {
-    segment: &'s Segment,
+struct Stretch {
+    segment: Segment,
     free: Nanos,
     released_by: Released,
     /// The end that released it.
@@ -74,7 +74,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-fn longest_stretch<'s>(scene: &Scene<'s, '_>, ledger: &'s Ledger) -> Option<Stretch<'s>> {
+fn longest_stretch(scene: &Scene<'_, '_>, ledger: &Ledger) -> Option<Stretch> {
     let held = ledger.segments.iter().enumerate().filter(|(_, segment)| {
         let exchange = segment.exchange.and_then(|id| scene.view.exchange(id));
         segment.part == Part::ClientReceive
@@ -84,8 +84,8 @@ fn longest_stretch<'s>(scene: &Scene<'s, '_>, ledger: &'s Ledger) -> Option<Stre
     let (at, segment) = held.max_by_key(|(_, segment)| free(segment))?;
     let idle = ledger.segments.get(at + 1).filter(|next| next.part == Part::ClientSend);
     let goes_on = idle.map_or(segment.to, |next| next.to);
-    let (released_by, end) = released(scene, segment, goes_on);
-    Some(Stretch { segment, free: free(segment), released_by, end })
+    let (released_by, end) = released(scene, &segment, goes_on);
+    Some(Stretch { segment, free: free(&segment), released_by, end })
 }
 
 /// What ended just before the client went on at `goes_on`.
@@ -107,7 +107,7 @@ fn released(scene: &Scene<'_, '_>, segment: &Segment, goes_on: Nanos) -> (Releas
     }
 }
 
-fn is_late(scene: &Scene<'_, '_>, ledger: &Ledger, stretch: &Stretch<'_>) -> bool {
+fn is_late(scene: &Scene<'_, '_>, ledger: &Ledger, stretch: &Stretch) -> bool {
     let total = ledger.end.since(ledger.start);
     if stretch.released_by != Released::NothingSeen {
         // The reply must have stayed open for most of the stretch: an end right after the result releases nobody.
@@ -119,7 +119,7 @@ fn is_late(scene: &Scene<'_, '_>, ledger: &Ledger, stretch: &Stretch<'_>) -> boo
     stretch.free >= USUAL.max(Nanos(other.0.saturating_mul(TIMES_OTHER)))
 }
 
-fn charge(scene: &mut Scene<'_, '_>, ledger: &Ledger, stretch: &Stretch<'_>, late: &mut Late) {
+fn charge(scene: &mut Scene<'_, '_>, ledger: &Ledger, stretch: &Stretch, late: &mut Late) {
     let (from, to) = (stretch.segment.from, stretch.segment.to);
     let time = scene.claim(Some(ledger.call), from, to);
     late.tally.cost(Some(ledger.call), time, 0, 0);
