@@ -32,7 +32,7 @@ from mcpace.types import INTERNAL_ERROR, wire
 if TYPE_CHECKING:
     from mcpace import _core
     from mcpace.server.app import MCPServer
-    from mcpace.server.output import Data
+    from mcpace.server.output import Data, PlainValue
     from mcpace.server.prompts import Prompt
     from mcpace.server.tools import Tool
 
@@ -54,6 +54,10 @@ class Plan:
     output: Literal["text", "wrapped-text", "structured", "custom", "finished"]
     finish: Callable[[Any], bytes | Data] | None
     fail: Callable[[BaseException], Answer]
+    quick: Callable[[bytes], dict[str, Any]] | None = None
+    """What the compiled part asks before ``validate``, to the same effect."""
+    plain: PlainValue | None = None
+    """What the compiled part writes without ``finish``, to the same effect."""
 
     def handler(self) -> _core.Handler:
         """For the compiled part."""
@@ -63,10 +67,12 @@ class Plan:
             self.function,
             kind=self.kind,
             validate=self.validate,
+            quick=self.quick,
             context=self.context,
             wrap_context=self.wrap_context,
             output=self.output,
             finish=self.finish,
+            plain=self.plain,
             fail=self.fail,
         )
 
@@ -83,6 +89,7 @@ def tool_plan(server: MCPServer[Any], tool: Tool) -> Plan:
     function, kind, context = tool.fn, tool.is_async, tool.context_kwarg
     if tool.resolved:
         function, kind, context = _resolving(tool), True, _CONTEXT
+    is_structured = tool.output.kind == "structured"
     is_bare = context is None and not server._inside.remembers_principals
     return Plan(
         function=function,
@@ -91,8 +98,10 @@ def tool_plan(server: MCPServer[Any], tool: Tool) -> Plan:
         context=context,
         wrap_context=None if is_bare else server._inside.contexts("tools/call"),
         output=tool.output.kind,
-        finish=(tool.output.quick or tool.output.data) if tool.output.kind == "structured" else tool.output.finish,
+        finish=(tool.output.quick or tool.output.data) if is_structured else tool.output.finish,
         fail=tool_failure(tool.name),
+        quick=tool.arguments.quick if tool.arguments.parameters else None,
+        plain=tool.output.plain_value if is_structured else None,
     )
 
 

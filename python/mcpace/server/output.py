@@ -38,6 +38,9 @@ Data = tuple[bytes, bytes | Literal[True]]
 """Structured content as JSON, and the text; ``True`` where that is this JSON, indented by two."""
 Kind = Literal["text", "wrapped-text", "structured", "custom"]
 """How the compiled part writes a result: text, text with ``{"result": …}``, structured content and text, or whole."""
+PlainValue = Literal["int", "bool", "dict[int]", "dict[bool]", "dict[str]", "dict"]
+"""Values that the compiled part writes by itself, where they are of exactly these types; ``dict`` is of text to any of
+them, ``None``, and lists and dictionaries of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,8 @@ class Output:
     """What writes the text of data; ``None`` for JSON."""
     quick: Callable[[Any], Data | bytes] | None = None
     """:meth:`data`, with the least between for values of the usual kind; ``None`` where there is no such kind."""
+    plain_value: PlainValue | None = None
+    """What the compiled part may write without any of this."""
 
     def noted(self, notation: Notation | None) -> Output:
         """The same, its text in a notation of the author's."""
@@ -203,7 +208,8 @@ def output_of(function: Callable[..., Any], structured: bool | None = None) -> O
     try:
         model, wrapped = _model(annotation, returned, name)
         if model is not None:
-            return _structured(model, wrapped, returned)
+            # An annotation with more to say is held to it: no value is certain before pydantic has seen it.
+            return _structured(model, wrapped, returned, returned if annotation == returned else None)
     except _NO_SCHEMA as error:
         logger.info("Cannot create schema for type %s in %s: %s: %s", returned, name, type(error).__name__, error)
     if structured is True:
@@ -226,7 +232,8 @@ class _Strict(GenerateJsonSchema):
         raise ValueError(f"JSON schema warning: {kind} - {detail}")
 
 
-def _structured(model: Any, wrapped: bool, returned: Any) -> Output:
+def _structured(model: Any, wrapped: bool, returned: Any, bare: Any) -> Output:
+    """``bare`` is the type, where it is all that the annotation says."""
     adapter: TypeAdapter[Any] = TypeAdapter(_readable(model))
     schema = _inline_root(adapter.json_schema(schema_generator=_Strict))
     # Not the adapter's own methods, which put their keywords together at each call: that takes longer than the work.
@@ -263,10 +270,10 @@ def _structured(model: Any, wrapped: bool, returned: Any) -> Output:
         text = to_json(value)
         return b'{"result":' + text + b"}", text
 
-    is_number = wrapped and returned in (int, bool)
+    is_number = wrapped and bare in (int, bool)
     is_dictionary = not wrapped and (get_origin(returned) is dict or is_typeddict(returned))
     output = Output(
-        kind="wrapped-text" if wrapped and returned is str else "structured",
+        kind="wrapped-text" if wrapped and bare is str else "structured",
         schema=schema,
         structure=structure,
         structure_json=structure_number if is_number else structure_json,
@@ -274,8 +281,23 @@ def _structured(model: Any, wrapped: bool, returned: Any) -> Output:
         plain=returned if _is_plain(returned) else None,
         is_wrapped=wrapped,
         quick=data_of_number if is_number else data_of_dictionary if is_dictionary else None,
+        plain_value=_plain_value(bare),
     )
     return output
+
+
+_PLAIN: tuple[tuple[Any, PlainValue], ...] = (
+    (int, "int"),
+    (bool, "bool"),
+    (dict[str, int], "dict[int]"),
+    (dict[str, bool], "dict[bool]"),
+    (dict[str, str], "dict[str]"),
+    (dict[str, Any], "dict"),
+)
+
+
+def _plain_value(bare: Any) -> PlainValue | None:
+    return next((plain for kind, plain in _PLAIN if kind == bare), None)
 
 
 # Of pydantic-core's schemas and settings, those by which a value is written alike under any caller.

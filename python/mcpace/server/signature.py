@@ -46,6 +46,9 @@ class Arguments:
     """From the model's fields to the function's parameters: a few names are taken by the model's own methods."""
     validate_json: Validate
     """From a call's JSON to keyword arguments. Raises ``InvalidArguments``."""
+    quick: Validate | None = None
+    """The same for those that need no second look: pydantic's own validator, which raises ``ValidationError`` for all
+    others. ``None`` where there are none."""
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """From parsed arguments to keyword arguments, the plain way. Raises ``InvalidArguments``."""
@@ -118,12 +121,14 @@ def arguments_of(function: Callable[..., Any], skip: Collection[str] = ()) -> Ar
         schema = model.model_json_schema()
     except Exception as error:  # What pydantic raises for what is no type has no common base.
         raise InvalidSignature(_unsupported(name, fields, error)) from error
+    validate_json, quick = _compiled(model, parameters)
     return Arguments(
         model=model,
         schema=schema,
         names=tuple(info.alias or field for field, info in model.model_fields.items()),
         parameters=parameters,
-        validate_json=_compiled(model, parameters),
+        validate_json=validate_json,
+        quick=quick,
     )
 
 
@@ -222,21 +227,23 @@ _ARRAYS = frozenset({"list", "set", "frozenset", "tuple"})
 _OBJECTS = frozenset({"dict", "model", "typed-dict", "dataclass"})
 
 
-def _compiled(model: type[BaseModel], parameters: Mapping[str, str]) -> Validate:
+def _compiled(model: type[BaseModel], parameters: Mapping[str, str]) -> tuple[Validate, Validate | None]:
+    """What has the last word, and what is as good where it raises nothing."""
+
     def plain(raw: bytes) -> dict[str, Any]:
         return _validated(model, parameters, _parsed(raw))
 
     schema, definitions = _unwrapped(model.__pydantic_core_schema__)
     if schema.get("type") != "model" or schema["schema"].get("type") != "model-fields":
-        return plain
+        return plain, None
     fields = schema["schema"]["fields"]
     ways = {name: _way(model, name, field["schema"], definitions) for name, field in fields.items()}
     if "plain" in ways.values() or any(_reads_differ(field["schema"], definitions) for field in fields.values()):
-        return plain
+        return plain, None
     try:
         quick = SchemaValidator(_typed_dict(schema, definitions, parameters)).validate_json
     except SchemaError:
-        return plain
+        return plain, None
     checked = tuple(parameters[name] for name, way in ways.items() if way == "check")
 
     def validate(raw: bytes) -> dict[str, Any]:
@@ -258,7 +265,7 @@ def _compiled(model: type[BaseModel], parameters: Mapping[str, str]) -> Validate
                 return plain(raw)
         return keywords
 
-    return validate_checked if checked else validate
+    return (validate_checked, None) if checked else (validate, quick)
 
 
 def _unwrapped(schema: Any) -> tuple[dict[str, Any], dict[str, Any]]:
