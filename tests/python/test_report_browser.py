@@ -8,6 +8,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -18,7 +19,7 @@ from mcpace.report.html import render
 from mcpace.report.quantities import duration, figure, share, size, times
 from mcpace.report.run import Run
 from mcpace.report.verdict import sentences
-from test_servers_report import RUN as SERVERS
+from servers_run import RUN as SERVERS
 
 ROOT = Path(__file__).parents[2]
 RUNS = ROOT / "tests" / "fixtures" / "runs"
@@ -192,6 +193,47 @@ def test_charts_are_read_by_arrow_keys(browser: Browser, write) -> None:
         assert watched.troubles == []
 
 
+def test_odd_figures_are_drawn_and_what_cannot_be_is_said_in_its_place(browser: Browser, write) -> None:
+    run = load("clients")
+    for case in run.cases:
+        case.trials_s = [5e-324, 0.0, 1e18][: len(case.trials_s)]
+        case.ledger_s = None if case.ledger_s is None else case.ledger_s.model_copy(update={"server": 5e-324})
+    with Watched(browser) as watched:
+        page = watched.open(write(run))
+        expect(page.locator("#trials circle.dot").first).to_be_attached()
+        expect(page.locator("#ledger")).to_be_visible()
+        assert watched.troubles == []
+    with Watched(browser) as watched:
+        # Of a run that nobody foresaw one part can't be drawn: here, since the browser lacks what it needs.
+        watched.page.add_init_script(
+            "const made = document.createElementNS.bind(document);"
+            "document.createElementNS = (space, tag) => {"
+            " if (tag === 'circle') throw new Error('no'); return made(space, tag); }"
+        )
+        page = watched.open(write(load("bisect")))
+        said = page.locator(".banner").all_inner_texts()
+        assert any("The trials can't be drawn here" in one for one in said), said
+        expect(page.locator("h1")).to_be_visible()
+        expect(page.locator("#findings")).to_be_visible()
+        expect(page.locator("#setup")).to_be_visible()
+
+
+def test_names_stand_on_pieces_that_have_room_for_them_and_on_no_others(browser: Browser, write) -> None:
+    for width in (400, 1280):
+        with Watched(browser, width=width) as watched:
+            page = watched.open(write(load("clients")))
+            cut = page.evaluate(
+                "() => [...document.querySelectorAll('.label i')].filter(one => one.offsetParent !== null"
+                " && one.getBoundingClientRect().right > one.parentElement.getBoundingClientRect().right + 0.5)"
+                ".map(one => one.textContent)"
+            )
+            shown = page.evaluate(
+                "() => [...document.querySelectorAll('.label i')].filter(one => one.getClientRects().length).length"
+            )
+            assert cut == []
+            assert shown > 5
+
+
 LUMINANCE = """selector => {
   const part = value => (value /= 255) <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
   const canvas = document.createElement('canvas').getContext('2d');
@@ -265,30 +307,45 @@ def test_print_is_light_and_leaves_nothing_folded(browser: Browser, write) -> No
 
 NODE = """
 const ts = require(process.argv[1] + '/web/node_modules/typescript');
-const source = require('fs').readFileSync(process.argv[1] + '/web/src/quantities.ts', 'utf8');
-const module_ = { exports: {} };
+const fs = require('fs');
+const s = {};
 const options = { compilerOptions: { module: 'commonjs', target: 'es2022' } };
-new Function('exports', ts.transpileModule(source, options).outputText)(module_.exports);
-const values = JSON.parse(require('fs').readFileSync(0, 'utf8'));
-const told = values.map(value => ['duration', 'figure', 'times', 'size'].map(name => module_.exports[name](value))
-  .concat(module_.exports.share(value, 1000)));
+const source = fs.readFileSync(`${process.argv[1]}/web/src/${process.argv[2]}.ts`, 'utf8');
+new Function('exports', ts.transpileModule(source, options).outputText)(s);
+const given = JSON.parse(fs.readFileSync(0, 'utf8'));
+"""
+FIGURES = """
+const told = given.map(value => ['duration', 'figure', 'times', 'size'].map(name => s[name](value))
+  .concat(s.share(value, 1000)));
 process.stdout.write(JSON.stringify(told));
 """
+SCALES = """
+const many = Array.from({length: 300_000}, (_, number) => 1 + number / 1e6);
+const scales = [s.covering(many), s.covering([5e-324]), s.covering([5e-324, 1e-300, 1e18]), s.linear(5e-324),
+  s.linear(Infinity), s.logarithmic(5e-324, 1e-300), s.covering([]), s.covering(given),
+  s.logarithmic(0.031, 0.044, 0, true)];
+process.stdout.write(JSON.stringify(scales.map(one => [one.ticks, one.percent(5e-324), one.percent(1e18)])));
+"""
+
+
+def in_node(module: str, program: str, given: object) -> Any:
+    """What a program says of a module of the page without imports, which it calls ``s``."""
+    done = subprocess.run(
+        ["node", "-e", NODE + program, str(ROOT), module],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    return json.loads(done.stdout)
 
 
 def test_figures_are_the_same_in_both_languages() -> None:
     chance = random.Random(7)
     values = [10 ** chance.uniform(-9, 12) for _ in range(5000)]
     values += [0.0, 0.9995, 0.9995e-3, 1.995, 9.95, 9.995, 99.5, 99.95, 999.5, 1000, 1e6, 1e9]
-    done = subprocess.run(
-        ["node", "-e", NODE, str(ROOT)],
-        input=json.dumps(values),
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    for value, told in zip(values, json.loads(done.stdout), strict=True):
+    for value, told in zip(values, in_node("quantities", FIGURES, values), strict=True):
         ours = [duration(value), figure(value), times(value), size(value), share(value, 1000)]
         for mine, theirs in zip(ours, told, strict=True):
             # A figure that lies between two is rounded to the even one there and away from zero here.
@@ -302,3 +359,10 @@ def _nearly(mine: str, theirs: str) -> bool:
     one, other = (int(re.sub(r"\D", "", text)) for text in (mine, theirs))
     # Of a ratio past a thousand two digits are left, the others are zeros.
     return abs(one - other) <= 10 ** (len(str(one)) - len(str(one).rstrip("0")) if mine.endswith("×") else 0)
+
+
+def test_a_scale_is_finite_whatever_it_shows() -> None:
+    for ticks, least, most in in_node("scale", SCALES, [0.031, 0.044]):
+        assert 2 <= len(ticks) < 100
+        assert all(isinstance(tick, int | float) for tick in ticks)
+        assert 0 <= least <= most <= 100

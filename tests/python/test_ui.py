@@ -543,6 +543,17 @@ def test_a_run_is_watched_until_it_is_saved(runs: Path, browser: Browser) -> Non
         assert page.url.endswith("#/run/new.json")
 
 
+def test_a_page_goes_on_asking_a_server_that_was_away(runs: Path, browser: Browser) -> None:
+    with served(runs) as server, Watched(browser) as watched:
+        page = watched.open(server.url)
+        page.route("**/api/**", lambda route: route.abort())
+        expect(page.locator("h1")).to_contain_text("doesn't answer")
+        page.unroute("**/api/**")
+        expect(page.locator(".runs li")).to_have_count(4)
+        page.evaluate("location.hash = '#/run/%zz'")
+        expect(page.locator("h1")).to_contain_text("no such page")
+
+
 def test_without_the_token_the_page_says_what_to_do(runs: Path, browser: Browser) -> None:
     with served(runs) as server, Watched(browser) as watched:
         page = watched.open(f"http://127.0.0.1:{server.server_port}/#token=wrong")

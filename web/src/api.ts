@@ -14,6 +14,9 @@ export class Refused extends Error {
   }
 }
 
+/** Nobody answers. */
+export class Silent extends Error {}
+
 /** Takes the token out of the address, so that it is not copied along with it. */
 export function settle(): void {
   const match = /^#token=([\w-]+)$/.exec(location.hash);
@@ -31,8 +34,12 @@ async function ask<T>(what: string, query: Record<string, string> = {}): Promise
   const answer = await fetch(`/api/${what}?${new URLSearchParams(query)}`, {
     headers: { "x-mcpace-token": localStorage.getItem(KEPT) ?? "" },
     cache: "no-store",
-  });
-  const told: unknown = await answer.json();
+  }).catch(silent);
+  const told: unknown = await answer.json().catch(silent);
   if (!answer.ok) throw new Refused(answer.status, (told as { error: string }).error);
   return told as T;
+}
+
+function silent(): never {
+  throw new Silent();
 }

@@ -4,7 +4,7 @@ import { chart, foot, reading, type Line } from "./chart";
 import { at, h, section, choice } from "./dom";
 import type { Distribution, Percentiles } from "./page.gen";
 import { amount, duration, share, tick } from "./quantities";
-import { linear, logarithmic, type Scale } from "./scale";
+import { least, linear, logarithmic, most, type Scale } from "./scale";
 
 export interface Told {
   readonly name: string;
@@ -19,6 +19,8 @@ const QUANTILES = [
   ["p99.9", 0.999],
 ] as const;
 const COLOURS = 8;
+/** Of a histogram: a bin is 6 % wide. */
+const LEAST_BINS = 24;
 
 /** Several of them as one. */
 export function together(all: readonly Distribution[]): Distribution | null {
@@ -63,14 +65,14 @@ export function distributions(all: readonly Told[], id = "distribution", title =
 
 /** How many calls took how long. */
 export function histogram(one: Told): HTMLElement {
-  const { per_decade, first, counts } = one.distribution;
+  const { per_decade, first, counts } = roomy(one.distribution);
   const low = 10 ** (first / per_decade);
   const high = 10 ** ((first + counts.length) / per_decade);
   const x = logarithmic(low, high, 0, true);
   const places = counts.map((_, index) => x.percent(10 ** ((first + index + 0.5) / per_decade)));
-  const most = Math.max(...counts);
+  const highest = most(counts);
   const sum = counts.reduce((whole, count) => whole + count, 0);
-  const y = linear(most * 1.04, 0, 4);
+  const y = linear(highest * 1.04, 0, 4);
   const said = `${amount(sum)} calls from ${duration(low)} to ${duration(high)}`;
   const drawn = chart(
     {
@@ -92,6 +94,13 @@ export function histogram(one: Told): HTMLElement {
     return `${duration(from)} to ${duration(to)}: ${amount(counts[index] ?? 0)} calls; ${share(below[index] ?? 0, sum)} took no longer`;
   };
   return h("div", {}, reading([drawn], foot(x, tick), places, words), figures(one.latency));
+}
+
+/** With free room at both ends, where all is so close together that a few bins would fill the drawing. */
+function roomy(told: Distribution): Distribution {
+  const before = Math.ceil(Math.max(LEAST_BINS - told.counts.length, 0) / 2);
+  const room = new Array<number>(before).fill(0);
+  return { ...told, first: told.first - before, counts: [...room, ...told.counts, ...room] };
 }
 
 function percentileLines(latency: Percentiles | undefined, x: Scale): HTMLElement | null {
@@ -138,7 +147,7 @@ export function curves(all: readonly Told[]): HTMLElement {
     values: steps.map((step) => quantile(one, 1 - 10 ** -step)),
   }));
   const values = lines.flatMap((line) => line.values.filter((value): value is number => typeof value === "number"));
-  const y = logarithmic(Math.min(...values), Math.max(...values), 2);
+  const y = logarithmic(least(values), most(values), 2);
   const x: Scale = {
     logarithmic: true,
     percent: (value) => (100 * value) / nines,

@@ -36,9 +36,9 @@ let theme: Theme = "auto";
 let watcher: IntersectionObserver | null = null;
 
 /** Puts the frame up, once; returns where views go. */
-export function frame(home: (() => void) | null): HTMLElement {
+export function frame({ served }: { readonly served: boolean }): HTMLElement {
   const main = h("main", { id: "main", tabindex: -1 });
-  const brand = home
+  const brand = served
     ? h("a", { class: "brand", href: "#/", "data-tip": "All runs" }, "mcpace")
     : h("b", { class: "brand" }, "mcpace");
   const bar = h(

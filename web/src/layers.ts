@@ -2,6 +2,7 @@
 
 import { horizontal } from "./axis";
 import { h, s, section } from "./dom";
+import { label, named } from "./label";
 import { rect } from "./ledger";
 import { panel } from "./matrix";
 import type { LayerShown, LayersShown } from "./page.gen";
@@ -10,7 +11,6 @@ import { covering } from "./scale";
 import { strip } from "./strip";
 
 const HEIGHT = 34;
-const NAMED_FROM = 9;
 /** Each layer in the colour that the ledger has for the same kind of work. */
 const COLOURS: Record<string, string> = {
   direct: "k-service",
@@ -72,6 +72,7 @@ function bar(measured: readonly LayerShown[]): HTMLElement | null {
     "aria-label": said,
     "data-tip": said,
   });
+  const names: (HTMLElement | null)[] = [];
   let from = 0;
   for (const one of adding) {
     const width = (100 * (one.adds_s ?? 0)) / whole;
@@ -79,18 +80,11 @@ function bar(measured: readonly LayerShown[]): HTMLElement | null {
     picture.append(
       rect(from, width, 2, HEIGHT - 4, `part ${colour}`, `${one.name} adds ${duration(one.adds_s ?? 0)}, ${one.share}`),
     );
-    if (width >= NAMED_FROM) {
-      picture.append(
-        s(
-          "text",
-          { class: `inside on-${colour}`, x: `${from + 0.8}%`, y: HEIGHT / 2 + 4 },
-          `${one.name} ${duration(one.adds_s ?? 0)}`,
-        ),
-      );
-    }
+    const adds = `${one.name} ${duration(one.adds_s ?? 0)}`;
+    names.push(label(from, width, `on-${colour}`, adds, one.name));
     from += width;
   }
-  return h("div", { class: "whole-bar" }, picture);
+  return h("div", { class: "whole-bar" }, named(picture, names));
 }
 
 function table(all: readonly LayerShown[]): HTMLElement {

@@ -2,14 +2,13 @@
 
 import { horizontal } from "./axis";
 import { choice, h, legend, s, section } from "./dom";
+import { label, named } from "./label";
 import { band, bands, panel, type Band } from "./matrix";
 import type { CaseShown, Page, Share } from "./page.gen";
 import { duration, share } from "./quantities";
-import { linear } from "./scale";
+import { linear, most } from "./scale";
 
 const HEIGHT = 22;
-/** Percent from which a part has its name written on it. */
-const NAMED_FROM = 13;
 
 /** The section; `null` where nothing was recorded. */
 export function ledger(page: Page): HTMLElement | null {
@@ -44,15 +43,17 @@ export function ledger(page: Page): HTMLElement | null {
 function drawn(one: Band, shares: boolean, words: ReadonlyMap<string, string>): HTMLElement {
   const alone = one.panels.every((each) => each.cases.length === 1);
   const rowed = (cases: readonly CaseShown[], names: readonly string[], title: string): HTMLElement => {
-    const most = Math.max(...cases.map((shown) => total(shown.ledger)), 1e-12);
+    const longest = Math.max(most(cases.map((shown) => total(shown.ledger))), 1e-12);
     const rows = cases.map((shown, index) => ({
       who: names[index] ?? "",
-      plot: bar(shown, shares ? total(shown.ledger) : most, words),
+      plot: bar(shown, shares ? total(shown.ledger) : longest, words),
       figure: duration(total(shown.ledger)),
       tip: shown.split_words ? `${names[index]}: ${shown.split_words}` : (names[index] ?? ""),
     }));
-    const told = panel(title, rows, shares ? null : horizontal(linear(most)));
-    for (const shown of cases) if (shown.split_words) told.append(h("p", { class: "said" }, shown.split_words));
+    const told = panel(title, rows, shares ? null : horizontal(linear(longest)));
+    cases.forEach((shown, index) => {
+      if (shown.split_words) told.append(h("p", { class: "said" }, `${names[index]}: ${shown.split_words}`));
+    });
     return told;
   };
   if (alone) {
@@ -77,7 +78,7 @@ function drawn(one: Band, shares: boolean, words: ReadonlyMap<string, string>): 
   );
 }
 
-function bar(shown: CaseShown, whole: number, words: ReadonlyMap<string, string>): SVGSVGElement {
+function bar(shown: CaseShown, whole: number, words: ReadonlyMap<string, string>): HTMLElement {
   const sum = total(shown.ledger);
   const picture = s("svg", {
     class: "bar",
@@ -87,24 +88,22 @@ function bar(shown: CaseShown, whole: number, words: ReadonlyMap<string, string>
     "aria-label": told(shown),
     "data-tip": told(shown),
   });
+  const names: (HTMLElement | null)[] = [];
   let from = 0;
   for (const part of shown.ledger) {
     const width = whole > 0 ? (100 * part.seconds) / whole : 0;
     if (width <= 0) continue;
     const tip = `${part.key}: ${duration(part.seconds)}, ${share(part.seconds, sum)} – ${words.get(part.key) ?? ""}`;
     picture.append(rect(from, width, 2, HEIGHT - 4, `part ${kind(part.key)}`, tip));
-    if (width >= NAMED_FROM) {
-      picture.append(
-        s("text", { class: `inside on-${kind(part.key)}`, x: `${from + 0.8}%`, y: HEIGHT / 2 + 4 }, part.key),
-      );
-    }
+    const over = part.key === "server" && shown.split.length ? "over-layers" : "";
+    names.push(label(from, width, `on-${kind(part.key)} ${over}`, part.key));
     if (part.key === "server") picture.append(...layers(shown.split, from, width, words));
     from += width;
   }
   // Thinner than the gaps between its parts: one mark, so that it is seen at all.
   if (from > 0 && from < 0.5)
     picture.replaceChildren(rect(0, 0.5, 2, HEIGHT - 4, "sliver", `all parts: ${duration(sum)}`));
-  return picture;
+  return named(picture, names);
 }
 
 /** The server's own account as a strip along the foot of its part. */

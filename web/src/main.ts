@@ -16,9 +16,9 @@ const LOOK_MS = 1000;
 function begin(): void {
   const shell = JSON.parse(document.getElementById("data")?.textContent ?? "") as Shell;
   if (shell.page) {
-    show(frame(null), shell.page.head.kind, run(shell.page));
+    show(frame({ served: false }), shell.page.head.kind, run(shell.page));
   } else {
-    const main = frame(() => {});
+    const main = frame({ served: true });
     const routed = new Routed(main);
     window.addEventListener("hashchange", () => void routed.go());
     void routed.go();
@@ -35,11 +35,14 @@ class Routed {
   async go(): Promise<void> {
     const turn = ++this.turn;
     api.settle();
-    const [, what = "", ...ids] = location.hash.split("/").map(decodeURIComponent);
     try {
+      const [, what = "", ...ids] = location.hash.split("/").map(decodeURIComponent);
       await this.view(turn, what, ids);
     } catch (problem) {
-      if (turn === this.turn) this.put(turn, "", [h("header", { class: "head" }, h("h1", {}, said(problem)))]);
+      this.put(turn, "", [h("header", { class: "head" }, h("h1", {}, said(problem)))]);
+      if (!(problem instanceof api.Silent)) return;
+      await pause();
+      if (turn === this.turn) await this.go();
     }
   }
 
@@ -96,7 +99,8 @@ function pause(): Promise<void> {
 
 function said(problem: unknown): string {
   if (problem instanceof api.Refused) return problem.message;
-  return problem instanceof TypeError ? "mcpace ui is no longer there: start it again." : String(problem);
+  if (problem instanceof api.Silent) return "mcpace ui doesn't answer: where it has ended, start it again.";
+  return problem instanceof URIError ? "There is no such page here." : String(problem);
 }
 
 begin();

@@ -15,30 +15,46 @@ import { trials } from "./trials";
 
 /** All of it. What matters most comes first: which part that is depends on what was measured. */
 export function run(page: Page): Child[] {
-  const wire = calls(page);
-  const open = wire ? (index: number, finding?: number): void => wire.show(index, finding) : null;
+  const wire = part("The calls", () => calls(page));
+  const shown = wire !== null && "show" in wire ? wire : null;
+  const open = shown ? (index: number, finding?: number): void => shown.show(index, finding) : null;
   const compared = page.comparison !== undefined;
   const [first, ...rest] = [
-    ...(page.comparison ? comparison(page.comparison) : []),
-    ...(page.servers ? servers(page.servers) : []),
-    ...(page.layers ? layers(page.layers) : []),
+    ...sections("The comparison", () => (page.comparison ? comparison(page.comparison) : [])),
+    ...sections("The servers", () => (page.servers ? servers(page.servers) : [])),
+    ...sections("The layers", () => (page.layers ? layers(page.layers) : [])),
   ];
+  const whereTimeWent = part("The ledger", () => ledger(page));
   return [
     head(page.head),
-    page.search ? search(page.search) : null,
-    page.factors ? factors(page.factors) : null,
+    part("The search", () => (page.search ? search(page.search) : null)),
+    part("The experiments", () => (page.factors ? factors(page.factors) : null)),
     first,
     compared ? rest : null,
-    trials(page, (index) => open?.(index)),
-    findings(page, open),
-    wire?.element,
+    part("The trials", () => trials(page, (index) => open?.(index))),
+    part("The findings", () => findings(page, open)),
+    shown ? shown.element : (wire as Node | null),
     compared ? null : rest,
     // Of a run that is a load it comes first; beside other things, after them.
-    wire ? ledger(page) : null,
-    page.loads.flatMap((one, number) => load(one, number, page.loads.length > 1)),
-    wire ? null : ledger(page),
-    setup(page),
+    shown ? whereTimeWent : null,
+    page.loads.flatMap((one, number) => sections("A load", () => load(one, number, page.loads.length > 1))),
+    shown ? null : whereTimeWent,
+    sections("The set-up", () => setup(page)),
   ];
+}
+
+/** A part of the page. Where a run is one that nobody foresaw, that is said in its place, and the others stay. */
+function part<T>(name: string, draw: () => T): T | HTMLElement {
+  try {
+    return draw();
+  } catch (problem) {
+    return h("p", { class: "banner", role: "note" }, `${name} can't be drawn here (${String(problem)}).`);
+  }
+}
+
+function sections(name: string, draw: () => HTMLElement[]): HTMLElement[] {
+  const drawn = part(name, draw);
+  return Array.isArray(drawn) ? drawn : [drawn];
 }
 
 /** What a run is and what it found. */

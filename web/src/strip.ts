@@ -3,7 +3,7 @@
 import { grid } from "./axis";
 import { s } from "./dom";
 import { duration } from "./quantities";
-import type { Scale } from "./scale";
+import { least, most, type Scale } from "./scale";
 
 const HEIGHT = 26;
 /** Equal trials would hide each other: neighbours in time are drawn a little apart. */
@@ -65,7 +65,7 @@ function hashed(number: number): number {
 }
 
 function said(row: Strip, words: (value: number) => string): string {
-  const values = row.values.length > 12 ? [Math.min(...row.values), Math.max(...row.values)] : row.values;
+  const values = row.values.length > 12 ? [least(row.values), most(row.values)] : row.values;
   const told = values.map(words).join(row.values.length > 12 ? " to " : ", ");
   return `${row.values.length} ${row.name}s${row.cold ? ", the first cold" : ""}: ${told}`;
 }

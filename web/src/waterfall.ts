@@ -2,6 +2,7 @@
 
 import { horizontal } from "./axis";
 import { at, h, s, type Child } from "./dom";
+import { label, named } from "./label";
 import { kind, rect } from "./ledger";
 import type { Call, CaseShown, Exchange, Page, Pin } from "./page.gen";
 import { duration } from "./quantities";
@@ -11,7 +12,6 @@ import { linear, type Scale } from "./scale";
 const BEYOND = 1.06;
 const ROW = 18;
 const NARROWEST = 0.25;
-const NAMED_FROM = 16;
 /** Percent that two pins need between them to stand on one level. */
 const APART = 3.2;
 const SHOWN_ROWS = 16;
@@ -136,17 +136,21 @@ class Drawing {
     const waits = call.waits.map((wait) => `${wait.words} ${duration((wait.to_ms - wait.from_ms) / 1000)}`);
     const said = [told, ...waits].join("; ");
     const picture = s("svg", { height: ROW, role: "img", tabindex: 0, "aria-label": said, "data-tip": said });
+    const names: (HTMLElement | null)[] = [];
     picture.append(rect(0, this.percent(call.total_ms), 3, ROW - 6, "whole", told));
     for (const wait of call.waits) {
       const [left, width] = this.place(wait.from_ms, wait.to_ms);
       const tip = `${wait.words}: ${duration((wait.to_ms - wait.from_ms) / 1000)}, from ${duration(wait.from_ms / 1000)}`;
       picture.append(rect(left, width, 3, ROW - 6, `wait ${kind(wait.kind)}`, tip));
-      if (width > NAMED_FROM) {
-        const words = `${wait.words} ${duration((wait.to_ms - wait.from_ms) / 1000)}`;
-        picture.append(s("text", { class: "inside wait-words", x: `${left + width / 2}%`, y: ROW / 2 + 4 }, words));
-      }
+      const took = duration((wait.to_ms - wait.from_ms) / 1000);
+      names.push(label(left, width, "wait-words", `${wait.words} ${took}`, took));
     }
-    return h("div", { class: "lane whole-lane" }, h("p", {}, h("span", {}, "the call")), picture);
+    return h(
+      "div",
+      { class: "lane whole-lane" },
+      h("p", {}, h("span", { class: "what" }, "the call")),
+      named(picture, names),
+    );
   }
 
   private place(from_ms: number, to_ms: number): [left: number, width: number] {
@@ -168,6 +172,7 @@ class Drawing {
       picture.append(s("line", { class: "grid", x1: x, x2: x, y1: 0, y2: ROW }));
     }
     const late: Child[] = [];
+    const names: (HTMLElement | null)[] = [];
     for (const [phase, from_ms, to_ms] of exchange.phases) {
       if (from_ms > this.end_ms || to_ms < 0) continue;
       const [left, width] = this.place(from_ms, to_ms);
@@ -175,10 +180,8 @@ class Drawing {
       const height = open ? 6 : 12;
       const tip = `${this.phases.get(phase) ?? phase}: ${duration((to_ms - from_ms) / 1000)}, from ${duration(from_ms / 1000)} to ${duration(to_ms / 1000)}`;
       picture.append(rect(left, Math.min(width, 100 - left), (ROW - height) / 2, height, `phase ${kind(phase)}`, tip));
-      if (!open && width > NAMED_FROM) {
-        const words = `${phase} ${duration((to_ms - from_ms) / 1000)}`;
-        picture.append(s("text", { class: `inside on-${kind(phase)}`, x: `${left + 0.8}%`, y: ROW / 2 + 4 }, words));
-      }
+      const took = duration((to_ms - from_ms) / 1000);
+      if (!open) names.push(label(left, width, `on-${kind(phase)}`, `${phase} ${took}`, phase));
       if (to_ms > this.end_ms * 1.001) late.push(h("small", { class: "late" }, `open to ${duration(to_ms / 1000)} →`));
     }
     for (const [label, at_ms] of exchange.marks) {
@@ -220,7 +223,7 @@ class Drawing {
         exchange.repeats ? h("span", { class: "again" }, `sent again, as row ${exchange.repeats}`) : null,
         late,
       ),
-      picture,
+      named(picture, names),
     );
   }
 
