@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import http.server
 import os
 import re
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+    ExportMetricsServiceResponse,
+)
 
 from mcpace.lab.places import cache_folder
 
@@ -101,3 +108,27 @@ def _read(text: str) -> Told:
     facts = dict(re.findall(r"^\s*([A-Z][\w ]*?)\s*: ?(.*)$", head, re.MULTILINE))
     attributes = dict(re.findall(r"^\s+-> ([\w.]+): \w+\((.*)\)$", rest.split("\n\t{")[0], re.MULTILINE))
     return Told(facts.get("Name", ""), facts, attributes)
+
+
+@contextlib.contextmanager
+def stand_in_collector(status: int = 200) -> Iterator[tuple[str, list[ExportMetricsServiceRequest]]]:
+    """No collector, but a handler that reads OTLP's messages as one does: for answers that a real one won't give."""
+    taken: list[ExportMetricsServiceRequest] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            taken.append(ExportMetricsServiceRequest.FromString(body))
+            self.send_response(status)
+            self.send_header("Content-Type", "application/x-protobuf")
+            self.end_headers()
+            self.wfile.write(ExportMetricsServiceResponse().SerializeToString())
+
+        def log_message(self, *_: object) -> None: ...
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/v1/metrics", taken
+        finally:
+            server.shutdown()

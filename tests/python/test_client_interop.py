@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from interop import INSTALLED, SOURCES, fresh, keep, needed, python, run, rust, typescript
 from mcpace import Client
 from mcpace.client import MCPError
-from test_interop import INSTALLED, SOURCES, fresh, keep, needed, python, run, rust, typescript
 
 LIMIT_S = 60
 

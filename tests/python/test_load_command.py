@@ -23,8 +23,8 @@ from typing import Any
 import pytest
 
 from commands import COMMAND, Ended, closed_port, end, mcp_answer, read_request, run, started, tcp_server
+from otlp_collector import stand_in_collector
 from served import serving
-from test_load_report import stand_in_collector
 
 DONE, HIT, USAGE, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
 SHORT = ("--duration", "1s", "--warm-up", "0s")
@@ -418,7 +418,7 @@ def test_little_is_loaded_before_the_first_request(tmp_path: Path) -> None:
         (["stdio:cat", "--header", "X-Key: s3cret-token"], "which has no headers"),
         (["profile:simple", "--scenario", "none.toml"], "cannot read the scenario none.toml"),
         (["profile:simple", "--replay", "none.zst"], "there is no file none.zst"),
-        (["profile:simple", "--otlp", "localhost"], "--otlp takes the URL"),
+        (["profile:simple", "--otlp", "localhost"], "is no collector's URL"),
         (["https://127.0.0.1:1/mcp", "--cacert", "/dev/null"], "there is no PEM certificate in it"),
     ],
 )

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from commands import COMMAND, run
+from otlp_collector import stand_in_collector
 from served import serving
-from test_load_report import stand_in_collector
 
 PAGE = (Path(__file__).parents[2] / "docs" / "load.md").read_text()
 BLOCKS = re.findall(r"^```console\n(.*?)^```", PAGE, re.M | re.S)

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import http.server
 import io
 import re
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
-    ExportMetricsServiceRequest,
-    ExportMetricsServiceResponse,
-)
 from prometheus_client.parser import text_fd_to_metric_families
 from rich.console import Console
 
@@ -32,7 +24,7 @@ from mcpace.report.run_load import LoadSecond
 from mcpace.report.terminal import print_run
 from mcpace.report.verdict import verdict
 from mcpace.report.words_load import turns
-from otlp_collector import LIMIT_S, collecting
+from otlp_collector import LIMIT_S, collecting, stand_in_collector
 
 RUN = Path(__file__).parents[1] / "fixtures" / "runs" / "load.json"
 EVIL = "<script>alert(1)</script>[bold red]x[/] \x1b]0;own\x07\u202egnp"
@@ -232,30 +224,6 @@ def test_fine_buckets_are_put_together_without_loss() -> None:
     assert sum(counts) == sum(count for _, count in fine)
     for bound, below in zip(bounds, numpy.cumsum(counts), strict=True):
         assert below == sum(count for value, count in fine if value / 1e9 <= bound)
-
-
-@contextmanager
-def stand_in_collector(status: int = 200) -> Iterator[tuple[str, list[ExportMetricsServiceRequest]]]:
-    """No collector, but a handler that reads OTLP's messages as one does: for answers that a real one won't give."""
-    taken: list[ExportMetricsServiceRequest] = []
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            taken.append(ExportMetricsServiceRequest.FromString(body))
-            self.send_response(status)
-            self.send_header("Content-Type", "application/x-protobuf")
-            self.end_headers()
-            self.wfile.write(ExportMetricsServiceResponse().SerializeToString())
-
-        def log_message(self, *_: object) -> None: ...
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/v1/metrics", taken
-        finally:
-            server.shutdown()
 
 
 def test_a_real_collector_takes_finished_histograms(tmp_path: Path) -> None:

@@ -10,21 +10,26 @@ from pathlib import Path
 
 import pytest
 
-import test_interop
-from test_interop import ROOT, SDKS, client
+import interop
 
-__all__ = ["client", "everything"]
-
-CHOSEN = [sdk for sdk in SDKS if sdk.name in ("python-2", "fastmcp", "typescript-2", "go")]
+CHOSEN = [sdk for sdk in interop.SDKS if sdk.name in ("python-2", "fastmcp", "typescript-2", "go")]
 
 
 @pytest.fixture(scope="session")
 def everything(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The server's program."""
     program: Path = tmp_path_factory.mktemp("everything") / "everything"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT / "tests/conformance/everything.py"}" "$@"\n')
+    server = interop.ROOT / "tests" / "conformance" / "everything.py"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{server}" "$@"\n')
     program.chmod(0o755)
     return str(program)
+
+
+@pytest.fixture(scope="session")
+def client(request: pytest.FixtureRequest) -> list[str]:
+    """The command of an SDK's client program."""
+    sdk: interop.Sdk = request.param
+    return sdk.client()
 
 
 @pytest.mark.network
@@ -37,4 +42,4 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_client_gets_all_that_a_server_in_python_has(
     everything: str, client: list[str], era: str, transport: str, tmp_path: Path
 ) -> None:
-    test_interop.test_client_gets_all_that_the_server_has(everything, client, era, transport, tmp_path)
+    interop.holds(everything, client, era, transport, tmp_path)

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-PARITY = ROOT / "tests" / "server" / "parity"
-TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-ORIGINAL = TARGET / "interop" / "official-2.3.0"
-RELEASE = "mcp==2.3.0"
+import interop
+
+PARITY = interop.ROOT / "tests" / "server" / "parity"
 LIMIT_S = 300
 SERVERS = sorted(file.stem for file in (PARITY / "servers").glob("*.py"))
 ERAS = ("legacy", "modern")
@@ -99,22 +95,10 @@ DIFFERENCES = [
 ]
 
 
-def installed() -> str:
-    """The interpreter of an environment with the official SDK."""
-    uv = shutil.which("uv") or str(ROOT / ".venv" / "bin" / "uv")
-    interpreter = ORIGINAL / "bin" / "python"
-    mark = ORIGINAL / "installed"
-    if not mark.exists() or mark.read_text() != RELEASE:
-        run([uv, "venv", "--quiet", "--clear", "--python", "3.11", str(ORIGINAL)])
-        run([uv, "pip", "install", "--quiet", "--python", str(interpreter), RELEASE])
-        mark.write_text(RELEASE)
-    return str(interpreter)
-
-
 @pytest.fixture(scope="session")
 def original() -> dict[str, Any]:
     """What the official SDK replies."""
-    return replies(installed(), "mcp")
+    return replies(interop.official(), "mcp")
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, field_serializer
 from pydantic_core import to_json
 
+import interop
 from mcpace import types
 from mcpace.server.output import Output, output_of
 from mcpace.types import (
@@ -26,7 +27,6 @@ from mcpace.types import (
     ToolAnnotations,
     wire,
 )
-from test_server_parity import ROOT, installed
 
 
 def test_wire_names_are_the_protocol_s_and_nothing_is_told_that_isn_t_there() -> None:
@@ -70,9 +70,9 @@ def test_only_the_sdk_s_own_classes_count_as_its_own() -> None:
 
 @pytest.mark.network
 def test_the_official_sdk_s_objects_are_taken() -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    environment = {**os.environ, "PYTHONPATH": str(interop.ROOT / "python")}
     done = subprocess.run(
-        [installed(), str(ROOT / "tests" / "server" / "foreign.py")],
+        [interop.official(), str(interop.ROOT / "tests" / "server" / "foreign.py")],
         capture_output=True, text=True, timeout=120, check=False, env=environment,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -130,7 +130,7 @@ def test_type_checkers_see_what_is_there(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", program.name]
-    environment = {**os.environ, "MYPYPATH": str(ROOT / "python")}
+    environment = {**os.environ, "MYPYPATH": str(interop.ROOT / "python")}
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=300, check=False, env=environment, cwd=tmp_path
     )
