@@ -19,13 +19,13 @@ build: $(PAGE) $(VENV)/.built ## Build everything; leaves the command at .venv/b
 demo: build ## The main job on embedded targets: real SDK releases, the cause of a regression, report.html
 	$(BIN)/mcpace demo
 
-test: test-rust test-python conformance soak ## Run all tests; needs Go and Node too
+test: test-rust test-python conformance soak ## Run all tests; needs Go, a JDK with Maven, Chromium, PostgreSQL and Redis too
 
 test-rust: $(VENV)/.tools ## Run the Rust tests; some run a redis-server
 	@$(PYTHON) scripts/doctor.py --servers
 	cargo test --workspace --locked --quiet
 
-test-python: build ## Run the Python tests; needs the package index, Go and Node
+test-python: build ## Run the Python tests; needs the package index and the same programs
 	@$(PYTHON) scripts/doctor.py --tests
 	$(BIN)/pytest -n 2 --dist loadfile
 
@@ -62,7 +62,7 @@ format: build ## Format all sources
 	$(BIN)/ruff check --fix python tests adapters scripts benches examples
 	@cd web && npm run --silent format
 
-docs: build ## Write the generated documents: command line reference, Run schema
+docs: build ## Write what is generated: command line reference, Run schema, the page's types, what shows each finding
 	$(BIN)/python scripts/generate_docs.py
 
 bench-ledger: build ## Accuracy of the ledger: delays injected into each layer in turn
