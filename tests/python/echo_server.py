@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import ports
 from mcpace.lab import environments
-from mcpace.lab.adapters import load_all
+from mcpace.lab.adapter_file import load_all
 
 LIMIT_S = 30.0
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from echo_server import wait_for_port
 from mcpace import _core
 from mcpace.lab import adapters, environments, experiment
-from mcpace.lab.adapters import Role
+from mcpace.lab.adapter import Role
 from mcpace.lab.plan import Plan, Settings
 from mcpace.lab.progress import Silent
 from mcpace.lab.server_program import ServerProgram, State

@@ -25,8 +25,8 @@ from typing import Any
 import pytest
 
 from mcpace import __version__
-from mcpace.lab import adapters, environments, places
-from mcpace.lab.adapters import InstallKind, Role
+from mcpace.lab import adapter_file, adapters, environments, places
+from mcpace.lab.adapter import InstallKind, Role
 from mcpace.lab.errors import ProgramDied, Unsupported
 from mcpace.lab.server_program import ServerProgram, State
 from mcpace.lab.shop import NOBODY, Shop, cart, person
@@ -71,7 +71,7 @@ class Release:
 
 def releases() -> Iterator[Any]:
     """A parameter for each release, marked where it isn't for every day."""
-    known = adapters.load_all()
+    known = adapter_file.load_all()
     for name, adapter in known.items():
         if not adapter.has(Role.SERVER):
             continue
@@ -129,7 +129,7 @@ def running(release: Release, mode: str, state: State = "stateless", **options: 
 
 def every_way(release: Release) -> list[Way]:
     states: tuple[State, ...] = ("stateless", "stateful")
-    return [(mode, state) for mode in adapters.load_all()[release.name].modes(Role.SERVER) for state in states]
+    return [(mode, state) for mode in adapter_file.load_all()[release.name].modes(Role.SERVER) for state in states]
 
 
 def ways(release: Release) -> list[Way]:

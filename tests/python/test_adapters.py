@@ -13,12 +13,14 @@ from packaging.version import Version
 
 import echo_server
 from echo_server import LIMIT_S
-from mcpace.lab import adapters, environments
-from mcpace.lab.adapters import Resolved, Role, load, load_all, parse_subject
+from mcpace.lab import adapter_file, environments
+from mcpace.lab.adapter import Role
+from mcpace.lab.adapter_file import load, load_all
+from mcpace.lab.adapters import Resolved, parse_subject
 from mcpace.lab.environments import Environment
 from mcpace.lab.errors import AdapterProblem, UnknownName, Unsupported, UsageProblem
 from mcpace.lab.experiment import Row, prepare
-from mcpace.lab.installers.locked import copy_sources
+from mcpace.lab.installers.built import copy_sources
 from mcpace.lab.installers.wanted import Wanted
 from mcpace.lab.plan import Settings
 from mcpace.lab.program import ClientProgram
@@ -151,9 +153,9 @@ def test_a_release_without_a_client_is_unsupported_and_no_failure(tmp_path: Path
 
 def test_the_variable_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, MINIMAL)
-    monkeypatch.setenv(adapters.ADAPTERS_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(adapter_file.ADAPTERS_VARIABLE, str(tmp_path))
     assert list(load_all()) == ["toy"]
-    monkeypatch.setenv(adapters.ADAPTERS_VARIABLE, str(tmp_path / "nowhere"))
+    monkeypatch.setenv(adapter_file.ADAPTERS_VARIABLE, str(tmp_path / "nowhere"))
     with pytest.raises(AdapterProblem, match="MCPACE_ADAPTERS"):
         load_all()
 
@@ -274,7 +276,7 @@ def test_python_client_modes(mode: str | None, revision: str, server_url: str) -
 
 def test_programs_run_on_old_syntax() -> None:
     """Releases run on Python 3.10: what their programs need at run time has to exist there."""
-    folder = adapters.find_folder()
+    folder = adapter_file.find_folder()
     sources = [
         source for name in ("python", "fastmcp", "langchain", "shared") for source in (folder / name).glob("*.py")
     ]

@@ -17,7 +17,7 @@ import echo_server
 from echo_server import LIMIT_S
 from mcpace import _core
 from mcpace.lab import adapters, environments, places
-from mcpace.lab.adapters import InstallKind
+from mcpace.lab.adapter import InstallKind
 from mcpace.lab.errors import Unsupported
 from mcpace.lab.program import Answer, ClientProgram
 

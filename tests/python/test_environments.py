@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from mcpace.lab import environments, places
-from mcpace.lab.adapters import Adapter, load
+from mcpace.lab.adapter import Adapter
+from mcpace.lab.adapter_file import load
 from mcpace.lab.environments import MARKER, ensure, environment_path, find_ready
 from mcpace.lab.errors import EnvironmentProblem
 from mcpace.lab.installers.steps import in_one_line
@@ -43,7 +44,7 @@ transports = []
 BUILDER = """
 import sys
 from pathlib import Path
-from mcpace.lab.adapters import load
+from mcpace.lab.adapter_file import load
 from mcpace.lab.environments import ensure
 print("up", flush=True)
 sys.stdin.readline()

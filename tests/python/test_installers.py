@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from mcpace import __version__
-from mcpace.lab import adapters, places
-from mcpace.lab.adapters import Adapter, Role, load
+from mcpace.lab import adapter_file, adapters, places
+from mcpace.lab.adapter import Adapter, Role
+from mcpace.lab.adapter_file import load
 from mcpace.lab.environments import Environment, ensure, environment_path
 from mcpace.lab.errors import AdapterProblem, EnvironmentProblem, UsageProblem
 from mcpace.lab.experiment import prepare
@@ -214,7 +215,7 @@ def test_a_missing_toolchain_comes_with_its_command(
 @pytest.mark.parametrize("kind", ["cargo", "go", "npm", "maven"])
 def test_versions_are_those_with_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     adapter = toy(tmp_path, kind)
-    monkeypatch.setenv(adapters.ADAPTERS_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(adapter_file.ADAPTERS_VARIABLE, str(tmp_path))
     assert adapters.locked_versions(adapter) == ["1.2.0", "1.10.0"]
     chosen = {
         text: adapters.resolve(f"toy{text}", role=Role.SERVER)
@@ -249,7 +250,7 @@ def test_folders_that_are_no_versions(tmp_path: Path) -> None:
 
 def test_ours_is_the_one_that_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     toy(tmp_path, "own", 'manifest = "Cargo.toml"')
-    monkeypatch.setenv(adapters.ADAPTERS_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(adapter_file.ADAPTERS_VARIABLE, str(tmp_path))
     resolved = adapters.resolve("toy", role=Role.SERVER)
     assert resolved.version == __version__
     with pytest.raises(UnknownVersion, match=r"toy@77\.0 can't be had: it is the mcpace that runs, \d"):
@@ -401,7 +402,7 @@ def test_a_client_of_go_may_complete_its_own_requirements(client: Any) -> None:
 
 def test_an_adapter_without_the_program_that_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     toy(tmp_path, "go")
-    monkeypatch.setenv(adapters.ADAPTERS_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(adapter_file.ADAPTERS_VARIABLE, str(tmp_path))
     with pytest.raises(UsageProblem, match="toy has no client here; with a client: none"):
         adapters.resolve("toy")
     assert adapters.find("toy", Role.SERVER).name == "toy"

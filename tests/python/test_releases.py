@@ -15,7 +15,7 @@ from typing import ClassVar
 import pytest
 
 from mcpace.lab import releases
-from mcpace.lab.adapters import load, load_all
+from mcpace.lab.adapter_file import load, load_all
 from mcpace.lab.errors import ReleasesProblem, UsageProblem
 from mcpace.lab.registries import cargo, pypi
 from mcpace.lab.releases import (

@@ -13,6 +13,7 @@ from typing import Literal
 from packaging.version import Version
 
 from mcpace.lab import adapters, releases
+from mcpace.lab.adapter import Adapter
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.experiment import Row, prepare
 from mcpace.lab.interruption import held
@@ -153,9 +154,7 @@ def run(sdk: str, good: str, bad: str, target: Target, settings: Settings, progr
 class _Prober:
     """Measures releases one by one and remembers each."""
 
-    def __init__(
-        self, adapter: adapters.Adapter, target: Target, settings: Settings, progress: Progress, result: Run
-    ) -> None:
+    def __init__(self, adapter: Adapter, target: Target, settings: Settings, progress: Progress, result: Run) -> None:
         assert result.bisection is not None, "the caller made it"
         self._adapter, self._target, self._settings, self._progress = adapter, target, settings, progress
         self._result, self._bisection = result, result.bisection

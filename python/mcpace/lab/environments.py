@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcpace.lab.adapters import Adapter, Role, fill_in
+from mcpace.lab.adapter import Adapter, Role, fill_in
 from mcpace.lab.children import run_child
 from mcpace.lab.errors import EnvironmentProblem
 from mcpace.lab.installers import INSTALLERS, Installer, Wanted

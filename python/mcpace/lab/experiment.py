@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from mcpace import _core
-from mcpace.lab import adapters, environments, ranks
+from mcpace.lab import adapter_file, adapters, environments, ranks
 from mcpace.lab.children import adopt_orphans, end_strays
 from mcpace.lab.environments import Environment
 from mcpace.lab.errors import LabError, ReleasesProblem, UnknownName, Unsupported, UsageProblem
@@ -79,7 +79,7 @@ def resolve(text: str, progress: Progress) -> adapters.Resolved:
     try:
         return adapters.resolve(text, progress.preparing)
     except ReleasesProblem:
-        subject = adapters.parse_subject(text, adapters.load_all())
+        subject = adapters.parse_subject(text, adapter_file.load_all())
         version = str(subject.selection)
         if environments.find_ready(subject.adapter, version) is None:
             raise

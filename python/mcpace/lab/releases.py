@@ -25,7 +25,7 @@ from mcpace.lab.registries import REGISTRIES
 from mcpace.lab.registries.release import Release
 
 if TYPE_CHECKING:  # adapters resolve their versions here
-    from mcpace.lab.adapters import Adapter
+    from mcpace.lab.adapter import Adapter
 
 __all__ = [
     "Exact", "Newest", "Release", "Say", "Selection", "UnknownVersion",

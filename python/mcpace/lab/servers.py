@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from mcpace import _core
-from mcpace.lab import adapters, delayed_ack, environments, limits, servers_fold
-from mcpace.lab.adapters import Resolved, Role
+from mcpace.lab import adapter_file, adapters, delayed_ack, environments, limits, servers_fold
+from mcpace.lab.adapter import Role
+from mcpace.lab.adapters import Resolved
 from mcpace.lab.delayed_ack import Experiment
 from mcpace.lab.environments import Environment
 from mcpace.lab.errors import LabError, ReleasesProblem, UsageProblem
@@ -178,7 +179,7 @@ def _resolve(text: str, progress: Progress) -> Resolved:
     try:
         return adapters.resolve(text, progress.preparing, Role.SERVER)
     except ReleasesProblem:
-        subject = adapters.parse_subject(text, adapters.load_all(), Role.SERVER)
+        subject = adapters.parse_subject(text, adapter_file.load_all(), Role.SERVER)
         version = str(subject.selection)
         if environments.find_ready(subject.adapter, version, Role.SERVER) is None:
             raise

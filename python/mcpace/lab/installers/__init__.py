@@ -6,7 +6,7 @@ what counts as finished are `environments`'s business; which versions exist is `
 
 from __future__ import annotations
 
-from mcpace.lab.adapters import InstallKind
+from mcpace.lab.adapter import InstallKind
 from mcpace.lab.installers.cargo import Cargo
 from mcpace.lab.installers.go import Go
 from mcpace.lab.installers.maven import Maven

@@ -11,10 +11,10 @@ import shutil
 import tomllib
 from pathlib import Path
 
-from mcpace.lab.adapters import Role
+from mcpace.lab.adapter import Role
 from mcpace.lab.children import run_child
 from mcpace.lab.errors import EnvironmentProblem
-from mcpace.lab.installers.locked import client_releases, copy_sources, digest
+from mcpace.lab.installers.built import client_releases, copy_sources, digest
 from mcpace.lab.installers.steps import BUILD_LIMIT_S, INSTALL_LIMIT_S, asked, in_one_line, needed, run_step
 from mcpace.lab.installers.wanted import Wanted
 from mcpace.lab.places import cache_folder

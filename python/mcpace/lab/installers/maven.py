@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from mcpace.lab.installers.locked import copy_sources, digest
+from mcpace.lab.installers.built import copy_sources, digest
 from mcpace.lab.installers.steps import BUILD_LIMIT_S, asked, needed, run_step
 from mcpace.lab.installers.wanted import Wanted
 from mcpace.lab.releases import Say

@@ -11,9 +11,9 @@ import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from mcpace.lab.adapters import Role
+from mcpace.lab.adapter import Role
 from mcpace.lab.children import run_child
-from mcpace.lab.installers.locked import client_releases, copy_sources, digest
+from mcpace.lab.installers.built import client_releases, copy_sources, digest
 from mcpace.lab.installers.steps import INSTALL_LIMIT_S, asked, expect_success, in_one_line, needed, run_step
 from mcpace.lab.installers.wanted import AS_OF, Wanted
 from mcpace.lab.releases import Say, find, parse_selection

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from mcpace.lab.adapters import Adapter, Role
+from mcpace.lab.adapter import Adapter, Role
 from mcpace.lab.releases import Say
 
 AS_OF = "dependencies as of"

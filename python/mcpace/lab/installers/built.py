@@ -15,7 +15,7 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from mcpace.lab.adapters import SOURCES, VERSIONS, ClientReleases, Role
+from mcpace.lab.adapter import SOURCES, VERSIONS, ClientReleases, Role
 from mcpace.lab.errors import AdapterProblem, Unsupported
 from mcpace.lab.installers.wanted import Wanted
 
