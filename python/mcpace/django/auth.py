@@ -130,7 +130,25 @@ class AllowAny:
         )
 
 
-class DjangoOAuthToolkit:
+class _ForResource:
+    """Tokens for one resource: what clients are told of it, and whether tokens are held to its address."""
+
+    def __init__(
+        self,
+        resource_url: str | None,
+        authorization_servers: Sequence[str] | None,
+        required_scopes: Sequence[str] | None,
+        enforce_audience: bool | None,
+    ) -> None:
+        self.resource_url = resource_url or setting("RESOURCE_URL")
+        servers = setting("AUTHORIZATION_SERVERS") if authorization_servers is None else authorization_servers
+        scopes = setting("REQUIRED_SCOPES") if required_scopes is None else required_scopes
+        self.authorization_servers: Sequence[str] = list(servers)
+        self.required_scopes: Sequence[str] = list(scopes)
+        self._enforces = bool(setting("ENFORCE_AUDIENCE") if enforce_audience is None else enforce_audience)
+
+
+class DjangoOAuthToolkit(_ForResource):
     """Bearer tokens of django-oauth-toolkit, whose application is in the same project.
 
     What isn't given is read from the settings: ``RESOURCE_URL``, ``AUTHORIZATION_SERVERS``, ``REQUIRED_SCOPES``,
@@ -145,17 +163,8 @@ class DjangoOAuthToolkit:
         enforce_audience: bool | None = None,
     ) -> None:
         """``enforce_audience``: takes only tokens that were issued for this resource (RFC 8707; toolkit 3.4)."""
-        self.resource_url = resource_url or setting("RESOURCE_URL")
-        servers = setting("AUTHORIZATION_SERVERS") if authorization_servers is None else authorization_servers
-        scopes = setting("REQUIRED_SCOPES") if required_scopes is None else required_scopes
-        self.authorization_servers = list(servers)
-        self.required_scopes = list(scopes)
-        self._enforces = setting("ENFORCE_AUDIENCE") if enforce_audience is None else enforce_audience
-        if not self.resource_url or not self.authorization_servers:
-            raise ImproperlyConfigured(
-                "DjangoOAuthToolkit: clients are told which resource this is and who issues tokens for it. Set "
-                "MCPACE = {'RESOURCE_URL': 'https://example.com/mcp', 'AUTHORIZATION_SERVERS': ['https://example.com']}"
-            )
+        super().__init__(resource_url, authorization_servers, required_scopes, enforce_audience)
+        _check_told(self)
         if not apps.is_installed("oauth2_provider"):
             raise ImproperlyConfigured(
                 "DjangoOAuthToolkit: 'oauth2_provider' is not in INSTALLED_APPS (pip install django-oauth-toolkit)"
@@ -188,8 +197,7 @@ class DjangoOAuthToolkit:
         if not is_good or access is None:
             return None
         user = access.user
-        if user is not None and not user.is_active:
-            logger.info("a token of an inactive user was refused")
+        if _is_inactive(user):
             return None
         resource = self._resource(access)
         if self._enforces and resource is None:
@@ -219,7 +227,7 @@ class DjangoOAuthToolkit:
             )
 
 
-class TokenBackend:
+class TokenBackend(_ForResource):
     """Tokens of another issuer, by one of the runtime's verifiers (``JWTVerifier``, ``IntrospectionTokenVerifier`` of
     :mod:`mcpace.server.tokens`) or one's own: ``TokenBackend(JWTVerifier(jwks_uri=…), user=by_subject)``.
 
@@ -241,15 +249,11 @@ class TokenBackend:
         """``user``: from what the verifier returned to Django's user; ``None`` (or ``DoesNotExist``) refuses the token,
         unless tokens ``without_user`` are taken, too. It is called in a thread, for each request. Inactive users are
         refused."""
+        super().__init__(resource_url, authorization_servers, required_scopes, enforce_audience)
         self._verifier = verifier
         self._user = user
         self._without_user = without_user
-        self.resource_url = resource_url or setting("RESOURCE_URL")
-        servers = setting("AUTHORIZATION_SERVERS") if authorization_servers is None else authorization_servers
-        scopes = setting("REQUIRED_SCOPES") if required_scopes is None else required_scopes
-        self.authorization_servers = list(servers)
-        self.required_scopes = [*scopes, *(getattr(verifier, "required_scopes", None) or ())]
-        self._enforces = bool(setting("ENFORCE_AUDIENCE") if enforce_audience is None else enforce_audience)
+        self.required_scopes = [*self.required_scopes, *(getattr(verifier, "required_scopes", None) or ())]
 
     async def verify_token(self, token: str) -> Principal | None:
         """Who a token stands for."""
@@ -296,8 +300,7 @@ class TokenBackend:
         if user is None and self._user is not None and not self._without_user:
             logger.info("a token of no user was refused")
             return None
-        if user is not None and not user.is_active:
-            logger.info("a token of an inactive user was refused")
+        if _is_inactive(user):
             return None
         subject = getattr(access, "subject", None) if user is None else None
         return Principal(
@@ -350,12 +353,25 @@ def backend(given: Any) -> Any:
         raise ImproperlyConfigured(
             f"auth={made!r} is no backend: one has resource_url, authorization_servers, required_scopes, verify_token"
         )
-    if not isinstance(made, AllowAny) and not (made.resource_url and made.authorization_servers):
+    if not isinstance(made, AllowAny):
+        _check_told(made)
+    return made
+
+
+def _check_told(backend: AuthBackend) -> None:
+    """Raises ``ImproperlyConfigured`` where clients couldn't be told what they have to know."""
+    if not backend.resource_url or not backend.authorization_servers:
         raise ImproperlyConfigured(
-            f"{type(made).__name__}: clients are told which resource this is and who issues tokens for it. Set "
+            f"{type(backend).__name__}: clients are told which resource this is and who issues tokens for it. Set "
             "MCPACE = {'RESOURCE_URL': 'https://example.com/mcp', 'AUTHORIZATION_SERVERS': ['https://example.com']}"
         )
-    return made
+
+
+def _is_inactive(user: Any) -> bool:
+    if user is None or user.is_active:
+        return False
+    logger.info("a token of an inactive user was refused")
+    return True
 
 
 def settings_of(backend: Any) -> AuthSettings:

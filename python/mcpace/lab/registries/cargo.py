@@ -14,8 +14,7 @@ from packaging.version import Version
 
 from mcpace.lab.errors import ReleasesProblem
 from mcpace.lab.registries.asking import asked, ordered
-from mcpace.lab.registries.npm import moment
-from mcpace.lab.registries.release import Release
+from mcpace.lab.registries.release import Release, moment
 
 
 class Cargo:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 
 from packaging.version import Version
 
 from mcpace.lab.errors import ReleasesProblem
 from mcpace.lab.registries.asking import asked, ordered
-from mcpace.lab.registries.release import Release
+from mcpace.lab.registries.release import Release, moment
 
 
 class Npm:
@@ -34,8 +33,3 @@ def parse(said: str, package: str) -> list[Release]:
         return [Release(version, moment(text)) for version, text in times.items()]
     except (ValueError, TypeError, AttributeError) as error:
         raise ReleasesProblem(f"what npm says of {package} can't be understood: {error}") from None
-
-
-def moment(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    return found.replace(tzinfo=found.tzinfo or UTC).astimezone(UTC)

@@ -16,7 +16,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from html.parser import HTMLParser
 from typing import Any
 
@@ -31,7 +31,7 @@ from packaging.version import InvalidVersion, Version
 
 from mcpace.lab.errors import LabError, ReleasesProblem
 from mcpace.lab.places import find_uv
-from mcpace.lab.registries.release import Release
+from mcpace.lab.registries.release import Release, moment
 
 ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.1"
 TIMEOUT_S = 30.0
@@ -182,10 +182,9 @@ def group(files: list[File]) -> list[Release]:
         if version is None or file.uploaded is None:
             continue
         try:
-            uploaded = datetime.fromisoformat(file.uploaded)
+            uploaded = moment(file.uploaded)
         except ValueError:
             continue
-        uploaded = uploaded.replace(tzinfo=uploaded.tzinfo or UTC).astimezone(UTC)
         uploads.setdefault(version, []).append((uploaded, file.yanked))
     return [
         Release(str(version), min(when for when, _ in entries), all(yanked for _, yanked in entries))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from packaging.version import Version
 
@@ -28,3 +28,9 @@ class Release:
     @property
     def stable(self) -> bool:
         return not (self.yanked or self.prerelease)
+
+
+def moment(text: str) -> datetime:
+    """A time as registries write it, which is UTC where it doesn't say. Raises ``ValueError`` where it is none."""
+    found = datetime.fromisoformat(text)
+    return found.replace(tzinfo=found.tzinfo or UTC).astimezone(UTC)
