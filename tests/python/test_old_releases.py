@@ -12,15 +12,17 @@ from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from mcpace import MCPServer
 from mcpace.lab import targets
 from mcpace.lab.targets import Tool
-from proving import codes, interpreter, listening, recorded_by
+from proving import codes, interpreter, listening, recorded_by, server
+from sampled import explained, watched
 from serving import served as serving
-from shown import recorded
+from shown import patient, recorded
 
 pytestmark = [pytest.mark.network, pytest.mark.proof]
 
@@ -163,3 +165,25 @@ def test_typescript_1_23_opens_the_stream_again_and_again() -> None:
         found = codes(targets.parse(url, tool=Tool("greet")), "typescript@1.23.0", "typescript@1.20.0", trials=2)
     assert "get-loop" in found["typescript@1.23.0"]
     assert "get-loop" not in found["typescript@1.20.0"]
+
+
+@pytest.mark.parametrize(("release", "leaks"), [("python@1.9.4", True), ("python@1.30.0", False)])
+@patient
+def test_mcp_1_9_keeps_a_part_of_each_stateless_request(release: str, leaks: bool, tmp_path: Path) -> None:
+    with server(release, "json", "stateless") as running:
+        url = urlsplit(running.url)
+        assert url.port is not None
+        with watched(url.port, running.pid, tmp_path, url.path) as (asking, file):
+            asking.calls(1_500)
+    assert ("task-leak" in explained(file)) is leaks
+
+
+@pytest.mark.parametrize("end", [False, True])
+@patient
+def test_mcp_1_9_keeps_sessions_that_nobody_ends(end: bool, tmp_path: Path) -> None:
+    with server("python@1.9.4", "json", "stateful") as running:
+        url = urlsplit(running.url)
+        assert url.port is not None
+        with watched(url.port, running.pid, tmp_path, url.path) as (asking, file):
+            asking.sessions(1_500, end=end)
+    assert ("session-leak" in explained(file)) is not end
