@@ -17,6 +17,7 @@ use std::collections::{HashMap, HashSet};
 
 use mcpace_record::Nanos;
 
+use super::BEGUN;
 use super::batches::{Batch, batches};
 use super::served::{Owner, Served, served};
 use super::stalls::{Stall, Stalls, Work, stalls};
@@ -31,9 +32,6 @@ const ONE_IN: usize = 4;
 
 /// Replies whose heads come this long before their results have heads of their own.
 const HEAD_APART: Nanos = Nanos::from_millis(5);
-
-/// A call is at work by then, and no longer on its way to it.
-const BEGUN: Nanos = Nanos::from_millis(20);
 
 /// A head that is waited for longer waits for something.
 const LATE_HEAD: Nanos = Nanos::from_millis(50);

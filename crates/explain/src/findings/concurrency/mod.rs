@@ -18,6 +18,9 @@ use serde::Serialize;
 
 pub(super) use episodes::{Episode, episodes};
 
+/// A call is at work by then, and no longer on its way to it.
+const BEGUN: Nanos = Nanos::from_millis(20);
+
 /// See [`Cause::BlockedEventLoop`](crate::Cause::BlockedEventLoop).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BlockedEventLoop {

@@ -55,7 +55,8 @@ impl Served<'_> {
 /// All requests that were answered, in the order in which the server had them.
 pub(super) fn served<'a>(view: &View<'a>) -> Vec<Served<'a>> {
     let answered = view.exchanges.iter().enumerate().filter_map(|(at, exchange)| one(at, exchange));
-    let mut served: Vec<Served<'_>> = answered.collect();
+    let mut served = Vec::with_capacity(view.exchanges.len());
+    served.extend(answered);
     served.sort_by_key(|one| (one.asked.at, one.asked.event));
     served
 }

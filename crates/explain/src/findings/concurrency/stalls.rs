@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use mcpace_record::Nanos;
 
+use super::BEGUN;
 use super::served::Served;
 
 /// A tool that is under way for less holds nobody up that anybody would notice.
@@ -12,9 +13,6 @@ const SHORTEST: Nanos = Nanos::from_millis(50);
 
 /// How soon after the tool's end a request that it held must be answered.
 const RELEASE: Nanos = Nanos::from_millis(20);
-
-/// A tool is at work by then, and no longer on its way to it.
-const BEGUN: Nanos = Nanos::from_millis(20);
 
 /// Tools that end within [`RELEASE`]: past so many, any of them speaks for all.
 const TOGETHER: usize = 64;
