@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 
 from core import LIMIT_S, Wire
-from mcpace import _core
+from mcpace import MCPServer, _core
 from mcpace.lab import generator_limited
 from mcpace.report.run import Case, Subject
+from serving import served as serving
 from shown import Endpoint, body, found, patient, recorded, reply, served
 
 LONG_WAIT_S = 120
@@ -163,6 +164,45 @@ def test_a_client_that_joins_a_line_anew_with_each_piece_is_named(tmp_path: Path
     assert ("superlinear-line" in findings) is (way == "anew"), findings
     if way == "anew":
         assert findings["superlinear-line"]["context"]["lines"] == 5
+
+
+def work() -> str:
+    return ""
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+@patient
+def test_a_load_that_is_kept_from_running_is_its_generators(tmp_path: Path, stopped: bool) -> None:
+    """The command itself, held up by hand as a busy machine would."""
+    over = threading.Event()
+
+    def hold_up(process: subprocess.Popen[str]) -> None:
+        while not over.is_set():
+            process.send_signal(signal.SIGSTOP)
+            over.wait(0.09)
+            process.send_signal(signal.SIGCONT)
+            over.wait(0.03)
+
+    made: MCPServer[Any] = MCPServer("shop")
+    made.tool()(work)
+    with serving(made) as port:
+        url = f"http://127.0.0.1:{port}/mcp"
+        words = ["load", url, "--rate", "50", "--duration", "3s", "--warm-up", "0s", "--mix", "work=1", "--json"]
+        command = [sys.executable, "-m", "mcpace", *words]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        holding = threading.Thread(target=hold_up, args=(process,))
+        if stopped:
+            holding.start()
+        try:
+            out, said = process.communicate(timeout=LONG_WAIT_S)
+        finally:
+            over.set()
+            if stopped:
+                holding.join()
+            process.kill()
+    assert out, said
+    found_of_it = {finding["code"] for case in json.loads(out)["cases"] for finding in case["findings"]}
+    assert ("generator-limited" in found_of_it) is stopped
 
 
 def load(*, saturated: bool, reason: str | None = None) -> Case:
