@@ -191,6 +191,14 @@ pub trait Outlet: Send + Sync {
     /// The client is gone, too slow, or this way carries nothing (a stateless JSON reply).
     fn send(&self, message: Bytes) -> Result<(), Gone>;
 
+    /// The same of what a call says beside its result: it may wait for a little until the client takes it.
+    ///
+    /// # Errors
+    /// As [`Outlet::send`].
+    fn tell(&self, message: Bytes) -> Result<(), Gone> {
+        self.send(message)
+    }
+
     /// For a way that carries nothing yet, but may soon: ends once it carries more than it did. `None` where it never will.
     fn opens(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
         None

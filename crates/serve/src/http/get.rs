@@ -47,11 +47,9 @@ impl Site {
 
     /// A standalone stream of this process's own.
     fn new_standalone(&self, fields: &Fields<'_>, live: &Arc<Live>) -> Result<Reader, Answer> {
-        let log = live.streams.open_standalone().map_err(|_| taken())?;
         let (revision, _) = check_legacy(&fields.mcp, Some(live.session.revision()), self.server.revisions())?;
-        if live.streams.are_resumable() && revision.has_priming_events() {
-            log.prime(self.retry);
-        }
+        let primes = live.streams.are_resumable() && revision.has_priming_events();
+        let log = live.streams.open_standalone(primes.then_some(self.retry)).map_err(|_| taken())?;
         self.server.attach(&live.session, self.standalone(live));
         Ok(log.reader(None))
     }

@@ -196,16 +196,17 @@ impl Site {
         };
         let channel: &dyn Channel = &OnLog { open, fields };
         let (received, timed) = (Instant::now(), self.server_timing);
+        let begins = matches!(message, Message::Request(request) if is_initialize(&request.method));
         match self.server.handle(Incoming { message, outline: None, body, peer: &peer, channel, received, timed }) {
             Handled::Nothing => {}
-            Handled::Now(reply) => settle(&self.server, open, reply),
+            Handled::Now(reply) => settle(&self.server, open, reply, begins),
             Handled::Later(call) => {
                 let (open, server) = (Arc::clone(open), self.server.clone());
                 tokio::spawn(async move {
                     tokio::select! {
                         biased;
                         () = open.closed.cancelled() => {}
-                        reply = call => settle(&server, &open, reply),
+                        reply = call => settle(&server, &open, reply, begins),
                     }
                 });
             }
@@ -217,16 +218,23 @@ impl Open {
     /// Takes a request before there is a session, by which requests under way are counted: one `initialize`, and what is answered
     /// at once. False where it is any other.
     fn take_first(&self, method: &str) -> bool {
-        match Method::parse(method) {
-            Some(Method::Initialize) => !self.begins.swap(true, Relaxed),
-            method => method == Some(Method::Ping),
+        if is_initialize(method) {
+            return !self.begins.swap(true, Relaxed);
         }
+        Method::parse(method) == Some(Method::Ping)
     }
 }
 
-fn settle(server: &crate::Server, open: &Open, mut reply: Reply) {
-    // One that failed can be tried again.
-    open.begins.store(false, Relaxed);
+fn is_initialize(method: &str) -> bool {
+    Method::parse(method) == Some(Method::Initialize)
+}
+
+/// `begins`: whether it is the reply to an `initialize`.
+fn settle(server: &crate::Server, open: &Open, mut reply: Reply, begins: bool) {
+    if begins {
+        // One that failed can be tried again.
+        open.begins.store(false, Relaxed);
+    }
     if let Some(session) = reply.session.take() {
         session.name(open.id.clone());
         // A second initialize changes nothing: the first one's session stays.

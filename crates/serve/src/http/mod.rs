@@ -45,6 +45,7 @@ mod sharing;
 mod site;
 mod streams;
 mod tls;
+mod unheard;
 mod worker;
 
 pub use access::{Access, AccessLog};

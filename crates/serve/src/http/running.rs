@@ -73,6 +73,13 @@ impl Running {
         self.site.sharing.as_ref().map_or(0, |sharing| sharing.dropped())
     }
 
+    /// How many messages of calls were dropped since their client had no stream open that takes them ([`super::ResponseMode::Json`]), and
+    /// opened none in time.
+    #[must_use]
+    pub fn unheard(&self) -> u64 {
+        self.site.stream_bounds.unheard.dropped()
+    }
+
     /// Takes nothing new, finishes what is in flight within [`super::Limits::stop`], and ends the rest. Blocks for as long.
     /// Returns how many connections were cut off.
     #[allow(clippy::must_use_candidate, reason = "it stops all the same")]

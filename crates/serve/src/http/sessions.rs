@@ -129,6 +129,7 @@ impl Sessions {
                 }
                 let idle = if live.is_unused() { idle.min(UNUSED_IDLE.as_millis() as u64) } else { idle };
                 let lives = (is_used || now.saturating_sub(live.seen_at()) < idle) && !live.is_over(now);
+                live.streams.expire();
                 if !lives {
                     dead.push(Arc::clone(live));
                 }

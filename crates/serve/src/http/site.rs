@@ -32,6 +32,7 @@ use super::sessions::Sessions;
 use super::sharing::Sharing;
 use super::streams::StreamBounds;
 use super::tls::Tls;
+use super::unheard::UnheardBounds;
 use super::{ServeError, legacy};
 use crate::Server;
 use crate::exchange::{Gone, Principal};
@@ -109,6 +110,7 @@ impl Site {
             replay_bytes_each: limits.session_replay_bytes,
             replay_bytes_all: limits.replay_bytes,
             replay_bytes: AtomicUsize::new(0),
+            unheard: UnheardBounds::new(server.limits().stream_time),
         };
         let sessions = Sessions::new(
             limits.sessions,

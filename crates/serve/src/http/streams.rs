@@ -6,6 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::Notify;
@@ -13,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::live::Live;
 use super::log::{Log, LogBounds, Reader, position_after};
+use super::unheard::{Unheard, UnheardBounds};
 use crate::exchange::{Gone, Outlet};
 
 /// What streams may take, and how much all sessions together keep.
@@ -23,6 +25,7 @@ pub(super) struct StreamBounds {
     pub(super) replay_bytes_each: usize,
     pub(super) replay_bytes_all: usize,
     pub(super) replay_bytes: AtomicUsize,
+    pub(super) unheard: UnheardBounds,
 }
 
 /// See the module. Allocates nothing until there is a stream.
@@ -39,6 +42,8 @@ struct Known {
     open: Vec<Arc<Log>>,
     ended: VecDeque<Kept>,
     ended_bytes: usize,
+    /// What calls said before there was a standalone stream.
+    unheard: Unheard,
     /// A client has begun to read a standalone stream.
     read: Arc<Notify>,
     over: CancellationToken,
@@ -102,8 +107,9 @@ impl Streams {
         });
     }
 
-    /// A new standalone stream. Those that nobody reads make room for it.
-    pub(super) fn open_standalone(&self) -> Result<Arc<Log>, TooMany> {
+    /// A new standalone stream, which begins with an event to come back with where it is to, and with what waits for it. Those
+    /// that nobody reads make room for it.
+    pub(super) fn open_standalone(&self, primes: Option<Duration>) -> Result<Arc<Log>, TooMany> {
         self.with(|known| {
             known.standalone.retain(|log| log.has_reader());
             if known.standalone.len() >= self.bounds.standalone {
@@ -111,6 +117,11 @@ impl Streams {
             }
             let number = self.resumable.then(|| known.next_number());
             let log = Log::new(number, self.bounds.log);
+            primes.inspect(|&retry| log.prime(retry));
+            // Before anybody else can say something on it.
+            for message in known.unheard.take(&self.bounds.unheard) {
+                self.bounds.unheard.count_dropped(usize::from(log.send(message).is_err()));
+            }
             known.standalone.push(Arc::clone(&log));
             Ok(log)
         })
@@ -151,19 +162,38 @@ impl Streams {
         known.over.cancel();
         known.standalone.drain(..).chain(known.open.drain(..)).for_each(|log| log.end());
         known.ended.clear();
+        known.unheard.clear(&self.bounds.unheard);
         self.bounds.replay_bytes.fetch_sub(std::mem::take(&mut known.ended_bytes), Relaxed);
     }
 
     /// A message that belongs to no request: on one standalone stream, never on two.
     pub(super) fn send_standalone(&self, message: Bytes) -> Result<(), Gone> {
-        let log = {
-            let known = self.known();
-            let standalone = known.as_deref().map(|known| known.standalone.as_slice()).unwrap_or_default();
-            // One that was lost may be taken up again, so what is said meanwhile is kept.
-            let read = standalone.iter().find(|log| log.has_reader());
-            read.or(standalone.first().filter(|log| log.number().is_some())).cloned()
-        };
+        let log = self.known().as_deref().and_then(Known::heard).cloned();
         log.ok_or(Gone)?.send(message)
+    }
+
+    /// The same of what a call says, which waits a little where there is no standalone stream yet.
+    pub(super) fn tell(&self, message: Bytes) -> Result<(), Gone> {
+        let log = {
+            let mut known = self.known();
+            let known = known.get_or_insert_default();
+            match known.heard() {
+                Some(log) => Arc::clone(log),
+                None if known.over.is_cancelled() => return Err(Gone),
+                None => {
+                    known.unheard.keep(message, &self.bounds.unheard);
+                    return Ok(());
+                }
+            }
+        };
+        log.send(message)
+    }
+
+    /// Drops what has waited for too long.
+    pub(super) fn expire(&self) {
+        if let Some(known) = self.known().as_deref_mut() {
+            known.unheard.expire(&self.bounds.unheard);
+        }
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Known) -> T) -> T {
@@ -180,6 +210,13 @@ impl Streams {
 const MAX_ENDED: usize = 64;
 
 impl Known {
+    /// The standalone stream that takes messages.
+    fn heard(&self) -> Option<&Arc<Log>> {
+        // One that was lost may be taken up again, so what is said meanwhile is kept.
+        let read = self.standalone.iter().find(|log| log.has_reader());
+        read.or(self.standalone.first().filter(|log| log.number().is_some()))
+    }
+
     fn next_number(&mut self) -> u64 {
         self.last_number = self.last_number.wrapping_add(1);
         u64::from(self.last_number)
@@ -198,6 +235,10 @@ pub(super) struct Standalone(pub(super) Weak<Live>);
 impl Outlet for Standalone {
     fn send(&self, message: Bytes) -> Result<(), Gone> {
         self.0.upgrade().ok_or(Gone)?.streams.send_standalone(message)
+    }
+
+    fn tell(&self, message: Bytes) -> Result<(), Gone> {
+        self.0.upgrade().ok_or(Gone)?.streams.tell(message)
     }
 
     fn opens(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
@@ -220,8 +261,34 @@ pub(super) mod tests {
             replay_bytes_each: 100,
             replay_bytes_all: 150,
             replay_bytes: AtomicUsize::new(0),
+            unheard: UnheardBounds::new(Duration::from_secs(1)),
         };
         Streams::new(Arc::new(bounds), true)
+    }
+
+    #[test]
+    fn what_a_call_says_waits_for_a_stream_and_ends_with_the_session() {
+        let message = |text: &'static str| Bytes::from_static(text.as_bytes());
+        let streams = streams();
+        assert!(streams.send_standalone(message("of no call")).is_err());
+        for text in ["1", "2"] {
+            streams.tell(message(text)).unwrap();
+        }
+        let log = streams.open_standalone(Some(Duration::from_secs(1))).ok().unwrap();
+        streams.tell(message("3")).unwrap();
+        let sent = String::from_utf8(log.take_all().to_vec()).unwrap();
+        let said: Vec<&str> =
+            sent.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|data| !data.is_empty()).collect();
+        assert_eq!(said, ["1", "2", "3"]);
+        assert!(sent.starts_with("id: 1-0"), "first of all what a client comes back with: {sent}");
+        // Its connection is gone, and it can be taken up again: it waits there.
+        streams.tell(message("4")).unwrap();
+        assert_eq!(streams.bounds.unheard.dropped(), 0);
+        streams.end_standalone();
+        streams.tell(message("5")).unwrap();
+        streams.end();
+        assert_eq!(streams.bounds.unheard.dropped(), 1);
+        assert!(streams.tell(message("6")).is_err());
     }
 
     #[test]

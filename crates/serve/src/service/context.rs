@@ -190,7 +190,7 @@ impl Context {
         let mut message = Vec::with_capacity(160);
         if write_notification(&mut message, method.as_str(), Some(params)).is_ok() {
             // A client that is gone misses nothing that it could still use.
-            let _ = self.inner.outlet.send(message.into());
+            let _ = self.inner.outlet.tell(message.into());
         }
     }
 }

@@ -56,7 +56,7 @@ impl Context {
         let mut message = Vec::with_capacity(160);
         if write_notification(&mut message, method, params).is_ok() {
             // A client that is gone misses nothing that it could still use.
-            let _ = self.request().outlet.send(message.into());
+            let _ = self.request().outlet.tell(message.into());
         }
     }
 

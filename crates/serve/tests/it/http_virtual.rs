@@ -12,6 +12,8 @@ use http_body_util::Full;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use mcpace_serve::http::{Beside, Endpoint, Options, ResponseMode};
+use mcpace_serve::{Context as CallContext, Delegate, Delegated, Server};
+use mcpace_wire::mcp::Method;
 use serde_json::{Value, json};
 use tokio::io::DuplexStream;
 use tokio::time::{Instant, timeout};
@@ -29,9 +31,13 @@ struct Clients {
 
 impl Clients {
     fn new(change: impl FnOnce(&mut Options)) -> Self {
+        Self::of(fixture::server(""), change)
+    }
+
+    fn of(server: Server, change: impl FnOnce(&mut Options)) -> Self {
         let mut options = Options::default();
         change(&mut options);
-        Self { endpoint: Endpoint::new(fixture::server(""), options).unwrap() }
+        Self { endpoint: Endpoint::new(server, options).unwrap() }
     }
 
     /// A connection with little room on its way.
@@ -111,6 +117,53 @@ async fn a_question_does_not_wait_for_long() {
     let refused = receive(&mut clients.open(&ask_in(&session)).await).await;
     assert_eq!(text_of(&refused.json()), "the client can't be asked on this connection");
     assert_eq!(begun.elapsed().as_secs(), fixture::server("").limits().stream_time.as_secs());
+}
+
+fn talk_in(session: &str) -> Request {
+    Request::post(&call(2, "talk", &json!({}))).within(session, REVISION)
+}
+
+async fn methods(stream: &mut Peer, count: usize) -> Vec<String> {
+    let mut methods = Vec::new();
+    while methods.len() < count {
+        methods.push(event(stream).await.unwrap()["method"].as_str().unwrap().to_owned());
+    }
+    methods
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_call_says_waits_for_the_stream_that_takes_it() {
+    let said = ["notifications/progress", "notifications/message", "notifications/progress"];
+    for resumable in [true, false] {
+        let clients = Clients::new(|options| {
+            json_mode(options);
+            options.resumable = resumable;
+        });
+        let session = clients.session().await;
+        let begun = Instant::now();
+        assert_eq!(text_of(&receive(&mut clients.open(&talk_in(&session)).await).await.json()), "talked");
+        assert_eq!(begun.elapsed(), Duration::ZERO, "the call itself waits for nothing");
+        // What is asked comes after what was said before.
+        let mut asking = clients.open(&ask_in(&session)).await;
+        assert!(timeout(Duration::from_secs(1), asking.head()).await.is_err());
+        let mut stream = clients.open(&Request::bare("GET").within(&session, REVISION)).await;
+        assert_eq!(head(&mut stream).await.status, 200);
+        assert_eq!(methods(&mut stream, 3).await, said);
+        assert_eq!(methods(&mut stream, 1).await, ["elicitation/create"]);
+        receive(&mut clients.open(&talk_in(&session)).await).await;
+        assert_eq!(methods(&mut stream, 3).await, said);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_call_says_does_not_wait_for_long() {
+    let clients = Clients::new(json_mode);
+    let session = clients.session().await;
+    receive(&mut clients.open(&talk_in(&session)).await).await;
+    tokio::time::sleep(fixture::server("").limits().stream_time).await;
+    let mut stream = clients.open(&Request::bare("GET").within(&session, REVISION)).await;
+    assert_eq!(head(&mut stream).await.status, 200);
+    assert!(timeout(Duration::from_secs(1), event(&mut stream)).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
@@ -239,4 +292,39 @@ async fn a_stream_of_2024_11_05_that_is_not_read_takes_no_more_messages() {
     }
     let again = Request::post(&echo(2, "hi")).path(&to);
     assert_eq!(receive(&mut clients.open(&again).await).await.head.status, 202);
+}
+
+/// A server behind that never says what it is.
+struct Silent;
+
+impl Delegate for Silent {
+    fn takes(&self, method: Method) -> bool {
+        method == Method::Initialize
+    }
+
+    fn call(&self, _: CallContext) -> Delegated {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_one_initialize_of_2024_11_05_waits_no_other_begins() {
+    let server = fixture::server("");
+    assert!(server.delegate(Silent));
+    let clients = Clients::of(server, |options| options.legacy_sse = true);
+    let mut stream = clients.open(&Request::bare("GET").path("/sse")).await;
+    assert_eq!(head(&mut stream).await.status, 200);
+    let to = stream.event().await.unwrap().unwrap().data;
+    let begin = |id: u32| {
+        let params = json!({"protocolVersion": "2024-11-05", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"}});
+        json!({"jsonrpc": "2.0", "id": id, "method": "initialize", "params": params})
+    };
+    let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"});
+    for message in [begin(1), ping, begin(3)] {
+        assert_eq!(receive(&mut clients.open(&Request::post(&message).path(&to)).await).await.head.status, 202);
+    }
+    assert_eq!(event(&mut stream).await.unwrap(), json!({"jsonrpc": "2.0", "id": 2, "result": {}}));
+    let refused = event(&mut stream).await.unwrap();
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(3), &json!(-32600)));
 }

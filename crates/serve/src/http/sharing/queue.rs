@@ -220,9 +220,12 @@ impl Tee {
         self.queue.push(self.log, What::Event(Some(position), message));
     }
 
+    /// Of a stream on which nothing was said others needn't know: it would take the place of one that somebody may come back for.
     pub(in super::super) fn end(&self) {
-        self.begin();
-        self.queue.push(self.log, What::End);
+        let has_begun = self.asked.lock().unwrap_or_else(PoisonError::into_inner).is_none();
+        if has_begun {
+            self.queue.push(self.log, What::End);
+        }
     }
 }
 
@@ -279,6 +282,19 @@ mod tests {
             assert_eq!(queue.take().await.len(), count);
         }
         assert_eq!(queue.waiting().bytes, 0);
+    }
+
+    #[test]
+    fn a_stream_that_ends_unsaid_is_nobodys_business() {
+        let queue = Arc::new(Queue::default());
+        let tee = || Tee::new(Arc::clone(&queue), log(), "[1]".into());
+        tee().end();
+        assert!(queue.is_empty());
+        let said = tee();
+        said.event(1, Bytes::from_static(b"{}"));
+        said.end();
+        let kinds: Vec<bool> = queue.waiting().entries.iter().map(|entry| matches!(entry.what, What::End)).collect();
+        assert_eq!(kinds, [false, false, true]);
     }
 
     #[test]

@@ -25,13 +25,15 @@ impl Sharing {
         Log::shared(number, bounds, Tee::new(Arc::clone(&self.queue), log, asked.into()))
     }
 
-    /// Says something on the standalone stream.
-    fn say(&self, live: &Live, message: Bytes) -> Result<(), Gone> {
+    /// Says something on the standalone stream. `waits`: where this process is alone and there is none, it may wait for one. The
+    /// store has all wait.
+    fn say(&self, live: &Live, message: Bytes, waits: bool) -> Result<(), Gone> {
         let log = LogId::standalone(live.key.name());
         if self.is_alone() {
             let feed = self.feeds().get(&log).cloned();
             return match feed {
                 Some(feed) => feed.say_here(&message),
+                None if waits => live.streams.tell(message),
                 None => live.streams.send_standalone(message),
             };
         }
@@ -44,7 +46,7 @@ impl Sharing {
         let key = Key::parse(id.as_str()).ok_or(NotifyError::Unknown)?;
         let here = self.sessions.peek(key);
         if self.is_alone() {
-            return self.say(&*here.ok_or(NotifyError::Unknown)?, message).map_err(|Gone| NotifyError::Unread);
+            return self.say(&*here.ok_or(NotifyError::Unknown)?, message, false).map_err(|Gone| NotifyError::Unread);
         }
         let down = |Down| NotifyError::StoreDown;
         match self.stores.sessions.find(key.name()).await.map_err(down)? {
@@ -90,7 +92,12 @@ pub(in super::super) struct Remote {
 impl Outlet for Remote {
     fn send(&self, message: Bytes) -> Result<(), Gone> {
         let live = self.live.upgrade().ok_or(Gone)?;
-        self.sharing.upgrade().ok_or(Gone)?.say(&live, message)
+        self.sharing.upgrade().ok_or(Gone)?.say(&live, message, false)
+    }
+
+    fn tell(&self, message: Bytes) -> Result<(), Gone> {
+        let live = self.live.upgrade().ok_or(Gone)?;
+        self.sharing.upgrade().ok_or(Gone)?.say(&live, message, true)
     }
 
     fn opens(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
