@@ -14,7 +14,11 @@ export function horizontal(scale: Scale, words: (value: number) => string = tick
       const side = place < 4 ? "start" : place > 96 ? "end" : "middle";
       return at(h("span", { class: side }, words(value)), place);
     });
-  return h("div", { class: "axis", "aria-hidden": "true" }, labels);
+  return h(
+    "div",
+    { class: labels.length > 7 ? "axis crowded" : labels.length > 4 ? "axis many" : "axis", "aria-hidden": "true" },
+    labels,
+  );
 }
 
 /** Beside a plot, upwards. */

@@ -9,10 +9,14 @@ import { covering, logarithmic, type Scale } from "./scale";
 import { strip } from "./strip";
 
 const HEIGHT = 22;
+const ROUND = [1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000];
+/** Stands between the parts of a place. */
+const BETWEEN = " · ";
 
 /** The sections. */
 export function comparison(told: ComparisonShown): HTMLElement[] {
   const pairs = told.rows.filter((row) => row.first_s.length && row.second_s.length);
+  const shared = common(pairs.map((row) => row.place));
   return [
     section(
       "compared",
@@ -44,7 +48,16 @@ export function comparison(told: ComparisonShown): HTMLElement[] {
               ["key-cold", "cold trial"],
               ["key-baseline", "median of the first"],
             ]),
-            h("div", { class: "drawn" }, h("div", { class: "panels of-3" }, pairs.map(pair))),
+            h(
+              "div",
+              { class: "band" },
+              shared.length ? h("h3", {}, shared.join(BETWEEN)) : null,
+              h(
+                "div",
+                { class: "panels of-3 pairs" },
+                pairs.map((row) => pair(row, row.place.split(BETWEEN).slice(shared.length).join(BETWEEN))),
+              ),
+            ),
           ),
         ]
       : []),
@@ -76,7 +89,7 @@ function ratios(rows: readonly ComparedShown[], names: readonly [string, string,
     .flatMap((row) => [row.ratio, row.low, row.high])
     .filter((value): value is number => value !== undefined && value > 0);
   const far = Math.min(Math.max(1.5, ...seen.map((value) => Math.max(value, 1 / value))), 1000);
-  const scale = logarithmic(1 / far, far, 1, true);
+  const scale = { ...logarithmic(1 / far, far, 1, true), ticks: symmetric(far) };
   return h(
     "div",
     { class: "wide", tabindex: 0, role: "region", "aria-label": "Ratios" },
@@ -100,10 +113,10 @@ function ratios(rows: readonly ComparedShown[], names: readonly [string, string,
       h(
         "tbody",
         {},
-        rows.map((row) => [
+        rows.map((row, index) => [
           h(
             "tr",
-            { class: row.verdict },
+            { class: row.place === rows[index - 1]?.place ? `${row.verdict} same-place` : row.verdict },
             h("th", { scope: "row" }, row.place),
             measured ? h("td", {}, row.metric) : null,
             h("td", { class: "figure" }, row.first),
@@ -131,6 +144,14 @@ function ratios(rows: readonly ComparedShown[], names: readonly [string, string,
   );
 }
 
+/** No change, and as much to its left as to its right: half is as far from it as double. */
+function symmetric(far: number): number[] {
+  const [inner, outer] = [far ** 0.4, far ** 0.85].map((wanted) =>
+    ROUND.reduce((best, each) => (Math.abs(Math.log(each / wanted)) < Math.abs(Math.log(best / wanted)) ? each : best)),
+  );
+  return [...new Set([1 / outer!, 1 / inner!, 1, inner!, outer!])];
+}
+
 function interval(row: ComparedShown, scale: Scale): SVGSVGElement | null {
   if (row.ratio === undefined || row.ratio <= 0) return null;
   const place = (value: number): string => `${scale.percent(value).toFixed(2)}%`;
@@ -151,28 +172,28 @@ function interval(row: ComparedShown, scale: Scale): SVGSVGElement | null {
   return picture;
 }
 
-function pair(row: ComparedShown): HTMLElement {
+function pair(row: ComparedShown, place: string): HTMLElement {
   const scale = covering([...row.first_s, ...row.second_s]);
-  const baseline = middle(row.first_s);
+  const baseline = row.first_median_s;
   return panel(
-    row.place,
+    place,
     (
       [
-        ["first", row.first_s, row.first, "side-a"],
-        ["second", row.second_s, row.second, "side-b"],
+        ["first", row.first_s, row.first_median_s, row.first, "side-a"],
+        ["second", row.second_s, row.second_median_s, row.second, "side-b"],
       ] as const
-    ).map(([who, values, figure, tone]) => ({
+    ).map(([who, values, median, figure, tone]) => ({
       who,
-      plot: strip({ values, median: middle(values), baseline, tone, cold: true, name: "trial" }, scale),
+      plot: strip({ values, median, baseline, tone, cold: true, name: "trial" }, scale),
       figure,
     })),
     horizontal(scale, undefined, 5),
   );
 }
 
-/** The median of the warm trials. */
-function middle(values: readonly number[]): number | undefined {
-  const sorted = (values.length > 1 ? values.slice(1) : [...values]).sort((a, b) => a - b);
-  const half = Math.floor(sorted.length / 2);
-  return sorted.length % 2 ? sorted[half] : ((sorted[half - 1] ?? 0) + (sorted[half] ?? 0)) / 2;
+/** What all places begin with, part by part, and stands over them once. */
+function common(places: readonly string[]): string[] {
+  const [first = [], ...others] = places.map((each) => each.split(BETWEEN));
+  const end = first.findIndex((part, index) => others.some((other) => other[index] !== part));
+  return end < 0 ? first.slice(0, -1) : first.slice(0, Math.min(end, first.length - 1));
 }

@@ -49,6 +49,8 @@ export interface ComparedShown {
   breach: boolean;
   first_s: number[];
   second_s: number[];
+  first_median_s?: number;
+  second_median_s?: number;
   advice: string;
 }
 

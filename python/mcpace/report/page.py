@@ -46,6 +46,8 @@ def page_of(run: Run) -> Page:
     most = min(MOST_OF_ONE, max(LEAST_OF_ONE, MOST_TRIALS // max(1, len(run.cases))))
     # A load, a comparison of servers and layers have views of their own, and no trials.
     cases = [_case(case, most) for case in run.cases]
+    for shown in cases if run.servers else ():
+        shown.state = ""
     for case, shown in zip(run.cases, cases, strict=True):
         shown.codes = [codes[code] for code in dict.fromkeys(finding.code for finding in case.findings)]
     for pair in chosen:

@@ -58,6 +58,8 @@ def _row(row: Compared, run: Run, made: Comparison) -> ComparedShown:
         verdict=row.verdict,
         words=verdict_words(row),
         breach=row.breach,
+        first_median_s=row.base if first_s else None,
+        second_median_s=row.now if second_s else None,
         first_s=first_s[:MOST_OF_ONE],
         second_s=second_s[:MOST_OF_ONE],
     )

@@ -358,6 +358,9 @@ class ComparedShown(Model):
     first_s: list[float] = []
     second_s: list[float] = []
     """Trials of both sides, of a figure that is made of them."""
+    first_median_s: float | None = None
+    second_median_s: float | None = None
+    """Over the warm ones."""
     advice: str = ""
 
 
