@@ -14,29 +14,12 @@ from pathlib import Path
 
 from typescript_types import typescript
 
+from mcpace.cli.commands import COMMANDS
 from mcpace.report import page_model
 from mcpace.report.run import Run
 
 ROOT = Path(__file__).parents[1]
 TABLE = re.compile(r"(?<=<!-- table -->\n).*(?=<!-- end of table -->)", re.S)
-COMMANDS = (
-    "demo",
-    "clients",
-    "bisect",
-    "measure",
-    "load",
-    "servers",
-    "layers",
-    "compare",
-    "gate",
-    "explain",
-    "record",
-    "export",
-    "target",
-    "report",
-    "ui",
-    "serve",
-)
 
 
 def main() -> int:

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from mcpace import _core
 from mcpace.cli import options
 from mcpace.cli.deliver import deliver
 from mcpace.cli.progress import shown
@@ -40,7 +39,7 @@ def explain(
     ] = None,
     auth: options.Authentication = None,
     config: options.Config = None,
-    cacert: Annotated[Path | None, typer.Option(help="PEM certificate to trust beside the system's.")] = None,
+    cacert: options.Cacert = None,
     hold: options.Hold = options.HOLD,
     fault: options.Fault = [],  # noqa: B006 - typer copies it
     time_limit: options.TimeLimit = options.TIME_LIMIT,
@@ -63,14 +62,13 @@ def explain(
     Only a tool that the server marks read-only, or the one named with --tool, is called. Of a saved recording: where
     the time of its calls went, and the causes that it proves.
     """
-    if _is_file(target):
+    if options.is_file(target):
         deliver(recorded.explain(Path(target), behind, beside), as_json=as_json, out=out, page=html)
         return
     for option, files in (("--behind", behind), ("--beside", beside)):
         if files:
             raise UsageProblem(f"{option} belongs to a saved recording; TARGET is none")
-    if revision is not None and revision not in _core.REVISIONS:
-        raise UsageProblem(f"there is no revision {revision!r}; there are {', '.join(_core.REVISIONS)}")
+    spoken = options.revision(revision)
     place = targets.parse(target, config=config, auth=options.authentication(auth), tool=options.tool(tool, args))
     # A profile has a tool of its own that may be called.
     call = place.tool
@@ -78,7 +76,7 @@ def explain(
         vus=1,
         mix=((call.name, 1.0),) if call else (),
         arguments={call.name: call.arguments} if call and (args is not None or place.profile) else {},
-        revision=revision,
+        revision=spoken,
         timeout_s=time_limit,
         extra_root=cacert,
         hold_s=hold,
@@ -87,12 +85,3 @@ def explain(
     with shown() as progress:
         run = lab.run(lab.Explained(place, settings, budget), progress)
     deliver(run, as_json=as_json, out=out, page=html)
-
-
-def _is_file(target: str) -> bool:
-    if target.startswith(("http://", "https://", "stdio:", "profile:")):
-        return False
-    try:
-        return Path(target).is_file()
-    except (OSError, ValueError):  # longer than any file's name, say
-        return False

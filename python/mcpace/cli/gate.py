@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from mcpace import _core
 from mcpace.cli import options
 from mcpace.cli.comparing import Markdown, Tolerance, files, read_run
 from mcpace.cli.deliver import deliver
@@ -39,12 +38,10 @@ def gate(
     trials: options.Trials = lab.DEFAULT_TRIALS,
     tool: options.ToolName = None,
     args: options.ToolArguments = None,
-    revision: Annotated[
-        str | None, typer.Option(help="Protocol revision to speak, e.g. 2025-06-18; negotiated unless given.")
-    ] = None,
+    revision: options.Revision = None,
     auth: options.Authentication = None,
     config: options.Config = None,
-    cacert: Annotated[Path | None, typer.Option(help="PEM certificate to trust beside the system's.")] = None,
+    cacert: options.Cacert = None,
     hold: options.Hold = options.HOLD,
     fault: options.Fault = [],  # noqa: B006 - typer copies it
     time_limit: options.TimeLimit = options.TIME_LIMIT,
@@ -62,15 +59,14 @@ def gate(
         raise UsageProblem("give either --base TARGET, measured here in turns, or --baseline FILE, a run from before")
     before = read_run(baseline) if baseline is not None else None
     also = files(markdown, junit)
-    if target.endswith(".json") and Path(target).is_file():
+    if target.endswith(".json") and options.is_file(target):
         if before is None:
             raise UsageProblem(
                 f"{target} is a run that was measured already: hold it against one, with --baseline FILE"
             )
         run = lab.run_of_files(before, read_run(Path(target)), tolerance)
         return deliver(run, as_json=as_json, out=out, page=html, also=also)
-    if revision is not None and revision not in _core.REVISIONS:
-        raise UsageProblem(f"there is no revision {revision!r}; there are {', '.join(_core.REVISIONS)}")
+    spoken = options.revision(revision)
     call, way_in = options.tool(tool, args), options.authentication(auth)
     place = targets.parse(target, config=config, auth=way_in, tool=call)
     other = targets.parse(base, config=config, auth=way_in, tool=call) if base is not None else None
@@ -78,6 +74,6 @@ def gate(
     assert against is not None, "one of the two is given"
     settings = Settings(trials, hold, options.faults(fault, [place, other] if other else [place]), time_limit)
     with shown() as progress:
-        asked = lab.Gate(place, against, tolerance, revision=revision, extra_root=cacert)
+        asked = lab.Gate(place, against, tolerance, revision=spoken, extra_root=cacert)
         run = lab.run(asked, settings, progress)
     return deliver(run, as_json=as_json, out=out, page=html, also=also)

@@ -79,9 +79,7 @@ def load(
         str | None,
         typer.Option(metavar="user|call|none", help="A session a user (unless said), a call, or none at all."),
     ] = None,
-    revision: Annotated[
-        str | None, typer.Option(help="Protocol revision to speak, e.g. 2025-06-18; negotiated unless given.")
-    ] = None,
+    revision: options.Revision = None,
     accept: Annotated[str | None, typer.Option(metavar="both|json|sse", help="What replies are asked for.")] = None,
     warm_up: Annotated[
         float | None,
@@ -119,12 +117,7 @@ def load(
     ] = None,
     auth: options.Authentication = None,
     config: options.Config = None,
-    cacert: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="PEM certificates to trust beside the system's: of the CA, or the server's own."
-        ),
-    ] = None,
+    cacert: options.Cacert = None,
     server_timing: Annotated[
         bool, typer.Option("--server-timing", help="Ask the server for its layers: one user more, ten calls a second.")
     ] = False,

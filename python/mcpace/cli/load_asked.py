@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from mcpace import _core
+from mcpace.cli import options
 from mcpace.lab import load_replay, load_thresholds
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.load_settings import (
@@ -143,8 +143,7 @@ def _check(asked: Asked) -> None:
         raise UsageProblem("--think is a user's: in an open load --rate alone says when calls begin")
     if asked.bearer is not None and asked.auth not in (None, "bearer"):
         raise UsageProblem(f"--bearer and --auth {asked.auth} contradict each other: give one of the two")
-    if asked.revision is not None and asked.revision not in _core.REVISIONS:
-        raise UsageProblem(f"there is no revision {asked.revision!r}; there are {', '.join(_core.REVISIONS)}")
+    options.revision(asked.revision)
 
 
 def _word(option: str, word: str | None, known: tuple[str, ...]) -> Any:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mcpace import _core
 from mcpace.cli import options
 from mcpace.cli.deliver import check_codes, deliver
 from mcpace.cli.progress import shown
 from mcpace.lab import journal, targets
 from mcpace.lab import measure as lab
-from mcpace.lab.errors import UsageProblem
 from mcpace.lab.plan import Settings
 
 
@@ -28,15 +25,13 @@ def measure(
     ],
     tool: options.ToolName = None,
     args: options.ToolArguments = None,
-    revision: Annotated[
-        str | None, typer.Option(help="Protocol revision to speak, e.g. 2025-06-18; negotiated unless given.")
-    ] = None,
+    revision: options.Revision = None,
     auth: options.Authentication = None,
     trials: options.Trials = options.TRIALS,
     hold: options.Hold = options.HOLD,
     fault: options.Fault = [],  # noqa: B006 - typer copies it
     config: options.Config = None,
-    cacert: Annotated[Path | None, typer.Option(help="PEM certificate to trust beside the system's.")] = None,
+    cacert: options.Cacert = None,
     server_timing: Annotated[
         bool,
         typer.Option(help="Ask the server how long its layers took; one that doesn't know the question ignores it."),
@@ -52,11 +47,10 @@ def measure(
 
     Without --tool only a tool that the server marks read-only is called.
     """
-    if revision is not None and revision not in _core.REVISIONS:
-        raise UsageProblem(f"there is no revision {revision!r}; there are {', '.join(_core.REVISIONS)}")
+    spoken = options.revision(revision)
     check_codes(fail_on)
     place = targets.parse(target, config=config, auth=options.authentication(auth), tool=options.tool(tool, args))
     settings = Settings(trials, hold, options.faults(fault, [place]), time_limit, recordings)
     with shown() as told, journal.kept(told, out, "measure", place.name) as progress:
-        run = lab.run(place, settings, progress, revision=revision, server_timing=server_timing, extra_root=cacert)
+        run = lab.run(place, settings, progress, revision=spoken, server_timing=server_timing, extra_root=cacert)
     deliver(run, as_json=as_json, out=out, page=html, fail_on=fail_on)

@@ -48,6 +48,13 @@ ToolArguments = Annotated[str | None, typer.Option("--args", metavar="JSON", hel
 Authentication = Annotated[
     str | None, typer.Option("--auth", metavar="none|bearer|oauth", help="How to get in; bearer reads MCPACE_TOKEN.")
 ]
+Revision = Annotated[
+    str | None, typer.Option(help="Protocol revision to speak, e.g. 2025-06-18; negotiated unless given.")
+]
+Cacert = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="PEM certificates to trust beside the system's: of the CA, or the server's own."),
+]
 FailOn = Annotated[
     list[str],
     typer.Option("--fail-on", metavar="CODE", help="Exit with 1 where this finding shows; 'any' for every one."),
@@ -94,6 +101,26 @@ def faults(given: list[str], places: Sequence[Target]) -> tuple[str, ...]:
     if given and strangers:
         raise UsageProblem(f"--fault works on profiles only, and {strangers[0]} is none")
     return tuple(given)
+
+
+def revision(text: str | None) -> str | None:
+    """``--revision``.
+
+    Raises :class:`UsageProblem` where there is no such one.
+    """
+    if text is not None and text not in _core.REVISIONS:
+        raise UsageProblem(f"there is no revision {text!r}; there are {', '.join(_core.REVISIONS)}")
+    return text
+
+
+def is_file(target: str) -> bool:
+    """Whether a target's name is that of a file instead."""
+    if target.startswith(("http://", "https://", "stdio:", "profile:")):
+        return False
+    try:
+        return Path(target).is_file()
+    except (OSError, ValueError):  # longer than any file's name, say
+        return False
 
 
 def authentication(text: str | None) -> Any:

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from mcpace import _core
+from mcpace.cli import options
 from mcpace.cli.notes import note
 from mcpace.lab import targets
 from mcpace.lab.errors import LabError, UsageProblem
@@ -28,7 +29,7 @@ def record(
     ] = None,
     port: Annotated[int, typer.Option(help="Port on loopback to listen on; 0 picks a free one.", min=0, max=65535)] = 0,
     body_limit: Annotated[int, typer.Option(help="Bytes of each body to record; 0 for none.", min=0)] = 65_536,
-    cacert: Annotated[Path | None, typer.Option(help="PEM certificate to trust beside the system's.")] = None,
+    cacert: options.Cacert = None,
     watch: Annotated[
         int | None,
         typer.Option(
