@@ -247,9 +247,9 @@ ROWS = (
             "memory_that_rises_with_sessions_is_named_with_what_each_takes",
             "sessions_that_nobody_ends_are_no_leak_where_memory_stays",
         ),
-        None,
-        None,
-        "not tried",
+        live("processes", "memory_that_rises_with_sessions_that_nobody_ends_is_named"),
+        release("mcp_1_9_keeps_sessions_that_nobody_ends"),
+        "python mcp 1.9.4 as server (control: the same, each session ended), by `mcpace record --watch`",
     ),
     Row(
         "task-leak",
@@ -258,9 +258,9 @@ ROWS = (
             "memory_that_rises_with_requests_of_a_stateless_server_is_named",
             "a_stateless_server_whose_memory_stays_is_healthy",
         ),
-        None,
-        None,
-        "not tried",
+        live("processes", "memory_that_rises_with_each_request_is_named"),
+        release("mcp_1_9_keeps_a_part_of_each_stateless_request"),
+        "python mcp 1.9.4 as server without sessions, 45 kB a request (control 1.30.0), by `mcpace record --watch`",
     ),
     Row(
         "rebuilt-per-request",
@@ -269,9 +269,9 @@ ROWS = (
             "processor_time_that_rises_with_the_tools_is_named",
             "processor_time_that_does_not_follow_the_tools_is_another_matter",
         ),
+        live("processes", "processor_time_that_grows_with_the_tools_is_named"),
         None,
-        None,
-        "not tried",
+        "not tried: go-sdk 1.2.0 against 1.3.0",
     ),
     Row(
         "large-listing",
@@ -292,8 +292,9 @@ ROWS = (
             "a_server_whose_sockets_lack_nodelay_stalls",
             "a_server_that_takes_forty_milliseconds_itself_is_no_stall",
         ),
-        None,
-        "not tried",
+        release("rmcp_without_nodelay_waits_for_acknowledgements", file="test_proof_servers"),
+        "rmcp 3.9.0 as everybody serves it (control: with a line for TCP_NODELAY); uvicorn with `--workers` or `--fd` "
+        "(control: without)",
     ),
     Row(
         "redirect-per-request",
@@ -371,8 +372,8 @@ ROWS = (
             "a_tool_that_blocks_the_loop_holds_up_other_sessions",
             "a_tool_that_waits_holds_up_nobody",
         ),
-        None,
-        "not tried",
+        release("a_tool_that_blocks_pythons_event_loop_holds_up_pings", file="test_proof_servers"),
+        "python mcp 1.30.0 with a tool without `async` (control: one that awaits, and fastmcp 4.1.6's threads)",
     ),
     Row(
         "serial-session",
@@ -393,8 +394,8 @@ ROWS = (
         "completion-waves",
         hand("concurrency", "equal_calls_that_end_in_waves_name_the_cap", "equal_calls_that_end_together_are_healthy"),
         live("concurrency", "a_cap_on_the_tools_threads_is_named_by_its_size", "a_tool_that_waits_holds_up_nobody"),
-        None,
-        "not tried",
+        release("javas_pool_runs_ten_tools_a_core", file="test_proof_servers"),
+        "java 2.1.0: ten tools a core (control typescript 2.4.0)",
     ),
     Row(
         "thread-pool-saturation",
@@ -450,9 +451,9 @@ ROWS = (
     Row(
         "generator-limited",
         None,
-        live("measurement", "a_load_that_its_generator_limited_is_named"),
+        live("measurement", "a_load_that_is_kept_from_running_is_its_generators"),
         None,
-        "none: it is the instrument's; shown by the engine's own account",
+        "none: it is the instrument's",
     ),
 )
 
