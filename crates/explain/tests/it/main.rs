@@ -1,4 +1,5 @@
 //! Recordings written by hand, and what is concluded from them.
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod auth_deadlock;
 mod concurrency;
