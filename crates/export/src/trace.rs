@@ -169,3 +169,29 @@ impl<W: Write> File<W> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use mcpace_record::{Event, EventKind, ExchangeId, Instrument, RecordingHead, Side};
+
+    use super::*;
+
+    #[test]
+    fn numbers_at_their_end_are_no_reason_to_panic() {
+        let head = RecordingHead {
+            instrument: Instrument::Recorder,
+            started: String::new(),
+            started_at: None,
+            mcpace: String::new(),
+            upstream: String::new(),
+        };
+        let (method, target) = ("GET".to_owned(), "/".to_owned());
+        let (conn, ex) = (ConnectionId(u64::MAX), ExchangeId(u64::MAX));
+        let kind = EventKind::RequestHead { side: Side::Front, conn, ex, method, target, headers: Vec::new() };
+        let mut written = Vec::new();
+        trace(&Recording::new(head, vec![Event { at: Nanos(u64::MAX), kind }]), &mut written).unwrap();
+        let written: Value = serde_json::from_slice(&written).unwrap();
+        let rows: Vec<&Value> = written["traceEvents"].as_array().unwrap().iter().map(|event| &event["tid"]).collect();
+        assert!(rows.contains(&&json!(u64::MAX)), "{rows:?}");
+    }
+}

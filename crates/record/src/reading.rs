@@ -3,10 +3,10 @@
 //! A file is a stranger's: it may be cut off, of another version, or a few hundred kilobytes that unfold to terabytes. So a
 //! line, the text of all lines, their number and how far they unfold are bounded, and nothing is kept but what is asked for.
 
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read};
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::file::parse_head;
 use crate::{Event, Nanos, RecordError, Recording, RecordingHead};
@@ -41,7 +41,7 @@ impl Reader {
     ///
     /// # Errors
     /// No recording, a newer format, a line in its middle that is no event, or more than can be meant.
-    pub fn read(source: impl Read) -> Result<Recording, RecordError> {
+    pub fn read(source: impl Read + Send) -> Result<Recording, RecordError> {
         read(source, BOUNDS)
     }
 
@@ -49,13 +49,13 @@ impl Reader {
     ///
     /// # Errors
     /// No recording, or a newer format.
-    pub fn events<'r>(source: impl Read + 'r) -> Result<Events<'r>, RecordError> {
+    pub fn events<'r>(source: impl Read + Send + 'r) -> Result<Events<'r>, RecordError> {
         let lines = Lines::open(source, BOUNDS)?;
         Ok(Events { lines, waiting: VecDeque::with_capacity(WINDOW + 1), passed: Nanos::ZERO })
     }
 }
 
-fn read(source: impl Read, bounds: Bounds) -> Result<Recording, RecordError> {
+fn read(source: impl Read + Send, bounds: Bounds) -> Result<Recording, RecordError> {
     let mut lines = Lines::open(source, bounds)?;
     let mut events = Vec::new();
     while let Some(event) = lines.event()? {
@@ -127,7 +127,7 @@ impl Iterator for Events<'_> {
 /// The lines of a file.
 struct Lines<'r> {
     head: RecordingHead,
-    source: Box<dyn BufRead + 'r>,
+    source: Box<dyn BufRead + Send + 'r>,
     text: String,
     number: usize,
     partial: bool,
@@ -135,18 +135,19 @@ struct Lines<'r> {
     /// Bytes of lines so far.
     unfolded: u64,
     /// Bytes of the file so far.
-    taken: Rc<Cell<u64>>,
+    taken: Arc<AtomicU64>,
     bounds: Bounds,
 }
 
 impl<'r> Lines<'r> {
-    fn open(mut source: impl Read + 'r, bounds: Bounds) -> Result<Self, RecordError> {
+    fn open(mut source: impl Read + Send + 'r, bounds: Bounds) -> Result<Self, RecordError> {
         const BUFFER: usize = 128 * 1024;
         let mut magic = [0; 4];
         let got = read_up_to(&mut source, &mut magic)?;
-        let taken = Rc::new(Cell::new(0));
-        let whole = Counted { source: io::Cursor::new(magic).take(got as u64).chain(source), taken: Rc::clone(&taken) };
-        let mut source: Box<dyn BufRead + 'r> = if magic == ZSTD {
+        let taken = Arc::new(AtomicU64::new(0));
+        let whole =
+            Counted { source: io::Cursor::new(magic).take(got as u64).chain(source), taken: Arc::clone(&taken) };
+        let mut source: Box<dyn BufRead + Send + 'r> = if magic == ZSTD {
             Box::new(BufReader::with_capacity(BUFFER, zstd::Decoder::new(whole)?))
         } else {
             Box::new(BufReader::with_capacity(BUFFER, whole))
@@ -192,7 +193,7 @@ impl<'r> Lines<'r> {
         if self.unfolded > text {
             return too_large(format!("{} GiB of text", text >> 30));
         }
-        if self.unfolded > short && self.unfolded / unfolding > self.taken.get() {
+        if self.unfolded > short && self.unfolded / unfolding > self.taken.load(Ordering::Relaxed) {
             return too_large(format!("{unfolding} times its own size"));
         }
         if !self.text.is_empty() && self.number as u64 > events.saturating_add(1) {
@@ -205,13 +206,13 @@ impl<'r> Lines<'r> {
 /// Counts what passes.
 struct Counted<R> {
     source: R,
-    taken: Rc<Cell<u64>>,
+    taken: Arc<AtomicU64>,
 }
 
 impl<R: Read> Read for Counted<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.source.read(buffer)?;
-        self.taken.set(self.taken.get().saturating_add(count as u64));
+        self.taken.fetch_add(count as u64, Ordering::Relaxed);
         Ok(count)
     }
 }

@@ -6,6 +6,7 @@
 //!
 //! Input is hostile: an id seen twice keeps its first facts, a fact without its beginning is kept as far as it goes.
 
+mod ahead;
 mod bursts;
 mod calls;
 mod connection;
@@ -87,9 +88,7 @@ pub fn exchanges<'a>(recording: &Recording, texts: &'a Texts) -> View<'a> {
 /// Those of reading.
 pub fn exchanges_of_file<'a>(events: &mut Events<'_>, texts: &'a Texts) -> Result<View<'a>, RecordError> {
     let mut join = join::Join::new(texts);
-    for event in events.by_ref() {
-        join.event(&event?);
-    }
+    ahead::read_ahead(events, |event| join.event(event))?;
     Ok(join.finish(events.partial()))
 }
 
