@@ -38,9 +38,8 @@ const LONGEST_CANCELLATION: usize = 512;
 const COMPLAINT: u64 = 60;
 
 impl Sharing {
-    /// For whom else a message may be: an answer for the process that asked, a cancellation for the one that runs the call. Passed
-    /// on is what is meant, never what came: that may be of any length. Answers that are too many at once are refused, so that
-    /// their client knows; cancellations change little, and are passed over.
+    /// For whom else a message may be: an answer for the process that asked, a cancellation for the one that runs the call. Answers
+    /// that are too many at once are refused, so that their client knows; cancellations change little, and are passed over.
     pub(in super::super) fn elsewhere(&self, live: &Live, message: &Message<'_>) -> Result<Option<(To, Post)>, Answer> {
         let second = self.begun.elapsed().as_secs();
         let passed_on = match message {
