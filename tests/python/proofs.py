@@ -270,8 +270,8 @@ ROWS = (
             "processor_time_that_does_not_follow_the_tools_is_another_matter",
         ),
         live("processes", "processor_time_that_grows_with_the_tools_is_named"),
-        None,
-        "not tried: go-sdk 1.2.0 against 1.3.0",
+        release("go_sdk_1_2_makes_schemas_anew_for_each_request"),
+        "go-sdk 1.2.0 as server with 5 and with 200 tools (control 1.3.0 with its cache of schemas)",
     ),
     Row(
         "large-listing",

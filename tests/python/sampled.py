@@ -46,9 +46,9 @@ class Asking:
             if end:
                 self.send("DELETE", None, session)
 
-    def calls(self, number: int, tool: str = "echo") -> None:
+    def calls(self, number: int, tool: str = "echo", **arguments: Any) -> None:
         for _ in range(number):
-            self.ask("tools/call", name=tool, arguments={"text": "x"})
+            self.ask("tools/call", name=tool, arguments=arguments or {"text": "x"})
 
 
 @contextmanager

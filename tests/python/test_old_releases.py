@@ -6,6 +6,9 @@ They are there for their age and take minutes, so `make proof` runs them.
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -187,3 +190,39 @@ def test_mcp_1_9_keeps_sessions_that_nobody_ends(end: bool, tmp_path: Path) -> N
         with watched(url.port, running.pid, tmp_path, url.path) as (asking, file):
             asking.sessions(1_500, end=end)
     assert ("session-leak" in explained(file)) is not end
+
+
+GO_TOOLS = Path(__file__).parents[1] / "proof" / "go-tools"
+
+
+def go_server(release: str, folder: Path) -> Path:
+    """The program of GO_TOOLS, built with a release of go-sdk; the second half of its sources is that release's."""
+    folder.mkdir()
+    shutil.copy(GO_TOOLS / "main.go", folder)
+    shutil.copy(GO_TOOLS / ("cache.go.before" if release == "1.2.0" else "cache.go.since"), folder / "cache.go")
+    for words in (
+        ["mod", "init", "tools"],
+        ["get", f"github.com/modelcontextprotocol/go-sdk/mcp@v{release}"],
+        ["build", "-o", "tools", "."],
+    ):
+        done = subprocess.run(["go", *words], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stderr
+    return folder / "tools"
+
+
+@pytest.mark.parametrize(("release", "rebuilds"), [("1.2.0", True), ("1.3.0", False)])
+@patient
+def test_go_sdk_1_2_makes_schemas_anew_for_each_request(release: str, rebuilds: bool, tmp_path: Path) -> None:
+    place = Path(tempfile.mkdtemp(dir=tmp_path))
+    program = go_server(release, place / release)
+    files = []
+    for tools in (5, 200):
+        with listening([str(program), str(tools)]) as (port, pid), watched(port, pid, place) as (asking, file):
+            asking.ask("tools/list")
+            asking.calls(300, "tool0", name="x", count=1, tags=[], bill=ADDRESS, deliver=[])
+        files.append(file)
+    few, many = files
+    assert ("rebuilt-per-request" in explained(few, "--beside", many.name)) is rebuilds
+
+
+ADDRESS = {"street": "", "city": "", "country": "", "labels": {}}
