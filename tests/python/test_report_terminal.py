@@ -108,6 +108,14 @@ def test_very_many_trials_are_not_all_printed() -> None:
     assert len(text.splitlines()) < 60
 
 
+def test_the_longest_operation_is_told_from_its_subject() -> None:
+    run = load("measure")
+    case = next(case for case in run.cases if case.ledger_s)
+    case.operation = "disconnect"
+    row = next(line for line in printed(run, 100).splitlines() if line.startswith("  disconnect") and "%" in line)
+    assert row.split()[:2] == ["disconnect", case.subject.label()]
+
+
 def _without_colour(text: str) -> str:
     from rich.text import Text
 

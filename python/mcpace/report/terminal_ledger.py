@@ -30,7 +30,8 @@ LOOKS: dict[str, tuple[str, str]] = {
 BLOCK = "▆"
 """Lower than its line, so that rows stay apart."""
 LONGEST_SUBJECT = 28
-OPERATION = 10
+LEAST_OPERATION = 10
+"""Columns."""
 
 
 def lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
@@ -42,24 +43,25 @@ def lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
     mean = f"{count(beside, 'call')} beside the load" if beside else "share of the warm mean"
     yield heading("Where the time went", width, mean)
     yield from indented(_legend(coloured), width, 0, 0)
-    labels = [cell_len(clean(case.subject.label())) for case in run.cases if case.ledger_s]
-    subject = min(max(labels), LONGEST_SUBJECT)
+    split = [case for case in run.cases if case.ledger_s]
+    subject = min(max(cell_len(clean(case.subject.label())) for case in split), LONGEST_SUBJECT)
+    first = max(LEAST_OPERATION, *(len(case.operation) + 1 for case in split))
     for target in targets(run):
         yield blank()
         yield Text(clean(target, width), style="bold")
         for operation in operations(run, target):
             cases = [case for case in cases_at(run, target, operation) if case.ledger_s]
             for number, case in enumerate(cases):
-                yield _row(case, "" if number else operation, subject, width, coloured)
+                yield _row(case, fitted("" if number else operation, first), subject, width, coloured)
                 if case.ledger_s and case.ledger_s.server_split:
                     told = Text(split_words(case.ledger_s.server_split), style="dim")
-                    yield from indented(told, width, OPERATION + 2, OPERATION + 2)
+                    yield from indented(told, width, first + 2, first + 2)
 
 
 def _row(case: Case, operation: str, subject: int, width: int, coloured: bool) -> Text:
     assert case.ledger_s is not None
     total = case.ledger_s.total()
-    line = Text("  " + fitted(operation, OPERATION))
+    line = Text(f"  {operation}")
     line.append(fitted(clean(case.subject.label()), subject) + "  ")
     line.append(right_aligned(duration(total), 8) + "  ", style="bold")
     dominant = max(case.ledger_s.parts().items(), key=lambda part: part[1])
