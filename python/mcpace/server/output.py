@@ -1,6 +1,6 @@
-"""From a return annotation to a tool's output schema, and to what turns a returned value into a result.
+"""From a return annotation to what turns returned values into results, by the official SDK's rules.
 
-Which annotations get a schema, how it looks and when a value is wrapped as ``{"result": …}``: the official SDK's rules.
+What structured content is held to, and its schema, is worked out in :mod:`mcpace.server.output_schema`.
 
 Design constraint: the quickest way that gives the same bytes is chosen once, at registration: plain text is left to the
 compiled part, other values are written by pydantic's serializer straight to JSON.
@@ -9,16 +9,13 @@ compiled part, other values are written by pydantic's serializer straight to JSO
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from types import GenericAlias
-from typing import Annotated, Any, Literal, NotRequired, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, TypeAdapter, create_model
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
-from pydantic_core import SchemaError, from_json, to_json
-from typing_extensions import ReadOnly, TypedDict, get_type_hints, is_typeddict
+from pydantic import BaseModel
+from pydantic_core import from_json, to_json
+from typing_extensions import is_typeddict
 from typing_inspection.introspection import (
     UNKNOWN,
     AnnotationSource,
@@ -29,6 +26,7 @@ from typing_inspection.introspection import (
 
 from mcpace.server.content import content_json, content_of, returns_content, text_json
 from mcpace.server.errors import InputRequired, InvalidSignature, logger
+from mcpace.server.output_schema import NO_SCHEMA, adapter_of, is_plain, model_of, schema_of
 from mcpace.server.signature import name_of, signature_of
 from mcpace.types import CallToolResult, InputRequiredResult, is_kind
 
@@ -206,36 +204,25 @@ def output_of(function: Callable[..., Any], structured: bool | None = None) -> O
         return unstructured()
 
     try:
-        model, wrapped = _model(annotation, returned, name)
+        model, wrapped = model_of(annotation, returned, name)
         if model is not None:
             # An annotation with more to say is held to it: no value is certain before pydantic has seen it.
             return _structured(model, wrapped, returned, returned if annotation == returned else None)
-    except _NO_SCHEMA as error:
+    except NO_SCHEMA as error:
         logger.info("Cannot create schema for type %s in %s: %s: %s", returned, name, type(error).__name__, error)
     if structured is True:
         raise InvalidSignature(f"Function {name}: return type {returned} is not serializable for structured output")
     return unstructured()
 
 
-# What pydantic and typing raise for types that have no schema.
-_NO_SCHEMA = (PydanticUserError, ForbiddenQualifier, NameError, TypeError, ValueError, AttributeError, SchemaError)
-
-
 def _asks(kind: Any) -> bool:
     return is_kind(kind, InputRequiredResult, "InputRequiredResult")
 
 
-class _Strict(GenerateJsonSchema):
-    """Raises where it would warn: a type that can't be written is to be found at registration."""
-
-    def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
-        raise ValueError(f"JSON schema warning: {kind} - {detail}")
-
-
 def _structured(model: Any, wrapped: bool, returned: Any, bare: Any) -> Output:
     """``bare`` is the type, where it is all that the annotation says."""
-    adapter: TypeAdapter[Any] = TypeAdapter(_readable(model))
-    schema = _inline_root(adapter.json_schema(schema_generator=_Strict))
+    adapter = adapter_of(model)
+    schema = schema_of(adapter)
     # Not the adapter's own methods, which put their keywords together at each call: that takes longer than the work.
     validate, write = adapter.validator.validate_python, adapter.serializer.to_json
 
@@ -278,7 +265,7 @@ def _structured(model: Any, wrapped: bool, returned: Any, bare: Any) -> Output:
         structure=structure,
         structure_json=structure_number if is_number else structure_json,
         check=validate,
-        plain=returned if _is_plain(returned) else None,
+        plain=returned if is_plain(returned) else None,
         is_wrapped=wrapped,
         quick=data_of_number if is_number else data_of_dictionary if is_dictionary else None,
         plain_value=_plain_value(bare),
@@ -298,94 +285,3 @@ _PLAIN: tuple[tuple[Any, PlainValue], ...] = (
 
 def _plain_value(bare: Any) -> PlainValue | None:
     return next((plain for kind, plain in _PLAIN if kind == bare), None)
-
-
-# Of pydantic-core's schemas and settings, those by which a value is written alike under any caller.
-_MODELS = {"model", "model-fields", "model-field", "definitions", "definition-ref"}
-_WITHIN = {"list", "dict", "nullable", "default"}
-_SCALARS = {"int", "float", "str", "bool", "none", "literal", "date", "time", "datetime", "uuid", "decimal"}
-_SETTINGS = {"title", "frozen", "from_attributes", "validate_by_name", "validate_by_alias", "str_max_length"}
-_NO_PARTS = {"config", "metadata", "default", "expected", "cls"}
-
-
-def _is_plain(returned: Any) -> bool:
-    """Whether an instance's text is surely its structured content: a model of plain fields, nothing that is called."""
-    if not (isinstance(returned, type) and issubclass(returned, BaseModel)):
-        return False
-    left: list[Any] = [returned.__pydantic_core_schema__]
-    while left:
-        part = left.pop()
-        if not isinstance(part, dict):
-            left.extend(part if isinstance(part, list) else ())
-            continue
-        is_odd = any(
-            part.get(name) for name in ("serialization", "root_model", "extra_behavior", "revalidate_instances")
-        )
-        if is_odd or part["type"] not in _MODELS | _WITHIN | _SCALARS or not part.get("config", {}).keys() <= _SETTINGS:
-            return False
-        # Fields have names of their own.
-        left.extend(part.get("fields", {}).values())
-        left.extend(value for key, value in part.items() if key != "fields" and key not in _NO_PARTS)
-    return True
-
-
-def _inline_root(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema whose root is a reference gets an object's root, which every revision before 2026-07-28 wants."""
-    reference = schema.get("$ref")
-    prefix = "#/$defs/"
-    if not isinstance(reference, str) or not reference.startswith(prefix):
-        return schema
-    definition: dict[str, Any] = schema["$defs"][reference.removeprefix(prefix)]
-    return {**definition, **{key: value for key, value in schema.items() if key != "$ref"}}
-
-
-def _model(annotation: Any, returned: Any, name: str) -> tuple[Any, bool]:
-    """The type that structured content is validated against, if any, and whether values are wrapped for it."""
-    if isinstance(returned, GenericAlias):
-        arguments = get_args(returned)
-        if get_origin(returned) is dict and len(arguments) == 2 and arguments[0] is str:
-            return Annotated[returned, Field(title=f"{name}DictOutput")], False
-        return _wrapped(name, annotation), True
-    if not isinstance(returned, type):
-        return _wrapped(name, annotation), True
-    if issubclass(returned, BaseModel) or is_typeddict(returned):
-        return returned, False
-    if returned in (str, int, float, bool, bytes, type(None)):
-        return _wrapped(name, annotation), True
-    hints = get_type_hints(returned)
-    return (_model_of_class(returned, hints), False) if hints else (None, False)
-
-
-def _wrapped(name: str, annotation: Any) -> type[BaseModel]:
-    return create_model(f"{name}Output", result=annotation)
-
-
-_NO_DEFAULT = object()
-
-
-def _model_of_class(cls: type[Any], hints: dict[str, Any]) -> type[BaseModel]:
-    fields: dict[str, Any] = {}
-    for field, hint in hints.items():
-        if not field.startswith("_"):
-            default = getattr(cls, field, _NO_DEFAULT)
-            fields[field] = hint if default is _NO_DEFAULT else (hint, default)
-    return create_model(cls.__name__, __config__=ConfigDict(from_attributes=True), **fields)
-
-
-def _readable(model: Any) -> Any:
-    """pydantic reads ``typing.TypedDict`` only since Python 3.12; before, an equivalent that it reads is made."""
-    if sys.version_info >= (3, 12) or not is_typeddict(model) or type(model).__module__ != "typing":
-        return model
-    items: dict[str, Any] = {}
-    for key, hint in get_type_hints(model, include_extras=True).items():
-        inspected = inspect_annotation(hint, annotation_source=AnnotationSource.TYPED_DICT)
-        item: Any = Annotated[(inspected.type, *inspected.metadata)] if inspected.metadata else inspected.type
-        if "read_only" in inspected.qualifiers:
-            item = ReadOnly[item]
-        required = key in model.__required_keys__ or "required" in inspected.qualifiers
-        items[key] = item if required and "not_required" not in inspected.qualifiers else NotRequired[item]
-    rebuilt = cast("Callable[[str, dict[str, Any]], type[Any]]", TypedDict)(model.__name__, items)
-    for attribute in ("__doc__", "__module__", "__qualname__", "__pydantic_config__"):
-        if hasattr(model, attribute):
-            setattr(rebuilt, attribute, getattr(model, attribute))
-    return rebuilt
