@@ -230,6 +230,8 @@ def test_two_runs_are_compared(runs: Path) -> None:
     with served(runs) as server:
         page = told(server, "/api/compare?first=clients.json&second=partial.json")
     assert page["head"]["kind"] == "compare"
+    assert page["comparison"]["first"].startswith("clients.json: clients, ")
+    assert page["comparison"]["second"] == "partial.json"
     assert page["comparison"]["rows"]
     assert any(row["first_s"] and row["second_s"] for row in page["comparison"]["rows"])
 

@@ -77,7 +77,7 @@ export function foot(scale: Scale, words: (value: number) => string): HTMLElemen
 function drawn(line: Line, one: Chart): SVGPathElement[] {
   const runs: [number, number][][] = [];
   let run: [number, number][] = [];
-  const half = WIDE / Math.max(line.values.length, 1) / 2;
+  const half = apart(one) / 2;
   line.values.forEach((value, index) => {
     if (value === null || value === undefined) {
       if (run.length) runs.push(run);
@@ -110,7 +110,7 @@ function path(points: readonly [number, number][]): string {
 }
 
 function bars(line: Line, one: Chart): string {
-  const width = (WIDE / Math.max(line.values.length, 1)) * 0.7;
+  const width = apart(one) * 0.7;
   return line.values
     .map((value, index) => {
       if (!value) return "";
@@ -119,6 +119,12 @@ function bars(line: Line, one: Chart): string {
       return `M${x.toFixed(1)} ${one.height}V${y.toFixed(1)}h${width.toFixed(1)}V${one.height}Z`;
     })
     .join("");
+}
+
+/** From one place to the next. */
+function apart({ places }: Chart): number {
+  const [first, last] = [places[0] ?? 0, places.at(-1) ?? 0];
+  return places.length > 1 ? ((last - first) * WIDE) / 100 / (places.length - 1) : WIDE;
 }
 
 function up(percent: number, height: number): number {

@@ -38,7 +38,7 @@ export function folder(told: Listing): Child[] {
     section(
       "runs",
       "Runs",
-      h("div", { class: "controls" }, h("code", {}, told.folder), filter, compare),
+      h("div", { class: "controls staying" }, h("code", {}, told.folder), filter, compare),
       rows.length
         ? h(
             "ul",

@@ -3,7 +3,7 @@
 import { horizontal } from "./axis";
 import { h, section, type Child } from "./dom";
 import { panel } from "./matrix";
-import type { Live, Sample } from "./page.gen";
+import type { Live, Sample, Series } from "./page.gen";
 import { amount, duration } from "./quantities";
 import { when } from "./run";
 import { covering } from "./scale";
@@ -32,10 +32,15 @@ export function live(told: Live): Child[] {
             "The program that measured is gone and has saved nothing: this is what it had until then.",
           )
         : null,
-      h("h1", { class: "now" }, told.ended ? null : h("span", { class: "pulse" }), told.step || "beginning"),
+      h(
+        "h1",
+        { class: "now" },
+        told.ended ? null : h("span", { class: "pulse" }),
+        [told.head.subjects, told.step || "beginning"].filter(Boolean).join(": "),
+      ),
       progress(told),
     ),
-    told.series ? section("course", "Over time", series(told.series)) : null,
+    told.series ? section("course", "Over time", now(told.series), series(told.series, told.planned_s)) : null,
     groups.length
       ? section(
           "samples",
@@ -64,6 +69,24 @@ export function live(told: Live): Child[] {
         )
       : null,
   ];
+}
+
+/** The newest second in figures. */
+function now(told: Series): HTMLElement {
+  const [p50, p99] = [told.p50_s.at(-1), told.p99_s.at(-1)];
+  const failed = told.errors.reduce((sum, count) => sum + count, 0);
+  const figures: [string, string, string?][] = [
+    ["calls/s now", amount(Math.round(told.ok.at(-1) ?? 0))],
+    ["p50 now", typeof p50 === "number" ? duration(p50) : "–"],
+    ["p99 now", typeof p99 === "number" ? duration(p99) : "–"],
+    ["users", amount(told.users.at(-1) ?? 0)],
+    ["failed so far", amount(failed), failed ? "bad" : ""],
+  ];
+  return h(
+    "dl",
+    { class: "tiles" },
+    figures.map(([name, value, kind]) => h("div", { class: kind || null }, h("dt", {}, name), h("dd", {}, value))),
+  );
 }
 
 function progress(told: Live): HTMLElement | null {

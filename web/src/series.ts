@@ -8,9 +8,9 @@ import { linear, logarithmic, type Scale } from "./scale";
 
 const BUSY_FROM = 0.5;
 
-/** All that is known of a load second by second. */
-export function series(told: Series): HTMLElement {
-  const end = (told.at_s.at(-1) ?? 0) + told.step_s;
+/** All that is known of a load second by second; of one in progress the axis goes to where it will end. */
+export function series(told: Series, planned_s = 0): HTMLElement {
+  const end = Math.max((told.at_s.at(-1) ?? 0) + told.step_s, planned_s);
   const start = told.at_s[0] ?? 0;
   const x: Scale = { ...linear(end - start, 0, 8), logarithmic: false };
   const places = told.at_s.map((at) => x.percent(at - start + told.step_s / 2));

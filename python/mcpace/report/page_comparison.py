@@ -28,19 +28,34 @@ def compared(run: Run) -> ComparisonShown | None:
         return None
     rows = made.attempts[-1].rows if made.attempts else []
     return ComparisonShown(
-        first=_first(made),
-        second=f"{clean(run.started, 40)}, mcpace {clean(run.mcpace, 40)}" if made.base else "the second side",
+        first=_first(made, _name(run, "base")),
+        second=_second(run, made),
         warnings=warnings(made),
         rows=[_row(row, run, made) for row in rows],
         notes=left_out(made),
     )
 
 
-def _first(made: Comparison) -> str:
+def _name(run: Run, side: str) -> str:
+    """What a side is called, where it was a file."""
+    return clean(run.options.get(side) or "", 120)
+
+
+def _second(run: Run, made: Comparison) -> str:
+    if made.base is None:
+        return "the second side"
+    # Of two saved runs the moment is that of comparing them.
+    if run.kind == "compare":
+        return _name(run, "run") or "the second run"
+    return f"{clean(run.started, 40)}, mcpace {clean(run.mcpace, 40)}"
+
+
+def _first(made: Comparison, name: str) -> str:
     base = made.base
     if base is None:
         return "the first side, measured in turns with the second"
-    return f"{clean(base.kind, 20)}, {clean(base.started, 40)}, mcpace {clean(base.mcpace, 40)}, {clean(base.cpu, 80)}"
+    told = f"{clean(base.kind, 20)}, {clean(base.started, 40)}, mcpace {clean(base.mcpace, 40)}, {clean(base.cpu, 80)}"
+    return f"{name}: {told}" if name else told
 
 
 def _row(row: Compared, run: Run, made: Comparison) -> ComparedShown:

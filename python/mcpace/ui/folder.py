@@ -59,7 +59,9 @@ class Folder:
 
     def comparison(self, first: str, second: str) -> Page:
         """Two, the second held against the first. Raises as :meth:`page` does."""
-        return page_of(self._compare(_run(self._file(first)), _run(self._file(second))))
+        compared = self._compare(_run(self._file(first)), _run(self._file(second)))
+        compared.options |= {"base": first, "run": second}
+        return page_of(compared)
 
     def live(self, name: str) -> Live:
         """One in progress.
@@ -115,7 +117,7 @@ class Folder:
         found = self._journal(file).look()
         if found is None:
             return None
-        told = found.head.model_copy(update={"verdict": [found.step or "beginning"]})
+        told = found.head.model_copy(update={"verdict": [f"{found.head.subjects}: {found.step or 'beginning'}"]})
         if found.ended:
             told.verdict = [f"Its program is gone without having saved it: {told.verdict[0]}"]
         return Entry(id=_id(file), state="live", changed=changed, head=told)
