@@ -59,7 +59,7 @@ pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) const RECEIVED: usize = 64;
 /// How long a Redis with nobody at it is known as the same: longer than anything that is kept there.
 const ERA_MS: u64 = 7 * 24 * 3_600_000;
-const LATE: &str = "it does not answer in time";
+pub(crate) const LATE: &str = "it does not answer in time";
 
 impl Link {
     pub(crate) fn new(client: Client, options: Options, number: u32, runtime: Handle) -> Arc<Self> {

@@ -13,7 +13,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, RedisResult, Value};
 use tokio::sync::mpsc;
 
-use crate::link::Link;
+use crate::link::{LATE, Link};
 use crate::scripts::call;
 
 /// How long Redis holds the question for news. Then it is asked again: a connection that died silently is found so.
@@ -24,6 +24,9 @@ const MOST: usize = 32;
 const HELD: usize = 32 << 20;
 /// How many messages of its own box are read, or how many bytes of them, before they are taken out of it.
 const TAKEN: (usize, usize) = (64, 256 << 10);
+
+/// Before all entries of a stream.
+const BEGINNING: &str = "0-0";
 
 /// What came, and its bytes.
 pub(crate) type Letters = (Received, usize);
@@ -65,21 +68,47 @@ impl Mailbox {
     /// Before anything is read on a new connection: what is there already for all is for those who were here.
     pub(crate) async fn begin(&mut self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
         let is_first = self.own.last.is_none();
-        self.own.last.get_or_insert_with(|| "0-0".to_owned());
+        self.own.last.get_or_insert_with(|| BEGINNING.to_owned());
         if self.all.last.is_none() {
             let mut newest = redis::cmd("XREVRANGE");
             newest.arg(&self.all.key).arg("+").arg("-").arg("COUNT").arg(1);
             let entries: Vec<(String, Value)> = newest.query_async(connection).await?;
-            self.all.last = Some(entries.into_iter().next().map_or_else(|| "0-0".to_owned(), |(id, _)| id));
+            self.all.last = Some(entries.into_iter().next().map_or_else(|| BEGINNING.to_owned(), |(id, _)| id));
+        }
+        if !is_first {
+            self.find_place(connection).await?;
         }
         self.renewed |= !is_first;
+        Ok(())
+    }
+
+    /// Ids are times: in the place of a Redis that was emptied may be one whose clock is behind, and nothing would be heard until
+    /// that has caught up. What is behind the last message read is of another stream, and new.
+    async fn find_place(&mut self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
+        for source in [&mut self.own, &mut self.all] {
+            let mut newest = redis::cmd("XREVRANGE");
+            newest.arg(&source.key).arg("+").arg("-").arg("COUNT").arg(1);
+            let entries: Vec<(String, Value)> = newest.query_async(connection).await?;
+            let newest = entries.first().map(|(id, _)| parts(id));
+            if newest.is_none_or(|newest| source.last.as_deref().map(parts) > Some(newest)) {
+                source.last = Some(BEGINNING.to_owned());
+            }
+        }
         Ok(())
     }
 
     /// Reads until the connection fails; why it did.
     pub(crate) async fn read(&mut self, mut connection: MultiplexedConnection) -> String {
         loop {
-            self.renewed |= self.link.emptied.swap(false, Relaxed);
+            if self.link.emptied.swap(false, Relaxed) {
+                self.renewed = true;
+                let finding = tokio::time::timeout(self.link.options.limit, self.find_place(&mut connection));
+                match finding.await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => return error.to_string(),
+                    Err(_) => return LATE.to_owned(),
+                }
+            }
             if self.renewed {
                 self.hand_over(Vec::new(), 0);
             }
@@ -98,7 +127,7 @@ impl Mailbox {
                 Err(_) => {
                     // They may be too much for this line at once: the same again would be as late.
                     self.count = (self.count / 2).max(1);
-                    return "it does not answer in time".to_owned();
+                    return LATE.to_owned();
                 }
             };
             self.count = (self.count * 2).min(MOST);
@@ -144,6 +173,12 @@ impl Mailbox {
             let _ = link.run(taking).await;
         });
     }
+}
+
+/// Of an id, in the order of ids.
+fn parts(id: &str) -> (u64, u64) {
+    let (time, number) = id.split_once('-').unwrap_or((id, "0"));
+    (time.parse().unwrap_or_default(), number.parse().unwrap_or_default())
 }
 
 impl Source {

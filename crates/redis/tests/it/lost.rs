@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use mcpace_redis::{Event, Options, RedisLimiter};
+use mcpace_redis::{Event, Options, Redis, RedisLimiter};
 use mcpace_serve::guard::{Asked, Guard, Verdict};
 use mcpace_serve::http::ResponseMode;
-use mcpace_serve::store::{LogId, Name, OnDown};
+use mcpace_serve::store::{LogId, Name, OnDown, Post, To, Told};
 use mcpace_serve::{Resource, Server};
 use serde_json::{Value, json};
 
@@ -308,6 +308,33 @@ async fn a_store_that_is_emptied_is_noticed_without_a_break() {
     one.told(|events| matches!(events.as_slice(), [Event::Emptied { .. }])).await;
     let request = Request::post(&echo(1, "hi")).within(&id, REVISION);
     limited("the session", async { while ask(other.address(), &request).await.head.status != 200 {} }).await.unwrap();
+}
+
+/// As after a fail-over to a machine whose clock is behind.
+#[tokio::test]
+async fn a_store_whose_clock_is_behind_is_heard_at_once() {
+    let redis = RedisServer::start();
+    let [mut one, other] = pair(&redis, |_| {});
+    let id = session(one.address(), REVISION).await;
+    let mut stream = listen(one.address(), &id).await;
+    let reader: String = redis.ask(&["HGET", &meta(&id), "r"]);
+    let (process, _) = reader.split_once('.').unwrap();
+    // Both of its streams are in the far future.
+    for (key, kind) in [("test:all".to_owned(), "tools"), (format!("test:box:{process}"), "prompts")] {
+        let post = json!({"told": kind}).to_string();
+        redis.ask::<String>(&["XADD", &key, "99999999999999-0", "n", "1", "f", "0", "p", &post]);
+        assert_eq!(next(&mut stream).await.1["method"], format!("notifications/{kind}/list_changed"));
+    }
+    redis.ask::<String>(&["FLUSHALL"]);
+    one.told(|events| matches!(events.as_slice(), [Event::Emptied { .. }])).await;
+    // To all, and to its own box.
+    other.server.tools_changed();
+    let post = Post::Told(Told::Prompts);
+    let third = Redis::open(&redis.url(), options(OnDown::Refuse).0).unwrap().stores();
+    assert!(third.broker.post(To::Process(process.parse().unwrap()), &post).await.unwrap());
+    let mut heard = [next(&mut stream).await.1, next(&mut stream).await.1].map(|told| told["method"].to_string());
+    heard.sort();
+    assert_eq!(heard, ["\"notifications/prompts/list_changed\"", "\"notifications/tools/list_changed\""]);
 }
 
 #[tokio::test]
