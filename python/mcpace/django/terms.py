@@ -17,8 +17,8 @@ from mcpace.django.words import OutputFormat, UnknownArguments, chosen
 from mcpace.server.errors import RegistrationError
 from mcpace.server.guards import UNGUARDED, Guards, RateLimit, guards, requires, several
 
-LIMITS = RateLimit | CacheRateLimit | str
-Limits = Sequence[RateLimit | CacheRateLimit | str] | RateLimit | CacheRateLimit | str
+Limit = RateLimit | CacheRateLimit | str
+Limits = Sequence[Limit] | Limit
 
 
 class UseOptions(TypedDict, total=False):
@@ -100,7 +100,7 @@ def terms(
     limit = options.get("dispatch_timeout", _UNSAID)
     most = setting("MAX_RESULT_BYTES") if most is _UNSAID else most
     limit = setting("DISPATCH_TIMEOUT") if limit is _UNSAID else limit
-    limits = several(options.get("rate_limits"), lambda one: isinstance(one, LIMITS), f"rate_limits of {what}")
+    limits = several(options.get("rate_limits"), lambda one: isinstance(one, Limit), f"rate_limits of {what}")
     counted = tuple(one for one in limits if isinstance(one, CacheRateLimit))
     scopes = scopes_of(makers)
     guarding = guards(

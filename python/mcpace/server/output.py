@@ -273,7 +273,7 @@ def _structured(model: Any, wrapped: bool, returned: Any, bare: Any) -> Output:
     return output
 
 
-_PLAIN: tuple[tuple[Any, PlainValue], ...] = (
+_PLAIN_VALUES: tuple[tuple[Any, PlainValue], ...] = (
     (int, "int"),
     (bool, "bool"),
     (dict[str, int], "dict[int]"),
@@ -284,4 +284,4 @@ _PLAIN: tuple[tuple[Any, PlainValue], ...] = (
 
 
 def _plain_value(bare: Any) -> PlainValue | None:
-    return next((plain for kind, plain in _PLAIN if kind == bare), None)
+    return next((plain for kind, plain in _PLAIN_VALUES if kind == bare), None)
