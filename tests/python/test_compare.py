@@ -22,6 +22,7 @@ from mcpace.report.run_recording import RecordingFacts
 from mcpace.report.verdict import sentences
 
 MACHINE = Machine(system="Linux 6", architecture="x86_64", cpu="A", cores=2, memory_bytes=8 << 30, python="3.11")
+CLIENTS = Path(__file__).parents[1] / "fixtures" / "runs" / "clients.json"
 QUICK = [9.0, 1.0, 1.01, 0.99, 1.0, 1.02, 0.98]
 SLOW = [9.0, 1.5, 1.51, 1.49, 1.5, 1.52, 1.48]
 
@@ -325,6 +326,9 @@ def test_gate_measures_both_sides_in_turns_and_twice_before_it_is_red(tmp_path: 
         (["profile:simple", "--baseline", "none.json"], "cannot read none.json"),
         (["profile:simple", "--base", "profile:nonesuch"], "nonesuch"),
         (["profile:simple", "--base", "profile:simple", "--tolerance", "much"], "no share"),
+        (["profile:simple", "--base", "profile:simple", "--tolerance", "10"], "write 10%"),
+        (["gone.json", "--baseline", str(CLIENTS)], "cannot read gone.json"),
+        (["profile:simple", "--baseline", str(CLIENTS)], "a run of mcpace clients is no baseline"),
     ],
 )
 def test_impossible_gates_are_refused_in_a_sentence(arguments: list[str], words: str, tmp_path: Path) -> None:

@@ -295,6 +295,7 @@ def test_every_factor_has_words() -> None:
         (["http://127.0.0.1:1/mcp"], 3, "127.0.0.1:1"),
         (["profile:simple", "--tool", "nonesuch"], 2, "nonesuch"),
         (["profile:simple", "--budget", "0s"], 2, "limit"),
+        (["gone.jsonl.zst"], 2, "gone.jsonl.zst"),
         (["profile:simple", "--revision", "1999-01-01"], 2, "no revision"),
     ],
 )

@@ -15,11 +15,13 @@ from mcpace.report.run import Run, RunFormatError
 
 
 def share(text: str) -> float:
-    """``10%`` or ``0.1`` as a share."""
+    """``10%`` or ``0.1`` as a share. A bare ``10`` is more likely to be meant as a percentage than as ten times."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*", text)
     value = float(match[1]) / (100 if match[2] else 1) if match else -1.0
-    if not 0 <= value <= 10:
-        raise typer.BadParameter(f"{text!r} is no share: write 10% or 0.1, at most 1000%")
+    if not 0 <= value <= (10 if match and match[2] else 1):
+        raise typer.BadParameter(
+            f"{text!r} is no share: write 10% or 0.1, and more than the whole with its %, up to 1000%"
+        )
     return value
 
 

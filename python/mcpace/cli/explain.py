@@ -15,6 +15,8 @@ from mcpace.lab import recorded, targets
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.load_settings import LoadSettings
 
+RECORDINGS = (".jsonl", ".jsonl.zst")
+
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
@@ -62,7 +64,7 @@ def explain(
     Only a tool that the server marks read-only, or the one named with --tool, is called. Of a saved recording: where
     the time of its calls went, and the causes that it proves.
     """
-    if options.is_file(target):
+    if options.is_file(target) or target.endswith(RECORDINGS):
         deliver(recorded.explain(Path(target), behind, beside), as_json=as_json, out=out, page=html)
         return
     for option, files in (("--behind", behind), ("--beside", beside)):

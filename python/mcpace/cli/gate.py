@@ -59,7 +59,8 @@ def gate(
         raise UsageProblem("give either --base TARGET, measured here in turns, or --baseline FILE, a run from before")
     before = read_run(baseline) if baseline is not None else None
     also = files(markdown, junit)
-    if target.endswith(".json") and options.is_file(target):
+    # Who names no place of a target by such a name means a file, whether it is there or not.
+    if target.endswith(".json") and (options.is_file(target) or (before is not None and ":" not in target)):
         if before is None:
             raise UsageProblem(
                 f"{target} is a run that was measured already: hold it against one, with --baseline FILE"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mcpace.lab import compare
-from mcpace.lab.errors import LabError, Unreachable
+from mcpace.lab.errors import LabError, Unreachable, UsageProblem
 from mcpace.lab.interruption import held
 from mcpace.lab.measure import Session
 from mcpace.lab.plan import Settings
@@ -22,6 +22,8 @@ from mcpace.lab.targets import Target
 from mcpace.report.run import Case, Run
 
 ATTEMPTS = 2
+MEASURED_ALIKE = ("measure", "gate")
+"""Kinds of runs that a target can be held against."""
 DEFAULT_TRIALS = 20
 
 
@@ -41,8 +43,14 @@ def run(gate: Gate, settings: Settings, progress: Progress) -> Run:
     """Measures, compares, and measures again before it says no.
 
     Ctrl-C ends it early: the run comes back marked partial.
-    Raises :class:`LabError` where one of the sides can't be reached at all.
+    Raises :class:`LabError` where one of the sides can't be reached at all, :class:`UsageProblem` for a baseline of
+    another kind.
     """
+    if isinstance(gate.base, Run) and gate.base.kind not in MEASURED_ALIKE:
+        raise UsageProblem(
+            f"a run of mcpace {gate.base.kind} is no baseline for {gate.target.name}, which is measured as by mcpace "
+            "measure: save one with mcpace measure --out FILE, or hold two saved runs against each other"
+        )
     options: dict[str, Any] = {"target": gate.target.name, "tolerance": gate.tolerance, "revision": gate.revision}
     if isinstance(gate.base, Target):
         options["base"] = gate.base.name

@@ -35,7 +35,7 @@ ADVICE: dict[tuple[str, str], str] = {
     (
         "concurrency",
         "slower",
-    ): "Calls wait for each other, by a lock or one busy thread: see what the tool does meanwhile.",
+    ): "At ten times the time they take turns: at a lock, in one thread, or for want of processors (the caller's, too).",
     ("argument", "slower"): "Send large content by reference (a resource's URI) where it can be.",
     ("session-per-call", "slower"): "Hold one session open for all calls.",
     ("no-session", "faster"): "Serve stateless where no tool needs the session.",
