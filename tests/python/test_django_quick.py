@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import django_project  # noqa: F401 - sets Django up
 
 # isort: split
+from django.contrib.auth.models import User
 from django.core.validators import MaxValueValidator, ProhibitNullCharactersValidator, RegexValidator
 from rest_framework import serializers
 
@@ -20,8 +22,29 @@ from mcpace.django.quick import compiled
 
 HUGE = 10**5000
 VALUES: list[Any] = [
-    *(0, 1, -1, 5, 21, 2**63, 10**299, 10**300, HUGE, True, False, None, 1.0, 1.5, -0.0, float("nan"), float("inf")),
+    *(
+        0,
+        1,
+        -1,
+        5,
+        21,
+        2**63,
+        10**299,
+        10**300,
+        HUGE,
+        -HUGE,
+        True,
+        False,
+        None,
+        1.0,
+        1.5,
+        -0.0,
+        float("nan"),
+        float("inf"),
+    ),
     *("", " ", "a", " a ", "ab", "abcdef", "21", " 21", "1.0", "true", "null", "é", " é ", "\ud800", "a\0", "a\n"),
+    *("2026-01-02", "2026-02-30", "02.01.2026", "2026-01-02T03:04:05Z", "2026-01-02T03:04", "03:04", "1 00:00:01"),
+    *("ada@shop.example", "https://shop.example/", "2b1bd1f8-0c4b-4f0b-9f3a-3b1a3f1c9d11", 2**60, "12.34", "12.345"),
     *([], [1], {}, {"a": 1}, type("Text", (str,), {})("a"), type("Number", (int,), {})(5)),
 ]
 
@@ -49,6 +72,19 @@ PLAIN: list[Callable[[], Any]] = [
     lambda: serializers.CharField(min_length=2, max_length=3),
     lambda: serializers.CharField(min_length=0, allow_blank=True),
     lambda: serializers.CharField(default=" x "),
+    serializers.EmailField,
+    serializers.SlugField,
+    lambda: serializers.URLField(allow_blank=True),
+    lambda: serializers.RegexField("^a"),
+    lambda: serializers.UUIDField(allow_null=True),
+    lambda: serializers.DecimalField(max_digits=4, decimal_places=2, min_value=0),
+    lambda: serializers.ChoiceField([("a", "A"), (21, "one")]),
+    lambda: serializers.ChoiceField(["a"], allow_blank=True, allow_null=True),
+    serializers.DateField,
+    lambda: serializers.DateField(input_formats=["%d.%m.%Y"]),
+    serializers.TimeField,
+    serializers.DateTimeField,
+    serializers.DurationField,
     serializers.BooleanField,
     lambda: serializers.BooleanField(allow_null=True),
     lambda: serializers.BooleanField(default=False),
@@ -167,10 +203,15 @@ NOT_PLAIN: list[Any] = [
             serializers.IntegerField(source="a.b"),
             serializers.IntegerField(read_only=True, default=5),
             serializers.HiddenField(default=5),
-            serializers.DateField(),
             serializers.ListField(child=serializers.IntegerField()),
             of(n=serializers.IntegerField())(),
-            serializers.EmailField(),
+            serializers.EmailField(validators=[Even("a")]),
+            serializers.DateField(validators=[MaxValueValidator(lambda: None)]),
+            serializers.DateTimeField(default=datetime.now),
+            serializers.ModelField(User._meta.get_field("username")),
+            serializers.PrimaryKeyRelatedField(queryset=User.objects.all()),
+            serializers.JSONField(),
+            serializers.MultipleChoiceField(choices=["a"]),
         )
     ),
 ]

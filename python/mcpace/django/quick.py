@@ -1,9 +1,9 @@
 """A serializer of plain fields, compiled: its validated data without its running.
 
 REST framework's serializers look at each field's options, validators and hooks anew for each call. Where a class is
-nothing but a list of numbers, texts and truth values, what it would make of a value that surely fits is known before.
-Any other value, also one that it would convert (``"21"`` for a number), is the serializer's own, which has the last
-word, and all the words.
+nothing but a list of numbers, texts, dates, choices and the like, what it would make of a value that surely fits is
+known before, or told by the field alone. Any other value, also one that it would convert (``"21"`` for a number), is
+the serializer's own, which has the last word, and all the words.
 
 Design constraint: what runs no code of an author's may be left out, and nothing else. A class with anything of its own
 but fields and what is called after validation isn't compiled, nor is one with a field that could look at the call.
@@ -34,6 +34,7 @@ _ALLOWED = frozenset(
 _BASES = frozenset({object, Field, serializers.BaseSerializer, serializers.Serializer, serializers.ModelSerializer})
 # The field writes a number as digits and reads those, which Python refuses to do with very many.
 _TOO_LARGE = 10**300
+_WHOLE_FLOATS = 2**53
 _PLAIN = (bool, int, float, str, type(None))
 _REFUSED, _SKIPPED = object(), object()
 
@@ -102,7 +103,9 @@ def _absent(field: Field, partial: bool) -> Any:
 def _check(field: Field) -> Check | None:
     """Of one field; ``None`` where it isn't exactly one of those that are known, with none but their validators."""
     make = _CHECKS.get(type(field))
-    return None if make is None else make(field)
+    if make is not None:
+        return make(field)
+    return _asked(field) if type(field) in _ASKED else None
 
 
 def _limits(field: Field, kinds: Mapping[type[Any], str], unlimited: dict[str, Any]) -> dict[str, Any] | None:
@@ -146,6 +149,8 @@ def _number(field: Field) -> Check | None:
     least, most = limits["least"], limits["most"]
 
     def check(value: Any) -> Any:
+        if type(value) is int and -_WHOLE_FLOATS <= value <= _WHOLE_FLOATS:
+            value = float(value)
         return value if type(value) is float and isfinite(value) and least <= value <= most else None
 
     return check
@@ -184,6 +189,31 @@ def _itself(value: Any) -> Any:
     return value if type(value) is bool else None
 
 
+def _asked(field: Field) -> Check | None:
+    """What the field makes of it: nothing that it looks at is of a call, and it keeps nothing."""
+    for validator in field.validators:
+        if type(validator) not in _KNOWN or callable(getattr(validator, "limit_value", None)):
+            return None
+
+    def check(value: Any) -> Any:
+        try:
+            return field.run_validation(value)
+        except Exception:
+            # The serializer says what is wrong, beside all else that is.
+            return None
+
+    return check
+
+
+_ASKED = frozenset(
+    {serializers.EmailField, serializers.SlugField, serializers.URLField, serializers.RegexField}
+    | {serializers.UUIDField, serializers.DecimalField, serializers.ChoiceField}
+    | {serializers.DateField, serializers.TimeField, serializers.DateTimeField, serializers.DurationField}
+)
+_KNOWN = frozenset(
+    {*_OF_NUMBERS, *_OF_LENGTHS, *_OF_TEXT}
+    | {django.RegexValidator, django.EmailValidator, django.URLValidator, django.DecimalValidator}
+)
 _CHECKS: Mapping[type[Field], Callable[[Field], Check | None]] = {
     serializers.IntegerField: _whole,
     serializers.FloatField: _number,
