@@ -226,6 +226,34 @@ def test_a_key_says_who_is_counted_together(kind: str, caplog: pytest.LogCapture
     assert "domain" in caplog.text or "later" in caplog.text
 
 
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_whatever_text_a_key_is_it_is_a_key(kind: str) -> None:
+    """Answers are told from each other by their first character: see ``mcpace.server.guard_answers``."""
+    keys = ["", "=", "==", "!", '!["no", []]', "a", "=a", "\N{SNOWMAN}"]
+
+    def named(asked: _core.Asked) -> str:
+        return keys[int(asked.principal.client_id)]
+
+    async def later(asked: _core.Asked) -> str:
+        return named(asked)
+
+    limit = _core.RateLimit("one", 1, 60, by=named if kind == "sync" else later)
+    with guarded(_core.Guard(limits=[limit]), _core.Limiter.memory(frozen=True)) as of:
+        for number in range(len(keys)):
+            assert of(str(number)).text("tool") == "done", keys[number]
+            assert refusal(of(str(number)))["code"] == -32004, keys[number]
+
+
+@pytest.mark.parametrize("words", ["", "!", "=", 'of "many" [words], {}', "line\nbreak", "\N{SNOWMAN}"])
+def test_a_refusal_is_told_as_it_was_said(words: str) -> None:
+    def deny(asked: _core.Asked) -> None:
+        raise Denied(words, scopes=["read", "a:b"])
+
+    with guarded(_core.Guard(permissions=[deny])) as of:
+        told = refusal(of("me"))
+        assert (told["message"], told["data"]["requiredScopes"]) == (words, ["read", "a:b"])
+
+
 def test_a_session_is_counted_by_its_id() -> None:
     limit = _core.RateLimit("one", 1, 60, by="session")
     with guarded(_core.Guard(limits=[limit]), _core.Limiter.memory(frozen=True), stateless=False) as of:
