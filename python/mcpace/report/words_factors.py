@@ -35,7 +35,7 @@ ADVICE: dict[tuple[str, str], str] = {
     (
         "concurrency",
         "slower",
-    ): "At ten times the time they take turns: at a lock, in one thread, or for want of processors (the caller's, too).",
+    ): "At ten times the time they take turns: at a lock, in one thread, or for want of processors, the caller's too.",
     ("argument", "slower"): "Send large content by reference (a resource's URI) where it can be.",
     ("session-per-call", "slower"): "Hold one session open for all calls.",
     ("no-session", "faster"): "Serve stateless where no tool needs the session.",
