@@ -112,7 +112,7 @@ export interface FactorsShown {
   notes: string[];
 }
 
-/** A cause. */
+/** A cause, told once with every place where it was seen. */
 export interface FindingShown {
   code: string;
   title: string;
@@ -164,7 +164,7 @@ export interface LayersShown {
   conditions: string[];
 }
 
-/** The folder. */
+/** A folder of runs: those in progress first, then the newest. */
 export interface Listing {
   folder: string;
   entries: Entry[];

@@ -343,8 +343,6 @@ def _facts(outcome: Outcome | None) -> dict[str, Any]:
 class _Nobody:
     """Watches nothing: slices are too short to tell of."""
 
-    def begin(self, planned_s: float) -> None:
-        """Not told."""
+    def begin(self, planned_s: float) -> None: ...
 
-    def second(self, second: LoadSecond) -> None:
-        """Not told."""
+    def second(self, second: LoadSecond) -> None: ...

@@ -24,7 +24,7 @@ from mcpace.report.calls import pairs
 from mcpace.report.groups import grouped, subjects, targets
 from mcpace.report.labels import LAYERS, PARTS, PHASES, split_parts, split_words
 from mcpace.report.page_model import CaseShown, Head, Page, Part, Share, SummaryShown
-from mcpace.report.quantities import clean, listed, times
+from mcpace.report.quantities import clean, listed, shortened, times
 from mcpace.report.run import Case, Run
 from mcpace.report.standing import Standing, change_words, standing, state_words
 from mcpace.report.verdict import sentences
@@ -92,11 +92,6 @@ def head(run: Run) -> Head:
         targets=_named([clean(target, 120) for target in targets(run)]),
         machine=page_setup.machine(run),
     )
-
-
-def shortened(value: float) -> float:
-    """To five digits: more than can be seen, and half the bytes."""
-    return float(f"{value:.5g}")
 
 
 def _named(names: list[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcpace.report.page_model import LayerShown, LayersShown
-from mcpace.report.quantities import clean
+from mcpace.report.quantities import clean, shortened
 from mcpace.report.run import Case, Run
 from mcpace.report.words_layers import (
     MEANINGS,
@@ -40,7 +40,7 @@ def _layer(case: Case, is_inside: bool) -> LayerShown:
     return LayerShown(
         name=name,
         meaning=MEANINGS.get(name, ""),
-        batches_s=[float(f"{batch:.5g}") for batch in case.trials_s[::step]] if measured else [],
+        batches_s=[shortened(batch) for batch in case.trials_s[::step]] if measured else [],
         median_s=case.median_s,
         low_s=layer.low_s if layer else None,
         high_s=layer.high_s if layer else None,

@@ -15,7 +15,7 @@ from mcpace.report.page_model import (
     Series,
     Threshold,
 )
-from mcpace.report.quantities import clean, count, duration, share
+from mcpace.report.quantities import clean, count, duration, share, shortened
 from mcpace.report.run import Case, Run
 from mcpace.report.run_load import Latencies, LoadOperation, LoadSecond
 from mcpace.report.words_load import (
@@ -122,7 +122,7 @@ def series(seconds: Sequence[LoadSecond]) -> Series | None:
 
 def _worst(values: Iterable[float | None]) -> float | None:
     worst = max((value for value in values if value is not None), default=None)
-    return None if worst is None else float(f"{worst:.4g}")
+    return None if worst is None else shortened(worst, 4)
 
 
 def _facts(case: Case) -> list[Fact]:

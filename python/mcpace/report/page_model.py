@@ -1,8 +1,9 @@
 """What the page is handed: a run in the words and figures that it shows. ``web/src/page.gen.ts`` is made from this.
 
-Design constraint: data only, and the one contract between Python and the browser. Every sentence is made on this side;
-on the other one figures get their units and places. All text is plain and clean, and bounded: the page puts it down as
-text and nothing else. Times are seconds in members that end in ``_s`` and milliseconds in those that end in ``_ms``.
+Design constraint: data only, and the one contract between Python and the browser. What is said of a run is made on this
+side; on the other one figures get their units and places, and controls their words. All text is plain and clean, and
+bounded: the page puts it down as text and nothing else. Times are seconds in members that end in ``_s`` and
+milliseconds in those that end in ``_ms``.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ class EvidenceShown(Model):
 
 
 class FindingShown(Model):
-    """A cause."""
+    """A cause, told once with every place where it was seen."""
 
     code: str
     title: str
@@ -459,7 +460,7 @@ class Entry(Model):
 
 
 class Listing(Model):
-    """The folder."""
+    """A folder of runs: those in progress first, then the newest."""
 
     folder: str
     entries: list[Entry]

@@ -83,7 +83,7 @@ def cost_of(finding: Finding) -> str:
     costs = _costs(finding.cost_s, finding.cost_requests, finding.cost_bytes)
     if not costs:
         return "no time of its own"
-    seldom = f", in {finding.calls} of {finding.of_calls}" if finding.calls < finding.of_calls else ""
+    seldom = f", in {finding.calls:,} of {finding.of_calls:,}" if finding.calls < finding.of_calls else ""
     return " + ".join(costs) + " a call" + seldom
 
 
