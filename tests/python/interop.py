@@ -22,7 +22,7 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 INSTALLED = TARGET / "interop"
 
 INSTALL_LIMIT_S = 600
-CLIENT_LIMIT_S = 60
+CLIENT_LIMIT_S = SERVER_LIMIT_S = 60
 
 OFFICIAL = "mcp==2.3.0"
 
@@ -95,6 +95,12 @@ TRANSPORTS = {
 }
 
 
+def everything() -> str:
+    """The 'everything' server's program, in the profile that the Rust tests are built in."""
+    run([needed("cargo"), "build", "--quiet", "--locked", "-p", "mcpace-serve", "--example", "everything"], ROOT)
+    return str(TARGET / "debug" / "examples" / "everything")
+
+
 def holds(everything: str, client: list[str], era: str, transport: str, folder: Path) -> None:
     """A client gets all that the 'everything' server has."""
     with reached(everything, TRANSPORTS[transport], folder) as target:
@@ -131,15 +137,22 @@ def reached(everything: str, arguments: list[str], folder: Path) -> Iterator[lis
     if arguments == ["stdio"]:
         yield ["stdio", everything, "stdio"]
         return
+    with listening([everything, *arguments], folder) as url:
+        yield ["http", url]
+
+
+@contextmanager
+def listening(command: list[str], folder: Path) -> Iterator[str]:
+    """Where a server listens that says so on its first line, and that is to be there to the end."""
     with (folder / "server.log").open("w") as log:
-        server = subprocess.Popen([everything, *arguments], stdout=subprocess.PIPE, stderr=log, text=True)
-    watchdog = threading.Timer(30, server.kill)
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+    watchdog = threading.Timer(SERVER_LIMIT_S, server.kill)
     watchdog.start()
     try:
         assert server.stdout is not None
         line = server.stdout.readline()
         assert line.startswith("listening on "), (folder / "server.log").read_text()
-        yield ["http", line.removeprefix("listening on ").strip()]
+        yield line.removeprefix("listening on ").strip()
         assert server.poll() is None, (folder / "server.log").read_text()
     finally:
         watchdog.cancel()

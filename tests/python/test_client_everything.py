@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
-import subprocess
 import sys
-import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -16,38 +13,23 @@ from typing import Any
 
 import pytest
 
+import interop
 from mcpace import Client, Context, MCPServer, StdioServerParameters, SyncClient, types
 from mcpace.client import ClientError, ListenNotSupportedError, MCPError, OAuth, ResourceUpdated, ToolsListChanged
 
-ROOT = Path(__file__).resolve().parents[2]
-TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 LIMIT_S = 30
 
 
 @pytest.fixture(scope="session")
 def everything() -> str:
     """The server's program, in the profile that the Rust tests are built in."""
-    subprocess.run(
-        ["cargo", "build", "--quiet", "--locked", "-p", "mcpace-serve", "--example", "everything"],
-        cwd=ROOT, check=True, timeout=600,
-    )  # fmt: skip
-    return str(TARGET / "debug" / "examples" / "everything")
+    return interop.everything()
 
 
 @pytest.fixture
-def url(everything: str) -> Iterator[str]:
-    server = subprocess.Popen([everything, "http"], stdout=subprocess.PIPE, text=True)
-    watchdog = threading.Timer(LIMIT_S, server.kill)
-    watchdog.start()
-    try:
-        assert server.stdout is not None
-        yield server.stdout.readline().removeprefix("listening on ").strip()
-    finally:
-        watchdog.cancel()
-        server.kill()
-        server.wait()
-        if server.stdout is not None:
-            server.stdout.close()
+def url(everything: str, tmp_path: Path) -> Iterator[str]:
+    with interop.listening([everything, "http"], tmp_path) as url:
+        yield url
 
 
 def run(work: Any) -> Any:

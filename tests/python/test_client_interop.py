@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from interop import INSTALLED, SOURCES, fresh, keep, needed, python, run, rust, typescript
+from interop import INSTALLED, SOURCES, fresh, keep, listening, needed, python, run, rust, typescript
 from mcpace import Client
 from mcpace.client import MCPError
 
@@ -80,21 +78,8 @@ def reached(command: list[str], way: str, folder: Path) -> Iterator[Any]:
     if way == "stdio":
         yield [*command, "stdio"]
         return
-    with (folder / "server.log").open("w") as log:
-        server = subprocess.Popen([*command, "http"], stdout=subprocess.PIPE, stderr=log, text=True)
-    watchdog = threading.Timer(LIMIT_S, server.kill)
-    watchdog.start()
-    try:
-        assert server.stdout is not None
-        line = server.stdout.readline()
-        assert line.startswith("listening on "), (folder / "server.log").read_text()
-        yield line.removeprefix("listening on ").strip()
-    finally:
-        watchdog.cancel()
-        server.kill()
-        server.wait()
-        if server.stdout is not None:
-            server.stdout.close()
+    with listening([*command, "http"], folder) as url:
+        yield url
 
 
 @pytest.mark.network

@@ -11,10 +11,8 @@ import interop
 
 @pytest.fixture(scope="session")
 def everything() -> str:
-    """The server's program, in the profile that the Rust tests are built in."""
-    build = ["build", "--quiet", "--locked", "-p", "mcpace-serve", "--example", "everything"]
-    interop.run([interop.needed("cargo"), *build], interop.ROOT)
-    return str(interop.TARGET / "debug" / "examples" / "everything")
+    """The server's program."""
+    return interop.everything()
 
 
 @pytest.fixture(scope="session")

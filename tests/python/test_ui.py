@@ -34,7 +34,7 @@ from mcpace.report.run_load import LoadSecond
 from mcpace.ui import folder as folder_module
 from mcpace.ui import opening
 from mcpace.ui.folder import Folder, Missing
-from mcpace.ui.live import Journal, read
+from mcpace.ui.live import Journal
 from mcpace.ui.opening import has_browser
 from mcpace.ui.server import MOST_AT_ONCE, Server
 
@@ -322,7 +322,7 @@ def test_what_is_told_is_read(tmp_path: Path) -> None:
     out = tmp_path / "new" / "run.json"
     with journal.kept(Silent(), out, "clients", f"a at b {EVIL}") as progress:
         progress.preparing("things")
-        assert (found := read(journal.place(out)))
+        assert (found := Journal(journal.place(out)).look())
         assert (found.step, found.done, found.steps, found.ended) == ("preparing things", 0, None, False)
         progress.begin(4)
         progress.step(f"one {EVIL}")
@@ -330,14 +330,14 @@ def test_what_is_told_is_read(tmp_path: Path) -> None:
         progress.note(EVIL)
         progress.sample("b · call", "a", 0.25)
         progress.sample("b · call", "a", 0.5)
-    found = read(journal.place(out))
+    found = Journal(journal.place(out)).look()
     assert found
     assert (found.step, found.done, found.steps) == ("two", 1, 4)
     assert [(one.group, one.row, one.values) for one in found.samples] == [("b · call", "a", [0.25, 0.5])]
     assert not {"\x1b", "\u202e"} & set(found.model_dump_json())
     journal.forget(out)
     assert not journal.place(out).exists()
-    assert read(journal.place(out)) is None
+    assert Journal(journal.place(out)).look() is None
 
 
 def test_a_load_is_followed_second_by_second(tmp_path: Path) -> None:
@@ -346,7 +346,7 @@ def test_a_load_is_followed_second_by_second(tmp_path: Path) -> None:
         watcher.begin(3.0)
         for at_s in range(3):
             watcher.second(second(float(at_s)))
-        found = read(journal.place(out))
+        found = Journal(journal.place(out)).look()
     assert found
     assert found.planned_s == 3.0
     assert found.series
@@ -363,7 +363,7 @@ def test_half_a_line_and_rubbish_are_passed_over(tmp_path: Path) -> None:
             '[]\n"x"\n{"step": "two"}\n{"sample": "x", "group": 1}\n{"second": {"at_s": "y"}}\n{"begin": "many"}\n'
         )
         file.write("[" * 100_000 + '\n{"step": "thr')
-    found = read(journal.place(out))
+    found = Journal(journal.place(out)).look()
     assert found
     assert (found.step, found.done, found.steps, found.samples, found.series) == ("two", 1, 2, [], None)
     for text in (
@@ -374,7 +374,7 @@ def test_half_a_line_and_rubbish_are_passed_over(tmp_path: Path) -> None:
         '{"live": "mcpace.live/1", "kind": "x"}',
     ):
         journal.place(out).write_text(text)
-        assert read(journal.place(out)) is None
+        assert Journal(journal.place(out)).look() is None
 
 
 def test_a_journal_is_gone_where_nothing_will_be_saved_and_never_a_failure(tmp_path: Path) -> None:
@@ -402,7 +402,7 @@ def test_figures_that_are_none_are_passed_over(tmp_path: Path) -> None:
         file.write(
             f'{{"second": {{"at_s": 0, "warm_up": false, "users": {large}, "intended": 1, "ok": 1, "errors": 0}}}}\n'
         )
-    found = read(journal.place(out))
+    found = Journal(journal.place(out)).look()
     assert found
     assert [one.values for one in found.samples] == [[0.5, 1.0]]
     assert (found.planned_s, found.steps) == (None, None)
@@ -455,7 +455,7 @@ def test_whose_program_is_gone_has_ended(tmp_path: Path) -> None:
         gone.wait()
         for pid, ended in ((os.getpid(), False), (1, False), (gone.pid, True), (0, True), (-1, True), ('"x"', True)):
             journal.place(out).write_text(re.sub(r'"pid": \d+', f'"pid": {pid}', text))
-            found = read(journal.place(out))
+            found = Journal(journal.place(out)).look()
             assert found
             assert found.ended == ended, pid
 
@@ -470,12 +470,12 @@ def test_a_run_leaves_no_journal_and_a_killed_one_does(tmp_path: Path) -> None:
     words = ("load", "profile:simple", "--duration", "60s", "--warm-up", "0s", "--out", "load.json")
     with started(*words, folder=tmp_path) as process:
         place = tmp_path / "load.json.live"
-        while (found := read(place)) is None or not found.series:
+        while (found := Journal(place).look()) is None or not found.series:
             assert process.poll() is None, process.communicate()
         assert not found.ended
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(timeout=60)
-    found = read(place)
+    found = Journal(place).look()
     assert found
     assert found.ended
 

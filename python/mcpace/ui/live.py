@@ -37,11 +37,6 @@ MOST_SECONDS = 86_400
 MOST_STEPS = 2**31
 
 
-def read(path: Path) -> Live | None:
-    """What is known so far; ``None`` where there is nothing, or nothing of ours."""
-    return Journal(path).look()
-
-
 class Journal:
     """A file that is looked at again and again."""
 
@@ -135,7 +130,7 @@ class _Row:
 
 @dataclass
 class _Told:
-    """Line by line."""
+    """What the lines have told so far."""
 
     step: str = ""
     done: int = 0
