@@ -14,7 +14,7 @@ import pytest
 from adoption import ROOT, installed
 
 TESTS = Path(__file__).parent
-FILES = ("tools", "views", "plain", "hostile")
+FILES = ("tools", "views", "plain", "hostile", "quick", "cycle")
 LIMIT_S = 600
 
 
