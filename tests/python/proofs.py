@@ -226,8 +226,8 @@ ROWS = (
             "coming_back_until_the_answer_is_there_is_how_resumption_works",
         ),
         live("waits", "a_stream_that_is_resumed_without_end_is_named"),
-        None,
-        "not tried: python-sdk #2393, go-sdk #742, rust-sdk #958",
+        release("mcp_1_30_asks_a_stream_to_go_on_without_end"),
+        "python mcp 1.30.0 at a server that forgot the stream (control go-sdk 1.4.1)",
     ),
     Row(
         "retry-storm",

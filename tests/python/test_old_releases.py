@@ -20,12 +20,15 @@ from urllib.parse import urlsplit
 import pytest
 
 from mcpace import MCPServer
-from mcpace.lab import targets
+from mcpace.lab import experiment, targets
+from mcpace.lab.plan import Plan, Settings
+from mcpace.lab.progress import Silent
 from mcpace.lab.targets import Tool
-from proving import codes, interpreter, listening, recorded_by, server
+from proving import by_subject, codes, interpreter, listening, recorded_by, server
 from sampled import explained, watched
 from serving import served as serving
-from shown import patient, recorded
+from shown import Receive, Scope, Send, body, head, patient, recorded, reply
+from shown import served as asgi
 
 pytestmark = [pytest.mark.network, pytest.mark.proof]
 
@@ -226,3 +229,45 @@ def test_go_sdk_1_2_makes_schemas_anew_for_each_request(release: str, rebuilds: 
 
 
 ADDRESS = {"street": "", "city": "", "country": "", "labels": {}}
+
+
+class Forgetful:
+    """A server that ends a call's stream before the result, and has nothing for who asks it to go on."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "GET":
+            if b"last-event-id" not in dict(scope["headers"]):
+                await reply(send, 405, b"", "text/plain")
+                return
+            await head(send, 200, "text/event-stream")
+            await send({"type": "http.response.body", "body": b": nothing\n\n"})
+            return
+        asked = json.loads(await body(receive) or b"{}")
+        match asked.get("method"):
+            case "initialize":
+                server = {"name": "forgetful", "version": "1"}
+                revision = asked["params"]["protocolVersion"]
+                result = {"protocolVersion": revision, "capabilities": {"tools": {}}, "serverInfo": server}
+                await head(send, 200, "application/json", (b"mcp-session-id", b"s1"))
+                await send({"type": "http.response.body", "body": answer(asked, result)})
+            case "tools/list":
+                await reply(send, 200, answer(asked, {"tools": [GREET]}), "application/json")
+            case "tools/call":
+                await head(send, 200, "text/event-stream")
+                await send({"type": "http.response.body", "body": b"id: 1\nretry: 100\ndata: \n\n"})
+            case _:
+                await reply(send, 202, b"", "text/plain")
+
+
+def answer(asked: dict[str, Any], result: dict[str, Any]) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}).encode()
+
+
+def test_mcp_1_30_asks_a_stream_to_go_on_without_end() -> None:
+    """Its call ends with its time limit, go-sdk's as soon as the stream has."""
+    subjects = ("python@1.30.0", "go@1.4.1")
+    with asgi(Forgetful()) as url:
+        plan = Plan(subjects, (targets.parse(url, tool=GREET_TOOL),), Settings(trials=1, time_limit_s=6))
+        found = by_subject(experiment.run(plan, Silent()))
+    assert "resume-loop" in found["python@1.30.0"]
+    assert "resume-loop" not in found["go@1.4.1"]
