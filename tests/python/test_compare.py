@@ -98,6 +98,14 @@ def test_what_goes_wrong_at_another_tool_each_time_is_not_red() -> None:
         assert made.red
 
 
+@pytest.mark.parametrize(("trials", "says"), [(QUICK, "nothing is worse"), (SLOW, "would be red")])
+def test_an_interrupted_gate_has_neither_passed_nor_failed(trials: list[float], says: str) -> None:
+    made = run_of_files(run(case(QUICK)), run(case(trials), partial=True), 0.1)
+    [first, *_] = sentences(made)
+    assert first.startswith("Not judged: it was interrupted")
+    assert says in first
+
+
 def test_lengths_of_recordings_are_no_options() -> None:
     sides = [
         run(case(QUICK), kind="recording", options={"recording": name}, recording=RecordingFacts(events=count))

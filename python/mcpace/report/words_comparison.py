@@ -54,7 +54,7 @@ def sentences(run: Run) -> list[str]:
     if made is None or not made.attempts:
         return ["Nothing could be compared."]
     last = made.attempts[-1]
-    told = _gate(made) if run.kind == "gate" else []
+    told = _gate(made, partial=run.partial) if run.kind == "gate" else []
     told += _broken(last)
     worse = [row for row in last.rows if row.verdict == "worse"]
     better = [row for row in last.rows if row.verdict == "better"]
@@ -130,10 +130,14 @@ def sees_words(row: Compared) -> str:
     return "" if row.sees is None else times(row.sees)
 
 
-def _gate(made: Comparison) -> list[str]:
+def _gate(made: Comparison, *, partial: bool) -> list[str]:
     tolerance = f"{100 * made.tolerance:.3g}{NO_BREAK}%"
     if not made.judged:
         return ["Nothing could be judged: no figure has enough trials on both sides for an interval."]
+    if partial:
+        # The command leaves with its code for an interruption, whatever was seen.
+        seen = "the first measurement would be red" if made.red else f"nothing is worse by more than {tolerance}"
+        return [f"Not judged: it was interrupted. So far {seen}."]
     if not made.red:
         again = " after a second measurement: the first had been red" if len(made.attempts) > 1 else ""
         return [f"Passed{again}: nothing is worse by more than {tolerance}."]
