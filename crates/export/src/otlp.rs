@@ -153,8 +153,8 @@ impl<W: Write> Lines<'_, W> {
         let head = &self.recording.head;
         let first = self.recording.events().first().map_or(0, |event| event.at.0);
         let whole = format!("{kind} {group} {number} {} {} {first}", head.started, head.upstream);
-        // All zeros are no id.
-        format!("{:016x}", digest(whole.as_bytes()).0.max(1))
+        // All zeros would be no id, and no digest is.
+        format!("{:016x}", digest(whole.as_bytes()).value())
     }
 
     fn add(&mut self, span: Value) -> Result<(), ExportError> {

@@ -305,7 +305,7 @@ mod tests {
 
     fn note(sink: &Sink, size: usize) {
         let body = Some(Body { text: "x".repeat(size), cut: false });
-        let (side, digest) = (mcpace_record::Side::Front, Digest(0));
+        let (side, digest) = (mcpace_record::Side::Front, Digest::new(0));
         sink.note(EventKind::RequestEnd { side, ex: sink.exchange(), bytes: 0, digest, messages: Vec::new(), body });
     }
 

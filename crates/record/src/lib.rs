@@ -5,6 +5,8 @@
 //!
 //! Every event is redacted *when it is made*: a secret never enters an [`Event`], so it can't leave in a file.
 
+use std::num::NonZeroU64;
+
 mod error;
 mod event;
 mod file;
@@ -32,7 +34,7 @@ pub use timing::ServerTiming;
 /// Identity of a byte string inside one recording: XXH3-64. Tells equal bodies from different ones; proves nothing else.
 #[must_use]
 pub fn digest(bytes: &[u8]) -> Digest {
-    Digest(xxhash_rust::xxh3::xxh3_64(bytes))
+    Digest::new(xxhash_rust::xxh3::xxh3_64(bytes))
 }
 
 /// Incremental form of [`digest`], for bodies that pass in pieces.
@@ -48,13 +50,27 @@ impl Digester {
     /// The digest of all pieces so far.
     #[must_use]
     pub fn finish(&self) -> Digest {
-        Digest(self.0.digest())
+        Digest::new(self.0.digest())
     }
 }
 
-/// See [`digest`]. Written as 16 hexadecimal digits.
+/// See [`digest`]. Written as 16 hexadecimal digits. Never zero, so that an absent one takes no room of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Digest(pub u64);
+pub struct Digest(NonZeroU64);
+
+impl Digest {
+    /// Of a hash; zero is taken for the largest.
+    #[must_use]
+    pub fn new(hash: u64) -> Self {
+        Self(NonZeroU64::new(hash).unwrap_or(NonZeroU64::MAX))
+    }
+
+    /// The hash.
+    #[must_use]
+    pub fn value(self) -> u64 {
+        self.0.get()
+    }
+}
 
 impl serde::Serialize for Digest {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -65,6 +81,6 @@ impl serde::Serialize for Digest {
 impl<'de> serde::Deserialize<'de> for Digest {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        u64::from_str_radix(&text, 16).map(Digest).map_err(serde::de::Error::custom)
+        u64::from_str_radix(&text, 16).map(Digest::new).map_err(serde::de::Error::custom)
     }
 }

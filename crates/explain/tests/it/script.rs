@@ -476,13 +476,13 @@ pub(crate) fn asked(post: &Post) -> MessageNote {
         None => MessageKind::Notification,
     };
     let (method, name) = (Some(post.method.to_owned()), post.name.map(str::to_owned));
-    let arguments = post.arguments.map(Digest);
-    MessageNote { method, name, content: post.content.map(Digest), arguments, ..note(kind, post.id) }
+    let arguments = post.arguments.map(Digest::new);
+    MessageNote { method, name, content: post.content.map(Digest::new), arguments, ..note(kind, post.id) }
 }
 
 pub(crate) fn answered(post: &Post) -> MessageNote {
     let kind = if post.error { MessageKind::Error } else { MessageKind::Result };
-    MessageNote { timing: post.timing, content: post.result.map(Digest), tools: post.tools, ..note(kind, post.id) }
+    MessageNote { timing: post.timing, content: post.result.map(Digest::new), tools: post.tools, ..note(kind, post.id) }
 }
 
 pub(crate) fn note(kind: MessageKind, id: Option<u64>) -> MessageNote {
