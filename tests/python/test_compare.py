@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import http.server
 import json
 import re
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -233,6 +235,16 @@ def test_what_the_second_side_lost_is_red() -> None:
     assert (made.red, made.reasons) == (True, ["broken"])
 
 
+def test_a_server_that_dies_half_way_is_red_however_well_it_began() -> None:
+    """Connecting was given up after two failures: too few for a share to say anything."""
+    dead = {"failures": ["connect: refused"] * 2, "error": "connect: refused", "given_up": True}
+    base, now = (case(QUICK * 3, operation="connect", tool=None), case(QUICK, operation="connect", tool=None, **dead))
+    made = lab.compare(run(base), run(now), 0.1)
+    assert (made.red, made.reasons) == (True, ["broken"])
+    assert made.attempts[0].rows
+    assert not lab.compare(run(now), run(now), 0.1).red
+
+
 def test_a_gate_without_an_interval_has_judged_nothing() -> None:
     made = run_of_files(run(case([9.0, 1.0, 1.0])), run(case([9.0, 5.0, 5.0])), 0.1)
     assert made.comparison is not None
@@ -324,6 +336,72 @@ def test_gate_measures_both_sides_in_turns_and_twice_before_it_is_red(tmp_path: 
     made = json.loads(slow.stdout)["comparison"]
     assert made["interleaved"] and made["red"] and len(made["attempts"]) == 2
     assert {row["operation"] for row in made["attempts"][1]["rows"] if row["breach"]} == {"call"}
+
+
+def test_a_baseline_that_called_another_tool_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "before.json").write_text(run(case(QUICK)).to_json())
+    words = ["gate", "http://127.0.0.1:1/mcp", "--baseline", "before.json", "--tool"]
+    refused = commands.run(*words, "other", folder=tmp_path)
+    assert (refused.code, "has called echo, not other" in refused.sentence()) == (2, True)
+    assert commands.run(*words, "echo", folder=tmp_path).code == 3
+
+
+class Mortal(http.server.BaseHTTPRequestHandler):
+    """An MCP server that ends after so many calls."""
+
+    protocol_version = "HTTP/1.1"
+    calls_left = 5
+
+    def log_message(self, format: str, *args: Any) -> None: ...
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        method = asked["method"]
+        if method == "tools/call":
+            type(self).calls_left -= 1
+        if self.calls_left < 0:
+            self.close_connection = True
+            return
+        tool = {"name": "look", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
+        result = {
+            "initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": SAID},
+            "tools/list": {"tools": [tool]},
+            "tools/call": {"content": []},
+        }.get(method, {})
+        self.answer(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}) if "id" in asked else "")
+
+    def do_GET(self) -> None:
+        self.answer("", 405)
+
+    def answer(self, text: str, status: int | None = None) -> None:
+        self.send_response(status or (200 if text else 202))
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+
+SAID = {"name": "mortal", "version": "1"}
+
+
+def test_a_server_that_dies_at_its_fifth_call_fails_the_gate(tmp_path: Path) -> None:
+    class Immortal(Mortal):
+        calls_left = 1_000_000
+
+    servers = [http.server.ThreadingHTTPServer(("127.0.0.1", 0), kind) for kind in (Mortal, Immortal)]
+    for server in servers:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+    mortal, immortal = (f"http://127.0.0.1:{server.server_port}/mcp" for server in servers)
+    try:
+        failed = commands.run("gate", mortal, "--base", immortal, "--trials", 12, "--json", folder=tmp_path)
+    finally:
+        for server in servers:
+            server.shutdown()
+            server.server_close()
+    assert failed.code == 1, failed.stderr
+    made = json.loads(failed.stdout)["comparison"]
+    assert made["red"] and "broken" in made["reasons"] and len(made["attempts"]) == 2
 
 
 @pytest.mark.parametrize(

@@ -113,12 +113,13 @@ def of_pairs(
 
 
 def attempt(pairs: Sequence[tuple[Case, Case]], tolerance: float, only_base: Sequence[Case] = ()) -> Attempt:
-    """All figures that both sides of each pair have. What only the first side could do is broken."""
+    """All figures that both sides of each pair have. What only the first side could do (to the end) is broken."""
     found = Attempt()
     found.broken += [_missing(case) for case in only_base if _measured(case)]
     for base, now in pairs:
-        if now.error and not _measured(now) and _measured(base):
+        if _measured(base) and now.error and (not _measured(now) or now.given_up > base.given_up):
             found.broken.append(_missing(now))
+        if _measured(base) and now.error and not _measured(now):
             continue
         found.rows += _rows(base, now, tolerance)
         before, after = ({one.code for one in case.findings} - INSTRUMENTS for case in (base, now))

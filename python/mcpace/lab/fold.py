@@ -57,6 +57,8 @@ class Facts:
     waterfalls: dict[int, dict[str, Any]] = field(default_factory=dict)
     error: str | None = None
     """Why the subject could not be measured at all, or to the end."""
+    given_up: bool = False
+    """Whether it was given up before its last round."""
 
 
 def cases(facts: Facts, operations: Sequence[Operation]) -> list[Case]:
@@ -92,6 +94,7 @@ def _case(facts: Facts, operation: Operation, *, outside: bool) -> Case:
         failures=failures,
         unsupported=unsupported,
         error=_error(facts, seconds, failures, unsupported),
+        given_up=facts.given_up and operation == "connect",
     )
 
 

@@ -46,11 +46,8 @@ def run(gate: Gate, settings: Settings, progress: Progress) -> Run:
     Raises :class:`LabError` where one of the sides can't be reached at all, :class:`UsageProblem` for a baseline of
     another kind.
     """
-    if isinstance(gate.base, Run) and gate.base.kind not in MEASURED_ALIKE:
-        raise UsageProblem(
-            f"a run of mcpace {gate.base.kind} is no baseline for {gate.target.name}, which is measured as by mcpace "
-            "measure: save one with mcpace measure --out FILE, or hold two saved runs against each other"
-        )
+    if isinstance(gate.base, Run):
+        _check_baseline(gate.base, gate.target)
     options: dict[str, Any] = {"target": gate.target.name, "tolerance": gate.tolerance, "revision": gate.revision}
     if isinstance(gate.base, Target):
         options["base"] = gate.base.name
@@ -79,6 +76,18 @@ def run_of_files(base: Run, now: Run, tolerance: float) -> Run:
     return result
 
 
+def _check_baseline(base: Run, target: Target) -> None:
+    if base.kind not in MEASURED_ALIKE:
+        raise UsageProblem(
+            f"a run of mcpace {base.kind} is no baseline for {target.name}, which is measured as by mcpace "
+            "measure: save one with mcpace measure --out FILE, or hold two saved runs against each other"
+        )
+    tools = {case.tool for case in base.cases if case.operation == "call"}
+    if target.tool is not None and target.profile is None and tools and target.tool.name not in tools:
+        called = ", ".join(sorted(filter(None, tools)))
+        raise UsageProblem(f"the baseline has called {called}, not {target.tool.name}: name the same tool")
+
+
 def _attempt(gate: Gate, settings: Settings, progress: Progress, result: Run, where: str) -> None:
     sides = [gate.base, gate.target] if isinstance(gate.base, Target) else [gate.target]
     with ExitStack() as stack:
@@ -103,7 +112,8 @@ def _attempt(gate: Gate, settings: Settings, progress: Progress, result: Run, wh
 
 def _conclude(gate: Gate, result: Run, sessions: list[Session], progress: Progress) -> None:
     cases = [session.cases(progress) for session in sessions]
-    for session in sessions:
+    # Who was there the first time and isn't any more is broken, not unreachable.
+    for session in sessions if result.comparison is None else sessions[:-1]:
         if session.facts.error and not any(trial.seconds for trial in session.facts.trials):
             raise Unreachable(f"{session.facts.target}: {session.facts.error}")
     result.cases = cases[-1]

@@ -147,6 +147,7 @@ class Session:
             except _core.Problem as problem:
                 progress.note(str(problem))
         self.facts.ledgers, self.facts.findings = recording.explained()
+        self.facts.given_up = self.given_up
         self._stamp()
         for operation in ("connect", "list", "call"):
             slowest = slowest_warm(t for t in self.facts.trials if t.operation == operation)

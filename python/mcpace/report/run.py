@@ -278,6 +278,8 @@ class Case(LoadCase):
     """Why this release can't do it, where it can't; then there are no trials and no error."""
     error: str | None = None
     """Why there is no (complete) measurement."""
+    given_up: bool = False
+    """Of connecting: further rounds were not tried, since nothing came any more."""
 
 
 class Probe(Model):
