@@ -172,6 +172,14 @@ def test_the_keyboard_reaches_everything(browser: Browser, write) -> None:
         focused = page.evaluate("document.activeElement.getAttribute('aria-label')")
         assert focused.startswith("tools/call greet id 2: opening a connection")
         expect(page.locator("#tip")).to_contain_text("tools/call greet")
+        for rows in ("#trials .panel button.link", "#ledger .panel svg.bar"):
+            first, second = page.locator(rows).nth(0), page.locator(rows).nth(1)
+            first.focus()
+            page.keyboard.press("ArrowDown")
+            expect(second).to_be_focused()
+            page.keyboard.press("ArrowUp")
+            expect(first).to_be_focused()
+            assert (first.get_attribute("tabindex"), second.get_attribute("tabindex")) == ("0", "-1")
         assert watched.troubles == []
 
 

@@ -24,7 +24,7 @@ const help = h(
     [
       ["j, k", "next and previous section"],
       ["Tab", "from picture to picture: each tells its figures"],
-      ["↑ ↓", "from row to row of a call"],
+      ["↑ ↓", "from row to row of a call or a panel"],
       ["← →", "from second to second of a chart"],
       ["t", "light, dark, or as the system has it"],
       ["?", "this"],

@@ -6,6 +6,7 @@ import { label, named } from "./label";
 import { band, bands, panel, type Band } from "./matrix";
 import type { CaseShown, Page, Share } from "./page.gen";
 import { duration, share } from "./quantities";
+import { roving } from "./roving";
 import { linear, most } from "./scale";
 
 const HEIGHT = 22;
@@ -50,7 +51,7 @@ function drawn(one: Band, shares: boolean, words: ReadonlyMap<string, string>): 
       figure: duration(total(shown.ledger)),
       tip: shown.split_words ? `${names[index]}: ${shown.split_words}` : (names[index] ?? ""),
     }));
-    const told = panel(title, rows, shares ? null : horizontal(linear(longest)));
+    const told = roving(panel(title, rows, shares ? null : horizontal(linear(longest))), "svg.bar");
     cases.forEach((shown, index) => {
       if (shown.split_words) told.append(h("p", { class: "said" }, `${names[index]}: ${shown.split_words}`));
     });
@@ -84,7 +85,6 @@ function bar(shown: CaseShown, whole: number, words: ReadonlyMap<string, string>
     class: "bar",
     height: HEIGHT,
     role: "img",
-    tabindex: 0,
     "aria-label": told(shown),
     "data-tip": told(shown),
   });

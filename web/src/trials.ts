@@ -5,6 +5,7 @@ import { h, legend, section, type Child } from "./dom";
 import { band, bands, panel, type Band, type Panel, type Row } from "./matrix";
 import type { CaseShown, Page } from "./page.gen";
 import { duration, tick } from "./quantities";
+import { roving } from "./roving";
 import { covering, type Scale } from "./scale";
 import { strip } from "./strip";
 
@@ -46,7 +47,11 @@ class View {
     const drawn = alone
       ? [this.alone(one, scale)]
       : one.panels.map((each, index) => this.panel(each, own[index]!, one.panels.length > 3 ? 3 : 4));
-    return band(one.target, drawn, every ? "not every trial is drawn" : "");
+    return band(
+      one.target,
+      drawn.map((each) => roving(each, "button.link")),
+      every ? "not every trial is drawn" : "",
+    );
   }
 
   /** One subject: its operations are the rows. */

@@ -6,6 +6,7 @@ import { label, named } from "./label";
 import { kind, rect } from "./ledger";
 import type { Call, CaseShown, Exchange, Page, Pin } from "./page.gen";
 import { duration } from "./quantities";
+import { roving } from "./roving";
 import { linear, type Scale } from "./scale";
 
 /** How far the axis goes, in lengths of the call: a reply may stay open long after it. */
@@ -49,7 +50,7 @@ class Drawing {
     const rows = call.exchanges.map((exchange, index) => this.row(exchange, index));
     const lanes = h(
       "div",
-      { class: "lanes", onkeydown: (event: KeyboardEvent) => step(event, rows) },
+      { class: "lanes" },
       this.pins(),
       h(
         "div",
@@ -59,6 +60,7 @@ class Drawing {
       this.span(),
       rows,
     );
+    roving(lanes, ".lane:not(.whole-lane) svg");
     const hidden = rows.slice(SHOWN_ROWS);
     hidden.forEach((row) => row.classList.add("folded"));
     const more = h(
@@ -163,7 +165,6 @@ class Drawing {
     const picture = s("svg", {
       height: ROW,
       role: "img",
-      tabindex: index === 0 ? 0 : -1,
       "aria-label": said,
       "data-tip": said,
     });
@@ -234,15 +235,4 @@ class Drawing {
     );
     return `${exchange.label}: ${phases.join("; ") || "no phases seen"}`;
   }
-}
-
-/** The arrow keys go from row to row. */
-function step(event: KeyboardEvent, rows: readonly HTMLElement[]): void {
-  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-  if (by === undefined || !(event.target instanceof Element)) return;
-  const now = rows.findIndex((row) => row.contains(event.target as Node));
-  const next = rows[now + by]?.querySelector<SVGSVGElement>("svg");
-  if (!next || rows[now + by]?.classList.contains("folded")) return;
-  event.preventDefault();
-  next.focus();
 }

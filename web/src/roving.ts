@@ -1,0 +1,24 @@
+// One stop of the Tab key for many rows: the arrow keys go from one to the next.
+
+const STEPS: Readonly<Record<string, number>> = { ArrowDown: 1, ArrowUp: -1 };
+
+/** Makes what `selector` finds in a group such rows, in the order of the page. */
+export function roving<E extends HTMLElement>(group: E, selector: string): E {
+  const rows = [...group.querySelectorAll<HTMLElement | SVGElement>(selector)];
+  rows.forEach((row, index) => row.setAttribute("tabindex", index ? "-1" : "0"));
+  group.addEventListener("keydown", (event) => {
+    const by = STEPS[event.key];
+    const now = rows.findIndex((row) => row === event.target);
+    if (by === undefined || now < 0) return;
+    // What is folded away is no stop.
+    let next = now + by;
+    while (rows[next] && !rows[next]?.getClientRects().length) next += by;
+    const row = rows[next];
+    if (!row) return;
+    event.preventDefault();
+    rows[now]?.setAttribute("tabindex", "-1");
+    row.setAttribute("tabindex", "0");
+    row.focus();
+  });
+  return group;
+}
