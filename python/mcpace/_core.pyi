@@ -313,8 +313,8 @@ class Handler:
     ) -> Handler:
         """
         ``validate`` makes keyword arguments of the arguments' JSON; without it none are given. What pydantic's
-        ``ValidationError`` says is told to the model. ``quick`` is asked before it, where there is one, and has the last
-        word unless it raises that.
+        ``ValidationError`` says is told to the model. ``quick`` is asked before it, where there is one, and has the
+        last word unless it raises that.
 
         ``output``: ``text`` and ``wrapped-text`` take a ``str`` and never leave Rust (another value goes to ``finish``
         as with ``custom``, where there is one). ``structured``: ``finish(value)`` gives the JSON of

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import ports
 from echo_server import wait_for_port
 from mcpace import _core
 from mcpace.lab import adapters, environments, experiment
@@ -54,9 +54,7 @@ def server(release: str, mode: str, state: State) -> Iterator[ServerProgram]:
 @contextmanager
 def listening(command: Sequence[str], **options: object) -> Iterator[tuple[int, int]]:
     """The port and the process of a program that takes the port as its last argument, once it listens there."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = ports.free()
     with subprocess.Popen([*command, str(port)], stdin=subprocess.DEVNULL, **options) as program:  # type: ignore[call-overload]
         try:
             wait_for_port(port, program)

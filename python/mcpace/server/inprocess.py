@@ -149,8 +149,8 @@ def admitted_here(server: MCPServer[Any], kind: Kind, name: str, principal: Any,
 async def shown(
     server: MCPServer[Any], kind: Kind, entries: Mapping[str, ValueT], principal: Any, exchange: Any = None
 ) -> list[ValueT]:
-    """The entries that a list would show, in their order, to a caller within the process or to who sent ``exchange``. It
-    counts as no use."""
+    """The entries that a list would show, in their order, to a caller within the process or to who sent ``exchange``.
+    It counts as no use."""
     guarded = [name for name, entry in entries.items() if server._inside.guards_of(entry).permissions]
     if not guarded:
         return list(entries.values())
