@@ -97,10 +97,11 @@ def test_the_command_shows_saves_and_prints_json(tmp_path: Path) -> None:
     assert Run.from_json(printed.stdout).cases[0].findings[0].code == "get-loop"
 
 
-def test_behind_needs_a_recording(tmp_path: Path) -> None:
-    done = mcpace("explain", "profile:simple", "--behind", looping(tmp_path / "loop.jsonl"), folder=tmp_path)
+@pytest.mark.parametrize("option", ["--behind", "--beside"])
+def test_other_recordings_need_a_recording(option: str, tmp_path: Path) -> None:
+    done = mcpace("explain", "profile:simple", option, looping(tmp_path / "loop.jsonl"), folder=tmp_path)
     assert done.code == 2
-    assert "--behind belongs to a saved recording" in done.stderr
+    assert f"{option} belongs to a saved recording" in done.stderr
 
 
 def test_the_slowest_warm_call_of_each_operation_is_shown(tmp_path: Path) -> None:
