@@ -4,21 +4,24 @@ import { at, h, s } from "./dom";
 import { tick } from "./quantities";
 import type { Scale } from "./scale";
 
-/** Below a plot. Of more than `most` values every second or third is named. */
+/** Percent from one label to the next, at least. */
+const CLOSEST = 8.5;
+
+/** Below a plot. Of more than `most` values every second or third is named, and none where it would touch another. */
 export function horizontal(scale: Scale, words: (value: number) => string = tick, most = 9): HTMLElement {
   const every = Math.ceil(scale.ticks.length / most);
-  const labels = scale.ticks
+  const named = scale.ticks
     .filter((_, index) => index % every === 0)
-    .map((value) => {
-      const place = scale.percent(value);
-      const side = place < 4 ? "start" : place > 96 ? "end" : "middle";
-      return at(h("span", { class: side }, words(value)), place);
-    });
-  return h(
-    "div",
-    { class: labels.length > 7 ? "axis crowded" : labels.length > 4 ? "axis many" : "axis", "aria-hidden": "true" },
-    labels,
-  );
+    .map((value) => [value, scale.percent(value)] as const);
+  let before = -100;
+  const labels = named.flatMap(([value, place]) => {
+    if (place - before < CLOSEST) return [];
+    before = place;
+    const side = place < 4 ? "start" : place > 98.5 ? "end" : "middle";
+    return at(h("span", { class: side }, words(value)), place);
+  });
+  const crowd = labels.length > 7 ? "axis crowded" : labels.length > 4 ? "axis many" : "axis";
+  return h("div", { class: crowd, "aria-hidden": "true" }, labels);
 }
 
 /** Beside a plot, upwards. */
