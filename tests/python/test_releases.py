@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from mcpace.lab import releases
 from mcpace.lab.adapter_file import load, load_all
 from mcpace.lab.errors import ReleasesProblem, UsageProblem
 from mcpace.lab.registries import cargo, pypi
+from mcpace.lab.registries.asking import asked
 from mcpace.lab.releases import (
     Exact,
     Newest,
@@ -401,3 +403,18 @@ def test_between_in_both_directions() -> None:
         between(python, "1.12.0", "1.12")
     with pytest.raises(UnknownVersion):
         between(python, "1.11.0", "1.12.9")
+
+
+@pytest.mark.parametrize(
+    ("tool", "left", "words"), [("go", "go.mod", ["list", "-m"]), ("npm", "package.json", ["prefix"])]
+)
+def test_what_lies_above_our_folder_is_not_obeyed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, left: str, words: list[str]
+) -> None:
+    if shutil.which(tool) is None:
+        pytest.skip(f"needs {tool}")
+    (tmp_path / left).write_text("{ this is nobody's" if tool == "go" else "{}")
+    (tmp_path / "go.work").write_text("nor is this")
+    monkeypatch.setenv("MCPACE_CACHE", str(tmp_path / "below" / "cache"))
+    said = asked([tool, *words], "toy").strip()
+    assert said in ("nobodys", str(tmp_path / "below" / "cache" / "asking"))

@@ -22,7 +22,7 @@ def asked(command: list[str], package: str) -> str:
     if shutil.which(command[0]) is None:
         known = f"which releases of {package} there are is for the command {command[0]} to say, which is missing"
         raise ReleasesProblem(f"{known}: {REMEDIES[command[0]]}")
-    done = run_child(command, ASK_LIMIT_S, cwd=_nobodys())
+    done = run_child(command, ASK_LIMIT_S, cwd=_nobodys(), env={"GOWORK": "off"})
     if done.timed_out:
         raise ReleasesProblem(f"{command[0]} didn't say within {ASK_LIMIT_S:g} s which releases of {package} there are")
     if done.code != 0:
@@ -32,9 +32,15 @@ def asked(command: list[str], package: str) -> str:
 
 
 def _nobodys() -> Path:
-    """An empty folder of ours. The temporary folder is everybody's: what others leave there would be obeyed."""
+    """A folder of ours. The temporary folder is everybody's: what others leave there would be obeyed.
+
+    In it is what go and npm look for in the folders above, too: they look no further then.
+    """
     folder = cache_folder() / "asking"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name, text in (("go.mod", "module nobodys\n"), ("package.json", "{}\n")):
+        if not (folder / name).exists():
+            (folder / name).write_text(text)
     return folder
 
 
