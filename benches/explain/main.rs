@@ -16,6 +16,10 @@ use mcpace_record::{
     RecordingHead, ReplyEnding, Side, Writer, digest,
 };
 
+/// As in the Python module.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Exchanges of each session; the first one begins it.
 const PER_SESSION: u64 = 1_000;
 
