@@ -15,7 +15,7 @@ import pytest
 import commands
 from mcpace.lab import factor_list, factors
 from mcpace.lab.load_check import Checked
-from mcpace.lab.load_plan import Closed, Operation, Plan, StdioTarget
+from mcpace.lab.load_plan import Closed, HttpTarget, Operation, Plan, StdioTarget
 from mcpace.lab.progress import Silent as SilentProgress
 from mcpace.lab.runs import new_run
 from mcpace.report.run import Case
@@ -314,3 +314,26 @@ def test_a_long_command_is_no_file_name(tmp_path: Path) -> None:
     assert "nonesuch" in done.sentence()
     done = commands.run("explain", "z" * 5000, folder=tmp_path)
     assert done.code == 2
+
+
+def test_an_address_is_tried_by_connecting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call over a connection that stands knows nothing of addresses that were tried in vain."""
+    monkeypatch.setattr(factor_list, "other_addresses", lambda _: ["::1", "127.0.0.1"])
+    asked: list[str | None] = []
+
+    def connected(*, address: str | None = None, **_: object) -> Any:
+        asked.append(address)
+        return SimpleNamespace(disconnect=lambda: None)
+
+    caller = cast(factor_list.Caller, SimpleNamespace(consents=False, scripted=False, connected=connected))
+    base = Plan(
+        target=HttpTarget("http://localhost:8000/mcp"), revision="2026-07-28", model=Closed(vus=1), duration_s=1.0,
+        warm_up_s=0.0, operations=[Operation(name="t", kind="call", tool="t")], timeout_s=1.0, session="none",
+    )  # fmt: skip
+    found = [one for one in factor_list.variants(base, Checked("2026-07-28", []), caller) if one.code == "address"]
+    assert [one.detail for one in found] == ["::1", "127.0.0.1"]
+    for one in found:
+        assert one.plan is None and one.measure is not None and one.base is not None
+        one.base(0.0)
+        one.measure(0.0)
+    assert asked == [None, "http://[::1]:8000/mcp", None, "http://127.0.0.1:8000/mcp"]
