@@ -190,8 +190,8 @@ def combinations() -> Iterator[Any]:
 @patient
 def test_nothing_is_found_where_nothing_is_wrong(place: Place, clients: tuple[str, ...], tmp_path: Path) -> None:
     with reached(place, tmp_path) as target:
-        # Where each trial starts an interpreter and an SDK, two of them say as much.
-        trials = 2 if place.starts_slowly else 4
+        # Where each trial starts an interpreter and an SDK, three of them say as much.
+        trials = 3 if place.starts_slowly else 4
         found = codes(target, *clients, trials=trials)
         found |= by_subject(measure.run(target, Settings(trials=trials), Silent()))
     assert set(found) == {*clients, OURS}

@@ -94,6 +94,7 @@ fn one_long_pause_among_several_calls_is_noise_too_but_not_alone() {
         codes(&script.recording())
     };
     assert_eq!(paused(4), [""; 0]);
+    assert_eq!(paused(1), [""; 0]);
     assert_eq!(paused(0), ["late-delivery"]);
 }
 

@@ -18,8 +18,8 @@ const USUAL: Nanos = Nanos::from_millis(20);
 /// A single late call counts from here on; a shorter one may be a pause of the machine.
 const SINGLE: Nanos = Nanos::from_millis(100);
 
-/// From this many calls on, one that is late without a sign on the wire is chance.
-const SEVERAL: u64 = 3;
+/// From this many calls on, one that is late without a sign on the wire is chance: another one was not.
+const SEVERAL: u64 = 2;
 
 /// Without a sign on the wire: how many times the call's other time it must be.
 const TIMES_OTHER: u64 = 3;
