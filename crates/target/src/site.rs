@@ -79,8 +79,9 @@ impl Site {
             .strip_prefix(ENDPOINT)
             .is_some_and(|rest| rest.is_empty() || rest == "/" && self.shaper.faults.contains(FaultKind::Redirect));
         if serving_path {
-            self.check_origin(&head.headers)?;
-            self.check_token(&head.headers)?;
+            if let Err(early) = self.check_origin(&head.headers).and_then(|()| self.check_token(&head.headers)) {
+                return refused(body, early).await;
+            }
             return match head.method {
                 Method::POST => {
                     let body = read(body).await?;
@@ -93,7 +94,7 @@ impl Site {
         }
         match &self.guard {
             Guard::OAuth(server) => self.authorization(server, head, body).await,
-            Guard::Open | Guard::Bearer(_) => Err(Early::new(bare(StatusCode::NOT_FOUND))),
+            Guard::Open | Guard::Bearer(_) => refused(body, Early::new(bare(StatusCode::NOT_FOUND))).await,
         }
     }
 
@@ -214,6 +215,13 @@ impl Site {
             }
         }
     }
+}
+
+/// A refusal, once the body is here: a connection that ends with bytes unread is reset, and the reply may go with it.
+async fn refused(body: Incoming, early: Early) -> Result<Response<Script>, Early> {
+    // Whatever is wrong with the body, the refusal came first.
+    let _ = read(body).await;
+    Err(early)
 }
 
 /// The whole body, within limits of size and time.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use mcpace_target::{Faults, Options, Profile, Target};
 use serde_json::{Value, json};
 
-use crate::client::{Ask, Connection, LIMIT, NEVER, authority, response, start, text};
+use crate::client::{Ask, Connection, LIMIT, NEVER, authority, limited, response, start, text};
 
 const REDIRECT: &str = "http://localhost:3030/callback";
 // RFC 7636 appendix B.
@@ -80,6 +80,27 @@ async fn tokens(connection: &mut Connection) -> (String, Value) {
 
 fn bearer(ask: Ask, tokens: &Value) -> Ask {
     ask.with("Authorization", &format!("Bearer {}", tokens["access_token"].as_str().unwrap()))
+}
+
+/// Many clients write the head and the body apart: a connection that ended between them would be reset under the second.
+#[tokio::test]
+async fn a_refusal_waits_for_its_requests_body_and_leaves_the_connection_open() {
+    let target = notion(Duration::ZERO, NEVER).await;
+    let mut connection = Connection::open(&target).await;
+    let whole = Ask::greet().encoded();
+    let body = whole.windows(4).position(|at| at == b"\r\n\r\n").unwrap() + 4;
+    connection.send(&whole[..body]).await;
+    limited(async {
+        while target.counters().http_requests == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    connection.send(&whole[body..]).await;
+    let head = connection.head().await;
+    assert_eq!(head.status(), 401);
+    connection.body(&head).await;
+    assert_eq!(connection.ask(&Ask::greet()).await.status(), 401);
 }
 
 #[tokio::test]
