@@ -53,6 +53,10 @@ NEVER_REUSE = {"rmcp"}
 LEAVE_STREAMS = {"python", "fastmcp", "langchain", "mcp-go"}
 
 
+# These don't understand each other: the client goes on in 2026-07-28, which this server with sessions doesn't speak.
+AT_ODDS = {("mcp-go@1.2.1", "go@1.8.0", "stateful")}
+
+
 @dataclass(frozen=True)
 class Place:
     """A server, how it is reached and in which mode."""
@@ -64,6 +68,10 @@ class Place:
 
     def __str__(self) -> str:
         return f"{self.sdk}-{self.mode}-{self.state}"
+
+    def clients(self, clients: tuple[str, ...] = CLIENTS) -> tuple[str, ...]:
+        """Those that it can talk to."""
+        return tuple(client for client in clients if (client, self.sdk, self.state) not in AT_ODDS)
 
     @property
     def starts_slowly(self) -> bool:
@@ -181,8 +189,8 @@ def greet(name: str) -> str:
 def combinations() -> Iterator[Any]:
     for place in PLACES:
         if place.every_day:
-            yield pytest.param(place, EVERY_DAY, id=f"{place}-every-day")
-        yield pytest.param(place, CLIENTS, id=str(place), marks=pytest.mark.proof)
+            yield pytest.param(place, place.clients(EVERY_DAY), id=f"{place}-every-day")
+        yield pytest.param(place, place.clients(), id=str(place), marks=pytest.mark.proof)
 
 
 @pytest.mark.network
@@ -200,7 +208,7 @@ def test_nothing_is_found_where_nothing_is_wrong(place: Place, clients: tuple[st
 
 
 def test_the_whole_has_thirty_healthy_combinations_and_more() -> None:
-    healthy = [(place, client) for place in PLACES for client in (*CLIENTS, OURS) if not place.truth(client)]
+    healthy = [(place, client) for place in PLACES for client in (*place.clients(), OURS) if not place.truth(client)]
     assert len(healthy) >= FEWEST
     assert len({place.sdk for place, _ in healthy}) >= 7
     assert {place.mode.partition("-")[0] for place, _ in healthy} == {"json", "sse", "stdio"}
