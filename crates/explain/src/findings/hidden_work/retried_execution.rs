@@ -25,6 +25,9 @@ const FINE_TIMEOUT: Nanos = Nanos::from_millis(10_000);
 /// How late a timer may fire, and how early stamps may make it look.
 const TIMER: (Nanos, Nanos) = (Nanos::from_millis(100), Nanos::from_millis(5));
 
+/// A recorder may see the end of one connection this much after the first request on the next.
+const CROSSING: Nanos = Nanos::from_millis(5);
+
 /// How soon after giving up the retry must leave.
 const RETRY_WITHIN: Nanos = Nanos::from_millis(5_000);
 
@@ -159,7 +162,7 @@ fn given_up(first: &Execution<'_, '_>, again: &Execution<'_, '_>, cancels: &[Sta
     let cancelled = cancels.get(cancels.partition_point(|stamp| stamp.at < sent));
     let cancelled = cancelled.filter(|stamp| stamp.at <= asked_again.at).copied();
     let left = match first.exchange.ending {
-        Some(ReplyEnding::ClientLeft) => first.exchange.ended().filter(|end| end.at <= asked_again.at),
+        Some(ReplyEnding::ClientLeft) => first.exchange.ended().filter(|end| end.at <= asked_again.at + CROSSING),
         // A broken connection or an error is a failure, and a retry after it legitimate.
         Some(ReplyEnding::ServerBroke | ReplyEnding::NoReply) => return None,
         _ => None,
