@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any, NamedTuple
 
-from django.core import validators as django
+from django.core import validators
 from rest_framework import serializers
-from rest_framework import validators as drf
+from rest_framework import validators as rest_validators
 from rest_framework.fields import Field, empty
 
 Check = Callable[[Any], Any]
@@ -122,11 +122,11 @@ def _limits(field: Field, kinds: Mapping[type[Any], str], unlimited: dict[str, A
     return found
 
 
-_OF_NUMBERS = {django.MinValueValidator: "least", django.MaxValueValidator: "most"}
-_OF_LENGTHS = {django.MinLengthValidator: "least", django.MaxLengthValidator: "most"}
+_OF_NUMBERS = {validators.MinValueValidator: "least", validators.MaxValueValidator: "most"}
+_OF_LENGTHS = {validators.MinLengthValidator: "least", validators.MaxLengthValidator: "most"}
 # What these refuse, `_text` leaves to the field.
 _OF_TEXT = frozenset(
-    {django.ProhibitNullCharactersValidator, getattr(drf, "ProhibitSurrogateCharactersValidator", None)}
+    {validators.ProhibitNullCharactersValidator, getattr(rest_validators, "ProhibitSurrogateCharactersValidator", None)}
 )
 
 
@@ -212,7 +212,7 @@ _ASKED = frozenset(
 )
 _KNOWN = frozenset(
     {*_OF_NUMBERS, *_OF_LENGTHS, *_OF_TEXT}
-    | {django.RegexValidator, django.EmailValidator, django.URLValidator, django.DecimalValidator}
+    | {validators.RegexValidator, validators.EmailValidator, validators.URLValidator, validators.DecimalValidator}
 )
 _CHECKS: Mapping[type[Field], Callable[[Field], Check | None]] = {
     serializers.IntegerField: _whole,
