@@ -8,13 +8,18 @@ use std::collections::HashMap;
 pub(crate) struct Positions {
     table: Vec<u32>,
     strays: HashMap<u64, u32>,
+    inserted: u64,
 }
 
 /// No position: lists are shorter than the events that they are made of, of which there are fewer.
 const NOWHERE: u32 = u32::MAX;
 
-/// Numbers that a table may leave out.
+/// Numbers that a table may leave out at its beginning.
 const GAP: u64 = 1024;
+
+/// Places of the table for each number that was inserted. Not for each place there is: numbers just below what there is room
+/// for would double it each time.
+const SPREAD: u64 = 4;
 
 impl Positions {
     pub(crate) fn get(&self, number: u64) -> Option<usize> {
@@ -25,7 +30,8 @@ impl Positions {
 
     pub(crate) fn insert(&mut self, number: u64, position: usize) {
         let position = u32::try_from(position).unwrap_or(NOWHERE);
-        let room = (self.table.len() as u64).saturating_mul(2) + GAP;
+        let room = self.inserted.saturating_mul(SPREAD).saturating_add(GAP);
+        self.inserted += 1;
         match usize::try_from(number) {
             Ok(at) if number < room => {
                 if at >= self.table.len() {
@@ -52,6 +58,8 @@ impl FromIterator<u64> for Positions {
 
 #[cfg(test)]
 mod tests {
+    use std::iter;
+
     use super::*;
 
     #[test]
@@ -63,6 +71,20 @@ mod tests {
         }
         assert_eq!((positions.get(3), positions.get(6_000)), (None, None));
         assert!(positions.table.len() < 4_000, "a stray number takes no table");
+    }
+
+    #[test]
+    fn numbers_just_below_what_there_is_room_for_take_no_more_than_was_inserted() {
+        let doubling = iter::successors(Some(GAP - 1), |number| Some(number * 2 + GAP + 1)).take(20);
+        let past_the_last = (0..500).map(|nth| GAP + nth * SPREAD - 1);
+        for numbers in [doubling.collect::<Vec<u64>>(), past_the_last.collect()] {
+            let positions: Positions = numbers.iter().copied().collect();
+            let (places, inserted) = (positions.table.len() as u64, numbers.len() as u64);
+            assert!(places <= inserted * SPREAD + GAP, "{places} places for {inserted} numbers");
+            for (position, number) in numbers.into_iter().enumerate() {
+                assert_eq!(positions.get(number), Some(position), "{number}");
+            }
+        }
     }
 
     #[test]
