@@ -89,7 +89,7 @@ impl Site {
                 }
                 Method::GET => self.standalone(head).await,
                 Method::DELETE => self.end_session(head),
-                _ => Err(rejected(&Rejection::MethodNotAllowed, None)),
+                _ => refused(body, rejected(&Rejection::MethodNotAllowed, None)).await,
             };
         }
         match &self.guard {
@@ -181,9 +181,9 @@ impl Site {
                 server.token(&form, authorization, Instant::now())
             }
             (_, "/authorize" | "/register" | "/token" | AUTHORIZATION_METADATA) => {
-                return Err(rejected(&Rejection::MethodNotAllowed, None));
+                return refused(body, rejected(&Rejection::MethodNotAllowed, None)).await;
             }
-            _ => return Err(Early::new(bare(StatusCode::NOT_FOUND))),
+            _ => return refused(body, Early::new(bare(StatusCode::NOT_FOUND))).await,
         };
         Ok(self.answered(answer))
     }

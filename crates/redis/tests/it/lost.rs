@@ -100,8 +100,8 @@ async fn a_stream_that_is_read_elsewhere_is_let_go_though_nobody_said_so() {
     assert_eq!(next(&mut taken).await.1["method"], "notifications/message");
     // Only who reads it tells its client what changed.
     one.server.tools_changed();
-    one.server.notify(&id, "notifications/last", None).await.unwrap();
     assert_eq!(next(&mut taken).await.1["method"], "notifications/tools/list_changed");
+    one.server.notify(&id, "notifications/last", None).await.unwrap();
     let last = next(&mut taken).await.1;
     assert_eq!(last["method"], "notifications/last", "what changed is told once");
 }

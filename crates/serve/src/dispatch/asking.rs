@@ -20,7 +20,13 @@ pub(super) const OF_ONE: usize = 8;
 pub(crate) struct Places {
     all: Semaphore,
     /// Of those who ask at the moment.
-    shares: Mutex<HashMap<Box<str>, Arc<Semaphore>>>,
+    shares: Mutex<HashMap<Box<str>, Kept>>,
+}
+
+/// One caller's places, and how many of its requests ask.
+struct Kept {
+    own: Arc<Semaphore>,
+    users: usize,
 }
 
 impl Default for Places {
@@ -37,11 +43,14 @@ impl Places {
             (None, Some(session)) => format!("s{session}").into(),
             (None, None) => "".into(),
         };
-        let own = Arc::clone(self.lock().entry(key.clone()).or_insert_with(|| Arc::new(Semaphore::new(OF_ONE))));
-        Share { places: self, key, own }
+        let mut shares = self.lock();
+        let kept =
+            shares.entry(key.clone()).or_insert_with(|| Kept { own: Arc::new(Semaphore::new(OF_ONE)), users: 0 });
+        kept.users += 1;
+        Share { places: self, key, own: Arc::clone(&kept.own) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<Semaphore>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Kept>> {
         // Nothing under the lock can panic half way.
         self.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -66,9 +75,11 @@ impl Share<'_> {
 impl Drop for Share<'_> {
     fn drop(&mut self) {
         let mut shares = self.places.lock();
-        // The map's and this one.
-        if Arc::strong_count(&self.own) == 2 {
-            shares.remove(&self.key);
+        if let Some(kept) = shares.get_mut(&self.key) {
+            kept.users -= 1;
+            if kept.users == 0 {
+                shares.remove(&self.key);
+            }
         }
     }
 }

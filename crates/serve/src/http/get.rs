@@ -49,9 +49,9 @@ impl Site {
     fn new_standalone(&self, fields: &Fields<'_>, live: &Arc<Live>) -> Result<Reader, Answer> {
         let (revision, _) = check_legacy(&fields.mcp, Some(live.session.revision()), self.server.revisions())?;
         let primes = live.streams.are_resumable() && revision.has_priming_events();
-        let log = live.streams.open_standalone(primes.then_some(self.retry)).map_err(|_| taken())?;
+        let reader = live.streams.open_standalone(primes.then_some(self.retry)).map_err(|_| taken())?;
         self.server.attach(&live.session, self.standalone(live));
-        Ok(log.reader(None))
+        Ok(reader)
     }
 
     fn read(&self, reader: Reader, live: Arc<Live>) -> EventStream {
@@ -98,6 +98,7 @@ impl Site {
                     // It may be there when the store is.
                     return Err(Answer::overloaded(StatusCode::SERVICE_UNAVAILABLE, &Down.to_string()));
                 }
+                sharing.leave(&live);
                 Ok(self.read(self.new_standalone(fields, &live)?, live))
             }
         }

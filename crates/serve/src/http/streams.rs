@@ -108,8 +108,8 @@ impl Streams {
     }
 
     /// A new standalone stream, which begins with an event to come back with where it is to, and with what waits for it. Those
-    /// that nobody reads make room for it.
-    pub(super) fn open_standalone(&self, primes: Option<Duration>) -> Result<Arc<Log>, TooMany> {
+    /// that nobody reads make room for it, so it has its reader from the beginning.
+    pub(super) fn open_standalone(&self, primes: Option<Duration>) -> Result<Reader, TooMany> {
         self.with(|known| {
             known.standalone.retain(|log| log.has_reader());
             if known.standalone.len() >= self.bounds.standalone {
@@ -122,8 +122,9 @@ impl Streams {
             for message in known.unheard.take(&self.bounds.unheard) {
                 self.bounds.unheard.count_dropped(usize::from(log.send(message).is_err()));
             }
-            known.standalone.push(Arc::clone(&log));
-            Ok(log)
+            let reader = log.reader(None);
+            known.standalone.push(log);
+            Ok(reader)
         })
     }
 
@@ -274,14 +275,16 @@ pub(super) mod tests {
         for text in ["1", "2"] {
             streams.tell(message(text)).unwrap();
         }
-        let log = streams.open_standalone(Some(Duration::from_secs(1))).ok().unwrap();
+        let reader = streams.open_standalone(Some(Duration::from_secs(1))).ok().unwrap();
+        assert!(streams.open_standalone(None).is_err(), "its place isn't another's before it is polled");
         streams.tell(message("3")).unwrap();
-        let sent = String::from_utf8(log.take_all().to_vec()).unwrap();
+        let sent = String::from_utf8(reader.log().take_all().to_vec()).unwrap();
         let said: Vec<&str> =
             sent.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|data| !data.is_empty()).collect();
         assert_eq!(said, ["1", "2", "3"]);
         assert!(sent.starts_with("id: 1-0"), "first of all what a client comes back with: {sent}");
         // Its connection is gone, and it can be taken up again: it waits there.
+        drop(reader);
         streams.tell(message("4")).unwrap();
         assert_eq!(streams.bounds.unheard.dropped(), 0);
         streams.end_standalone();

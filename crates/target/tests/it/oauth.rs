@@ -87,20 +87,28 @@ fn bearer(ask: Ask, tokens: &Value) -> Ask {
 async fn a_refusal_waits_for_its_requests_body_and_leaves_the_connection_open() {
     let target = notion(Duration::ZERO, NEVER).await;
     let mut connection = Connection::open(&target).await;
-    let whole = Ask::greet().encoded();
-    let body = whole.windows(4).position(|at| at == b"\r\n\r\n").unwrap() + 4;
-    connection.send(&whole[..body]).await;
-    limited(async {
-        while target.counters().http_requests == 0 {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
-    connection.send(&whole[body..]).await;
-    let head = connection.head().await;
-    assert_eq!(head.status(), 401);
-    connection.body(&head).await;
-    assert_eq!(connection.ask(&Ask::greet()).await.status(), 401);
+    let somewhere = |method, path| Ask::new(method, path).body("{}");
+    let refused = [
+        (Ask::greet(), 401),
+        (somewhere("POST", "/nowhere"), 404),
+        (somewhere("PUT", "/token"), 405),
+        (somewhere("PUT", "/mcp"), 401),
+    ];
+    for (number, (ask, status)) in (1..).zip(refused) {
+        let whole = ask.encoded();
+        let body = whole.windows(4).position(|at| at == b"\r\n\r\n").unwrap() + 4;
+        connection.send(&whole[..body]).await;
+        limited(async {
+            while target.counters().http_requests < number {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        connection.send(&whole[body..]).await;
+        let head = connection.head().await;
+        assert_eq!(head.status(), status);
+        connection.body(&head).await;
+    }
 }
 
 #[tokio::test]

@@ -100,6 +100,15 @@ impl Sharing {
         }
     }
 
+    /// Ends what is read here of the standalone stream: its client is back on another connection, of which the one before may not
+    /// know for long, and what is said there would be lost.
+    pub(in super::super) fn leave(&self, live: &Live) {
+        let before = self.feeds().remove(&LogId::standalone(live.key.name()));
+        if let Some(before) = before {
+            before.end();
+        }
+    }
+
     /// Lets all readers go: they would hold up a stop for ever.
     pub(in super::super) fn end_feeds(&self) {
         let feeds: Vec<_> = self.feeds().drain().map(|(_, feed)| feed).collect();

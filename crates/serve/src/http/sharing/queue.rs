@@ -207,10 +207,10 @@ impl Tee {
         Self { queue, log, asked: Mutex::new(Some(asked)) }
     }
 
-    /// Tells which requests it answers, once.
+    /// Tells which requests it answers, once, and before anything is said: the lock is held until it is in the queue.
     pub(in super::super) fn begin(&self) {
-        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(asked) = asked {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(asked) = asked.take() {
             self.queue.push(self.log, What::Begin(asked));
         }
     }
