@@ -7,6 +7,7 @@ import json
 import re
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -98,6 +99,100 @@ def test_what_goes_wrong_at_another_tool_each_time_is_not_red() -> None:
         made.attempts[1] = made.attempts[0]
         lab.judge(made)
         assert made.red
+
+
+REFUSED = {"trials": [], "failures": ["connect: refused"], "error": "connect: refused"}
+
+
+def of_attempts(base: list[Case], *sides: list[Case]) -> Run:
+    """A gate's run whose second side was, at each attempt, one of these."""
+    result = run(*sides[-1], kind="gate")
+    for side in sides:
+        made = lab.of_pairs(*lab.matched(base, side), 0.1)
+        before = result.comparison.attempts if result.comparison else []
+        result.comparison = made.model_copy(update={"attempts": [*before, *made.attempts]})
+    assert result.comparison is not None
+    lab.judge(result.comparison)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "reason", "says"),
+    [
+        ({"trials": SLOW}, REFUSED, "broken", "fails where the first side worked"),
+        (REFUSED, {"trials": SLOW}, "slower", "is slower than the tolerance allows"),
+        (REFUSED, {"trials": QUICK, "findings": [finding("hidden-listing")]}, "new-finding", "shows a cause of lost"),
+        ({"trials": SLOW}, {"trials": QUICK, "findings": [finding("hidden-listing")]}, "new-finding", "shows a cause"),
+        ({"trials": QUICK, "findings": [finding("hidden-listing")]}, REFUSED, "broken", "fails where"),
+    ],
+)
+def test_what_goes_wrong_in_another_way_each_time_is_red(first: Any, second: Any, reason: str, says: str) -> None:
+    made = of_attempts([case(QUICK)], [case(**first)], [case(**second)])
+    assert made.comparison is not None
+    assert (made.comparison.red, made.comparison.judged, made.comparison.reasons) == (True, True, [reason])
+    assert sentences(made)[0].startswith(f"Failed, measured twice: the second side {says}")
+    text = comparison_files.markdown(made)
+    assert "Speed gate: failed" in text and says in text
+    assert int(ElementTree.fromstring(comparison_files.junit(made)).get("failures") or 0) >= 1
+
+
+CONNECT: dict[str, Any] = {"operation": "connect", "tool": None}
+DYING = {"trials": QUICK, "failures": ["connect: refused"] * 2, "error": "connect: refused", "given_up": True}
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [
+        [case(**REFUSED, **CONNECT)],
+        [case(**DYING, **CONNECT), case(QUICK, tool="one"), case(QUICK, tool="two")],
+    ],
+)
+def test_a_side_that_is_gone_is_wrong_wherever_else_it_went_wrong(gone: list[Case]) -> None:
+    base = [case(QUICK, **CONNECT), case(QUICK, tool="one"), case(QUICK, tool="two")]
+    slow = [case(QUICK, **CONNECT), case(SLOW, tool="one"), case(QUICK, tool="two")]
+    after = of_attempts(base, slow, gone)
+    assert after.comparison is not None
+    assert (after.comparison.red, after.comparison.reasons) == (True, ["broken"])
+    assert "connect fails now: connect: refused" in " ".join(sentences(after))
+    assert "connect: refused" in comparison_files.junit(after)
+    before = of_attempts(base, gone, slow)
+    assert before.comparison is not None
+    assert (before.comparison.red, before.comparison.reasons) == (True, ["slower"])
+    # Well at the second attempt: whatever it was, it's gone.
+    passed = of_attempts(base, gone, base)
+    assert passed.comparison is not None and not passed.comparison.red
+
+
+@pytest.mark.parametrize(
+    "second", [{"trials": [], "error": "call: boom", "failures": ["call: boom"]}, {"findings": [finding("stall")]}]
+)
+def test_slow_at_one_tool_and_wrong_at_another_is_not_red(second: Any) -> None:
+    base = [case(QUICK, **CONNECT), case(QUICK, tool="one"), case(QUICK, tool="two")]
+    sides = [
+        [case(QUICK, **CONNECT), case(SLOW, tool="one"), case(QUICK, tool="two")],
+        [case(QUICK, **CONNECT), case(QUICK, tool="one"), case(**{"trials": QUICK, "tool": "two", **second})],
+    ]
+    for attempts in (sides, sides[::-1]):
+        made = of_attempts(base, *attempts)
+        assert made.comparison is not None
+        assert (made.comparison.red, made.comparison.reasons) == (False, [])
+
+
+def test_what_was_slow_and_then_not_even_asked_for_is_red_though_the_sides_have_names_of_their_own() -> None:
+    """Where listing fails, nobody calls: the second side has no such case to name the place by."""
+    listing: dict[str, Any] = {"operation": "list", "tool": None}
+    base = [case(QUICK, target="a", **one) for one in (CONNECT, listing, {})]
+    slow = [case(QUICK, target="b", **CONNECT), case(QUICK, target="b", **listing), case(SLOW, target="b")]
+    made = of_attempts(base, slow, [case(QUICK, target="b", **CONNECT), case(**REFUSED, target="b", **listing)])
+    assert made.comparison is not None
+    assert (made.comparison.red, made.comparison.reasons) == (True, ["broken"])
+    assert [(one.target, one.operation) for one in made.comparison.attempts[1].broken] == [("b", "call"), ("b", "list")]
+
+
+def test_what_went_wrong_once_is_no_reason_beside_what_did_twice() -> None:
+    noisy = [case(SLOW, findings=[finding("hidden-listing")])]
+    made = of_attempts([case(QUICK)], [case(SLOW)], noisy)
+    assert made.comparison is not None and made.comparison.reasons == ["slower"]
 
 
 @pytest.mark.parametrize(("trials", "says"), [(QUICK, "nothing is worse"), (SLOW, "would be red")])
@@ -402,6 +497,45 @@ def test_a_server_that_dies_at_its_fifth_call_fails_the_gate(tmp_path: Path) -> 
     assert failed.code == 1, failed.stderr
     made = json.loads(failed.stdout)["comparison"]
     assert made["red"] and "broken" in made["reasons"] and len(made["attempts"]) == 2
+
+
+def test_a_server_that_is_slow_and_then_gone_fails_the_gate(tmp_path: Path) -> None:
+    """It answers every call of the first attempt late, and no connection of the second."""
+
+    class Late(Mortal):
+        calls_left = 6
+
+        def answer(self, text: str, status: int | None = None) -> None:
+            if '"content"' in text:
+                time.sleep(0.1)  # the service's own time
+            super().answer(text, status)
+            if self.calls_left == 0:
+                type(self).calls_left = -1
+
+    class Immortal(Mortal):
+        calls_left = 1_000_000
+
+    class Sides(http.server.ThreadingHTTPServer):
+        daemon_threads = True
+
+    servers = [Sides(("127.0.0.1", 0), kind) for kind in (Late, Immortal)]
+    for server in servers:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+    late, immortal = (f"http://127.0.0.1:{server.server_port}/mcp" for server in servers)
+    try:
+        words = ("gate", late, "--base", immortal, "--trials", 6, "--tolerance", "100%", "--json")
+        failed = commands.run(*words, "--junit", "junit.xml", "--markdown", "summary.md", folder=tmp_path)
+    finally:
+        for server in servers:
+            server.shutdown()
+            server.server_close()
+    assert failed.code == 1, failed.stderr
+    made = json.loads(failed.stdout)["comparison"]
+    assert [row["operation"] for row in made["attempts"][0]["rows"] if row["breach"]] == ["call"]
+    assert not made["attempts"][0]["broken"] and not made["attempts"][1]["rows"]
+    assert (made["red"], made["reasons"]) == (True, ["broken"])
+    assert "fails where the first side worked" in (tmp_path / "summary.md").read_text()
+    assert ElementTree.parse(tmp_path / "junit.xml").getroot().get("failures") != "0"
 
 
 @pytest.mark.parametrize(

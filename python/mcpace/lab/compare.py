@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Literal
+from typing import Literal, get_args
 
 from mcpace.lab import intervals, ranks
 from mcpace.lab.runs import new_run
@@ -34,6 +34,10 @@ from mcpace.report.run_comparison import (
 from mcpace.report.run_load import LoadSecond
 
 Unit = Literal["s", "rps", "share", "bytes"]
+Reason = Literal["slower", "broken", "new-finding"]
+Place = tuple[str, str, str, str | None]
+"""Subject, target, operation and tool."""
+REASONS: tuple[Reason, ...] = get_args(Reason)
 
 GRAVE = ("high", "medium")
 STANDSTILL_S = 3
@@ -115,7 +119,12 @@ def of_pairs(
 def attempt(pairs: Sequence[tuple[Case, Case]], tolerance: float, only_base: Sequence[Case] = ()) -> Attempt:
     """All figures that both sides of each pair have. What only the first side could do (to the end) is broken."""
     found = Attempt()
-    found.broken += [_missing(case) for case in only_base if _measured(case)]
+    names = {(base.subject.label(), base.target): (now.subject.label(), now.target) for base, now in pairs}
+    for case in only_base:
+        if _measured(case):
+            # It is the second side that lost it, so that one's name is said.
+            subject, target = names.get((case.subject.label(), case.target), (case.subject.label(), case.target))
+            found.broken.append(_missing(case).model_copy(update={"subject": subject, "target": target}))
     for base, now in pairs:
         if _measured(base) and now.error and (not _measured(now) or now.given_up > base.given_up):
             found.broken.append(_missing(now))
@@ -129,16 +138,42 @@ def attempt(pairs: Sequence[tuple[Case, Case]], tolerance: float, only_base: Seq
 
 
 def judge(result: Comparison) -> None:
-    """Red is what went wrong in every attempt."""
-    slower = set.intersection(*({_key(row) for row in one.rows if row.breach} for one in result.attempts))
-    broken = set.intersection(*({_place(one) for one in made.broken} for made in result.attempts))
-    found = set.intersection(
-        *({(_place(one), one.code) for one in made.new_findings if one.severity in GRAVE} for made in result.attempts)
-    )
-    why = {"slower": slower, "broken": broken, "new-finding": found}
-    result.reasons = [reason for reason, seen in why.items() if seen]
+    """Red is what went wrong at the same place in every attempt, though perhaps in another way each time.
+
+    What a slower side does next may be to fail. Noise in two places is still no more than that. A side that is gone is
+    wrong everywhere: no noise does that.
+    """
+    attempts = [_wrong(one) for one in result.attempts]
+    gone = [_is_gone(one) for one in result.attempts]
+    # Where a whole side is gone, it is so also where nothing was left to be compared.
+    seen: list[dict[Place, set[Reason]]] = [
+        {place: wrong.get(place) or ({"broken"} if is_gone else set()) for place in set().union(*attempts)}
+        for wrong, is_gone in zip(attempts, gone, strict=True)
+    ]
+    reasons: set[Reason] = set()
+    for place in seen[-1]:
+        if all(wrong[place] for wrong in seen):
+            # What was so each time is surer than what came with it; where nothing was, the last attempt counts.
+            reasons |= set.intersection(*(wrong[place] for wrong in seen)) or seen[-1][place]
+    result.reasons = [reason for reason in REASONS if reason in reasons]
     result.red = bool(result.reasons)
     result.judged = result.red or any(row.low is not None for row in result.attempts[-1].rows)
+
+
+def _wrong(attempt: Attempt) -> dict[Place, set[Reason]]:
+    """What makes an attempt red, by place."""
+    found: dict[Place, set[Reason]] = {}
+    told: list[tuple[Place, Reason]] = [(_place(row), "slower") for row in attempt.rows if row.breach]
+    told += [(_place(one), "broken") for one in attempt.broken]
+    told += [(_place(one), "new-finding") for one in attempt.new_findings if one.severity in GRAVE]
+    for place, reason in told:
+        found.setdefault(place, set()).add(reason)
+    return found
+
+
+def _is_gone(attempt: Attempt) -> bool:
+    """Whether the second side could not be reached (to the end), or did nothing that the first one did."""
+    return bool(attempt.broken) and (not attempt.rows or any(one.operation == "connect" for one in attempt.broken))
 
 
 def matched(base: Sequence[Case], now: Sequence[Case]) -> tuple[list[tuple[Case, Case]], list[Case], list[Case]]:
@@ -359,11 +394,7 @@ def _verdict(metric: Metric, low: float, high: float, tolerance: float) -> tuple
     return ("same", False) if 1 / limit <= low and high <= limit else ("unclear", False)
 
 
-def _key(row: Compared) -> tuple[str, str, str, str | None, str]:
-    return row.subject, row.target, row.operation, row.tool, row.metric
-
-
-def _place(one: Missing | Newcomer) -> tuple[str, str, str, str | None]:
+def _place(one: Compared | Missing | Newcomer) -> Place:
     return one.subject, one.target, one.operation, one.tool
 
 
