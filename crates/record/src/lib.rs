@@ -10,6 +10,7 @@ use std::num::NonZeroU64;
 mod error;
 mod event;
 mod file;
+mod lines;
 mod message;
 mod numbers;
 mod reading;

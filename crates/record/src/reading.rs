@@ -1,33 +1,13 @@
 //! Reading recordings: whole, or event by event for whoever keeps no events.
 //!
-//! A file is a stranger's: it may be cut off, of another version, or a few hundred kilobytes that unfold to terabytes. So a
-//! line, the text of all lines, their number and how far they unfold are bounded, and nothing is kept but what is asked for.
+//! What is held at once is bounded, whatever the file unfolds to, and nothing is kept but what is asked for. The file's own
+//! bounds are those of [`lines`](crate::lines).
 
 use std::collections::VecDeque;
-use std::io::{self, BufRead, BufReader, Read};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::io::Read;
 
-use crate::file::parse_head;
+use crate::lines::{BOUNDS, Bounds, Lines, too_large};
 use crate::{Event, Nanos, RecordError, Recording, RecordingHead};
-
-const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-
-/// How much a file may hold.
-#[derive(Clone, Copy, Debug)]
-struct Bounds {
-    /// Bytes of one line. A longer one is no event of ours: bodies are cut long before.
-    line: u64,
-    /// Bytes of all lines.
-    text: u64,
-    events: u64,
-    /// Bytes of lines for each byte of the file: traffic is repetitive, but has ids, stamps and digests of its own.
-    unfolding: u64,
-    /// Short files may unfold as they like.
-    short: u64,
-}
-
-const BOUNDS: Bounds = Bounds { line: 64 << 20, text: 32 << 30, events: 100_000_000, unfolding: 256, short: 256 << 20 };
 
 /// How many events may stand before an earlier one: two threads append a few microseconds out of order.
 const WINDOW: usize = 4096;
@@ -50,15 +30,23 @@ impl Reader {
     /// # Errors
     /// No recording, or a newer format.
     pub fn events<'r>(source: impl Read + Send + 'r) -> Result<Events<'r>, RecordError> {
-        let lines = Lines::open(source, BOUNDS)?;
-        Ok(Events { lines, waiting: VecDeque::with_capacity(WINDOW + 1), passed: Nanos::ZERO })
+        events(source, BOUNDS)
     }
+}
+
+fn events<'r>(source: impl Read + Send + 'r, bounds: Bounds) -> Result<Events<'r>, RecordError> {
+    let lines = Lines::open(source, bounds)?;
+    Ok(Events { lines, waiting: VecDeque::with_capacity(WINDOW + 1), held: 0, passed: Nanos::ZERO })
 }
 
 fn read(source: impl Read + Send, bounds: Bounds) -> Result<Recording, RecordError> {
     let mut lines = Lines::open(source, bounds)?;
-    let mut events = Vec::new();
+    let (mut events, mut held) = (Vec::new(), 0_u64);
     while let Some(event) = lines.event()? {
+        held = held.saturating_add(lines.size(&event));
+        if held > bounds.held {
+            return Err(too_large(format!("the {} GiB of events that are kept in memory", bounds.held >> 30)));
+        }
         events.push(event);
     }
     let mut recording = Recording::new(lines.head, events);
@@ -73,7 +61,10 @@ fn read(source: impl Read + Send, bounds: Bounds) -> Result<Recording, RecordErr
 /// order than is looked ahead, and [`Reader::read`] reads it.
 pub struct Events<'r> {
     lines: Lines<'r>,
-    waiting: VecDeque<Event>,
+    /// Each with the bytes that it takes.
+    waiting: VecDeque<(u64, Event)>,
+    /// Bytes of those that wait.
+    held: u64,
     /// The time of the last event that was handed out.
     passed: Nanos,
 }
@@ -92,17 +83,19 @@ impl Events<'_> {
     }
 
     fn look_ahead(&mut self) -> Result<(), RecordError> {
-        while self.waiting.len() <= WINDOW {
+        while self.waiting.len() <= WINDOW && self.held <= self.lines.bounds.ahead {
             let Some(event) = self.lines.event()? else { break };
             if event.at < self.passed {
                 return Err(RecordError::OutOfOrder);
             }
+            let size = self.lines.size(&event);
+            self.held += size;
             match self.waiting.back() {
-                Some(last) if event.at < last.at => {
-                    let place = self.waiting.partition_point(|other| other.at <= event.at);
-                    self.waiting.insert(place, event);
+                Some((_, last)) if event.at < last.at => {
+                    let place = self.waiting.partition_point(|(_, other)| other.at <= event.at);
+                    self.waiting.insert(place, (size, event));
                 }
-                _ => self.waiting.push_back(event),
+                _ => self.waiting.push_back((size, event)),
             }
         }
         Ok(())
@@ -118,148 +111,21 @@ impl Iterator for Events<'_> {
             self.lines.ended = true;
             return Some(Err(error));
         }
-        let event = self.waiting.pop_front()?;
+        let (size, event) = self.waiting.pop_front()?;
+        self.held -= size;
         self.passed = event.at;
         Some(Ok(event))
     }
 }
 
-/// The lines of a file.
-struct Lines<'r> {
-    head: RecordingHead,
-    source: Box<dyn BufRead + Send + 'r>,
-    text: String,
-    number: usize,
-    partial: bool,
-    ended: bool,
-    /// Bytes of lines so far.
-    unfolded: u64,
-    /// Bytes of the file so far.
-    taken: Arc<AtomicU64>,
-    bounds: Bounds,
-}
-
-impl<'r> Lines<'r> {
-    fn open(mut source: impl Read + Send + 'r, bounds: Bounds) -> Result<Self, RecordError> {
-        const BUFFER: usize = 128 * 1024;
-        let mut magic = [0; 4];
-        let got = read_up_to(&mut source, &mut magic)?;
-        let taken = Arc::new(AtomicU64::new(0));
-        let whole =
-            Counted { source: io::Cursor::new(magic).take(got as u64).chain(source), taken: Arc::clone(&taken) };
-        let mut source: Box<dyn BufRead + Send + 'r> = if magic == ZSTD {
-            Box::new(BufReader::with_capacity(BUFFER, zstd::Decoder::new(whole)?))
-        } else {
-            Box::new(BufReader::with_capacity(BUFFER, whole))
-        };
-        let mut text = String::new();
-        let head = match next_line(&mut source, &mut text, bounds.line)? {
-            Next::Line | Next::CutLine if !text.trim().is_empty() => parse_head(&text)?,
-            _ => return Err(RecordError::NotARecording("it is empty or starts with something else".to_owned())),
-        };
-        Ok(Self { head, source, text, number: 1, partial: false, ended: false, unfolded: 0, taken, bounds })
-    }
-
-    /// The next event as the file has it; `None` at its end.
-    fn event(&mut self) -> Result<Option<Event>, RecordError> {
-        if self.ended {
-            return Ok(None);
-        }
-        self.number += 1;
-        let next = next_line(&mut self.source, &mut self.text, self.bounds.line)?;
-        self.check_bounds()?;
-        match next {
-            Next::Line => {
-                let bad =
-                    |error: serde_json::Error| RecordError::BadLine { line: self.number, reason: error.to_string() };
-                return serde_json::from_str(&self.text).map(Some).map_err(bad);
-            }
-            // A last line without its line end: whole in a hand-made file, half in one that was cut.
-            Next::CutLine => match serde_json::from_str(&self.text) {
-                Ok(event) => return Ok(Some(event)),
-                Err(_) => self.partial = true,
-            },
-            Next::CutStream => self.partial = true,
-            Next::End => {}
-        }
-        self.ended = true;
-        Ok(None)
-    }
-
-    fn check_bounds(&mut self) -> Result<(), RecordError> {
-        let Bounds { text, events, unfolding, short, .. } = self.bounds;
-        self.unfolded = self.unfolded.saturating_add(self.text.len() as u64);
-        let too_large = |what: String| Err(RecordError::TooLarge { what });
-        if self.unfolded > text {
-            return too_large(format!("{} GiB of text", text >> 30));
-        }
-        if self.unfolded > short && self.unfolded / unfolding > self.taken.load(Ordering::Relaxed) {
-            return too_large(format!("{unfolding} times its own size"));
-        }
-        if !self.text.is_empty() && self.number as u64 > events.saturating_add(1) {
-            return too_large(format!("{events} events"));
-        }
-        Ok(())
-    }
-}
-
-/// Counts what passes.
-struct Counted<R> {
-    source: R,
-    taken: Arc<AtomicU64>,
-}
-
-impl<R: Read> Read for Counted<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.source.read(buffer)?;
-        self.taken.fetch_add(count as u64, Ordering::Relaxed);
-        Ok(count)
-    }
-}
-
-enum Next {
-    Line,
-    /// Text without a line end, then the end.
-    CutLine,
-    /// The compressed stream breaks off.
-    CutStream,
-    End,
-}
-
-fn next_line(lines: &mut impl BufRead, text: &mut String, limit: u64) -> Result<Next, RecordError> {
-    text.clear();
-    match lines.take(limit).read_line(text) {
-        Ok(0) => Ok(Next::End),
-        Ok(_) if text.ends_with('\n') => Ok(Next::Line),
-        Ok(_) => Ok(Next::CutLine),
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Next::CutStream),
-        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::Other) => {
-            Err(RecordError::NotARecording(error.to_string()))
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn read_up_to(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match source.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CallId, CallOutcome, EventKind, Instrument, Writer};
+    use crate::{
+        Body, CallId, CallOutcome, ConnectionId, EventKind, Instrument, LineFrom, MessageNote, Side, Writer, digest,
+    };
 
-    /// Events that end calls, at these times, numbered in the order in which they are written.
-    fn written(times: impl IntoIterator<Item = u64>) -> Vec<u8> {
+    fn file_of(events: impl IntoIterator<Item = Event>) -> Vec<u8> {
         let head = RecordingHead {
             instrument: Instrument::Recorder,
             started: String::new(),
@@ -268,12 +134,42 @@ mod tests {
             upstream: String::new(),
         };
         let mut writer = Writer::new(Vec::new(), &head).unwrap();
-        for (number, at) in times.into_iter().enumerate() {
-            let call = CallId(number as u64);
-            let kind = EventKind::CallEnd { call, outcome: CallOutcome::Ok };
-            writer.write(&Event { at: Nanos(at), kind }).unwrap();
+        for event in events {
+            writer.write(&event).unwrap();
         }
         writer.finish().unwrap()
+    }
+
+    fn end_of(call: u64, at: u64) -> Event {
+        Event { at: Nanos(at), kind: EventKind::CallEnd { call: CallId(call), outcome: CallOutcome::Ok } }
+    }
+
+    /// Events that end calls, at these times, numbered in the order in which they are written.
+    fn written(times: impl IntoIterator<Item = u64>) -> Vec<u8> {
+        file_of(times.into_iter().enumerate().map(|(call, at)| end_of(call as u64, at)))
+    }
+
+    /// A server's line that says `text`, as the recorder of stdio keeps it.
+    fn line_of(text: &str, at: u64) -> Event {
+        let kind = EventKind::StdioLine {
+            side: Side::Back,
+            from: LineFrom::Server,
+            began: Nanos(at - 5_000),
+            bytes: text.len() as u64,
+            digest: digest(text.as_bytes()),
+            messages: MessageNote::of(text.as_bytes()),
+            body: Some(Body { text: text.to_owned(), cut: false }),
+            blocked: Nanos::ZERO,
+        };
+        Event { at: Nanos(at), kind }
+    }
+
+    /// Answers of nearly 64 KiB, alike but for their ids.
+    fn large_answers(count: u64) -> Vec<Event> {
+        let text = "x".repeat(61_000);
+        let answer =
+            |id| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":"{text}"}}]}}}}"#);
+        (1..=count).map(|id| line_of(&answer(id), id * 712_345)).collect()
     }
 
     #[test]
@@ -302,20 +198,70 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_unfolds_without_end_is_refused_and_said_to_be_too_large() {
-        let file = written((0..20_000).map(|_| 7));
+    fn a_file_of_more_than_can_be_meant_is_refused_and_said_to_be_too_large() {
+        let file = written((0..20_000).map(|number| number * 712_345));
         let refused = |bounds: Bounds| read(file.as_slice(), bounds).map_err(|error| (error.code(), error.to_string()));
-        let loose = Bounds { short: 0, ..BOUNDS };
-        assert!(refused(loose).is_ok());
+        let counted = Bounds { few: 0, ..BOUNDS };
+        assert!(refused(counted).is_ok());
         for (bounds, what) in [
-            (Bounds { events: 19_999, ..loose }, "19999 events"),
-            (Bounds { text: 1 << 16, ..loose }, "0 GiB"),
-            (Bounds { unfolding: 2, ..loose }, "2 times its own size"),
+            (Bounds { events: 19_999, ..counted }, "19999 events"),
+            (Bounds { text: 1 << 16, ..counted }, "0 GiB of text"),
+            (Bounds { held: 1 << 16, ..counted }, "0 GiB of events"),
         ] {
             let (code, text) = refused(bounds).unwrap_err();
             assert!(code == "too-large" && text.contains(what), "{text}");
         }
-        assert!(refused(Bounds { events: 20_000, ..loose }).is_ok());
-        assert!(refused(Bounds { unfolding: 2, ..BOUNDS }).is_ok(), "short files may unfold as they like");
+        assert!(refused(Bounds { events: 20_000, ..counted }).is_ok());
+        let held = Bounds { held: 1 << 16, ..counted };
+        assert!(events(file.as_slice(), held).unwrap().all(|event| event.is_ok()), "what comes one by one isn't held");
+    }
+
+    #[test]
+    fn a_file_that_unfolds_without_end_is_refused_long_before() {
+        // As few bytes as zstd can make of so many events: all are the same.
+        let bomb = file_of((0..100_000).map(|_| end_of(1, 7)));
+        assert!(bomb.len() < 2_000, "{} bytes", bomb.len());
+        let bounds = Bounds { few: 1_000, ..BOUNDS };
+        let mut read_so_far = events(bomb.as_slice(), bounds).unwrap();
+        let failed = read_so_far.by_ref().find_map(Result::err).unwrap();
+        assert!(failed.code() == "too-large" && failed.to_string().contains("4 events for each byte"), "{failed}");
+        assert!(read_so_far.lines.number < 20_000, "{} lines were read", read_so_far.lines.number);
+        assert_eq!(read(bomb.as_slice(), bounds).unwrap_err().code(), "too-large");
+        assert!(read(bomb.as_slice(), BOUNDS).is_ok(), "few may be as alike as they like");
+        // Lines that no event of ours is as long as are neither kept whole nor waited for.
+        let address = "x".repeat(1 << 20);
+        let kind = EventKind::ConnectStart { conn: ConnectionId(1), address };
+        let bomb = file_of((0..12).map(|at| Event { at: Nanos(at), kind: kind.clone() }));
+        assert!(bomb.len() < 16 << 10, "{} bytes", bomb.len());
+        let bounds = Bounds { held: 10 << 20, ahead: 2 << 20, ..BOUNDS };
+        assert_eq!(read(bomb.as_slice(), bounds).unwrap_err().code(), "too-large");
+        let mut ahead = events(bomb.as_slice(), bounds).unwrap();
+        while let Some(event) = ahead.next() {
+            assert!(event.is_ok() && ahead.waiting.len() <= 3, "{} wait", ahead.waiting.len());
+        }
+    }
+
+    #[test]
+    fn what_our_writer_makes_of_large_bodies_that_are_all_alike_is_read() {
+        let answers = large_answers(100);
+        let file = file_of(answers.iter().cloned());
+        assert!(file.len() * 1_000 < answers.iter().map(Event::size).sum(), "{} bytes unfold further", file.len());
+        let counted = Bounds { few: 0, ..BOUNDS };
+        assert_eq!(read(file.as_slice(), counted).unwrap().events(), answers);
+        let one_by_one: Result<Vec<Event>, RecordError> = events(file.as_slice(), counted).unwrap().collect();
+        assert_eq!(one_by_one.unwrap(), answers);
+    }
+
+    #[test]
+    fn of_large_events_fewer_are_looked_ahead_at() {
+        let answers = large_answers(40);
+        let file = file_of(answers.iter().cloned());
+        let mut ahead = events(file.as_slice(), Bounds { ahead: 300_000, ..BOUNDS }).unwrap();
+        let mut read = Vec::new();
+        while let Some(event) = ahead.next() {
+            read.push(event.unwrap());
+            assert!(ahead.waiting.len() <= 5, "{} wait", ahead.waiting.len());
+        }
+        assert_eq!((read, ahead.held), (answers, 0));
     }
 }
