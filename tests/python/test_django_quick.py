@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import enum
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,12 +14,16 @@ import pytest
 import django_project  # noqa: F401 - sets Django up
 
 # isort: split
+import django
 from django.contrib.auth.models import User
 from django.core.validators import MaxValueValidator, ProhibitNullCharactersValidator, RegexValidator
+from django.db import models
+from django.test.utils import isolate_apps
 from rest_framework import serializers
 
+from invoices.models import Customer, Invoice
 from invoices.serializers import InvoiceOutput
-from mcpace.django.inputs import Reader
+from mcpace.django.inputs import Kept, Reader
 from mcpace.django.quick import compiled
 
 HUGE = 10**5000
@@ -257,3 +263,149 @@ def test_who_wants_a_kept_call_still_gets_what_was_refused_from_the_serializer()
     assert reader.read({"n": "21"}, call) == {"n": 21}
     with pytest.raises(serializers.ValidationError, match="greater than or equal to 0"):
         reader.read({"n": -1}, call)
+
+
+# What is decided each time a serializer is made ----------------------------------------------------------------------
+
+CALL: Any = type("Call", (), {"context": lambda self: {}})()
+
+
+class Lazily:
+    """Choices that an author works out whenever somebody looks through them."""
+
+    def __init__(self) -> None:
+        self.now = ["old", "kept"]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.now)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+
+class LazyList(list[str]):
+    """An author's."""
+
+    now = ("old", "kept")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.now)
+
+
+def model_of(name: str, **fields: Any) -> type[models.Model]:
+    """A model that has no table, and that no other test meets."""
+    meta = type("Meta", (), {"app_label": "invoices"})
+    with isolate_apps("invoices"):
+        return type(name, (models.Model,), {"__module__": __name__, "Meta": meta, **fields})
+
+
+def serializer_of(model: type[models.Model], *names: str) -> type[serializers.ModelSerializer]:
+    meta = type("Meta", (), {"model": model, "fields": names})
+    return type("Made", (serializers.ModelSerializer,), {"Meta": meta})
+
+
+def follows(reader: Reader, change: Callable[[], None], value: Callable[[str], Any]) -> None:
+    """What was withdrawn after registration is refused, what was added is taken."""
+    assert list(reader.read({"n": value("old")}, CALL)["n"]) == list(value("old"))
+    change()
+    with pytest.raises(serializers.ValidationError, match="is not a valid"):
+        reader.read({"n": value("old")}, CALL)
+    for taken in ("kept", "new"):
+        assert list(reader.read({"n": value(taken)}, CALL)["n"]) == list(value(taken))
+
+
+@pytest.mark.skipif(django.VERSION < (5, 0), reason="a model's choices are no function")
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_models_choices_are_those_that_its_function_gives_now(nested: bool) -> None:
+    now = ["old", "kept"]
+    choices = models.CharField(max_length=9, choices=lambda: [(one, one.title()) for one in now])
+    kind = serializer_of(model_of(f"Chosen{nested}", n=choices), "n")
+
+    def change() -> None:
+        now[:] = ["kept", "new"]
+
+    if not nested:
+        reader = Reader(kind)
+        assert reader.quick is None and compiled(kind, partial=False) is None
+        follows(reader, change, str)
+        return
+    within = Reader(of(rows=kind(many=True)))
+    assert within.read({"rows": [{"n": "old"}]}, CALL) == {"rows": [{"n": "old"}]}
+    change()
+    with pytest.raises(serializers.ValidationError, match="is not a valid choice"):
+        within.read({"rows": [{"n": "old"}]}, CALL)
+    assert within.read({"rows": [{"n": "new"}]}, CALL) == {"rows": [{"n": "new"}]}
+
+
+@pytest.mark.parametrize("kind", [serializers.ChoiceField, serializers.MultipleChoiceField])
+@pytest.mark.parametrize("as_list", [False, True])
+def test_a_fields_choices_are_those_that_its_author_gives_now(
+    kind: type[serializers.ChoiceField], as_list: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lazily: Any = LazyList() if as_list else Lazily()
+    reader = Reader(of(n=kind(choices=lazily)))
+    assert reader.quick is None
+
+    def change() -> None:
+        monkeypatch.setattr(LazyList if as_list else lazily, "now", ["kept", "new"])
+
+    if kind is serializers.ChoiceField:
+        assert compiled(of(n=serializers.ChoiceField(lazily)), partial=False) is None
+        follows(reader, change, str)
+    else:
+        follows(reader, change, lambda text: [text])
+
+
+def test_a_folders_files_are_those_that_it_has_now(tmp_path: Path) -> None:
+    for name in ("old", "kept"):
+        (tmp_path / name).touch()
+
+    def change() -> None:
+        (tmp_path / "old").unlink()
+        (tmp_path / "new").touch()
+
+    follows(Reader(of(n=serializers.FilePathField(str(tmp_path)))), change, lambda name: str(tmp_path / name))
+
+
+def test_the_rows_that_a_relation_allows_are_those_that_its_function_gives_now() -> None:
+    rows = {name: Customer.objects.create(name=f"limited {name}") for name in ("old", "kept", "new")}
+    now = ["old", "kept"]
+
+    def allowed() -> dict[str, Any]:
+        return {"name__in": [f"limited {name}" for name in now]}
+
+    relation = models.ForeignKey(Customer, models.CASCADE, related_name="+", limit_choices_to=allowed)
+    reader = Reader(serializer_of(model_of("Limited", n=relation), "n"))
+    try:
+        assert reader.read({"n": rows["old"].pk}, CALL) == {"n": rows["old"]}
+        now[:] = ["kept", "new"]
+        with pytest.raises(serializers.ValidationError, match="does not exist"):
+            reader.read({"n": rows["old"].pk}, CALL)
+        assert reader.read({"n": rows["new"].pk}, CALL) == {"n": rows["new"]}
+    finally:
+        for row in rows.values():
+            row.delete()
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+@pytest.mark.parametrize(
+    "choices", [["red"], ("red",), {"red": "Red"}, [("warm", [("red", "Red")])], Colour, Invoice.Status]
+)
+def test_choices_that_stay_are_compiled_and_kept(choices: Any) -> None:
+    kind = of(n=serializers.ChoiceField(choices=choices))
+    assert Kept(kind, reading=True).is_reused
+    read = Reader(kind).quick
+    assert read is not None
+    value = "sent" if choices is Invoice.Status else "red"
+    serializer = kind(data={"n": value})
+    assert serializer.is_valid() and read({"n": value}) == serializer.validated_data
+    assert read({"n": "blue"}) is None
+
+
+def test_a_models_list_of_choices_is_compiled_and_a_plain_relation_kept() -> None:
+    read = Reader(serializer_of(Invoice, "status")).quick
+    assert read is not None and read({"status": "sent"}) == {"status": "sent"} and read({"status": "lost"}) is None
+    assert Kept(serializer_of(Invoice, "customer", "status"), reading=True).is_reused

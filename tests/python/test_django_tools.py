@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import threading
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -295,6 +296,26 @@ def test_a_serializer_that_decides_while_it_is_made_is_made_for_each_call() -> N
     assert not made.registry.tools["t"].runs._reader._kept.is_reused
     assert made.call_tool("t", {"n": 5}, user=AnonymousUser()).structured_content == {}
     assert made.call_tool("t", {"n": 5}, user=USER).structured_content == {"n": 5}
+
+
+def test_a_choice_is_refused_once_it_is_withdrawn_and_taken_once_it_is_added() -> None:
+    class Lazily:
+        now = ("old", "kept")
+
+        def __iter__(self) -> Iterator[str]:
+            return iter(self.now)
+
+    class Chooses(serializers.Serializer):
+        n = serializers.ChoiceField(Lazily())
+
+    made = service(lambda *, n: {"n": n}, input_serializer=Chooses)
+    with served(made) as port:
+        client = Client(port)
+        assert client.call("t", n="old")["structuredContent"] == {"n": "old"}
+        Lazily.now = ("kept", "new")
+        withdrawn = client.call("t", n="old")
+        assert withdrawn["isError"] and "is not a valid choice" in withdrawn["content"][0]["text"]
+        assert client.call("t", n="new")["structuredContent"] == {"n": "new"}
 
 
 def test_calls_at_once_have_a_serializer_each() -> None:

@@ -5,7 +5,8 @@ for one call at a time; before it goes back, it and all its fields are put into 
 plain fields isn't even run where that is certain to change nothing (:mod:`.quick`).
 
 Design constraint: what a call leaves on a serializer or a field, nobody after it sees. A class that decides something
-when it is made (its own ``__init__``, ``get_fields`` or the like) is made anew for each call.
+when it is made (its own ``__init__``, ``get_fields`` or the like, choices of its model's that are a function, a limit
+to the rows of a relation) is made anew for each call.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.fields import Field
 
-from mcpace.django.quick import compiled
+from mcpace.django.quick import compiled, is_settled
 from mcpace.django.request import Call
 
 KEPT = 64
@@ -151,7 +152,10 @@ def is_reusable(serializer: type[Any], *, reading: bool) -> bool:
         return False
     try:
         made = serializer(data={}) if reading else serializer()
-        return all(_is_made_plainly(type(node)) for node in _nodes(made))
+        return all(
+            _is_made_plainly(type(node)) and is_settled(node) and not (reading and _has_limited_rows(node))
+            for node in _nodes(made)
+        )
     except Exception:
         # Whatever is wrong with it is said where it is used.
         return False
@@ -172,6 +176,15 @@ def _nodes(serializer: Any) -> Iterator[Any]:
 def _is_made_plainly(kind: type[Any]) -> bool:
     names = (*_MAKING, *_FIELDS) if issubclass(kind, serializers.BaseSerializer) else _MAKING
     return not any(_is_authors(kind, name) for name in names)
+
+
+def _has_limited_rows(node: Any) -> bool:
+    """Whether REST framework asks the model, whenever it makes the serializer, which rows a relation allows."""
+    if not isinstance(node, serializers.ModelSerializer):
+        return False
+    sources = {field.source for field in node.fields.values() if not field.read_only}
+    relations = [one for one in node.Meta.model._meta.get_fields() if one.name in sources and one.remote_field]
+    return any(getattr(one.remote_field, "limit_choices_to", None) for one in relations)
 
 
 def _is_authors(kind: type[Any], name: str) -> bool:

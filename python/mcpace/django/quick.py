@@ -12,6 +12,7 @@ but fields and what is called after validation isn't compiled, nor is one with a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import Enum
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -189,8 +190,22 @@ def _itself(value: Any) -> Any:
     return value if type(value) is bool else None
 
 
+def is_settled(field: Field) -> bool:
+    """Whether a field's choices, if it has any, are the same each time that it is made.
+
+    Whatever else can be looked through may say something new each time: a model's, where they are a function.
+    """
+    if not isinstance(field, serializers.ChoiceField):
+        return True
+    given = field._kwargs["choices"] if "choices" in field._kwargs else next(iter(field._args), None)
+    # A kind of list of an author's own may be looked through in a way of its own.
+    return type(given) in (list, tuple, dict) or (isinstance(given, type) and issubclass(given, Enum))
+
+
 def _asked(field: Field) -> Check | None:
     """What the field makes of it: nothing that it looks at is of a call, and it keeps nothing."""
+    if not is_settled(field):
+        return None
     for validator in field.validators:
         if type(validator) not in _KNOWN or callable(getattr(validator, "limit_value", None)):
             return None
