@@ -26,6 +26,8 @@ from mcpace.report.standing import Standing, standing
 
 COVERING = 0.5
 """A cause explains a difference where it costs at least this share of it."""
+CLEAR_SHARE = 0.5
+"""Releases are told apart by what fails where so much more of one's attempts do: a search's own measure."""
 
 LONGEST_NAME = 80
 LONGEST_NUMBER = 18
@@ -233,7 +235,7 @@ def _failing_figures(run: Run, search: Bisection, neighbour: str) -> str:
         return ""
     for operation, failed in bad[0].failed.items():
         worked = good[0].failed.get(operation, 0.0)
-        if failed - worked >= COVERING:
+        if failed - worked >= CLEAR_SHARE:
             now, before = (failed, worked) if run.first_bad else (worked, failed)
             name = clean(operation, LONGEST_NAME)
             return f": {share(now, 1)} of the attempts to {name} fail, against {share(before, 1)} in {neighbour}"
