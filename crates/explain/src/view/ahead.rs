@@ -12,15 +12,18 @@ const BATCH: usize = 1024;
 /// Batches that wait.
 const WAITING: usize = 4;
 
-/// Hands every event to `join`, in their order.
-pub(super) fn read_ahead(events: &mut Events<'_>, mut join: impl FnMut(&Event)) -> Result<(), RecordError> {
+/// Hands every event to `join`, in their order, until that fails.
+pub(super) fn read_ahead(
+    events: &mut Events<'_>,
+    mut join: impl FnMut(&Event) -> Result<(), RecordError>,
+) -> Result<(), RecordError> {
     thread::scope(|scope| {
         let (full, batches) = sync_channel(WAITING);
         let (joined, empty) = channel();
         scope.spawn(move || read(events, &full, &empty));
         for batch in batches {
             let batch: Vec<Event> = batch?;
-            batch.iter().for_each(&mut join);
+            batch.iter().try_for_each(&mut join)?;
             // Back to where its memory came from; at the end nobody waits for it.
             let _ = joined.send(batch);
         }

@@ -85,10 +85,13 @@ pub fn exchanges<'a>(recording: &Recording, texts: &'a Texts) -> View<'a> {
 /// Joins events as they are read, so that they need not be kept.
 ///
 /// # Errors
-/// Those of reading.
+/// Those of reading, and [`RecordError::TooLarge`] where too much of it would have to be kept.
 pub fn exchanges_of_file<'a>(events: &mut Events<'_>, texts: &'a Texts) -> Result<View<'a>, RecordError> {
     let mut join = join::Join::new(texts);
-    ahead::read_ahead(events, |event| join.event(event))?;
+    ahead::read_ahead(events, |event| {
+        join.event(event);
+        texts.check()
+    })?;
     Ok(join.finish(events.partial()))
 }
 
@@ -116,5 +119,36 @@ impl<'a> View<'a> {
     pub fn opened_for(&self, exchange: &Exchange<'a>) -> Option<&Connection<'a>> {
         self.connection(exchange.back.as_ref()?.conn?)
             .filter(|connection| connection.first_exchange == Some(exchange.id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcpace_record::{CallId, Event, EventKind, Instrument, Nanos, Reader, RecordingHead, Writer};
+
+    use super::*;
+
+    #[test]
+    fn a_file_of_texts_that_all_differ_is_refused_before_they_take_all_memory() {
+        let read = |differ: bool| {
+            let head = RecordingHead {
+                instrument: Instrument::Recorder,
+                started: "2026-01-01T00:00:00Z".into(),
+                started_at: None,
+                mcpace: "0".into(),
+                upstream: "test".into(),
+            };
+            let mut writer = Writer::new(Vec::new(), &head).unwrap();
+            for number in 0..64_u64 {
+                let operation = format!("{:>9000}", if differ { number } else { 0 });
+                let kind = EventKind::CallStart { call: CallId(number), operation, tool: None };
+                writer.write(&Event { at: Nanos(number), kind }).unwrap();
+            }
+            let file = writer.finish().unwrap();
+            let texts = Texts::at_most(256 << 10);
+            exchanges_of_file(&mut Reader::events(file.as_slice()).unwrap(), &texts).map(|view| view.events)
+        };
+        assert_eq!(read(false).unwrap(), 64);
+        assert!(matches!(read(true), Err(RecordError::TooLarge { .. })));
     }
 }

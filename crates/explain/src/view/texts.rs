@@ -7,13 +7,43 @@ use std::collections::HashSet;
 use std::hash::Hash;
 
 use bumpalo::Bump;
-use mcpace_record::MessageNote;
+use mcpace_record::{MessageNote, RecordError};
 
 use super::note::{Note, Outline};
 
+/// All that is kept of one recording: ten times what ten million exchanges need. A file of nothing but texts that differ is
+/// no recording of ours.
+const MOST_BYTES: usize = 4 << 30;
+
 /// What a [`View`](super::View) borrows its texts from.
-#[derive(Default)]
-pub struct Texts(Bump);
+pub struct Texts {
+    bump: Bump,
+    most: usize,
+}
+
+impl Default for Texts {
+    fn default() -> Self {
+        Self::at_most(MOST_BYTES)
+    }
+}
+
+impl Texts {
+    pub(super) fn at_most(bytes: usize) -> Self {
+        Self { bump: Bump::new(), most: bytes }
+    }
+
+    /// Whether more may be kept.
+    ///
+    /// # Errors
+    /// [`RecordError::TooLarge`].
+    pub(super) fn check(&self) -> Result<(), RecordError> {
+        if self.bump.allocated_bytes() > self.most {
+            let what = format!("{} MiB of what has to be kept while it is explained", self.most >> 20);
+            return Err(RecordError::TooLarge { what });
+        }
+        Ok(())
+    }
+}
 
 /// Fills [`Texts`] while events are read.
 pub(super) struct Keeper<'a> {
@@ -24,7 +54,7 @@ pub(super) struct Keeper<'a> {
 
 impl<'a> Keeper<'a> {
     pub(super) fn new(texts: &'a Texts) -> Self {
-        Self { texts: &texts.0, known: HashSet::new(), outlines: Alike::default() }
+        Self { texts: &texts.bump, known: HashSet::new(), outlines: Alike::default() }
     }
 
     /// A text that may well come again.
