@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec
 
@@ -31,6 +31,8 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+TRIES = 5
+"""Of what a busy moment may hide."""
 TOOL_S = 0.25
 
 
@@ -216,24 +218,19 @@ def recorded(url: str, **options: Any) -> Iterator[Recorded]:
 
 
 def patient(test: Callable[P, None]) -> Callable[P, None]:
-    """Causes are told apart by milliseconds here, which a machine with more to do than processors doesn't keep: there,
-    and only there, a test is tried again, and given up for a skip where the machine is twice as busy as that."""
+    """Causes are told apart by milliseconds here, which a machine that has something else to do just then doesn't keep:
+    a test that fails is tried again, and given up for a skip only where the machine is twice as busy as it has
+    processors. What doesn't hold fails each time."""
 
     @functools.wraps(test)
     def tried(*args: P.args, **named: P.kwargs) -> None:
-        processors = os.cpu_count() or 1
-        for _ in range(2):
-            try:
-                test(*args, **named)
-            except AssertionError:
-                if os.getloadavg()[0] <= processors:
-                    raise
-            else:
-                return
+        for _ in range(TRIES - 1):
+            with suppress(AssertionError):
+                return test(*args, **named)
         try:
             test(*args, **named)
         except AssertionError:
-            if os.getloadavg()[0] <= 2 * processors:
+            if os.getloadavg()[0] <= 2 * (os.cpu_count() or 1):
                 raise
             pytest.skip(f"this machine is too busy to show it (load {os.getloadavg()[0]:.0f})")
 

@@ -12,6 +12,7 @@ import pytest
 
 from core import LIMIT_S, TEXT, coroutine, eventually, listed, server, serving, sync
 from mcpace import _core
+from shown import patient
 
 VARIABLE = contextvars.ContextVar("VARIABLE", default="unset")
 
@@ -187,6 +188,7 @@ def spin() -> None:
         pass
 
 
+@patient
 def test_functions_that_only_work_take_turns() -> None:
     threads: set[int] = set()
 

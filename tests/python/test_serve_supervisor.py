@@ -204,7 +204,8 @@ def test_a_worker_that_was_killed_is_replaced_and_the_others_stay(parent: Callab
 def test_a_first_worker_that_cannot_start_ends_it_at_once(parent: Callable[..., Parent], tmp_path: Path) -> None:
     one = parent(3, 5, "fails", "serves")
     assert one.ended() == 3
-    assert one.said == []  # the worker itself has said why
+    # The worker itself has said why; it may still be told to end before it does.
+    assert [line for line in one.said if not line.startswith("w1: ")] == []
     assert not (tmp_path / "starts-2").exists()
 
 
