@@ -1,9 +1,10 @@
 """The handler layer beside djangorestframework-mcp-server's: ``double(n)`` on each, by ``mcpace layers``.
 
 Subjects take turns, turn after turn, there and back, so that the machine's drift hits all alike; a turn is a short run
-of ``mcpace layers``. Figures are medians over all batches of all turns; ratios are taken turn by turn, and their median
-is told. Then what such a server does under load (``throughput.py``), and how often an issuer is asked about tokens
-(``introspection.py``). A run of everything also writes ``latest.json`` and the tables of README.md beside this file.
+of ``mcpace layers``, with cores kept awake unless told otherwise (``awake.py``). Figures are medians over all batches
+of all turns; ratios are taken turn by turn, and their median is told. Then what such a server does under load
+(``throughput.py``), and how often an issuer is asked about tokens (``introspection.py``). A run of everything also
+writes ``latest.json`` and the tables of README.md beside this file.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import re
 import statistics
 import subprocess
 import sys
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ sys.path.insert(0, str(ROOT / "tests" / "python"))
 
 import introspection  # noqa: E402
 import throughput  # noqa: E402
+from awake import kept_awake  # noqa: E402
 from table import table  # noqa: E402
 
 from layering import (  # noqa: E402
@@ -72,7 +75,7 @@ def main() -> int:
     names = options.only.split(",") if options.only else list(PARTS)
     if unknown := set(names) - set(PARTS):
         sys.exit(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    is_whole = not options.only and not options.quick
+    is_whole = not (options.only or options.quick or options.asleep)
     if _core.DEBUG and is_whole:
         sys.exit("mcpace's compiled part is a debug build, whose figures mean nothing: run make build first")
     try:
@@ -94,6 +97,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=8, help="batches of each layer in a turn")
     parser.add_argument("--load-s", type=float, default=5.0, help="seconds of load in a turn")
+    parser.add_argument("--asleep", action="store_true", help="let cores sleep between calls: writes no files")
     parser.add_argument("--quick", action="store_true", help="all of it, as short as can be: writes no files")
     options = parser.parse_args()
     if options.quick:
@@ -110,13 +114,15 @@ def measured(names: list[str], options: argparse.Namespace) -> dict[str, Any]:
         "turns": options.turns,
         "batches_a_turn": options.rounds,
         "load_s_a_turn": options.load_s,
+        "cores_kept_awake": not options.asleep,
     }
     subjects = [name for name in names if name in SUBJECTS]
     turns: dict[str, list[Turn]] = {name: [] for name in subjects}
-    for number in range(options.turns):
-        for name in subjects if number % 2 == 0 else subjects[::-1]:
-            say(f"turn {number + 1}/{options.turns} · {name}")
-            turns[name].append(turn(SUBJECTS[name], options.rounds))
+    with nullcontext() if options.asleep else kept_awake():
+        for number in range(options.turns):
+            for name in subjects if number % 2 == 0 else subjects[::-1]:
+                say(f"turn {number + 1}/{options.turns} · {name}")
+                turns[name].append(turn(SUBJECTS[name], options.rounds))
     found, reached = [row for name in subjects for row in rows(name, turns[name])], targets(turns)
     if THROUGHPUT in names:
         loads = throughput.measure(options.turns, options.load_s, say)

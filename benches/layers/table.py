@@ -70,7 +70,8 @@ def _machine(document: dict[str, Any]) -> str:
     return (
         f"Medians of {document['turns']} × {document['batches_a_turn']} batches, quartiles in brackets; "
         f"{document['turns']} × {document['load_s_a_turn']:g} s of load; {document['measured']}, "
-        f"{machine['cores']} cores, {machine['cpu']}, Python {document['python']}."
+        f"{machine['cores']} cores{', kept awake for the layers' if document['cores_kept_awake'] else ''}, "
+        f"{machine['cpu']}, Python {document['python']}."
     )
 
 
