@@ -147,7 +147,11 @@ impl Tally {
             return None;
         }
         let most_busy = if is_open { 0.90 } else { 0.95 };
-        if is_open && self.lateness.quantile(0.99) > LATE_NS {
+        /// Fewer calls than these were late by chance, however few there were in all.
+        const FEWEST_LATE: u64 = 5;
+        let calls = self.lateness.count();
+        let share = (FEWEST_LATE as f64 / calls.max(1) as f64).max(0.01);
+        if is_open && calls >= FEWEST_LATE && self.lateness.quantile(1.0 - share) > LATE_NS {
             Some(Saturation::LateStarts)
         } else {
             (self.busy() >= most_busy).then_some(Saturation::ThreadsBusy)
@@ -297,7 +301,10 @@ mod tests {
         assert_eq!((tally.saturation(true), tally.saturation(false)), (Some(Saturation::ThreadsBusy), None));
         tally.idle_ns = 500_000_000;
         assert_eq!(tally.saturation(true), None);
-        tally.lateness.record(2_000_000);
+        (0..150).for_each(|_| tally.lateness.record(1_000));
+        (0..3).for_each(|_| tally.lateness.record(2_000_000));
+        assert_eq!(tally.saturation(true), None, "by chance");
+        (0..3).for_each(|_| tally.lateness.record(2_000_000));
         assert_eq!((tally.saturation(true), tally.saturation(false)), (Some(Saturation::LateStarts), None));
     }
 }

@@ -17,7 +17,7 @@ const RELEASE: Nanos = Nanos::from_millis(20);
 /// Tools that end within [`RELEASE`]: past so many, any of them speaks for all.
 const TOGETHER: usize = 64;
 
-/// Stamps of the two replies may cross by this much.
+/// Stamps of two replies, or of two requests, may cross by this much.
 const CROSSING: Nanos = Nanos::from_millis(2);
 
 /// Requests that needed no tool while one ran, by that tool's name.
@@ -88,7 +88,8 @@ impl<'v, 'a> Work<'v, 'a> {
         let together = together.take_while(|tool| answered.since(tool.answered.at) <= RELEASE);
         let held = together.filter(|tool| {
             let waited = tool.answered.at.since(request.asked.at) >= SHORTEST;
-            tool.at != request.at && tool.asked.at < request.asked.at && waited
+            // Which of two that come at once the server has first, nobody knows.
+            tool.at != request.at && tool.asked.at <= request.asked.at + CROSSING && waited
         });
         held.min_by_key(|tool| tool.asked.at).copied()
     }
