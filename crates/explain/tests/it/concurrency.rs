@@ -262,6 +262,14 @@ fn calls_that_begin_only_when_a_slow_one_ends_are_not_held_replies() {
     assert_eq!(codes(&behind_a_slow_reply(1_562.0)), [""; 0]);
 }
 
+#[test]
+fn equal_calls_that_a_busy_server_ends_together_are_not_held_replies() {
+    let mut posts: Vec<Post> = (1..6).map(|id| call(id, None, id as f64, 500.0 + id as f64)).collect();
+    // Under way for a while already when the server has less time for them: all come 100 ms late.
+    posts.extend((6..16).map(|id| call(id, None, 990.0 + id as f64, 1_600.0 + id as f64 / 10.0)));
+    assert_eq!(codes(&recorded(posts)), [""; 0]);
+}
+
 /// Replies over stdio, which come in bursts of `lines` at a time, to requests that were all asked before.
 fn stdio_bursts(lines: u64) -> Recording {
     let mut script = Script::stdio();

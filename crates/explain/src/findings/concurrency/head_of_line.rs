@@ -66,8 +66,10 @@ fn behind_slower(view: &View<'_>, served: &[Served<'_>]) -> Vec<Late> {
         let slower = work.held_up(call, call.answered.at)?;
         let together = call.answered.at.since(slower.answered.at) <= TOGETHER.min(Nanos(own.0 / 2));
         // The slower one must take long by itself, or both waited for a third.
-        let slow_itself = slower.took().0 <= own_time(slower, &usual)?.0.saturating_mul(5) / 4;
-        let held = slower.answered.at.since(ready) >= HELD;
+        let slower_own = own_time(slower, &usual)?;
+        let slow_itself = slower.took().0 <= slower_own.0.saturating_mul(5) / 4;
+        // And it must be due later: equal calls that a busy server ends late, all together, hold each other up by nothing.
+        let held = (slower.asked.at + slower_own).since(ready) >= HELD;
         (call.tool.is_some() && together && slow_itself && held).then_some(Late {
             exchange: view.exchanges[call.at].id,
             asked: call.asked,
