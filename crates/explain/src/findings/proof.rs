@@ -134,7 +134,7 @@ closed! {
         Result,
         /// The end of the reply that held it.
         ReplyEnd,
-        /// A listing that nobody asked for.
+        /// A list was asked for.
         Listing,
         /// Its result.
         ListingResult,

@@ -14,7 +14,7 @@ struct Costs {
     all: f64,
 }
 
-/// Three connects with discovery, then listings and calls.
+/// Three connects with discovery, then listings and calls, and an answer to a question of the server's.
 fn traffic(costs: Costs) -> Recording {
     let mut script = Script::recorder();
     for client in 0..3_u64 {
@@ -35,6 +35,7 @@ fn traffic(costs: Costs) -> Recording {
         script.post(ask(at + 200.0, |at, id, reply| request(at, id, "initialize", reply), 0, None));
         let initialized = notification(at + 320.0, "notifications/initialized", at + 321.0 + wait);
         script.post(Post { token, session: Some(id), conn: first, ..initialized });
+        script.answer(first, at + 900.0, Some(id), token, at + 901.0 + wait);
         script.call("list", at + 1_000.0, at + 1_004.0 + wait);
         script.post(ask(at + 1_001.0, |at, id, reply| request(at, id, "tools/list", reply), 1, Some(id)));
         for call in 0..3 {

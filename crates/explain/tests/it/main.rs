@@ -50,6 +50,7 @@ fn every_cause_reason_and_disproof_is_shown_by_a_case() {
         late_delivery::incomplete(),
         transport::connection_per_request(),
         transport::replies_left_early(),
+        transport::some_replies_left_early(),
         sessions::session_per_call(),
         sessions::discovery_repeated(),
         waits_for_get::held(Some("Bearer t"), 1),

@@ -78,6 +78,21 @@ fn replies_left_early_though_others_end_promptly_are_the_clients_doing() {
     assert_eq!((finding.cause.code(), finding.confidence.level), ("stream-not-drained", Level::High));
 }
 
+/// The client leaves two replies in six before their end: whether it had to is not seen.
+pub(crate) fn some_replies_left_early() -> Recording {
+    let mixed = |at: f64| if at > 450.0 { Reply::Left(at + 8.0, at + 9.0, at + 9.1) } else { json(at) };
+    calls(mixed, Fate::ClosedBy(Closer::Client))
+}
+
+#[test]
+fn where_some_replies_are_left_early_that_alone_would_look_the_same() {
+    let found = found(&some_replies_left_early());
+    let [finding] = found.as_slice() else { panic!("{found:?}") };
+    let Cause::ConnectionPerRequest(context) = &finding.cause else { panic!("{finding:?}") };
+    assert_eq!((context.left_early, context.replies, finding.confidence.level), (2, ReplyKind::Mixed, Level::Low));
+    assert_eq!(finding.alternatives.iter().map(|other| other.code).collect::<Vec<_>>(), [Code::StreamNotDrained]);
+}
+
 #[test]
 fn replies_left_early_are_named_as_what_they_may_be() {
     let found = found(&replies_left_early());

@@ -74,7 +74,8 @@ fn compare<'w, 's, 'a>(
     follows: Follows,
     has: impl Fn(&Exchange<'a>) -> Option<bool> + Copy,
 ) -> Option<Cost<'w, 's, 'a>> {
-    let served = |w: &&Wait<'_, '_>| w.exchange.is_message() && matches!(w.exchange.status, Some(200..=299));
+    // An answer to what the server asked has no method, and is of no kind.
+    let served = |w: &&Wait<'_, '_>| w.method().is_some() && matches!(w.exchange.status, Some(200..=299));
     let with = |has_it: bool| waits.iter().filter(move |w| has(w.exchange) == Some(has_it));
     let dear: Vec<_> = with(true).filter(served).collect();
     let mut controls: Vec<_> = with(false).collect();

@@ -37,11 +37,6 @@ struct Taken<'e, 'a> {
     time: Nanos,
 }
 
-#[derive(Default)]
-struct Lines {
-    tally: Tally,
-}
-
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let mut taken: Vec<Taken<'_, '_>> = scene.ledgers.iter().flat_map(|ledger| taken(scene, ledger)).collect();
     taken.sort_by_key(|one| one.bytes);
@@ -61,23 +56,23 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         longest: last.time,
         power: (power * 10.0).round() / 10.0,
     };
-    let mut operations: ByOperation<'_, Lines> = ByOperation::new();
+    let mut operations: ByOperation<'_, Tally> = ByOperation::new();
     for one in taken.iter().rev() {
         let (exchange, usual) = (one.exchange, Nanos((one.bytes as f64 * each) as u64));
         let end = exchange.call.and_then(|call| scene.ledger(call)).map_or(Nanos::ZERO, |ledger| ledger.end);
         let time = scene.claim(exchange.call, end - one.time.since(usual), end);
-        let lines = operations.of(scene.operation(exchange));
-        lines.tally.cost(exchange.call, time, 0, 0);
-        lines.tally.prove(&[
+        let tally = operations.of(scene.operation(exchange));
+        tally.cost(exchange.call, time, 0, 0);
+        tally.prove(&[
             (Role::AnswerBegan, exchange.back.as_ref().and_then(|back| back.result_start)),
             (Role::AnswerTaken, exchange.front.as_ref().and_then(|front| front.result_end)),
         ]);
     }
-    let found = operations.into_iter().map(|(operation, lines)| {
-        let severity = lines.tally.severity();
+    let found = operations.into_iter().map(|(operation, tally)| {
+        let severity = tally.severity();
         let confidence = scene.confidence(Level::Medium, Reason::GrowsFaster);
         let cause = Cause::SuperlinearLine(context.clone());
-        lines.tally.finding(cause, operation, severity, confidence, Disproof::SplitAnswer)
+        tally.finding(cause, operation, severity, confidence, Disproof::SplitAnswer)
     });
     found.collect()
 }

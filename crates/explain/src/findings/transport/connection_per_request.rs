@@ -1,6 +1,7 @@
 //! `connection-per-request`: a new connection for each request though an open one was free (rust-sdk #790 by design).
 //!
 //! Sessions whose client breaks off its replies, after which a connection can't be used again, are `stream-not-drained`'s.
+//! Where it breaks off some of them, that would look the same of these.
 
 use std::collections::HashSet;
 
@@ -9,7 +10,7 @@ use mcpace_record::Nanos;
 use super::connections::{Needless, left_early, wasteful};
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Cause, ConnectionPerRequest, Disproof, Finding, Level, Reason, ReplyKind, Role};
+use crate::findings::{Cause, Code, ConnectionPerRequest, Disproof, Finding, Level, Reason, ReplyKind, Role};
 use crate::view::ReplyShape;
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
@@ -42,14 +43,16 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         .into_iter()
         .map(|(operation, tally)| {
             let severity = tally.severity();
-            let confidence = if context.left_early > 0 {
-                scene.confidence(Level::Low, Reason::EndNotSeen)
-            } else {
-                let level = if named { Level::High } else { Level::Medium };
-                scene.confidence(level, Reason::Repeated)
-            };
             let cause = Cause::ConnectionPerRequest(context.clone());
             let disproof = Disproof::ReuseOneClient;
+            if context.left_early > 0 {
+                let confidence = scene.confidence(Level::Low, Reason::EndNotSeen);
+                return tally
+                    .finding(cause, operation, severity, confidence, disproof)
+                    .or(Code::StreamNotDrained, Disproof::DrainReplies);
+            }
+            let level = if named { Level::High } else { Level::Medium };
+            let confidence = scene.confidence(level, Reason::Repeated);
             tally.finding(cause, operation, severity, confidence, disproof)
         })
         .collect()

@@ -54,14 +54,13 @@ impl Pause<'_, '_> {
 #[derive(Default)]
 struct Pauses {
     tally: Tally,
-    pauses: u64,
     times: Vec<Nanos>,
 }
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let pauses = pauses(scene.view);
     let Some(reason) = proven(&pauses) else { return Vec::new() };
-    let of_calls = pauses.iter().filter(|pause| !pause.first).count() as u64;
+    let of_replies = pauses.iter().filter(|pause| !pause.first).count() as u64;
     let mut operations: ByOperation<'_, Pauses> = ByOperation::new();
     for pause in pauses.iter().filter(|pause| pause.is_kernels()) {
         let exchange = pause.exchange;
@@ -73,10 +72,9 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
             (Role::FirstWrite, Some(pause.from)),
             (Role::SecondWrite, Some(pause.to)),
         ]);
-        pauses.pauses += 1;
         pauses.times.push(pause.long());
     }
-    operations.into_iter().map(|(operation, pauses)| conclude(scene, operation, pauses, of_calls, reason)).collect()
+    operations.into_iter().map(|(operation, pauses)| conclude(scene, operation, pauses, of_replies, reason)).collect()
 }
 
 /// Why the pauses can't be the tools'; `None` where they may be.
@@ -140,14 +138,14 @@ fn conclude(
     scene: &Scene<'_, '_>,
     operation: Option<&str>,
     mut pauses: Pauses,
-    of_calls: u64,
+    of_replies: u64,
     reason: Reason,
 ) -> Finding {
     // Little in seconds, but most of what a call on a good network takes.
     let severity = pauses.tally.severity().max(Severity::Medium);
     pauses.times.sort_unstable();
     let typical = pauses.times.get(pauses.times.len() / 2).copied().unwrap_or_default();
-    let context = DelayedAck { pauses: pauses.pauses, of_replies: of_calls, typical };
+    let context = DelayedAck { pauses: pauses.times.len() as u64, of_replies, typical };
     let confidence = scene.confidence(Level::Medium, reason);
     pauses.tally.finding(Cause::DelayedAck(context), operation, severity, confidence, Disproof::AcknowledgeAtOnce)
 }

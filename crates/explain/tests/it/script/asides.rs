@@ -1,8 +1,8 @@
 //! What goes on beside a client's messages: streams that are opened again, tokens, sessions' ends, processes, calls that fail.
 
-use mcpace_record::{CallId, CallOutcome, EventKind, Nanos, Peer, ReplyEnding};
+use mcpace_record::{CallId, CallOutcome, EventKind, MessageKind, Nanos, Peer, ReplyEnding};
 
-use super::{Reply, Script, Sent, headers, ms, request};
+use super::{Reply, Script, Sent, headers, ms, note, request};
 
 /// A GET for a stream and what becomes of it; times at the server's side.
 #[derive(Clone, Copy)]
@@ -46,6 +46,16 @@ impl Script {
         self.head(ex, done, 200, Some("application/json"));
         self.both(done, |side| EventKind::ReplyBodyStart { side, ex });
         self.reply_end(ex, done, ReplyEnding::Complete, "{}", Vec::new());
+    }
+
+    /// The client answers a question of the server's.
+    pub(crate) fn answer(&mut self, conn: u64, at: f64, session: Option<&str>, token: Option<&str>, done: f64) {
+        let ex = self.exchange();
+        let sent = Sent { ex, conn, method: "POST", target: "/mcp" };
+        let said = headers(&[("mcp-session-id", session), ("authorization", token)]);
+        self.request(&sent, (at, at), said, vec![note(MessageKind::Result, Some(1))], "answer");
+        self.head(ex, done, 202, None);
+        self.reply_end(ex, done, ReplyEnding::Complete, "", Vec::new());
     }
 
     /// A client begins a session; `session` is the id that it is given, where there is one.
