@@ -47,7 +47,7 @@ pub struct Options {
     pub server_timing: bool,
     /// The token that profile `github` compares with. Others ignore it.
     pub bearer_token: Option<Secret>,
-    /// How long an OAuth access token is good for. Clients are told whole seconds.
+    /// How long an OAuth access token is good for, where no fault says less. Clients are told whole seconds.
     pub token_lifetime: Duration,
     /// Origins (`scheme://host:port`) of proxies in front, under which OAuth clients may name the
     /// resource. Not needed where the proxy translates `resource` itself.
@@ -88,7 +88,8 @@ impl Options {
         if let (Some(kind), false) = (needs(FaultKind::SessionLost), self.sessions) {
             return Err(TargetError::FaultNeedsSessions { kind });
         }
-        match needs(FaultKind::ConsentRefused) {
+        let of_oauth = [FaultKind::ConsentRefused, FaultKind::TokenLifetime].into_iter().find_map(needs);
+        match of_oauth {
             Some(kind) if authorization != Authorization::OAuth => {
                 Err(TargetError::FaultNeedsOAuth { kind, profile: self.profile })
             }
@@ -199,13 +200,14 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Target
 
 fn site(options: Options, origin: String, timer: Timer, stopping: watch::Receiver<bool>, tally: Arc<Tally>) -> Site {
     let behaviour = options.profile.behaviour();
+    let faulty_lifetime = options.faults.delay(FaultKind::TokenLifetime, "");
     let guard = match (behaviour.authorization, options.bearer_token) {
         (Authorization::OAuth, _) => Guard::OAuth(Box::new(AuthorizationServer::new(
             &origin,
             ENDPOINT,
             &options.public_origins,
             Policy {
-                token_lifetime: options.token_lifetime,
+                token_lifetime: if faulty_lifetime.is_zero() { options.token_lifetime } else { faulty_lifetime },
                 refuses_consent: options.faults.contains(FaultKind::ConsentRefused),
             },
         ))),

@@ -27,11 +27,12 @@ pub enum FaultKind {
     WrongId,
     OversizedReply,
     ConsentRefused,
+    TokenLifetime,
 }
 
 impl FaultKind {
     /// Every kind.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::TlsHandshake,
         Self::Headers,
         Self::FirstByte,
@@ -51,6 +52,7 @@ impl FaultKind {
         Self::WrongId,
         Self::OversizedReply,
         Self::ConsentRefused,
+        Self::TokenLifetime,
     ];
 
     /// The name that users type.
@@ -88,6 +90,7 @@ impl FaultKind {
                 | Self::GetHeaders
                 | Self::SessionLost
                 | Self::ConsentRefused
+                | Self::TokenLifetime
                 | Self::Dispatch
                 | Self::Tool
         )
@@ -115,6 +118,7 @@ impl FaultKind {
             Self::WrongId => ("wrong-id", Form::Switch, "answers each request under another JSON-RPC id"),
             Self::OversizedReply => ("oversized-reply", Form::Bytes, "pads each result by this many bytes"),
             Self::ConsentRefused => ("consent-refused", Form::Switch, "refuses consent at the authorization endpoint; needs OAuth"),
+            Self::TokenLifetime => ("token-lifetime", Form::Delay, "lets each access token run out after this long, and says so in whole seconds, rounded down; needs OAuth"),
         }
     }
 }

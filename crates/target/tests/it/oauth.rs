@@ -187,6 +187,24 @@ async fn an_expired_token_is_refused_and_a_refreshed_one_would_be_taken() {
 }
 
 #[tokio::test]
+async fn a_faulty_lifetime_is_told_in_whole_seconds_and_kept() {
+    let faulty = async |lifetime: &str| {
+        let faults = Faults::parse([format!("token-lifetime={lifetime}")]).unwrap();
+        start(Options { hold: Duration::ZERO, faults, ..Options::new(Profile::Notion) }).await
+    };
+    let target = faulty("2.9s").await;
+    let (_, told) = tokens(&mut Connection::open(&target).await).await;
+    assert_eq!(told["expires_in"], json!(2));
+    // It has run out by the time that it arrives.
+    let target = faulty("1us").await;
+    let mut connection = Connection::open(&target).await;
+    let (_, tokens) = tokens(&mut connection).await;
+    let (head, _) = connection.exchange(&bearer(Ask::initialize("2025-06-18"), &tokens)).await;
+    assert_eq!(head.status(), 401);
+    assert!(head.header("www-authenticate").unwrap().contains("has expired"));
+}
+
+#[tokio::test]
 async fn a_made_up_token_is_refused() {
     let target = notion(Duration::ZERO, Duration::from_secs(60)).await;
     let mut connection = Connection::open(&target).await;
