@@ -8,6 +8,8 @@ import re
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -17,7 +19,8 @@ import pytest
 import commands
 from mcpace.lab import compare as lab
 from mcpace.lab.gate import run_of_files
-from mcpace.report import comparison_files, words_comparison
+from mcpace.report import comparison_files, terminal, words_comparison
+from mcpace.report.page import page_of
 from mcpace.report.run import Case, Finding, Machine, Run, Subject
 from mcpace.report.run_comparison import Compared
 from mcpace.report.run_load import Latencies, LoadOperation, LoadSecond
@@ -176,6 +179,27 @@ def test_slow_at_one_tool_and_wrong_at_another_is_not_red(second: Any) -> None:
         made = of_attempts(base, *attempts)
         assert made.comparison is not None
         assert (made.comparison.red, made.comparison.reasons) == (False, [])
+        # The command leaves with 0, and a CI reads no failure out of the file.
+        assert judged_in_junit(made) == ("0", "0")
+
+
+def judged_in_junit(made: Run) -> tuple[str | None, str | None]:
+    """Failures and errors, as a CI counts them."""
+    whole = ElementTree.fromstring(comparison_files.junit(made))
+    assert whole.get("failures") == str(len(list(whole.iter("failure"))))
+    assert whole.get("errors") == str(len(list(whole.iter("error"))))
+    return whole.get("failures"), whole.get("errors")
+
+
+def test_a_gate_that_has_not_judged_is_an_error_to_a_ci_and_neither_passed_nor_failed() -> None:
+    for made in (
+        run_of_files(run(case(QUICK)), run(case(SLOW), partial=True), 0.1),
+        run_of_files(run(case(QUICK[:3])), run(case(SLOW[:3])), 0.1),
+    ):
+        assert judged_in_junit(made) == ("0", "1")
+        assert "Speed gate: not judged" in comparison_files.markdown(made)
+    assert judged_in_junit(run_of_files(run(case(QUICK)), run(case(SLOW)), 0.1)) == ("1", "0")
+    assert judged_in_junit(run_of_files(run(case(QUICK)), run(case(QUICK)), 0.1)) == ("0", "0")
 
 
 def test_what_was_slow_and_then_not_even_asked_for_is_red_though_the_sides_have_names_of_their_own() -> None:
@@ -295,6 +319,41 @@ def test_runs_of_other_machines_and_options_are_compared_with_a_warning() -> Non
     made = lab.compare(run(case(QUICK)), run(case(QUICK), machine=other, options={"trials": 9}), 0.1)
     assert {"other-machine", "other-options", "not-interleaved"} <= set(made.warnings)
     assert all(code in words_comparison.WARNINGS for code in made.warnings)
+
+
+def test_a_comparison_names_the_machines_of_its_runs_and_not_its_own(tmp_path: Path) -> None:
+    other = MACHINE.model_copy(update={"cpu": "B", "cores": 64, "system": "Linux 7"})
+    sides = [run(case(QUICK)), run(case(QUICK), machine=other, started="2026-02-02T00:00:00Z", mcpace="0.0.9")]
+    made = lab.run_of(*sides, 0.1, ("old.json", "new.json"))
+    made.machine = MACHINE.model_copy(update={"cpu": "where it was compared"})
+    page = page_of(made)
+    told = {fact.name: fact.value for fact in page.setup}
+    assert told["The first"] == "old.json: measure, 2026-01-01T00:00:00Z, mcpace 0.1.0"
+    assert told["The second"] == "new.json: measure, 2026-02-02T00:00:00Z, mcpace 0.0.9"
+    assert told["The first's machine"].startswith("A, 2 cores, 8")
+    assert (told["The second's system"], told["The second's machine"][:11]) == ("Linux 7, Python 3.11", "B, 64 cores")
+    assert "A, 2 cores" in page.head.machine and " against B, 64 cores" in page.head.machine
+    assert page.comparison is not None
+    assert "A, 2 cores" in page.comparison.first and "B, 64 cores" in page.comparison.second
+    shown = " ".join(" ".join(line.plain for line in terminal.lines(made, 120, coloured=False)).split())
+    for text in (shown, comparison_files.markdown(made), page.model_dump_json()):
+        assert "where it was compared" not in text
+        assert "new.json" in text.replace("\\", "")
+    # What was measured by the comparison itself was measured here.
+    here = of_attempts([case(QUICK)], [case(QUICK)])
+    assert {"Machine", "System"} <= {fact.name for fact in page_of(here).setup}
+
+
+def test_a_comparison_of_before_the_second_side_was_told_still_loads() -> None:
+    made = lab.run_of(run(case(QUICK)), run(case(SLOW)), 0.1, ("old.json", "new.json"))
+    old = json.loads(made.to_json())
+    for name in ("architecture", "memory_bytes", "python"):
+        del old["comparison"]["base"][name]
+    del old["comparison"]["now"], old["comparison"]["unconfirmed"]
+    page = page_of(Run.from_json(json.dumps(old)))
+    assert page.comparison is not None and page.comparison.second == "new.json"
+    told = {fact.name: fact.value for fact in page.setup}
+    assert told["The first's machine"] == "A, 2 cores" and "Machine" in told
 
 
 def test_the_files_for_a_ci_hold_every_figure_and_no_markup_of_a_peer() -> None:
@@ -457,13 +516,15 @@ class Mortal(http.server.BaseHTTPRequestHandler):
         if self.calls_left < 0:
             self.close_connection = True
             return
-        tool = {"name": "look", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
         result = {
             "initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": SAID},
-            "tools/list": {"tools": [tool]},
+            "tools/list": {"tools": self.tools()},
             "tools/call": {"content": []},
         }.get(method, {})
         self.answer(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}) if "id" in asked else "")
+
+    def tools(self) -> list[dict[str, Any]]:
+        return [{"name": "look", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}]
 
     def do_GET(self) -> None:
         self.answer("", 405)
@@ -483,17 +544,8 @@ def test_a_server_that_dies_at_its_fifth_call_fails_the_gate(tmp_path: Path) -> 
     class Immortal(Mortal):
         calls_left = 1_000_000
 
-    servers = [http.server.ThreadingHTTPServer(("127.0.0.1", 0), kind) for kind in (Mortal, Immortal)]
-    for server in servers:
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-    mortal, immortal = (f"http://127.0.0.1:{server.server_port}/mcp" for server in servers)
-    try:
+    with sides(Mortal, Immortal) as (mortal, immortal):
         failed = commands.run("gate", mortal, "--base", immortal, "--trials", 12, "--json", folder=tmp_path)
-    finally:
-        for server in servers:
-            server.shutdown()
-            server.server_close()
     assert failed.code == 1, failed.stderr
     made = json.loads(failed.stdout)["comparison"]
     assert made["red"] and "broken" in made["reasons"] and len(made["attempts"]) == 2
@@ -515,20 +567,9 @@ def test_a_server_that_is_slow_and_then_gone_fails_the_gate(tmp_path: Path) -> N
     class Immortal(Mortal):
         calls_left = 1_000_000
 
-    class Sides(http.server.ThreadingHTTPServer):
-        daemon_threads = True
-
-    servers = [Sides(("127.0.0.1", 0), kind) for kind in (Late, Immortal)]
-    for server in servers:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-    late, immortal = (f"http://127.0.0.1:{server.server_port}/mcp" for server in servers)
-    try:
+    with sides(Late, Immortal) as (late, immortal):
         words = ("gate", late, "--base", immortal, "--trials", 6, "--tolerance", "100%", "--json")
         failed = commands.run(*words, "--junit", "junit.xml", "--markdown", "summary.md", folder=tmp_path)
-    finally:
-        for server in servers:
-            server.shutdown()
-            server.server_close()
     assert failed.code == 1, failed.stderr
     made = json.loads(failed.stdout)["comparison"]
     assert [row["operation"] for row in made["attempts"][0]["rows"] if row["breach"]] == ["call"]
@@ -536,6 +577,90 @@ def test_a_server_that_is_slow_and_then_gone_fails_the_gate(tmp_path: Path) -> N
     assert (made["red"], made["reasons"]) == (True, ["broken"])
     assert "fails where the first side worked" in (tmp_path / "summary.md").read_text()
     assert ElementTree.parse(tmp_path / "junit.xml").getroot().get("failures") != "0"
+
+
+class Changing(Mortal):
+    """After its sixth call, the last of a first attempt, it is as ``then`` says: without its tool, or gone."""
+
+    calls_left = 1_000_000
+    calls = 0
+    pause_s = 0.0
+    then = ""
+
+    def tools(self) -> list[dict[str, Any]]:
+        return [] if self.calls >= TRIALS and self.then == "without" else super().tools()
+
+    def answer(self, text: str, status: int | None = None) -> None:
+        if '"content"' in text:
+            type(self).calls += 1
+            if self.calls > TRIALS and self.then == "without":
+                text = re.sub('"result".*', '"error": {"code": -32602, "message": "no such tool"}}', text)
+            time.sleep(self.pause_s)  # the service's own time
+        super().answer(text, status)
+        if self.calls >= TRIALS and self.then == "gone":
+            type(self).calls_left = -1
+
+
+TRIALS = 6
+
+
+@contextmanager
+def sides(*kinds: type[Mortal]) -> Iterator[list[str]]:
+    """A server of each kind, by its address."""
+    with ExitStack() as stack:
+        servers = []
+        for kind in kinds:
+            server = stack.enter_context(http.server.ThreadingHTTPServer(("127.0.0.1", 0), kind))
+            server.daemon_threads = True
+            stack.callback(server.shutdown)
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            servers.append(f"http://127.0.0.1:{server.server_port}/mcp")
+        yield servers
+
+
+def gate_of(folder: Path, target: dict[str, Any], base: dict[str, Any], *words: str) -> tuple[commands.Ended, Run]:
+    """How the gate ended, and what it saved."""
+    with sides(*(type("Side", (Changing,), one) for one in (target, base))) as (second, first):
+        asked = ("gate", second, "--base", first, "--trials", TRIALS, "--tolerance", "100%", "--out", "run.json")
+        ended = commands.run(*asked, "--junit", "junit.xml", *words, folder=folder)
+    return ended, Run.load(folder / "run.json")
+
+
+SLOWER = {"pause_s": 0.1}
+
+
+@pytest.mark.parametrize("words", [("--tool", "look"), ()])
+def test_a_tool_that_is_gone_at_the_second_attempt_is_broken(words: tuple[str, ...], tmp_path: Path) -> None:
+    ended, made = gate_of(tmp_path, {**SLOWER, "then": "without"}, {}, *words)
+    assert ended.code == 1, ended.stderr
+    assert made.comparison is not None and made.comparison.reasons == ["broken"]
+    [lost] = made.comparison.attempts[1].broken
+    assert lost.operation == "call" and ("no such tool" in (lost.error or "")) is bool(words)
+    assert [len(one.trials_s) for one in made.cases if one.operation == "list"] == [TRIALS]
+    assert judged_in_junit(made) == ("1", "0")
+
+
+@pytest.mark.parametrize(
+    ("then", "words", "says"),
+    [("without", ("--tool", "look"), "no such tool"), ("without", (), "no call look"), ("gone", (), "connect: ")],
+)
+def test_a_first_side_that_fails_at_the_second_attempt_confirms_nothing_and_loses_nothing(
+    then: str, words: tuple[str, ...], says: str, tmp_path: Path
+) -> None:
+    ended, made = gate_of(tmp_path, SLOWER, {"then": then}, *words)
+    assert ended.code == 3, ended.stderr
+    assert " ".join(ended.stdout.split()).startswith(
+        "Not judged: the first measurement would be red, and the second could not be made:"
+    )
+    assert made.comparison is not None and says in made.comparison.unconfirmed
+    assert not made.comparison.red and made.comparison.attempts[0].rows and made.cases
+    assert judged_in_junit(made) == ("0", "1")
+
+
+def test_a_named_tool_that_was_never_there_is_refused_with_where_it_was_looked_for(tmp_path: Path) -> None:
+    with sides(Changing, Changing) as (second, first):
+        refused = commands.run("gate", second, "--base", first, "--tool", "lock", folder=tmp_path)
+    assert (refused.code, "did you mean look?" in refused.stderr, first in refused.stderr) == (2, True, True)
 
 
 @pytest.mark.parametrize(

@@ -22,13 +22,13 @@ from mcpace.report.run_comparison import (
     INSTRUMENTS,
     Attempt,
     BaseCase,
-    BaseFacts,
     Compared,
     Comparison,
     Method,
     Metric,
     Missing,
     Newcomer,
+    SideFacts,
     Verdict,
 )
 from mcpace.report.run_load import LoadSecond
@@ -80,14 +80,7 @@ def compare(base: Run, now: Run, tolerance: float) -> Comparison:
     result = of_pairs(*matched(base.cases, now.cases), tolerance)
     result.interleaved = False
     result.warnings = _warnings(base, now)
-    result.base = BaseFacts(
-        kind=base.kind,
-        started=base.started,
-        mcpace=base.mcpace,
-        cpu=base.machine.cpu,
-        cores=base.machine.cores,
-        system=base.machine.system,
-    )
+    result.base, result.now = _side(base), _side(now)
     return result
 
 
@@ -210,6 +203,21 @@ def base_case(case: Case) -> BaseCase:
     )
 
 
+def _side(run: Run) -> SideFacts:
+    machine = run.machine
+    return SideFacts(
+        kind=run.kind,
+        started=run.started,
+        mcpace=run.mcpace,
+        cpu=machine.cpu,
+        cores=machine.cores,
+        system=machine.system,
+        architecture=machine.architecture,
+        memory_bytes=machine.memory_bytes,
+        python=machine.python,
+    )
+
+
 def _unique(cases: Sequence[Case], key: Callable[[Case], object]) -> dict[object, Case]:
     keys = [key(case) for case in cases]
     times = Counter(keys)
@@ -225,7 +233,9 @@ def _measured(case: Case) -> bool:
 
 
 def _warnings(base: Run, now: Run) -> list[str]:
-    machines = [(run.machine.cpu, run.machine.cores, run.machine.memory_bytes >> 30) for run in (base, now)]
+    machines = [
+        (found.architecture, found.cpu, found.cores, found.memory_bytes >> 30) for found in (base.machine, now.machine)
+    ]
     told = {
         "other-machine": machines[0] != machines[1],
         "other-system": base.machine.system != now.machine.system,

@@ -1,13 +1,15 @@
 """A gate: is this slower than that, or wrong where that was right? Measured in turns where both can be run.
 
 A red verdict is measured once more from the beginning: only what goes wrong twice counts. With intervals of 95 % and a
-tolerance, noise alone then turns a gate red about once in a thousand comparisons.
+tolerance, noise alone then turns a gate red about once in a thousand comparisons. Where the first side doesn't do any
+more what it did at the first attempt, nothing is confirmed: then the gate has not judged, and keeps what it measured.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +21,16 @@ from mcpace.lab.plan import Settings
 from mcpace.lab.progress import Progress
 from mcpace.lab.runs import new_run
 from mcpace.lab.targets import Target
-from mcpace.report.run import Case, Run
+from mcpace.report.run import Case, Operation, Run
+from mcpace.report.run_comparison import Comparison
 
 ATTEMPTS = 2
 MEASURED_ALIKE = ("measure", "gate")
 """Kinds of runs that a target can be held against."""
 DEFAULT_TRIALS = 20
+
+Doing = tuple[Operation, str | None]
+"""An operation and the tool that it called."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,16 @@ class Gate:
     tolerance: float
     revision: str | None = None
     extra_root: Path | None = None
+
+
+@dataclass
+class _First:
+    """What the first attempt found and a second must find again, or it confirms nothing."""
+
+    tool: str | None = None
+    """What was called."""
+    of_base: set[Doing] = field(default_factory=set)
+    """What was measured of the first side."""
 
 
 def run(gate: Gate, settings: Settings, progress: Progress) -> Run:
@@ -53,13 +69,7 @@ def run(gate: Gate, settings: Settings, progress: Progress) -> Run:
         options["base"] = gate.base.name
     result = new_run("gate", options | settings.as_options())
     try:
-        for number in range(1, ATTEMPTS + 1):
-            _attempt(gate, settings, progress, result, f"attempt {number}")
-            assert result.comparison is not None, "an attempt leaves its comparison"
-            if not result.comparison.red:
-                break
-            if number < ATTEMPTS:
-                progress.note("that would be red: measuring once more")
+        _attempts(gate, settings, progress, result)
     except KeyboardInterrupt:
         result.partial = True
     return result
@@ -88,7 +98,29 @@ def _check_baseline(base: Run, target: Target) -> None:
         raise UsageProblem(f"the baseline has called {called}, not {target.tool.name}: name the same tool")
 
 
-def _attempt(gate: Gate, settings: Settings, progress: Progress, result: Run, where: str) -> None:
+def _attempts(gate: Gate, settings: Settings, progress: Progress, result: Run) -> None:
+    first = _First()
+    for number in range(1, ATTEMPTS + 1):
+        try:
+            _attempt(gate, settings, progress, result, first, f"attempt {number}")
+        except LabError as problem:
+            if result.comparison is None:
+                raise
+            _leave_open(result.comparison, str(problem))
+        assert result.comparison is not None, "an attempt leaves its comparison"
+        if not result.comparison.red:
+            return
+        if number < ATTEMPTS:
+            progress.note("that would be red: measuring once more")
+
+
+def _leave_open(comparison: Comparison, why: str) -> None:
+    """The first attempt was red, and there is nothing to confirm or refute it by."""
+    comparison.red, comparison.judged, comparison.reasons = False, False, []
+    comparison.unconfirmed = why
+
+
+def _attempt(gate: Gate, settings: Settings, progress: Progress, result: Run, first: _First, where: str) -> None:
     sides = [gate.base, gate.target] if isinstance(gate.base, Target) else [gate.target]
     with ExitStack() as stack:
         sessions = [
@@ -97,6 +129,8 @@ def _attempt(gate: Gate, settings: Settings, progress: Progress, result: Run, wh
         ]
         if isinstance(gate.base, Run):
             sessions[0].wanted = next((case.tool for case in gate.base.cases if case.operation == "call"), None)
+        for session in sessions if first.tool is not None else ():
+            session.wanted, session.was_listed = first.tool, session.tool is not None
         progress.begin(settings.trials * 3 * len(sessions))
         try:
             _rounds(sessions, settings, progress, where)
@@ -104,20 +138,42 @@ def _attempt(gate: Gate, settings: Settings, progress: Progress, result: Run, wh
             # What was interrupted says less than the attempt before it.
             if result.comparison is None:
                 with held():
-                    _conclude(gate, result, sessions, progress)
+                    _conclude(gate, result, sessions, first, progress)
             raise
         with held():
-            _conclude(gate, result, sessions, progress)
+            _conclude(gate, result, sessions, first, progress)
 
 
-def _conclude(gate: Gate, result: Run, sessions: list[Session], progress: Progress) -> None:
+def _conclude(gate: Gate, result: Run, sessions: list[Session], first: _First, progress: Progress) -> None:
     cases = [session.cases(progress) for session in sessions]
+    is_first = result.comparison is None
     # Who was there the first time and isn't any more is broken, not unreachable.
-    for session in sessions if result.comparison is None else sessions[:-1]:
+    for session in sessions if is_first else sessions[:-1]:
         if session.facts.error and not any(trial.seconds for trial in session.facts.trials):
             raise Unreachable(f"{session.facts.target}: {session.facts.error}")
-    result.cases = cases[-1]
-    _compare(gate, result, cases)
+    result.cases, before = cases[-1], result.cases
+    try:
+        _compare(gate, result, cases)
+    except LabError:
+        result.cases = before
+        raise
+    assert result.comparison is not None, "just made"
+    of_base = {(case.operation, case.tool): case for case in (cases[0] if len(cases) > 1 else ())}
+    if is_first:
+        first.tool = sessions[0].facts.tool
+        first.of_base = {what for what, case in of_base.items() if case.trials_s}
+    elif not result.comparison.red:
+        _check_first_side(first, of_base, result.comparison, sessions[0].facts.target)
+
+
+def _check_first_side(first: _First, of_base: Mapping[Doing, Case], comparison: Comparison, target: str) -> None:
+    """Without what the first side did before, that the second attempt isn't red says nothing."""
+    for operation, tool in sorted(first.of_base, key=str):
+        case = of_base.get((operation, tool))
+        if case is None or not case.trials_s:
+            said = case.error if case is not None and case.error else f"no {operation} {tool or ''}".rstrip()
+            _leave_open(comparison, f"{target}: {said}")
+            return
 
 
 def _rounds(sessions: list[Session], settings: Settings, progress: Progress, where: str) -> None:

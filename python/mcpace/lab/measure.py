@@ -72,6 +72,9 @@ class Session:
         self.tool = target.tool
         self.wanted: str | None = None
         """Where no tool was named: the one that is called if it is marked read-only, and no other."""
+        self.was_listed = False
+        """Whether the tool is known to have been there. From then on it is called, listed or not: a server that lost
+        it says so by itself, and that is a failed call, no mistake of the user's."""
         self._settings = settings
         self._failed_connects = 0
         self._told = False
@@ -135,8 +138,9 @@ class Session:
                 self._told = True
                 where = self.facts.target
                 progress.note(f"no tool is called: none of {where}'s tools is marked read-only. Name one with --tool.")
-        elif self.tool.name not in (names := [str(tool.get("name")) for tool in tools]):
-            raise UnknownName("tool", self.tool.name, names)
+        elif not self.was_listed and self.tool.name not in (names := [str(tool.get("name")) for tool in tools]):
+            raise UnknownName(f"tool at {self.facts.target}:", self.tool.name, names)
+        self.was_listed |= self.tool is not None
 
     def _conclude(self, progress: Progress) -> Facts:
         recording = self._client.recording()

@@ -6,6 +6,7 @@ Design constraint: what a peer sent is data there, too: no markup of either form
 from __future__ import annotations
 
 import re
+from typing import Literal
 from xml.etree import ElementTree
 
 from mcpace.report import words
@@ -19,6 +20,7 @@ from mcpace.report.words_comparison import (
     place,
     ratio_words,
     sees_words,
+    sides,
     value,
     verdict_words,
     warnings,
@@ -32,7 +34,7 @@ MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@-])")
 def markdown(run: Run) -> str:
     """A heading, the verdict, a table of all figures."""
     made = run.comparison
-    title = "Comparison" if run.kind != "gate" else "Speed gate: failed" if made and made.red else "Speed gate: passed"
+    title = "Comparison" if run.kind != "gate" else f"Speed gate: {_outcome(run)}"
     lines = [f"### {title}", "", *(_plain(sentence) + "  " for sentence in sentences(run)), ""]
     if made is None or not made.attempts:
         return "\n".join(lines)
@@ -53,34 +55,54 @@ def markdown(run: Run) -> str:
         lines.append("| " + " | ".join(_plain(cell) for cell in cells) + " |")
     notes = [*warnings(made), *left_out(made)]
     lines += ["", *(f"- {_plain(note)}" for note in notes)]
+    lines.append("")
+    told = sides(run)
+    for name, what, where in told:
+        lines.append(_plain(f"{name}: {what}, {where.cores} cores, {clean(where.cpu, 60)}") + "  ")
     machine = run.machine
-    lines += ["", _plain(f"mcpace {run.mcpace}, {run.started}, {machine.cores} cores, {clean(machine.cpu, 60)}"), ""]
+    here = "" if len(told) == 2 else f", {machine.cores} cores, {clean(machine.cpu, 60)}"
+    lines += [_plain(f"mcpace {run.mcpace}, {run.started}{here}"), ""]
     return "\n".join(lines)
 
 
 def junit(run: Run) -> str:
-    """A test case a figure, and one for each thing that broke or was newly found. Failures are what makes it red."""
+    """A test case a figure, and one for each thing that broke or was newly found.
+
+    It says what the exit code says: failures where the gate is red and nowhere else, an error where it has not judged.
+    """
     made = run.comparison
+    outcome = _outcome(run)
+    red = outcome == "failed"
     suite = ElementTree.Element("testsuite", name="mcpace gate", timestamp=_xml(run.started)[:40])
     failures = 0
     last = made.attempts[-1] if made and made.attempts else None
     for row in last.rows if last else []:
-        failures += _figure(suite, row, red=bool(made and made.red))
+        failures += _figure(suite, row, red=red)
     for one in last.broken if last else []:
         what = place(one.subject, one.target, one.operation, one.tool)
-        failures += _case(suite, what, "works", _xml(one.error or "it fails"))
+        failures += _case(suite, what, "works", _xml(one.error or "it fails") if red else "")
     for found in last.new_findings if last else []:
-        grave = bool(made and made.red) and found.severity != "low"
+        grave = red and found.severity != "low"
         told = words.clause_for(found.code)
         failures += _case(
             suite, place(found.subject, found.target, found.operation, None), found.code, told if grave else ""
         )
-    suite.set("tests", str(len(suite)))
-    suite.set("failures", str(failures))
-    whole = ElementTree.Element("testsuites", tests=str(len(suite)), failures=str(failures))
+    errors = 0
+    if outcome == "not judged":
+        errors = _case(suite, "mcpace gate", "judged", _xml(" ".join(sentences(run)[:1])), "error")
+    counts = {"tests": str(len(suite)), "failures": str(failures), "errors": str(errors)}
+    suite.attrib.update(counts)
+    whole = ElementTree.Element("testsuites", counts)
     whole.append(suite)
     ElementTree.indent(whole)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(whole, encoding="unicode") + "\n"
+
+
+def _outcome(run: Run) -> Literal["passed", "failed", "not judged"]:
+    made = run.comparison
+    if made is None or run.partial or not made.judged:
+        return "not judged"
+    return "failed" if made.red else "passed"
 
 
 def _figure(suite: ElementTree.Element, row: Compared, *, red: bool) -> int:
@@ -91,11 +113,11 @@ def _figure(suite: ElementTree.Element, row: Compared, *, red: bool) -> int:
     return failed
 
 
-def _case(suite: ElementTree.Element, where: str, name: str, failure: str) -> int:
+def _case(suite: ElementTree.Element, where: str, name: str, wrong: str, what: str = "failure") -> int:
     case = ElementTree.SubElement(suite, "testcase", classname=_xml(where), name=_xml(name))
-    if not failure:
+    if not wrong:
         return 0
-    ElementTree.SubElement(case, "failure", message=failure).text = failure
+    ElementTree.SubElement(case, what, message=wrong).text = wrong
     return 1
 
 

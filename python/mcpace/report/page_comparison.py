@@ -5,13 +5,15 @@ from __future__ import annotations
 from mcpace.report.page_model import ComparedShown, ComparisonShown
 from mcpace.report.quantities import clean
 from mcpace.report.run import Case, Run
-from mcpace.report.run_comparison import BaseCase, Compared, Comparison
+from mcpace.report.run_comparison import BaseCase, Compared, Comparison, SideFacts
 from mcpace.report.words_comparison import (
     METRICS,
     left_out,
+    machine_words,
     place,
     ratio_words,
     sees_words,
+    sides,
     value,
     verdict_words,
     warnings,
@@ -27,35 +29,29 @@ def compared(run: Run) -> ComparisonShown | None:
     if made is None:
         return None
     rows = made.attempts[-1].rows if made.attempts else []
+    told = sides(run)
+    # Where it was measured is in the set-up; here, where that differs.
+    first, second = "the first side, measured in turns with the second", "the second side"
+    if told:
+        words = [f"{what}, {machine_words(facts)}" if _is_elsewhere(told) else what for _, what, facts in told]
+        first, second = (*words, _second(run))[:2]
     return ComparisonShown(
-        first=_first(made, _name(run, "base")),
-        second=_second(run, made),
+        first=first,
+        second=second,
         warnings=warnings(made),
         rows=[_row(row, run, made) for row in rows],
         notes=left_out(made),
     )
 
 
-def _name(run: Run, side: str) -> str:
-    """What a side is called, where it was a file."""
-    return clean(run.options.get(side) or "", 120)
+def _second(run: Run) -> str:
+    """Of a comparison of before the second side was told."""
+    name = clean(run.options.get("run") or "", 120)
+    return name or f"{clean(run.started, 40)}, mcpace {clean(run.mcpace, 40)}"
 
 
-def _second(run: Run, made: Comparison) -> str:
-    if made.base is None:
-        return "the second side"
-    # Of two saved runs the moment is that of comparing them.
-    if run.kind == "compare":
-        return _name(run, "run") or "the second run"
-    return f"{clean(run.started, 40)}, mcpace {clean(run.mcpace, 40)}"
-
-
-def _first(made: Comparison, name: str) -> str:
-    base = made.base
-    if base is None:
-        return "the first side, measured in turns with the second"
-    told = f"{clean(base.kind, 20)}, {clean(base.started, 40)}, mcpace {clean(base.mcpace, 40)}, {clean(base.cpu, 80)}"
-    return f"{name}: {told}" if name else told
+def _is_elsewhere(told: list[tuple[str, str, SideFacts]]) -> bool:
+    return len({machine_words(facts) for _, _, facts in told}) > 1
 
 
 def _row(row: Compared, run: Run, made: Comparison) -> ComparedShown:

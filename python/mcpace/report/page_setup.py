@@ -7,13 +7,27 @@ from collections.abc import Iterator
 from mcpace.report.page_model import Fact, Packages
 from mcpace.report.quantities import clean, size
 from mcpace.report.run import Run
+from mcpace.report.run_comparison import SideFacts
+from mcpace.report.words_comparison import machine_words, sides, system_words
 
 SHOWN_PACKAGES = 400
 """Of one environment."""
 
+INTERVAL = (
+    "with a distribution-free interval (Hodges–Lehmann). Where that includes 1, no difference was seen; it doesn't "
+    "prove that there is none"
+)
+COMPARED = (
+    "with a 95 % interval: trials and rounds by ranks (Hodges–Lehmann), a load's seconds in batches by the bootstrap. "
+    "Where that includes 1, no difference was seen; how small a one would have been seen stands beside it"
+)
+
 
 def machine(run: Run) -> str:
-    """Where it ran, in a line."""
+    """Where it ran, in a line. Of two runs, where they did; where they are compared says nothing."""
+    told = sides(run)
+    if len(told) == 2:
+        return " against ".join(dict.fromkeys(machine_words(each) for _, _, each in told))
     found = run.machine
     parts = [clean(found.cpu, 120), f"{found.cores} cores", size(found.memory_bytes), clean(found.architecture, 40)]
     return ", ".join(part for part in parts if part)
@@ -21,15 +35,30 @@ def machine(run: Run) -> str:
 
 def facts(run: Run) -> list[Fact]:
     """The set-up and every option."""
-    found = [
-        Fact(name="Measured with", value=f"mcpace {clean(run.mcpace, 40)}, {clean(run.started, 40)}"),
-        Fact(name="Machine", value=machine(run)),
-        Fact(name="System", value=f"{clean(run.machine.system, 120)}, Python {clean(run.machine.python, 40)}"),
-    ]
-    return found + [
+    told = sides(run)
+    # Comparisons of before the second side was told have one: theirs is this run's machine.
+    found = _of_sides(run, told) if len(told) == 2 else [*_of_sides(run, told), *_of_machine(run)]
+    return [Fact(name=name, value=value) for name, value in found] + [
         Fact(name=clean(name, 60).replace("_", " "), value=clean(_option(value), 300))
         for name, value in run.options.items()
     ]
+
+
+def _of_machine(run: Run) -> list[tuple[str, str]]:
+    return [
+        ("Measured with", f"mcpace {clean(run.mcpace, 40)}, {clean(run.started, 40)}"),
+        ("Machine", machine(run)),
+        ("System", f"{clean(run.machine.system, 120)}, Python {clean(run.machine.python, 40)}"),
+    ]
+
+
+def _of_sides(run: Run, told: list[tuple[str, str, SideFacts]]) -> list[tuple[str, str]]:
+    found = []
+    for name, what, where in told:
+        found.append((f"The {name}", what))
+        found.append((f"The {name}'s machine", machine_words(where)))
+        found.append((f"The {name}'s system", system_words(where)))
+    return [*found, ("Compared with", f"mcpace {clean(run.mcpace, 40)}")] if len(told) == 2 else found
 
 
 def _option(value: object) -> str:
@@ -77,8 +106,18 @@ def _method(run: Run) -> Iterator[tuple[str, str]]:
             yield from _of_load()
         case "layers":
             yield from _of_layers()
+        case "explain":
+            yield from _of_factors()
+        case "compare":
+            yield from _of_two_runs()
+        case "gate" if run.comparison and "measured-once" in run.comparison.warnings:
+            yield from _of_two_runs()
+        case "recording":
+            yield from _of_recording()
+            yield from _of_ledgers()
         case _:
             yield from _of_trials(run)
+            yield from _of_ledgers()
 
 
 def _of_load() -> Iterator[tuple[str, str]]:
@@ -119,11 +158,49 @@ def _of_layers() -> Iterator[tuple[str, str]]:
     )
 
 
+def _of_factors() -> Iterator[tuple[str, str]]:
+    yield (
+        "Slices",
+        "mcpace's own clients called the tool in short slices: with one thing changed, and with nothing changed before "
+        "and after them, in rounds there and back, so that drift of machine and target hits all alike.",
+    )
+    yield (
+        "A call's time",
+        "It is the median of a slice, from when its user was free to call until the reply was there, connecting "
+        "included.",
+    )
+    yield "A ratio", f"It is a typical ratio of a changed slice to an unchanged one, {INTERVAL}."
+
+
+def _of_two_runs() -> Iterator[tuple[str, str]]:
+    yield (
+        "Two runs",
+        "Nothing was measured here: two saved runs are held against each other. How each was made stands in its own "
+        "report.",
+    )
+    yield "A ratio", f"It is the second run's figure over the first one's, {COMPARED}."
+
+
+def _of_recording() -> Iterator[tuple[str, str]]:
+    yield (
+        "The recording",
+        "Nothing was run for this: what a recorder, or mcpace's own client, had stamped on one clock was read from a "
+        "file. Its operations are those that the client's program marked in it; traffic of a program that marks none "
+        "has no trials and no ledgers, only causes.",
+    )
+    yield (
+        "The cold trial",
+        "An operation's first one. It pays for what is done once, so it stands apart: medians, means and ledgers are "
+        "over the warm trials after it.",
+    )
+
+
 def _of_trials(run: Run) -> Iterator[tuple[str, str]]:
-    if run.kind == "measure":
+    if run.kind in ("measure", "gate"):
+        turns = ", the two sides taking turns" if run.comparison and run.comparison.interleaved else ""
         yield (
             "Trials",
-            "Each operation was run several times with mcpace's own client, which stamps every request, reply and "
+            f"Each operation was run several times with mcpace's own client{turns}; it stamps every request, reply and "
             "event on one clock.",
         )
     else:
@@ -138,13 +215,23 @@ def _of_trials(run: Run) -> Iterator[tuple[str, str]]:
         "It is the first one. It pays for imports, discovery and registration, so it stands apart: medians, means and "
         "comparisons are over the warm trials after it.",
     )
-    yield (
-        "A change",
-        "It is a typical ratio of a warm trial to one of the first subject's (Hodges–Lehmann), with a "
-        "distribution-free 95 % interval. Where the interval includes 1, no difference was seen; that doesn't prove "
-        "that there is none. Of dozens of such intervals one or two exclude 1 by chance: the verdict names only "
-        "changes whose whole interval is beyond 1.25×.",
-    )
+    if run.kind == "gate":
+        yield "A ratio", f"It is the second side's figure over the first one's, {COMPARED}."
+        yield (
+            "Red",
+            "Only what is worse by more than the tolerance with its whole interval, or wrong, and is so in every "
+            "attempt: a red verdict is measured again from the beginning.",
+        )
+    elif run.kind != "measure":
+        yield (
+            "A change",
+            f"It is a typical ratio of a warm trial to one of the first subject's, {INTERVAL}. Of dozens of such "
+            "intervals one or two exclude 1 by chance: the verdict names only changes whose whole interval is beyond "
+            "1.25×.",
+        )
+
+
+def _of_ledgers() -> Iterator[tuple[str, str]]:
     yield (
         "The server's own account",
         "Where a server tells its layers, they stand as a strip along the foot of its part: transport, dispatch, "

@@ -84,8 +84,8 @@ class Attempt(Model):
     """Measured on the first side, failed on the second."""
 
 
-class BaseFacts(Model):
-    """The first side, where it is a run of its own."""
+class SideFacts(Model):
+    """One side, where it is a run of its own."""
 
     kind: str
     started: str
@@ -93,6 +93,10 @@ class BaseFacts(Model):
     cpu: str
     cores: Whole
     system: str
+    architecture: str = ""
+    memory_bytes: Whole | None = None
+    """Absent in comparisons of before it was told, as the architecture and the Python."""
+    python: str = ""
 
 
 class BaseCase(Model):
@@ -109,8 +113,10 @@ class BaseCase(Model):
 class Comparison(Model):
     """Two sides and what came of holding one against the other."""
 
-    base: BaseFacts | None = None
+    base: SideFacts | None = None
     """Absent where both sides were measured here, in turns."""
+    now: SideFacts | None = None
+    """The second side, where the first is a run of its own. Absent in comparisons of before it was told."""
     interleaved: bool = False
     warnings: list[str] = []
     """Codes of what makes it weaker than it looks: ``other-machine``, ``other-options``, ``not-interleaved``, …"""
@@ -124,6 +130,9 @@ class Comparison(Model):
     judged: bool = True
     """Of a gate: whether there was anything to judge by, an interval or something that broke."""
     red: bool = False
-    """Of a gate: what breached, broke or was newly found did so in every attempt."""
+    """Of a gate: in every attempt something went wrong at the same place (a breach, a failure, a new cause), perhaps in
+    another way each time; or the whole side is gone."""
+    unconfirmed: str = ""
+    """Of a gate whose first attempt was red: why the second could not be made. Then it has judged nothing."""
     reasons: list[str] = []
     """Codes: ``slower``, ``broken``, ``new-finding``."""

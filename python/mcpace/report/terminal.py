@@ -23,6 +23,7 @@ from mcpace.report import (
     terminal_servers,
     terminal_stall,
     terminal_trials,
+    words_comparison,
 )
 from mcpace.report.groups import targets
 from mcpace.report.lines import blank, harmless, heading, wrapped
@@ -92,13 +93,18 @@ def _opening(run: Run, width: int) -> Iterator[Text]:
 
 def _closing(run: Run, width: int) -> Iterator[Text]:
     machine = run.machine
-    facts = [
-        f"mcpace {run.mcpace}",
-        run.kind,
-        run.started,
-        f"{machine.cores} cores, {machine.cpu}",
-        machine.system,
-    ]
+    facts = [f"mcpace {run.mcpace}", run.kind, run.started]
+    told = words_comparison.sides(run)
     yield blank()
     yield heading("", width)
+    for name, what, where in told:
+        yield from wrapped(
+            f"{name}: {what}, {where.cores} cores, {clean(where.cpu, 60)}, {clean(where.system, 60)}",
+            width,
+            style="dim",
+            hang=2,
+        )
+    if len(told) < 2:
+        # Where two runs are compared says nothing of either.
+        facts += [f"{machine.cores} cores, {machine.cpu}", machine.system]
     yield from wrapped(" · ".join(clean(fact, 60) for fact in facts), width, style="dim")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from mcpace.report import words
 from mcpace.report.quantities import NO_BREAK, bare, clean, count, duration, figure, listed, size, times
 from mcpace.report.run import Run
-from mcpace.report.run_comparison import Attempt, Compared, Comparison
+from mcpace.report.run_comparison import Attempt, Compared, Comparison, SideFacts
 
 LONGEST_NAME = 60
 
@@ -86,6 +86,31 @@ def left_out(made: Comparison) -> list[str]:
     return told
 
 
+def sides(run: Run) -> list[tuple[str, str, SideFacts]]:
+    """``first`` and ``second`` with what they are and where they were measured; none where they share this run."""
+    made = run.comparison
+    told = []
+    for side, option, facts in (("first", "base", made and made.base), ("second", "run", made and made.now)):
+        if facts:
+            name = clean(run.options.get(option) or "", 120)
+            what = f"{clean(facts.kind, 20)}, {clean(facts.started, 40)}, mcpace {clean(facts.mcpace, 40)}"
+            told.append((side, f"{name}: {what}" if name else what, facts))
+    return told
+
+
+def machine_words(facts: SideFacts) -> str:
+    """Where a side was measured, in a line."""
+    memory = size(facts.memory_bytes) if facts.memory_bytes is not None else ""
+    parts = [clean(facts.cpu, 120), count(facts.cores, "core"), memory, clean(facts.architecture, 40)]
+    return ", ".join(part for part in parts if part)
+
+
+def system_words(facts: SideFacts) -> str:
+    """What it ran under."""
+    python = f", Python {clean(facts.python, 40)}" if facts.python else ""
+    return f"{clean(facts.system, 120)}{python}"
+
+
 def place(subject: str, target: str, operation: str, tool: str | None) -> str:
     """``python@2.3.0 · profile:notion · call greet``."""
     what = f"{operation} {tool}" if tool else operation
@@ -132,6 +157,9 @@ def sees_words(row: Compared) -> str:
 
 def _gate(made: Comparison, *, partial: bool) -> list[str]:
     tolerance = f"{100 * made.tolerance:.3g}{NO_BREAK}%"
+    if made.unconfirmed:
+        why = clean(made.unconfirmed, 300).rstrip(".")
+        return [f"Not judged: the first measurement would be red, and the second could not be made: {why}."]
     if not made.judged:
         return ["Nothing could be judged: no figure has enough trials on both sides for an interval."]
     if partial:
