@@ -23,7 +23,7 @@ from mcpace.report.run import Case, Run
 from mcpace.report.run_load import LoadSecond
 from mcpace.report.terminal import print_run
 from mcpace.report.verdict import verdict
-from mcpace.report.words_load import turns
+from mcpace.report.words_load import model_words, turns
 from otlp_collector import LIMIT_S, collecting, stand_in_collector
 
 RUN = Path(__file__).parents[1] / "fixtures" / "runs" / "load.json"
@@ -175,6 +175,13 @@ def test_peers_cannot_write_to_terminal_or_page() -> None:
     page = html.render(run)
     assert "<script>alert" not in page
     assert "\x1b" not in page
+
+
+@pytest.mark.parametrize("stages", [2, "to", [3], [{"to": "x"}], {"to": 4}])
+def test_stages_that_are_none_are_left_out(stages: object) -> None:
+    """A saved run may be anybody's."""
+    assert model_words({"kind": "open", "rate": "fast", "stages": stages}) == "0 calls/s due (constant)"
+    assert model_words({"vus": 5, "stages": [{"to": 10}, {"to": 1}]}) == "5 → 10 → 1 users"
 
 
 def test_a_very_long_load_stays_small() -> None:

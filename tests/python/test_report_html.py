@@ -16,7 +16,9 @@ from mcpace.report import html
 from mcpace.report.html import render, shell
 from mcpace.report.page import page_of
 from mcpace.report.page_load import distribution
+from mcpace.report.page_setup import method
 from mcpace.report.run import Ledger, Phase, Run, Summary
+from mcpace.report.run_comparison import Attempt, Comparison
 from mcpace.report.verdict import verdict
 
 RUNS = Path(__file__).parents[1] / "fixtures" / "runs"
@@ -282,3 +284,28 @@ def test_a_checkout_that_was_not_built_says_so(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(html, "SCRIPT", "none.js")
     with pytest.raises(html.NotBuilt, match="make build"):
         render(load("measure"))
+
+
+def comparison(*, interleaved: bool, warnings: list[str]) -> Comparison:
+    return Comparison(interleaved=interleaved, warnings=warnings, tolerance=0.1, attempts=[Attempt()])
+
+
+@pytest.mark.parametrize(
+    ("kind", "compared", "said", "unsaid"),
+    [
+        ("clients", None, "with the real client", "own client"),
+        ("measure", None, "mcpace's own client;", "A recorder between"),
+        ("gate", comparison(interleaved=True, warnings=[]), "the two sides taking turns", "A recorder between"),
+        ("gate", comparison(interleaved=False, warnings=[]), "mcpace's own client;", "taking turns"),
+        ("gate", comparison(interleaved=False, warnings=["measured-once"]), "two saved runs", "was run several times"),
+        ("compare", comparison(interleaved=False, warnings=[]), "two saved runs", "was run several times"),
+        ("explain", None, "in short slices", "was run several times"),
+        ("recording", None, "read from a file", "was run several times"),
+    ],
+)
+def test_the_method_is_that_of_the_command(kind: Any, compared: Comparison | None, said: str, unsaid: str) -> None:
+    run = load("measure")
+    run.kind, run.comparison = kind, compared
+    told = " ".join(fact.value for fact in method(run))
+    assert said in told
+    assert unsaid not in told

@@ -10,9 +10,10 @@ import pytest
 from mcpace.report import words
 from mcpace.report.groups import grouped
 from mcpace.report.labels import LOAD_REASONS, PARTS, PHASES, REASONS, ROLES
-from mcpace.report.run import Case, Change, Evidence, Finding, Ledger, Run, Subject, Summary
+from mcpace.report.run import Alternative, Case, Change, Evidence, Finding, Ledger, Run, Subject, Summary
 from mcpace.report.standing import Standing, change_words, standing
 from mcpace.report.verdict import verdict
+from mcpace.report.words_disproofs import DECISIONS
 
 ROOT = Path(__file__).parents[2]
 RUNS = ROOT / "tests" / "fixtures" / "runs"
@@ -22,7 +23,13 @@ CONTEXTS = {
     "duplicate-request": {"methods": ["tools/list"], "repeats": 5, "executions": 0, "after_reply_end": 5},
     "late-delivery": {"calls": 5, "of_calls": 5, "released_by": "reply-end", "longest_ns": 2_000_000_000},
     "hidden-listing": {"calls": 1, "of_calls": 5, "listings": 1},
-    "connection-per-request": {"requests": 12, "connections": 11, "needless": 9, "closed_by": "server"},
+    "connection-per-request": {
+        "requests": 12,
+        "connections": 11,
+        "needless": 9,
+        "closed_by": "server",
+        "replies": "sse",
+    },
     "session-per-call": {"tool_calls": 5, "sessions": 5, "processes": 5},
     "discovery-repeated": {"targets": ["/.well-known/oauth-protected-resource"], "repeats": 4},
     "waits-for-get": {"occurrences": 1, "gate": "authorization-lock", "longest_ns": 300_000_000},
@@ -114,8 +121,11 @@ def rust_enum(path: Path, name: str) -> set[str]:
         return set(re.findall(r'^    \w+ = "([a-z-]+)" in ', path.read_text(), re.M))
     body = re.search(rf"^( *)pub enum {name} \{{(.*?)\n\1\}}", path.read_text(), re.S | re.M)
     assert body
-    variants = re.findall(r"^ +([A-Z]\w+),$", body[2], re.M)
-    return {re.sub(r"(?<!^)(?=[A-Z])", "-", variant).lower() for variant in variants}
+    return {kebab(variant) for variant in re.findall(r"^ +([A-Z]\w+),$", body[2], re.M)}
+
+
+def kebab(variant: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", variant).lower()
 
 
 @pytest.mark.parametrize(
@@ -135,6 +145,32 @@ def test_words_and_explain_know_the_same_names(file: str, enum: str, known: set[
 def test_parts_are_the_ledgers() -> None:
     parts = Ledger.model_validate(dict.fromkeys(PARTS, 0.0)).parts()
     assert tuple(PARTS) == tuple(parts)
+
+
+def named_alternatives() -> set[tuple[str, str]]:
+    """Each other cause that a rule names, with the experiment that it says would decide."""
+    named = {"decides": ["CallFromSecondSession", "CallToolThatOnlyWaits"], "alone": ["CallFromSecondSession"]}
+    found = set()
+    for file in (EXPLAIN / "findings").rglob("*.rs"):
+        for code, decided_by in re.findall(r"(?:\.or\(|Some\(\()Code::(\w+), ([\w:]+)", file.read_text()):
+            which = [decided_by.removeprefix("Disproof::")] if "::" in decided_by else named[decided_by]
+            found |= {(kebab(code), kebab(one)) for one in which}
+    return found
+
+
+def test_each_alternative_says_what_would_be_seen_if_it_were_that() -> None:
+    assert set(DECISIONS) == named_alternatives()
+    assert {code for code, _ in DECISIONS} <= set(words.CODES)
+    assert {decided_by for _, decided_by in DECISIONS} <= set(words.DISPROOFS)
+    told = words.alternative_for(Alternative(code="connection-per-request", decided_by="drain-replies"))
+    assert told.endswith(": it is that if connections stay as many when each reply is read to its end")
+
+
+def test_an_alternative_that_this_release_does_not_know_has_its_experiment_alone() -> None:
+    """What would disprove the finding speaks for the other cause."""
+    told = words.alternative_for(Alternative(code="serial-session", decided_by="drain-replies"))
+    assert told.endswith("(Read each reply to its end before the next request)")
+    assert words.alternative_for(Alternative(code="gremlins", decided_by="pray")) == "gremlins was seen"
 
 
 @pytest.mark.parametrize("code", words.CODES)
@@ -173,6 +209,21 @@ def test_a_listing_that_ran_twice_is_no_tool() -> None:
 def test_a_client_that_leaves_replies_is_told_so() -> None:
     text = words.explanation_for(finding("connection-per-request", {"requests": 9, "connections": 8, "left_early": 3}))
     assert text.startswith("8 connections for 9 requests: the client broke off 3 replies before the end")
+
+
+@pytest.mark.parametrize(
+    ("replies", "said"), [("json", "JSON replies"), ("sse", "event streams as replies"), ("later", "")]
+)
+def test_connections_are_told_with_what_came_back_on_them(replies: str, said: str) -> None:
+    context = CONTEXTS["connection-per-request"] | {"replies": replies}
+    text = words.explanation_for(finding("connection-per-request", context))
+    kind = f" with {said}" if said else ""
+    assert text.startswith(f"11 connections for 12 requests{kind}, though the server closed")
+
+
+@pytest.mark.parametrize("code", ["completion-waves", "thread-pool-saturation"])
+def test_a_figure_that_is_missing_leaves_no_capital_in_mid_sentence(code: str) -> None:
+    assert not re.search(r"[a-z;:,] [A-Z][a-z]", words.explanation_for(finding(code, {})))
 
 
 def test_some_calls_only() -> None:

@@ -36,7 +36,7 @@ ROLES: dict[str, str] = {
     "repeated-result": "answered again",
     "result": "result complete",
     "reply-end": "reply's end",
-    "listing": "tools/list sent",
+    "listing": "list asked for",
     "listing-result": "its result complete",
     "call-started": "call started",
     "call-returned": "call returned",

@@ -18,7 +18,7 @@ from mcpace.report import (
 )
 from mcpace.report.quantities import clean, count, duration, size
 from mcpace.report.run import Alternative, Finding
-from mcpace.report.words_disproofs import DISPROOFS, LOAD_DISPROOFS
+from mcpace.report.words_disproofs import DECISIONS, DISPROOFS, LOAD_DISPROOFS
 from mcpace.report.words_reading import Context, Words
 
 __all__ = ["CODES", "DISPROOFS", "LOAD_CODES", "LOAD_DISPROOFS", "Context", "Words"]
@@ -69,9 +69,14 @@ def disproof_for(code: str) -> str:
 
 
 def alternative_for(alternative: Alternative) -> str:
-    """Another cause that would look the same, with the experiment that decides."""
-    decides = disproof_for(alternative.decided_by)
-    return f"{clause_for(alternative.code)}{f' ({decides})' if decides else ''}"
+    """Another cause that would look the same, and what would be seen if it were that one; of a pair that this release
+    doesn't know, the experiment alone."""
+    clause = clause_for(alternative.code)
+    seen = DECISIONS.get((alternative.code, alternative.decided_by))
+    if seen:
+        return f"{clause}: it is that if {seen}"
+    experiment = disproof_for(alternative.decided_by).partition(":")[0]
+    return f"{clause} ({experiment})" if experiment else clause
 
 
 def cost_of(finding: Finding) -> str:

@@ -7,9 +7,10 @@ from mcpace.report.run import Finding
 from mcpace.report.words_reading import Context, Words, number, time
 
 
-def _held(finding: Finding, one: str = "request", many: str | None = None) -> str:
+def _held(finding: Finding, one: str = "request", many: str | None = None, unknown: str = "") -> str:
+    """``3 requests``, or ``unknown`` (``Requests`` at a sentence's beginning) where the run doesn't say how many."""
     held = number(finding.context, "held")
-    return count(held, one, many) if held else (many or f"{one}s").capitalize()
+    return count(held, one, many) if held else unknown or (many or f"{one}s").capitalize()
 
 
 def _longest(finding: Finding) -> str:
@@ -28,7 +29,7 @@ def _blocked_event_loop(finding: Finding) -> str:
 def _serial_session(finding: Finding) -> str:
     return (
         f"{_held(finding)} had to wait until the one before in the same session was answered{_longest(finding)}, "
-        "though the server went on meanwhile."
+        "while the server went on with others."
     )
 
 
@@ -36,7 +37,7 @@ def _completion_waves(finding: Finding) -> str:
     size = number(finding.context, "at_a_time")
     waves = f"waves of {size:.0f}" if size else "waves"
     waves = "turns, one after another" if size == 1 else waves
-    waited = f"{_held(finding, 'call')} had to wait{_longest(finding)}"
+    waited = f"{_held(finding, 'call', unknown='calls')} had to wait{_longest(finding)}"
     return f"Equal calls that were at the server together ended in {waves}: {waited}."
 
 
@@ -48,8 +49,9 @@ def _completion_waves_advice(context: Context) -> str:
 
 def _thread_pool_saturation(finding: Finding) -> str:
     size = number(finding.context, "at_a_time")
-    pool = f"{count(size, 'request')} at a time" if size else "so many requests at a time"
-    return f"The server had {pool} in work and let {_held(finding)} wait that it had accepted{_longest(finding)}."
+    pool = f"{count(size, 'request')} at a time" if size else "a fixed number of requests at a time"
+    held = _held(finding, unknown="others")
+    return f"The server worked on {pool}; {held} that it had accepted had to wait{_longest(finding)}."
 
 
 def _head_of_line(finding: Finding) -> str:
@@ -88,7 +90,7 @@ WORDS: dict[str, Words] = {
     ),
     "completion-waves": Words(
         "Calls end in waves",
-        "a cap on the server's workers has calls end in waves",
+        "a cap on the server's workers makes calls end in waves",
         _completion_waves,
         _completion_waves_advice,
     ),

@@ -1,4 +1,7 @@
-"""The experiments that would disprove a finding, or decide between two, in words."""
+"""The experiments that would disprove a finding, or decide between two causes, in words.
+
+Design constraint: what would disprove a finding speaks for the other cause, so that each pair has words of its own.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ DISPROOFS: dict[str, str] = {
     "call-tool-that-only-waits": (
         "Call a tool that waits without blocking in the same way: wrong if calls still run one after another."
     ),
-    "ping-meanwhile": "Ping while calls are under way: tells a pool for tools from one for all requests.",
+    "ping-meanwhile": "Ping while calls are under way: tells what holds up tools from what holds up every request.",
     "raise-worker-limit": "Repeat with a larger pool of workers or threads: wrong if as many calls end at a time.",
     "split-answer": "Send the same amount in several lines: wrong if the client takes as long.",
     "repeat-without-recorder": ("Repeat without the recorder, by the client's own clock: wrong if calls take as long."),
@@ -62,3 +65,18 @@ DISPROOFS: dict[str, str] = {
 """For each experiment's code, what it does and what it would show."""
 
 LOAD_DISPROOFS = ("more-generator",)
+
+DECISIONS: dict[tuple[str, str], str] = {
+    ("serial-session", "call-from-second-session"): "calls of a second session are answered meanwhile",
+    ("serial-session", "call-tool-that-only-waits"): (
+        "calls of a tool that waits without blocking still run one after another"
+    ),
+    ("completion-waves", "call-from-second-session"): "calls of a second session have to wait as well",
+    ("completion-waves", "ping-meanwhile"): "pings are answered while calls are under way",
+    ("thread-pool-saturation", "ping-meanwhile"): "pings have to wait as well while calls are under way",
+    ("connection-per-request", "drain-replies"): "connections stay as many when each reply is read to its end",
+    ("stream-not-drained", "drain-replies"): "connections become fewer when each reply is read to its end",
+    ("blocked-event-loop", "bypass-proxy"): "the stream is the same when the server itself is asked, past every proxy",
+    ("task-leak", "hold-one-session"): "memory rises as much when all calls are made in one session",
+}
+"""Another cause and the experiment that decides: what would be seen if it were that one."""

@@ -29,13 +29,14 @@ NAMES: dict[str, str] = {
 ADVICE: dict[tuple[str, str], str] = {
     ("connection", "slower"): "Keep one client, and with it its connections, for all calls.",
     ("connection", "faster"): "Reused connections are the slower ones here: look for two small writes in a reply.",
-    ("json", "faster"): "Have the server answer plain calls as JSON (json_response, stateless or not).",
-    ("sse", "slower"): "Have the server answer plain calls as JSON (json_response, stateless or not).",
+    ("json", "faster"): "Have the server answer plain calls as JSON (json_response in Python's SDKs).",
+    ("sse", "slower"): "Have the server answer plain calls as JSON (json_response in Python's SDKs).",
     ("address", "faster"): "Name that address in the URL, or have the server listen on both.",
     (
         "concurrency",
         "slower",
-    ): "At ten times the time they take turns: at a lock, in one thread, or for want of processors, the caller's too.",
+    ): "Ten calls at once that take ten times as long run one after another: behind a lock, in one thread, or for want "
+    "of processors, the caller's included.",
     ("argument", "slower"): "Send large content by reference (a resource's URI) where it can be.",
     ("session-per-call", "slower"): "Hold one session open for all calls.",
     ("no-session", "faster"): "Serve stateless where no tool needs the session.",

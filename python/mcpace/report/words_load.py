@@ -12,6 +12,7 @@ from typing import Any
 from mcpace.report.quantities import clean, count, duration, figure, listed, share, times
 from mcpace.report.run import Case, Run
 from mcpace.report.run_load import LoadFacts, LoadOperation, LoadSecond, LoadThreshold
+from mcpace.report.words_reading import number
 
 ERRORS: dict[str, str] = {
     "connect": "no connection",
@@ -56,9 +57,10 @@ def sentences(run: Run) -> list[str]:
 def model_words(model: dict[str, Any]) -> str:
     """Who called: ``50 users``, ``1,000 calls/s (poisson)``, with the ramps' ends."""
     closed = model.get("kind") != "open"
-    stages = [stage["to"] for stage in model.get("stages") or []]
-    start = float(model.get("vus" if closed else "rate") or 0)
-    figures = " → ".join(figure_of(value) for value in [start, *stages])
+    ramps = model.get("stages")
+    stages = [number(one, "to") for one in ramps if isinstance(one, dict)] if isinstance(ramps, list) else []
+    start = number(model, "vus" if closed else "rate") or 0.0
+    figures = " → ".join(figure_of(value) for value in [start, *stages] if value is not None)
     if closed:
         return f"{figures} {'user' if figures == '1' else 'users'}"
     return f"{figures} calls/s due ({clean(model.get('arrivals', 'constant'), 20)})"

@@ -12,7 +12,7 @@ def _how_late(finding: Finding) -> str:
     often = f" {count(times, 'time')}" if times else ""
     part = f", {share(late, whole)} of what was measured" if late and whole else ""
     seconds = time(finding.context, "late_ns")
-    return f"came to run late{often}{f', for {duration(seconds)} in all' if seconds else ''}{part}"
+    return f"ran late{often}{f', for {duration(seconds)} in all' if seconds else ''}{part}"
 
 
 def _recorder_limited(finding: Finding) -> str:

@@ -111,8 +111,8 @@ WORDS: dict[str, Words] = {
         ),
     ),
     "rebuilt-per-request": Words(
-        "Each request is dearer the more tools there are",
-        "each request is dearer the more tools there are",
+        "Each request costs more, the more tools there are",
+        "each request costs more, the more tools there are",
         _rebuilt_per_request,
         _rebuilt_per_request_advice,
     ),

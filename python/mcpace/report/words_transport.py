@@ -6,13 +6,21 @@ from mcpace.report.quantities import clean, count, duration, share
 from mcpace.report.run import Finding
 from mcpace.report.words_reading import Context, Words, number, time
 
+REPLIES = {
+    "json": " with JSON replies",
+    "sse": " with event streams as replies",
+    "mixed": " with JSON and event streams as replies",
+}
+"""What came back on the connections."""
+
 
 def _connection_per_request(finding: Finding) -> str:
     connections = number(finding.context, "connections")
     requests = number(finding.context, "requests")
     seen = "Almost every request opened a connection of its own"
     if connections and requests:
-        seen = f"{count(connections, 'connection')} for {count(requests, 'request')}"
+        replies = REPLIES.get(str(finding.context.get("replies")), "")
+        seen = f"{count(connections, 'connection')} for {count(requests, 'request')}{replies}"
     closer = {"client": "the client", "server": "the server", "instrument": "the recorder"}.get(
         str(finding.context.get("closed_by"))
     )
