@@ -215,23 +215,46 @@ fn calls_that_take_longer_each_are_no_turns() {
     assert_eq!(codes(&recorded(posts)), [""; 0]);
 }
 
-/// A pool of three: the head of a fourth reply comes only as one of the three ends, whatever each takes.
-pub(crate) fn pool_by_heads() -> Recording {
+/// A pool of three: the head of a fourth reply comes only as one of the three ends, whatever each takes. Its stamp lies
+/// behind that end by `later`, of each of the three that wait.
+fn pool_by_heads_that_come(later: [f64; 3]) -> Recording {
     recorded([
         streamed(1, None, 0.0, 1.0, 300.0),
         streamed(2, None, 0.2, 1.2, 410.0),
         streamed(3, None, 0.4, 1.4, 560.0),
-        streamed(4, None, 0.6, 302.0, 700.0),
-        streamed(5, None, 0.8, 413.0, 650.0),
-        streamed(6, None, 1.0, 561.0, 800.0),
+        streamed(4, None, 0.6, 300.0 + later[0], 700.0),
+        streamed(5, None, 0.8, 410.0 + later[1], 650.0),
+        streamed(6, None, 1.0, 560.0 + later[2], 800.0),
+        streamed(7, None, 1.2, 651.0, 900.0),
+        streamed(8, None, 1.4, 701.0, 950.0),
     ])
+}
+
+pub(crate) fn pool_by_heads() -> Recording {
+    pool_by_heads_that_come([2.0, 3.0, 1.0])
+}
+
+fn size_and_held(recording: &Recording) -> Option<(u64, u64)> {
+    let found = found(recording);
+    let [finding] = found.as_slice() else { return None };
+    let Cause::ThreadPoolSaturation(context) = &finding.cause else { panic!("{finding:?}") };
+    Some((context.at_a_time, context.held))
 }
 
 #[test]
 fn heads_that_wait_for_an_end_each_time_name_the_pool() {
-    let found = found(&pool_by_heads());
-    let Some(Cause::ThreadPoolSaturation(context)) = found.first().map(|f| &f.cause) else { panic!("{found:?}") };
-    assert_eq!((context.at_a_time, context.held), (3, 3));
+    assert_eq!(size_and_held(&pool_by_heads()), Some((3, 5)));
+}
+
+#[test]
+fn heads_whose_stamps_cross_the_ends_that_let_them_go_name_the_pool_too() {
+    assert_eq!(size_and_held(&pool_by_heads_that_come([-0.5, 0.4, -1.5])), Some((3, 5)));
+}
+
+#[test]
+fn of_heads_that_wait_one_in_five_may_come_at_another_moment() {
+    assert_eq!(size_and_held(&pool_by_heads_that_come([-2.3, 0.4, 1.0])), Some((3, 4)));
+    assert_eq!(size_and_held(&pool_by_heads_that_come([-22.0, 25.0, 1.0])), None);
 }
 
 /// Calls that take 60 ms by themselves come with a slow one that was asked before.

@@ -20,7 +20,7 @@ use mcpace_record::Nanos;
 use super::BEGUN;
 use super::batches::{Batch, batches};
 use super::served::{Owner, Served, served};
-use super::stalls::{Stall, Stalls, Work, stalls};
+use super::stalls::{CROSSING, Stall, Stalls, Work, stalls};
 use crate::findings::{Code, Disproof, Level, Reason};
 use crate::view::{Stamp, View};
 
@@ -220,7 +220,7 @@ fn stalled(stall: &Stall<'_, '_>) -> Wait {
     Wait { request: request.at, asked: request.asked, released, answered: request.answered, time }
 }
 
-/// Calls whose reply's head comes only when another call ends, with the same number at work each time.
+/// Calls whose reply's head comes only when another call ends, with the same number at work nearly each time.
 fn late_heads(served: &[Served<'_>], tools: &[&Served<'_>]) -> Option<Episode> {
     let work = Work::of(served)?;
     let mut begins: Vec<Nanos> = tools.iter().map(|tool| tool.begun.at).collect();
@@ -231,26 +231,27 @@ fn late_heads(served: &[Served<'_>], tools: &[&Served<'_>]) -> Option<Episode> {
         let begun = begins.partition_point(|begun| *begun < at);
         begun.saturating_sub(ends.partition_point(|end| *end < at))
     };
-    let (mut waits, mut sizes) = (Vec::new(), Vec::new());
     let late = |tool: &&&Served<'_>| {
         let waited = tool.begun.at.since(tool.asked.at) >= LATE_HEAD;
         tool.http && waited && tool.begun.at + HEAD_APART <= tool.answered.at
     };
+    let (mut all, mut waits) = (0, Vec::new());
     for call in tools.iter().filter(late) {
-        let behind = work.held_up(call, call.begun.at)?;
-        sizes.push(at_work(behind.answered.at));
+        all += 1;
+        let Some(behind) = work.held_up(call, call.begun.at) else { continue };
+        // Just before: the stamps of the end and of the head that it let go may cross.
+        let size = at_work(behind.answered.at.min(call.begun.at).since(CROSSING));
         let time = behind.answered.at.since(call.asked.at);
-        waits.push(Wait {
-            request: call.at,
-            asked: call.asked,
-            released: behind.answered,
-            answered: call.answered,
-            time,
-        });
+        let (request, asked, released, answered) = (call.at, call.asked, behind.answered, call.answered);
+        waits.push((size, Wait { request, asked, released, answered, time }));
     }
-    let size = *sizes.first()?;
-    let plateau = size > 1 && sizes.len() >= FEWEST_LATE && sizes.iter().all(|one| *one == size);
+    let mut sizes: Vec<usize> = waits.iter().map(|(size, _)| *size).collect();
+    sizes.sort_unstable();
+    let size = *sizes.get(sizes.len() / 2)?;
+    waits.retain(|(one, _)| *one == size);
+    let plateau = size > 1 && waits.len() >= FEWEST_LATE && (all - waits.len()) * ONE_IN <= waits.len();
     let (code, level, reason) = (Code::ThreadPoolSaturation, Level::High, Reason::NothingPassed);
+    let waits = waits.into_iter().map(|(_, wait)| wait).collect();
     plateau.then_some(Episode { code, at_a_time: size, waits, level, reason, other: None })
 }
 

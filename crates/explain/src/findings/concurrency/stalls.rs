@@ -18,7 +18,7 @@ const RELEASE: Nanos = Nanos::from_millis(20);
 const TOGETHER: usize = 64;
 
 /// Stamps of two replies, or of two requests, may cross by this much.
-const CROSSING: Nanos = Nanos::from_millis(2);
+pub(super) const CROSSING: Nanos = Nanos::from_millis(2);
 
 /// Requests that needed no tool while one ran, by that tool's name.
 #[derive(Default)]
