@@ -164,7 +164,7 @@ ROWS = (
             "a_gateway_that_passes_calls_on_adds_nothing",
         ),
         live("work", "a_gateway_that_sends_several_requests_for_one_is_named"),
-        release("fastmcp_as_a_proxy_asked_several_times_for_a_call"),
+        release("fastmcp_as_a_proxy_asked_several_times_for_a_call", file="test_proof_gateways"),
         "fastmcp 2.10.0 as a proxy, eleven requests for a call (control 4.1.6)",
     ),
     Row(
@@ -175,8 +175,8 @@ ROWS = (
             "servers_asked_at_once_are_healthy",
         ),
         live("work", "a_gateway_that_asks_one_server_after_another_is_named"),
-        None,
-        "not tried: a gateway (decocms/studio)",
+        release("fastmcp_as_a_proxy_asked_its_servers_one_by_one", file="test_proof_gateways"),
+        "fastmcp 2.11.2 as a proxy of three servers (control 4.1.6, which asks at once)",
     ),
     Row(
         "constant-cost-per-request",
@@ -401,8 +401,9 @@ ROWS = (
         "thread-pool-saturation",
         hand("concurrency", "where_pings_wait_too_it_is_the_pool_for_all_requests", "a_straggler_is_no_wave"),
         live("concurrency", "a_pool_for_all_requests_holds_up_pings_too", "a_tool_that_waits_holds_up_nobody"),
-        None,
-        "not tried: java-sdk #859",
+        release("a_call_in_java_holds_one_of_tomcats_threads", file="test_proof_servers"),
+        "java 2.1.0: each call keeps one of Tomcat's 200 threads (java-sdk #859), where the pool for tools is larger, as on "
+        "twenty cores and more (control typescript 2.4.0)",
     ),
     Row(
         "head-of-line",

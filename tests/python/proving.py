@@ -42,11 +42,12 @@ def by_subject(run: Run) -> dict[str, set[str]]:
 
 
 @contextmanager
-def server(release: str, mode: str, state: State) -> Iterator[ServerProgram]:
-    """An adapter's server program, in an environment of the release's time."""
+def server(release: str, mode: str, state: State, *options: str) -> Iterator[ServerProgram]:
+    """An adapter's server program, in an environment of the release's time; ``options`` are its interpreter's."""
     resolved = adapters.resolve(f"{release}:{mode}", role=Role.SERVER)
     environment = environments.ensure(resolved.adapter, resolved.version, role=Role.SERVER)
-    command = resolved.adapter.server_command(environment)
+    program, *words = resolved.adapter.server_command(environment)
+    command = [program, *options, *words]
     with ServerProgram.start(command, mode=mode, state=state, environment=environment) as running:
         yield running
 

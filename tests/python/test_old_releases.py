@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mcpace import MCPServer
 from mcpace.lab import experiment, targets
 from mcpace.lab.plan import Plan, Settings
 from mcpace.lab.progress import Silent
 from mcpace.lab.targets import Tool
-from proving import by_subject, codes, interpreter, listening, recorded_by, server
+from proving import by_subject, codes, interpreter, listening, server
 from sampled import explained, watched
-from serving import served as serving
-from shown import Receive, Scope, Send, body, head, patient, recorded, reply
+from shown import Receive, Scope, Send, body, head, patient, reply
 from shown import served as asgi
 
 pytestmark = [pytest.mark.network, pytest.mark.proof]
@@ -73,37 +71,6 @@ def test_fastmcp_2_11_sends_each_request_on_to_the_path_with_a_slash() -> None:
         for path, redirects in (("/mcp", True), ("/mcp/", False)):
             target = targets.parse(f"http://127.0.0.1:{port}{path}", tool=GREET_TOOL)
             assert ("redirect-per-request" in codes(target, "go@1.8.0")["go@1.8.0"]) is redirects, path
-
-
-PROXY = """
-import sys
-import fastmcp
-try:
-    from fastmcp.server import create_proxy
-except ImportError:
-    create_proxy = fastmcp.FastMCP.as_proxy
-proxy = create_proxy(sys.argv[1])
-proxy.run("http", host="127.0.0.1", port=int(sys.argv[2]), path="/mcp/", log_level="error")
-"""
-
-
-def greet(name: str) -> str:
-    return f"Hello, {name}!"
-
-
-@pytest.mark.parametrize(("several", "release"), [(True, "fastmcp@2.10.0"), (False, "fastmcp@4.1.6")])
-def test_fastmcp_as_a_proxy_asked_several_times_for_a_call(several: bool, release: str, tmp_path: Path) -> None:
-    made: MCPServer[Any] = MCPServer("shop")
-    made.tool()(greet)
-    with ExitStack() as stack:
-        behind = stack.enter_context(recorded(f"http://127.0.0.1:{stack.enter_context(serving(made))}/mcp"))
-        command = [interpreter(release), "-c", PROXY, behind.recorder.url]
-        port, _ = stack.enter_context(listening(command))
-        before = recorded_by("go@1.8.0", targets.parse(f"http://127.0.0.1:{port}/mcp/", tool=GREET_TOOL), tmp_path)
-        other_side = behind.finish()
-    found = {finding["code"] for finding in before.explained(behind=other_side)[1]}
-    assert ("amplification" in found) is several
-    assert "amplification" not in {finding["code"] for finding in before.findings()}
 
 
 class PlainGet(BaseHTTPRequestHandler):

@@ -7,9 +7,10 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -124,3 +125,30 @@ def test_javas_pool_runs_ten_tools_a_core(release: str) -> None:
         assert not wait(calls, timeout=LIMIT_S).not_done
         findings = found(record.finish())
     assert ("completion-waves" in findings) is release.startswith("java"), findings
+
+
+TOMCATS_THREADS = 200
+# Ten a core, unless it is told: the pool for tools mustn't be what is short.
+TOOLS_AT_ONCE = "-Dreactor.schedulers.defaultBoundedElasticSize=400"
+
+
+@pytest.mark.proof
+@pytest.mark.network
+@pytest.mark.parametrize(("release", "options"), [("java@2.1.0", [TOOLS_AT_ONCE]), ("typescript@2.4.0", [])])
+@patient
+def test_a_call_in_java_holds_one_of_tomcats_threads(release: str, options: list[str]) -> None:
+    def burst(ms: int) -> list[Future[dict[str, Any]]]:
+        many = TOMCATS_THREADS + TOMCATS_THREADS // 4
+        return [record.ask(None, "tools/call", {"name": "wait", "arguments": {"ms": ms}}) for _ in range(many)]
+
+    with server(release, "json", "stateless", *options) as running, recorded(running.url) as record:
+        record.threads = ThreadPoolExecutor(2 * TOMCATS_THREADS)
+        # Connections and threads for all of them, so that the calls come together.
+        assert not wait(burst(100), timeout=LIMIT_S).not_done
+        calls = burst(1_500)
+        pings = [record.ask(None, "ping") for _ in range(PINGS)]
+        assert not wait([*calls, *pings], timeout=LIMIT_S).not_done
+        findings = found(record.finish())
+    assert ("thread-pool-saturation" in findings) is release.startswith("java"), findings
+    if options:
+        assert findings["thread-pool-saturation"]["context"]["at_a_time"] == TOMCATS_THREADS
