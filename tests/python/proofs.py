@@ -402,8 +402,8 @@ ROWS = (
         hand("concurrency", "where_pings_wait_too_it_is_the_pool_for_all_requests", "a_straggler_is_no_wave"),
         live("concurrency", "a_pool_for_all_requests_holds_up_pings_too", "a_tool_that_waits_holds_up_nobody"),
         release("a_call_in_java_holds_one_of_tomcats_threads", file="test_proof_servers"),
-        "java 2.1.0: each call keeps one of Tomcat's 200 threads (java-sdk #859), where the pool for tools is larger, as "
-        "on twenty cores and more (control typescript 2.4.0)",
+        "java 2.1.0: each call keeps one of Tomcat's 200 threads (java-sdk #859), where the pool for tools is larger, "
+        "as on twenty cores and more (control typescript 2.4.0)",
     ),
     Row(
         "head-of-line",
