@@ -21,7 +21,6 @@ from mcpace.lab.environments import Environment, ensure, environment_path
 from mcpace.lab.errors import AdapterProblem, EnvironmentProblem, UsageProblem
 from mcpace.lab.experiment import prepare
 from mcpace.lab.installers.steps import ToolchainMissing
-from mcpace.lab.installers.wanted import AS_OF
 from mcpace.lab.progress import Silent
 from mcpace.lab.releases import UnknownVersion, parse_selection
 
@@ -371,11 +370,11 @@ def test_or_today_s_where_a_mirror_came_later(client: Any, monkeypatch: pytest.M
     assert [line.split(" {")[0] for line in told.splitlines()] == ["install --before=2025-03-02T00:00:00Z", "install"]
     assert any("no version of leftpad before that; going on with today's" in line for line in client.said)
     # Whoever uses it later is told, too.
-    assert environment.versions[AS_OF] == datetime.now(UTC).date().isoformat()
+    assert environment.dependencies_as_of == datetime.now(UTC).date().isoformat()
     again, said = ensure(client.adapter(), "1.2.0"), Said()
-    assert again.versions[AS_OF] == environment.versions[AS_OF]
+    assert again.dependencies_as_of == environment.dependencies_as_of
     prepare(adapters.Resolved(client.adapter(), "1.2.0", None), said)
-    assert said.notes == [f"toy@1.2.0: its dependencies are of {again.versions[AS_OF]}, not of its release"]
+    assert said.notes == [f"toy@1.2.0: its dependencies are of {again.dependencies_as_of}, not of its release"]
 
 
 def test_a_registry_that_is_away_is_no_mirror_s_gap(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -384,7 +383,7 @@ def test_a_registry_that_is_away_is_no_mirror_s_gap(client: Any, monkeypatch: py
         client("npm", NPM)
     assert client.said[-1].startswith("installing")
     monkeypatch.delenv("AWAY")
-    assert AS_OF not in ensure(client.adapter(), "1.2.0").versions
+    assert ensure(client.adapter(), "1.2.0").dependencies_as_of is None
 
 
 def test_a_client_of_cargo_is_built_by_the_crate_s_own_lock(client: Any) -> None:

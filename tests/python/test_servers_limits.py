@@ -91,10 +91,10 @@ def test_without_the_right_to_groups_processors_are_taken_away(hierarchy: Path, 
 def test_what_is_no_server_stays_off_their_processors() -> None:
     own = os.sched_getaffinity(0)
     last = max(own)
-    with limits.beside(limits.Cap(1, None, "affinity", tuple(own - {last}), (last,))):
+    with limits.kept_off(limits.Cap(1, None, "affinity", tuple(own - {last}), (last,))):
         done = subprocess.run(COUNT, capture_output=True, text=True, timeout=60, check=True)
         assert done.stdout == "1\n"
-        with limits.beside(limits.Cap(1, None, "affinity", tuple(own), ())):
+        with limits.kept_off(limits.Cap(1, None, "affinity", tuple(own), ())):
             assert os.sched_getaffinity(0) == {last}
     assert os.sched_getaffinity(0) == own
 

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from mcpace.cli.notes import flush_stdout, give_up_stdout, note
-from mcpace.cli.whole import beside, is_other
+from mcpace.cli.whole import is_other, replacing
 from mcpace.lab import journal
 from mcpace.lab.errors import LabError, UnknownName
 from mcpace.lab.interruption import held, interruptible
@@ -233,5 +233,5 @@ def _write(path: Path, text: str) -> None:
         with path.open("w", encoding="utf-8") as file:
             file.write(text)
         return
-    with beside(path) as temporary:
+    with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")

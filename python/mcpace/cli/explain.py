@@ -85,5 +85,5 @@ def explain(
         faults=options.faults(fault, [place]),
     )
     with shown() as progress:
-        run = lab.run(lab.Explained(place, settings, budget), progress)
+        run = lab.run(lab.Question(place, settings, budget), progress)
     deliver(run, as_json=as_json, out=out, page=html)

@@ -16,7 +16,7 @@ import typer
 
 from mcpace import _core
 from mcpace.cli.notes import note
-from mcpace.cli.whole import beside, is_other
+from mcpace.cli.whole import is_other, replacing
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.interruption import held
 from mcpace.report.quantities import clean
@@ -66,7 +66,7 @@ def _write(recording: _core.Recording, source: Path, format_: str, path: Path) -
         recording.export(format_, str(path))
         return
     try:
-        with held(), beside(path, stat.S_IMODE(source.stat().st_mode)) as temporary:
+        with held(), replacing(path, stat.S_IMODE(source.stat().st_mode)) as temporary:
             recording.export(format_, str(temporary))
     except OSError as error:
         raise LabError(f"cannot write {path}: {error.strerror}") from error

@@ -88,9 +88,9 @@ def _add(samples: ProcessSamples, file: Path) -> None:
     whole = _core.Recording.load(str(file))
     samples.into(whole)
     # Whole at any moment: what was recorded is not lost to a full disk now.
-    beside = file.with_name(f"{file.name}.part")
-    whole.save(str(beside))
-    beside.replace(file)
+    part = file.with_name(f"{file.name}.part")
+    whole.save(str(part))
+    part.replace(file)
 
 
 def _check(file: Path) -> None:

@@ -12,7 +12,7 @@ READ_AND_WRITE = 0o666
 
 
 @contextmanager
-def beside(path: Path, most: int = READ_AND_WRITE) -> Iterator[Path]:
+def replacing(path: Path, most: int = READ_AND_WRITE) -> Iterator[Path]:
     """A file to write, which is moved to ``path`` in the end; where something goes wrong, it is gone and ``path`` as
     it was. ``most``: the permissions that it has at most, the user's umask aside.
 

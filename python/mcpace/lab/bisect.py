@@ -15,7 +15,7 @@ from packaging.version import Version
 from mcpace.lab import adapters, releases
 from mcpace.lab.adapter import Adapter
 from mcpace.lab.errors import LabError, UsageProblem
-from mcpace.lab.experiment import Row, prepare
+from mcpace.lab.experiment import Row, note_environment, prepare
 from mcpace.lab.interruption import held
 from mcpace.lab.plan import Settings, operations_at
 from mcpace.lab.progress import Progress
@@ -190,7 +190,6 @@ class _Prober:
 
     def _measure(self, version: str) -> Probe:
         ready = prepare(adapters.Resolved(self._adapter, version, None), self._progress)
-        label = ready.subject.label()
         self._progress.begin(self._settings.trials * len(operations_at(self._target)))
         with Row([ready], self._target, self._settings) as row:
             try:
@@ -200,7 +199,7 @@ class _Prober:
                     cases = row.cases()
                     self._result.cases += cases
         if ready.environment is not None:
-            self._result.versions[label] = ready.environment.versions
+            note_environment(self._result, ready.subject, ready.environment)
         probe = _probe(version, cases)
         self._bisection.probes.append(probe)
         return probe

@@ -89,6 +89,7 @@ def run_of(base: Run, now: Run, tolerance: float, names: tuple[str, str] | None 
     sides = dict(zip(("base", "run"), names, strict=True)) if names else {}
     result = new_run("compare", {**sides, "tolerance": tolerance})
     result.cases, result.versions = now.cases, now.versions
+    result.dependencies_as_of = now.dependencies_as_of
     result.comparison = compare(base, now, tolerance)
     return result
 

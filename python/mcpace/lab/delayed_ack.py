@@ -73,8 +73,8 @@ def hill(buckets: Buckets) -> float:
     def within(low: float, high: float) -> int:
         return sum(count for bound, count in buckets if low <= bound / 1e9 < high)
 
-    beside = max(within(FROM_S - width, FROM_S), within(TO_S, TO_S + width))
-    return max(within(FROM_S, TO_S) - beside, 0) / total
+    around = max(within(FROM_S - width, FROM_S), within(TO_S, TO_S + width))
+    return max(within(FROM_S, TO_S) - around, 0) / total
 
 
 def suspected(seen: Seen) -> bool:

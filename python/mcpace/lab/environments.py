@@ -19,13 +19,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mcpace.lab.adapter import Adapter, Role, fill_in
 from mcpace.lab.children import run_child
 from mcpace.lab.errors import EnvironmentProblem
-from mcpace.lab.installers import INSTALLERS, Installer, Wanted
+from mcpace.lab.installers import INSTALLERS, Installed, Installer, Wanted
 from mcpace.lab.installers.steps import in_one_line
 from mcpace.lab.places import cache_folder
 from mcpace.lab.releases import Say
@@ -49,6 +49,8 @@ class Environment:
     """What stands for a place in adapter.toml's commands: `python`, `program`, `node`, …"""
     versions: dict[str, str]
     """Every package that was installed, by name, and what it runs on."""
+    dependencies_as_of: str | None = None
+    """The day that the dependencies are of, where that isn't their release's time."""
 
 
 def ensure(adapter: Adapter, version: str, say: Say | None = None, role: Role = Role.CLIENT) -> Environment:
@@ -75,9 +77,9 @@ def build(installer: Installer, wanted: Wanted, path: Path, say: Say) -> Environ
     remove_leavings(path)
     folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".building", dir=path.parent))
     try:
-        versions = installer.build(wanted, folder, say)
+        installed = installer.build(wanted, folder, say)
         check(installer, wanted, folder)
-        marker = {"sdk": wanted.adapter.name, "version": wanted.version, "versions": versions}
+        marker = {"sdk": wanted.adapter.name, "version": wanted.version, **asdict(installed)}
         (folder / MARKER).write_text(json.dumps(marker), encoding="utf-8")
         shutil.rmtree(path, ignore_errors=True)  # one without a marker: somebody else's leavings
         folder.rename(path)
@@ -99,9 +101,9 @@ def build(installer: Installer, wanted: Wanted, path: Path, say: Say) -> Environ
 def build_in_place(installer: Installer, wanted: Wanted, path: Path, say: Say) -> Environment:
     """For what its own tool keeps fresh. The caller holds the lock."""
     make_folder(path)
-    versions = installer.build(wanted, path, say)
+    installed = installer.build(wanted, path, say)
     check(installer, wanted, path)
-    return Environment(path, installer.places(path), {**versions, **installer.runs_on()})
+    return environment(path, installer, installed)
 
 
 def check(installer: Installer, wanted: Wanted, folder: Path) -> None:
@@ -134,12 +136,19 @@ def find_ready(adapter: Adapter, version: str, role: Role = Role.CLIENT) -> Envi
 def read_ready(path: Path, installer: Installer) -> Environment | None:
     """A finished environment, or nothing. One that has lost what it runs on counts as none."""
     try:
-        versions = json.loads((path / MARKER).read_text(encoding="utf-8"))["versions"]
+        marker = json.loads((path / MARKER).read_text(encoding="utf-8"))
+        installed = Installed(marker["versions"], marker.get("dependencies_as_of"))
     except (OSError, ValueError, KeyError, TypeError):
         return None
     if not installer.stands(path):
         return None
-    return Environment(path, installer.places(path), {**versions, **installer.runs_on()})
+    return environment(path, installer, installed)
+
+
+def environment(path: Path, installer: Installer, installed: Installed) -> Environment:
+    """What stands in a finished folder."""
+    versions = {**installed.versions, **installer.runs_on()}
+    return Environment(path, installer.places(path), versions, installed.dependencies_as_of)
 
 
 @contextmanager

@@ -13,7 +13,6 @@ from mcpace.lab.children import adopt_orphans, end_strays
 from mcpace.lab.environments import Environment
 from mcpace.lab.errors import LabError, ReleasesProblem, UnknownName, Unsupported, UsageProblem
 from mcpace.lab.fold import Facts, Trial, cases
-from mcpace.lab.installers.wanted import AS_OF
 from mcpace.lab.interruption import held
 from mcpace.lab.plan import Plan, Settings, operations_at
 from mcpace.lab.progress import Progress
@@ -50,7 +49,7 @@ def run(plan: Plan, progress: Progress) -> Run:
         ready = [prepare(subject, progress) for subject in resolved]
         for item in ready:
             if item.environment is not None:
-                result.versions[item.subject.label()] = item.environment.versions
+                note_environment(result, item.subject, item.environment)
         progress.begin(plan.settings.trials * len(ready) * sum(len(operations_at(t)) for t in plan.targets))
         for target in plan.targets:
             with Row(ready, target, plan.settings) as row:
@@ -97,9 +96,16 @@ def prepare(resolved: adapters.Resolved, progress: Progress) -> Ready:
     except LabError as error:
         progress.note(str(error))
         return Ready(subject, error=str(error))
-    if as_of := environment.versions.get(AS_OF):
+    if as_of := environment.dependencies_as_of:
         progress.note(f"{subject.label()}: its dependencies are of {as_of}, not of its release")
     return Ready(subject, resolved.adapter.client_command(environment), environment)
+
+
+def note_environment(result: Run, subject: Subject, environment: Environment) -> None:
+    """What a subject ran with belongs to its run."""
+    result.versions[subject.label()] = environment.versions
+    if environment.dependencies_as_of is not None:
+        result.dependencies_as_of[subject.label()] = environment.dependencies_as_of
 
 
 class Row:

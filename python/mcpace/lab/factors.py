@@ -50,8 +50,8 @@ NOTABLE = 0.05
 
 
 @dataclass(frozen=True)
-class Explained:
-    """How to ask."""
+class Question:
+    """What is asked of a live target."""
 
     target: Target
     settings: LoadSettings
@@ -148,7 +148,7 @@ class _Base:
         return sorted(self.slices, key=lambda one: one[0])[(len(self.slices) - 1) // 2][1]
 
 
-def run(asked: Explained, progress: Progress) -> Run:
+def run(asked: Question, progress: Progress) -> Run:
     """Tries every factor that the target allows within the budget.
 
     Ctrl-C ends it early: the run comes back marked partial, with the rounds that were whole.
@@ -194,7 +194,7 @@ def _base(plan: Plan) -> Plan:
     return replace(plan, warm_up_s=0.0, duration_s=SHORTEST_S, stages=[], drain_s=plan.timeout_s)
 
 
-def _given(asked: Explained) -> frozenset[str]:
+def _given(asked: Question) -> frozenset[str]:
     """Arguments that the user gave: nobody agreed to others in their place."""
     if asked.target.profile is not None:
         return frozenset()

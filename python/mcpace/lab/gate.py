@@ -80,6 +80,7 @@ def run_of_files(base: Run, now: Run, tolerance: float) -> Run:
     result = new_run("gate", {"tolerance": tolerance})
     result.partial = now.partial
     result.versions, result.cases = now.versions, now.cases
+    result.dependencies_as_of = now.dependencies_as_of
     result.machine, result.started = now.machine, now.started
     result.comparison = compare.compare(base, now, tolerance)
     result.comparison.warnings.append("measured-once")

@@ -74,7 +74,7 @@ def settle(cpus: float, memory_bytes: int | None, *, root: Path | None = None) -
 
 
 @contextlib.contextmanager
-def beside(cap: Cap) -> Iterator[None]:
+def kept_off(cap: Cap) -> Iterator[None]:
     """Whatever this thread starts meanwhile, threads and processes, stays off the servers' processors where it can."""
     if not cap.others:
         yield

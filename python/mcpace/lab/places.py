@@ -22,9 +22,9 @@ def cache_folder() -> Path:
 
 def find_uv() -> Path:
     """The uv beside this interpreter, else the one on PATH."""
-    beside = Path(sys.executable).parent / "uv"
-    if os.access(beside, os.X_OK):
-        return beside
+    own = Path(sys.executable).parent / "uv"
+    if os.access(own, os.X_OK):
+        return own
     if found := shutil.which("uv"):
         return Path(found)
     raise EnvironmentProblem(f"the command uv is missing: install it with `{sys.executable} -m pip install uv`")

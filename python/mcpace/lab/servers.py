@@ -52,7 +52,7 @@ def run(plan: ServersPlan, progress: Progress) -> Run:
         try:
             with interruptible():
                 bench.build(subjects, result, progress)
-                with limits.beside(conditions.cap):
+                with limits.kept_off(conditions.cap):
                     bench.open(progress)
                     bench.rounds(plan.rounds, progress)
                     bench.experiments(progress)
@@ -149,7 +149,7 @@ def _conditions(plan: ServersPlan, stack: ExitStack) -> Conditions:
     model, round_s = plan.model(), plan.round_s()
     session = settled_session(plan.session, plan.revision or REVISION)
     cap = limits.settle(_cpus(plan.cpus), limits.memory(plan.memory))
-    with limits.beside(cap):
+    with limits.kept_off(cap):
         workload = stack.enter_context(Workload(plan.workload))
     return Conditions(
         workload,

@@ -72,11 +72,15 @@ def _option(value: object) -> str:
     return (", ".join(_option(part) for part in value) or "–") if isinstance(value, list) else str(value)
 
 
+def _as_of(day: str | None) -> str:
+    return f", its dependencies of {clean(day, 20)} instead of its own time" if day else ""
+
+
 def packages(run: Run) -> list[Packages]:
     """Every environment's packages with their exact versions."""
     return [
         Packages(
-            label=clean(label, 60),
+            label=clean(label, 60) + _as_of(run.dependencies_as_of.get(label)),
             packages=[
                 f"{clean(name, 80)} {clean(version, 60)}" for name, version in list(held.items())[:SHOWN_PACKAGES]
             ],

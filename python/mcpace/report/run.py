@@ -329,6 +329,8 @@ class Run(Model):
     """What was asked for: trials, hold, …"""
     versions: dict[str, dict[str, str]] = {}
     """For each subject's label, every package of its environment with its exact version."""
+    dependencies_as_of: dict[str, str] = {}
+    """Of subjects whose dependencies are not of their release's time: the day that they are of."""
     cases: list[Case] = []
     bisection: Bisection | None = None
     servers: ServerComparison | None = None

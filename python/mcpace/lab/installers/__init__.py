@@ -13,9 +13,9 @@ from mcpace.lab.installers.maven import Maven
 from mcpace.lab.installers.npm import Npm
 from mcpace.lab.installers.own import Own
 from mcpace.lab.installers.pypi import Pypi
-from mcpace.lab.installers.wanted import Installer, Wanted
+from mcpace.lab.installers.wanted import Installed, Installer, Wanted
 
-__all__ = ["INSTALLERS", "Installer", "Wanted"]
+__all__ = ["INSTALLERS", "Installed", "Installer", "Wanted"]
 
 INSTALLERS: dict[InstallKind, Installer] = {
     InstallKind.PYPI: Pypi(),

@@ -16,7 +16,7 @@ from mcpace.lab.children import run_child
 from mcpace.lab.errors import EnvironmentProblem
 from mcpace.lab.installers.built import client_releases, copy_sources, digest
 from mcpace.lab.installers.steps import BUILD_LIMIT_S, INSTALL_LIMIT_S, asked, in_one_line, needed, run_step
-from mcpace.lab.installers.wanted import Wanted
+from mcpace.lab.installers.wanted import Installed, Wanted
 from mcpace.lab.places import cache_folder
 from mcpace.lab.releases import Say
 from mcpace.lab.toolchains import REMEDIES
@@ -34,7 +34,7 @@ class Cargo:
     def recipe(self, wanted: Wanted) -> list[object]:
         return [digest(wanted)]
 
-    def build(self, wanted: Wanted, folder: Path, say: Say) -> dict[str, str]:
+    def build(self, wanted: Wanted, folder: Path, say: Say) -> Installed:
         needed("cargo", wanted.label, REMEDY)
         say(f"building {wanted.label} (minutes, once)")
         copy_sources(wanted, folder)
@@ -46,7 +46,7 @@ class Cargo:
         program_of(folder).parent.mkdir(exist_ok=True)
         shutil.copy2(built, program_of(folder))
         shutil.rmtree(halfway, ignore_errors=True)
-        return {**rust_version(), **locked_packages(folder / "Cargo.lock")}
+        return Installed({**rust_version(), **locked_packages(folder / "Cargo.lock")})
 
     def places(self, folder: Path) -> dict[str, str]:
         return {"program": str(program_of(folder)), "built": str(folder)}

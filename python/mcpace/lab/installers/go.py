@@ -11,7 +11,7 @@ from pathlib import Path
 from mcpace.lab.adapter import Role
 from mcpace.lab.installers.built import copy_sources, digest
 from mcpace.lab.installers.steps import BUILD_LIMIT_S, asked, needed, run_step
-from mcpace.lab.installers.wanted import Wanted
+from mcpace.lab.installers.wanted import Installed, Wanted
 from mcpace.lab.releases import Say
 from mcpace.lab.toolchains import REMEDIES
 
@@ -27,7 +27,7 @@ class Go:
     def recipe(self, wanted: Wanted) -> list[object]:
         return [digest(wanted)]
 
-    def build(self, wanted: Wanted, folder: Path, say: Say) -> dict[str, str]:
+    def build(self, wanted: Wanted, folder: Path, say: Say) -> Installed:
         go = needed("go", wanted.label, REMEDY)
         say(f"building {wanted.label}")
         copy_sources(wanted, folder)
@@ -36,7 +36,7 @@ class Go:
         # A workspace above the cache isn't meant.
         run_step(command, wanted.label, limit_s=BUILD_LIMIT_S, cwd=folder, env={"GOWORK": "off"})
         required = dict(REQUIREMENT.findall((folder / "go.mod").read_text(encoding="utf-8")))
-        return {"go": asked([go, "version", str(program_of(folder))], r"go(\d\S*)"), **required}
+        return Installed({"go": asked([go, "version", str(program_of(folder))], r"go(\d\S*)"), **required})
 
     def places(self, folder: Path) -> dict[str, str]:
         return {"program": str(program_of(folder)), "built": str(folder)}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mcpace.lab.installers.built import copy_sources, digest
 from mcpace.lab.installers.steps import BUILD_LIMIT_S, asked, needed, run_step
-from mcpace.lab.installers.wanted import Wanted
+from mcpace.lab.installers.wanted import Installed, Wanted
 from mcpace.lab.releases import Say
 from mcpace.lab.toolchains import REMEDIES
 
@@ -23,7 +23,7 @@ class Maven:
     def recipe(self, wanted: Wanted) -> list[object]:
         return [digest(wanted)]
 
-    def build(self, wanted: Wanted, folder: Path, say: Say) -> dict[str, str]:
+    def build(self, wanted: Wanted, folder: Path, say: Say) -> Installed:
         for tool in ("java", "javac"):
             needed(tool, wanted.label, REMEDY)
         mvn = needed("mvn", wanted.label, REMEDY)
@@ -32,7 +32,7 @@ class Maven:
         command = [mvn, "--batch-mode", "--quiet", "--file", str(folder / "pom.xml"), "package"]
         run_step(command, wanted.label, limit_s=BUILD_LIMIT_S, cwd=folder)
         jars = [JAR.fullmatch(path.name) for path in sorted((folder / "target").rglob("*.jar"))]
-        return {jar[1]: jar[2] for jar in jars if jar}
+        return Installed({jar[1]: jar[2] for jar in jars if jar})
 
     def places(self, folder: Path) -> dict[str, str]:
         return {"java": needed("java", "the program", REMEDY), "built": str(folder)}

@@ -15,7 +15,7 @@ from mcpace.lab.adapter import Role
 from mcpace.lab.children import run_child
 from mcpace.lab.installers.built import client_releases, copy_sources, digest
 from mcpace.lab.installers.steps import INSTALL_LIMIT_S, asked, expect_success, in_one_line, needed, run_step
-from mcpace.lab.installers.wanted import AS_OF, Wanted
+from mcpace.lab.installers.wanted import Installed, Wanted
 from mcpace.lab.releases import Say, find, parse_selection
 from mcpace.lab.toolchains import REMEDIES
 
@@ -33,7 +33,7 @@ class Npm:
         of_client = [install.as_of_release, install.margin_hours] if wanted.role is Role.CLIENT else []
         return [digest(wanted), *of_client]
 
-    def build(self, wanted: Wanted, folder: Path, say: Say) -> dict[str, str]:
+    def build(self, wanted: Wanted, folder: Path, say: Say) -> Installed:
         needed("node", wanted.label, REMEDY)
         npm = needed("npm", wanted.label, REMEDY)
         say(f"installing {wanted.label}")
@@ -48,7 +48,7 @@ class Npm:
         # A package within another's folder is that one's own copy.
         names = {path.removeprefix("node_modules/"): entry.get("version") for path, entry in packages.items()}
         own = {name: version for name, version in names.items() if version and "node_modules/" not in name}
-        return own if of_its_time else {**own, AS_OF: datetime.now(UTC).date().isoformat()}
+        return Installed(own, None if of_its_time else datetime.now(UTC).date().isoformat())
 
     def places(self, folder: Path) -> dict[str, str]:
         return {"node": needed("node", "the program", REMEDY), "built": str(folder)}

@@ -15,7 +15,7 @@ from mcpace import __version__
 from mcpace.lab.errors import EnvironmentProblem
 from mcpace.lab.installers.cargo import BINARY, compile_release, rust_version
 from mcpace.lab.installers.steps import run_step
-from mcpace.lab.installers.wanted import Wanted
+from mcpace.lab.installers.wanted import Installed, Wanted
 from mcpace.lab.places import find_uv
 from mcpace.lab.releases import Say
 
@@ -34,11 +34,11 @@ class Own:
     def recipe(self, wanted: Wanted) -> list[object]:
         return [str(wanted.adapter.folder), wanted.also, platform.python_version()]
 
-    def build(self, wanted: Wanted, folder: Path, say: Say) -> dict[str, str]:
+    def build(self, wanted: Wanted, folder: Path, say: Say) -> Installed:
         manifest = wanted.adapter.install.manifest
         if manifest is None:
-            beside = install_beside(wanted, folder / SITE, say) if wanted.also else {}
-            return {**beside, "mcpace": __version__, "python": platform.python_version()}
+            others = install_beside(wanted, folder / SITE, say) if wanted.also else {}
+            return Installed({**others, "mcpace": __version__, "python": platform.python_version()})
         checkout = wanted.adapter.folder.parents[1]
         if not (checkout / CRATES).is_file():
             raise EnvironmentProblem(
@@ -52,7 +52,7 @@ class Own:
         link.parent.mkdir(exist_ok=True)
         link.unlink(missing_ok=True)
         link.symlink_to(built)
-        return {"mcpace": __version__, **rust_version()}
+        return Installed({"mcpace": __version__, **rust_version()})
 
     def places(self, folder: Path) -> dict[str, str]:
         return {"python": sys.executable, "site": str(folder / SITE), "program": str(folder / "bin" / BINARY)}

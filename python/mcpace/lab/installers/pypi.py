@@ -13,7 +13,7 @@ from pathlib import Path
 from mcpace.lab.children import run_child
 from mcpace.lab.errors import EnvironmentProblem
 from mcpace.lab.installers.steps import in_one_line, run_step
-from mcpace.lab.installers.wanted import Wanted
+from mcpace.lab.installers.wanted import Installed, Wanted
 from mcpace.lab.places import find_uv
 from mcpace.lab.releases import Say, find, parse_selection
 
@@ -33,7 +33,7 @@ class Pypi:
             install.margin_hours, str(install.python), minor,
         ]  # fmt: skip
 
-    def build(self, wanted: Wanted, folder: Path, say: Say) -> dict[str, str]:
+    def build(self, wanted: Wanted, folder: Path, say: Say) -> Installed:
         install = wanted.adapter.install
         release = find(install.package, parse_selection(wanted.version), say)
         assert release.uploaded is not None, "without upload times the index was refused"
@@ -53,7 +53,7 @@ class Pypi:
             overrides.write_text("\n".join(install.overrides) + "\n", encoding="utf-8")
             options += ["--overrides", str(overrides)]
         run_step([uv, "pip", "install", *options, *requirements], wanted.label)
-        return installed(folder)
+        return Installed(installed(folder))
 
     def places(self, folder: Path) -> dict[str, str]:
         return {"python": str(python_of(folder))}

@@ -9,9 +9,6 @@ from typing import Protocol
 from mcpace.lab.adapter import Adapter, Role
 from mcpace.lab.releases import Say
 
-AS_OF = "dependencies as of"
-"""Among an environment's versions where its dependencies aren't of its release's time: their day. No package's name."""
-
 
 @dataclass(frozen=True)
 class Wanted:
@@ -33,6 +30,16 @@ class Wanted:
         return (*self.adapter.install.also, *of_role)
 
 
+@dataclass(frozen=True)
+class Installed:
+    """What was installed."""
+
+    versions: dict[str, str]
+    """By name."""
+    dependencies_as_of: str | None = None
+    """The day that the dependencies are of, where that isn't their release's time."""
+
+
 class Installer(Protocol):
     """One kind of installing. All raise `EnvironmentProblem` with one sentence."""
 
@@ -43,8 +50,8 @@ class Installer(Protocol):
         """Everything that makes one environment differ from another, as JSON; the platform aside."""
         ...
 
-    def build(self, wanted: Wanted, folder: Path, say: Say) -> dict[str, str]:
-        """Fills an empty folder, which is moved afterwards. Says what was installed: versions by name."""
+    def build(self, wanted: Wanted, folder: Path, say: Say) -> Installed:
+        """Fills an empty folder, which is moved afterwards."""
         ...
 
     def places(self, folder: Path) -> dict[str, str]:
