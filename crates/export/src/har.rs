@@ -107,7 +107,7 @@ impl Serialize for Entries<'_, '_> {
 
 fn response(exchange: &Exchange<'_>, said: &Said<'_>) -> Value {
     let mut content = json!({"size": exchange.reply_bytes, "mimeType": media_type(said.reply_headers)});
-    if let Some(body) = &said.reply_body {
+    if let Some(body) = said.reply_body() {
         content["text"] = json!(body);
     }
     let mut response = json!({
