@@ -26,6 +26,8 @@ pub struct Connection<'a> {
     pub closed: Option<Stamp>,
     /// Who ended it.
     pub closed_by: Option<Closer>,
+    /// Whether its peer ended it by a reset: with bytes unread, for all that anybody knows.
+    pub reset: bool,
     /// In the recorder, on the back side: the client's connection that it is for.
     pub serves: Option<ConnectionId>,
     /// The start of the failed tries just before this one, where there were any; else its own start.
@@ -33,6 +35,8 @@ pub struct Connection<'a> {
     pub tried_from: Nanos,
     /// The first exchange that travelled on it.
     pub first_exchange: Option<ExchangeId>,
+    /// The last one.
+    pub last_exchange: Option<ExchangeId>,
 }
 
 impl<'a> Connection<'a> {
@@ -47,9 +51,11 @@ impl<'a> Connection<'a> {
             failed: None,
             closed: None,
             closed_by: None,
+            reset: false,
             serves: None,
             tried_from: first.at,
             first_exchange: None,
+            last_exchange: None,
         }
     }
 

@@ -69,7 +69,7 @@ impl<'a> Join<'a> {
         late_answers::attach(&mut exchanges);
         let calls = self.calls.finish(&keeper, &mut exchanges, &connections);
         let connection_index: Positions = connections.iter().map(|connection| connection.id.0).collect();
-        note_first_exchanges(&mut connections, &connection_index, &exchanges);
+        note_exchanges(&mut connections, &connection_index, &exchanges);
         View {
             connection_index,
             exchange_index: exchanges.iter().map(|exchange| exchange.id.0).collect(),
@@ -90,12 +90,13 @@ impl<'a> Join<'a> {
     }
 }
 
-fn note_first_exchanges(connections: &mut [Connection<'_>], index: &Positions, exchanges: &[Exchange<'_>]) {
+fn note_exchanges(connections: &mut [Connection<'_>], index: &Positions, exchanges: &[Exchange<'_>]) {
     for exchange in exchanges {
         for leg in [&exchange.front, &exchange.back].into_iter().flatten() {
             let at = leg.conn.and_then(|conn| index.get(conn.0));
             if let Some(at) = at {
                 connections[at].first_exchange.get_or_insert(exchange.id);
+                connections[at].last_exchange = Some(exchange.id);
             }
         }
     }

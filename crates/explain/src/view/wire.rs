@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use mcpace_record::{ConnectionId, EventKind, ExchangeId, ReplyEnding, ServerTiming, Side};
+use mcpace_record::{Closer, ConnectionId, EventKind, ExchangeId, ReplyEnding, ServerTiming, Side};
 
 use super::head::{Heads, is_event_stream};
 use super::positions::Positions;
@@ -70,11 +70,13 @@ impl<'a> WireJoin<'a> {
                 let connection = self.connection(*conn, Side::Back, keeper.text(address), at);
                 connection.failed.get_or_insert(at);
             }
-            EventKind::ConnectionClosed { side, conn, by, .. } => {
+            EventKind::ConnectionClosed { side, conn, by, reason } => {
                 let connection = self.connection(*conn, *side, "", at);
                 if connection.closed.is_none() {
                     connection.closed = Some(at);
                     connection.closed_by = Some(*by);
+                    // An orderly end has no reason, and the instrument has reasons of its own.
+                    connection.reset = reason.is_some() && *by != Closer::Instrument;
                 }
             }
             _ => {}

@@ -197,6 +197,13 @@ impl Script {
         self.event(at, closed);
     }
 
+    /// The client closes with bytes unread, which a kernel tells by a reset.
+    pub(crate) fn reset(&mut self, conn: u64, at: f64) {
+        let reason = Some("Connection reset by peer (os error 104)".to_owned());
+        let (side, conn, by) = (Side::Front, ConnectionId(conn), Closer::Client);
+        self.event(at, EventKind::ConnectionClosed { side, conn, by, reason });
+    }
+
     pub(crate) fn post(&mut self, post: Post) -> ExchangeId {
         let ex = self.exchange();
         let headers = headers(&[

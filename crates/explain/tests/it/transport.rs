@@ -11,6 +11,7 @@ use crate::{codes, found};
 enum Fate {
     StaysOpen,
     ClosedBy(Closer),
+    ResetByClient,
 }
 
 /// Six calls of one session, each on its own connection.
@@ -22,8 +23,10 @@ fn calls(reply: fn(f64) -> Reply, fate: Fate) -> Recording {
         script.accept(id, at + 0.9);
         script.connect(id + 100, at + 1.2, at + 3.2, Some(id));
         script.post(Post { conn: id, session: Some("s"), ..call_tool(at + 1.0, id, reply(at)) });
-        if let Fate::ClosedBy(by) = fate {
-            script.close(Side::Front, id, at + 20.0, by);
+        match fate {
+            Fate::StaysOpen => {}
+            Fate::ClosedBy(by) => script.close(Side::Front, id, at + 20.0, by),
+            Fate::ResetByClient => script.reset(id, at + 9.2),
         }
     }
     script.recording()
@@ -101,6 +104,36 @@ fn replies_left_early_are_named_as_what_they_may_be() {
     assert_eq!(found[0].alternatives[0].code, Code::ConnectionPerRequest);
     assert_eq!(found[0].confidence.level, Level::Low);
     assert_eq!(found[0].severity, Severity::Low);
+}
+
+/// The reply was handed over to its end, which the client didn't read (mcp-go, of JSON whose last chunk comes apart).
+#[test]
+fn replies_whose_end_is_left_unread_are_broken_off_too() {
+    for reply in [json, sse] {
+        let found = found(&calls(reply, Fate::ResetByClient));
+        let [finding] = found.as_slice() else { panic!("{found:?}") };
+        let Cause::StreamNotDrained(context) = &finding.cause else { panic!("{finding:?}") };
+        assert_eq!((context.left_early, finding.alternatives[0].code), (6, Code::ConnectionPerRequest));
+    }
+}
+
+#[test]
+fn of_a_connection_that_is_reset_the_last_reply_alone_was_left_unread() {
+    let mut script = Script::recorder();
+    for id in 1..7 {
+        let at = id as f64 * 100.0;
+        script.accept(id, at + 0.9);
+        // The first two connections carry two calls each.
+        let times = if id < 3 { vec![at, at + 50.0] } else { vec![at] };
+        for at in &times {
+            script.post(Post { conn: id, session: Some("s"), ..call_tool(at + 1.0, id, json(*at)) });
+        }
+        script.reset(id, times[times.len() - 1] + 9.2);
+    }
+    let found = found(&script.recording());
+    let [finding] = found.as_slice() else { panic!("{found:?}") };
+    let Cause::StreamNotDrained(context) = &finding.cause else { panic!("{finding:?}") };
+    assert_eq!((context.requests, context.left_early), (8, 6));
 }
 
 #[test]

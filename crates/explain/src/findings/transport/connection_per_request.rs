@@ -23,11 +23,12 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         closed_by: None,
     };
     let (mut shapes, mut named, mut all) = (HashSet::new(), true, Vec::new());
-    for session in wasteful(scene).into_iter().filter(|session| !session.breaks_off()) {
+    let view = scene.view;
+    for session in wasteful(scene).into_iter().filter(|session| !session.breaks_off(view)) {
         context.requests += session.posts().count() as u64;
         context.connections += session.connections as u64;
         context.needless += session.needless.len() as u64;
-        context.left_early += session.posts().filter(|e| left_early(e)).count() as u64;
+        context.left_early += session.posts().filter(|e| left_early(view, e)).count() as u64;
         shapes.extend(session.posts().map(|e| e.shape == ReplyShape::Events));
         named &= session.named;
         all.extend(session.needless);

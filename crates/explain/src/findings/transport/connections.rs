@@ -44,8 +44,8 @@ impl<'s, 'a> Wasteful<'s, 'a> {
     }
 
     /// Whether nearly all of it comes of replies that the client broke off.
-    pub(in crate::findings) fn breaks_off(&self) -> bool {
-        let spoiled = self.needless.iter().filter(|needless| left_early(needless.last)).count();
+    pub(in crate::findings) fn breaks_off(&self, view: &View<'_>) -> bool {
+        let spoiled = self.needless.iter().filter(|needless| left_early(view, needless.last)).count();
         spoiled * 5 >= self.needless.len() * 4
     }
 }
@@ -77,9 +77,18 @@ fn last_uses(view: &View<'_>) -> HashMap<ConnectionId, EventIndex> {
     view.exchanges.iter().filter_map(|exchange| Some((exchange.near()?.conn?, exchange.start.event))).collect()
 }
 
-/// Whether the client broke off a reply to a message: whether the server would have ended it soon is not seen.
-pub(in crate::findings) fn left_early(exchange: &Exchange<'_>) -> bool {
-    exchange.is_message() && exchange.ending == Some(ReplyEnding::ClientLeft)
+/// Whether the client broke off a reply to a message: whether the server would have ended it soon is not seen. One that
+/// was handed over to its end is broken off, too, where the client then resets the connection: it left that end unread.
+pub(in crate::findings) fn left_early(view: &View<'_>, exchange: &Exchange<'_>) -> bool {
+    let unread = || {
+        let connection = exchange.near().and_then(|near| view.connection(near.conn?));
+        connection.is_some_and(|connection| {
+            connection.reset
+                && connection.closed_by == Some(Closer::Client)
+                && connection.last_exchange == Some(exchange.id)
+        })
+    };
+    exchange.is_message() && (exchange.ending == Some(ReplyEnding::ClientLeft) || unread())
 }
 
 enum Mark<'e, 'a> {
@@ -117,7 +126,7 @@ fn needless<'s, 'a>(view: &'s View<'a>, used: &[&'s Exchange<'a>]) -> Vec<Needle
                 let carried = busy.entry(id).or_default();
                 *carried -= 1;
                 // A client that leaves in mid-reply spoils a connection that the server may have kept.
-                let spoiled = left_early(exchange);
+                let spoiled = left_early(view, exchange);
                 let kept = exchange.ending == Some(ReplyEnding::Complete) || spoiled;
                 if kept && !exchange.closes_connection() && *carried == 0 {
                     free.push((id, exchange));

@@ -9,7 +9,7 @@ use mcpace_record::{Nanos, ReplyEnding};
 
 use crate::findings::scene::Scene;
 use crate::findings::transport::connection_per_request::charge;
-use crate::findings::transport::connections::{Wasteful, left_early, wasteful};
+use crate::findings::transport::connections::{left_early, wasteful};
 use crate::findings::{Cause, Code, Disproof, Finding, Level, Reason, StreamNotDrained};
 use crate::view::{ReplyShape, View};
 
@@ -18,11 +18,12 @@ const PROMPT: Nanos = Nanos::from_millis(50);
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let (mut context, mut all) = (StreamNotDrained::default(), Vec::new());
-    for session in wasteful(scene).into_iter().filter(Wasteful::breaks_off) {
+    let view = scene.view;
+    for session in wasteful(scene).into_iter().filter(|session| session.breaks_off(view)) {
         context.requests += session.posts().count() as u64;
         context.connections += session.connections as u64;
         context.needless += session.needless.len() as u64;
-        context.left_early += session.posts().filter(|exchange| left_early(exchange)).count() as u64;
+        context.left_early += session.posts().filter(|exchange| left_early(view, exchange)).count() as u64;
         all.extend(session.needless);
     }
     let ends_promptly = ends_promptly(scene.view);
