@@ -413,8 +413,9 @@ ROWS = (
             "replies_that_come_together_because_they_were_asked_together_fill_no_buffer",
         ),
         live("concurrency", "replies_that_wait_for_a_full_buffer_of_stdout_are_named"),
-        None,
-        "any program whose stdout isn't flushed; python-sdk #2934 was not tried",
+        release("mcp_1_25_holds_a_sessions_replies_behind_one_that_is_not_begun"),
+        "python mcp 1.25.0 as server whose store of events is slow for one stream (control 1.30.0); any program whose "
+        "stdout isn't flushed",
     ),
     Row(
         "superlinear-line",
