@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use mcpace_explain::{Exchange, Ledger, explained_file};
+use mcpace_explain::{Account, Exchange, explained_file};
 use mcpace_record::{
     CallId, CallOutcome, ConnectionId, Event, EventKind, ExchangeId, Header, Instrument, MessageNote, Nanos, Reader,
     RecordingHead, ReplyEnding, Side, Writer, digest,
@@ -53,7 +53,7 @@ fn run(count: &str) -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn explain(file: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    println!("{:>10} B an exchange, {} B a ledger", size_of::<Exchange<'_>>(), size_of::<Ledger>());
+    println!("{:>10} B an exchange, {} B an account", size_of::<Exchange<'_>>(), size_of::<Account>());
     let open = || Reader::events(BufReader::new(File::open(file)?)).map_err(std::io::Error::other);
     // By itself first: what is left of the whole is joining, ledgers and rules.
     let mut events = open()?;
@@ -61,7 +61,7 @@ fn explain(file: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let begun = Instant::now();
     let mut events = open()?;
     let told = step("explain", || explained_file(&mut events, None))?;
-    println!("{:>10} events, {} ledgers, {} findings", told.events, told.ledgers.len(), told.findings.len());
+    println!("{:>10} events, {} accounts, {} findings", told.events, told.accounts.len(), told.findings.len());
     println!("{:>10.2} s in all (to reach: 10)", begun.elapsed().as_secs_f64());
     println!("{:>10} at most (to reach: 1 GB)", peak().unwrap_or_default());
     Ok(())

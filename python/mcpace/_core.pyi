@@ -246,9 +246,9 @@ class Recording:
     def export(self, format: str, path: str) -> None:
         """Writes it as ``har``, ``trace`` (Chrome's trace events) or ``otlp`` (JSON lines)."""
     def ledgers(self) -> list[dict[str, Any]]: ...
-    def explained(self, *, behind: Recording | None = None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Ledgers and findings at once: less work than asking for each. Of a gateway too, where ``behind`` was recorded
-        between it and its servers."""
+    def explained(self, *, behind: Recording | None = None) -> Explained:
+        """Where the time of its calls went, and why. Of a gateway too, where ``behind`` was recorded between it and its
+        servers."""
     def findings(self) -> list[dict[str, Any]]:
         """The causes that show."""
     def waterfall(self, call: int) -> dict[str, Any]: ...
@@ -286,10 +286,34 @@ class Client:
     def recording(self) -> Recording:
         """What was seen so far."""
 
-def explained(paths: list[str], *, behind: list[str] = []) -> dict[str, Any]:
-    """What saved recordings tell, several of one machine as one: ``ledgers``, ``findings``, the ``waterfalls`` of each
-    operation's slowest warm call, and how many ``events``, how many ``lost``, whether the end is missing (``partial``).
-    A single file is explained while it is read, so that it may be large; ``behind`` are of servers behind a gateway."""
+class Explained:
+    """Where the time of a recording's calls went, and why. A call is named by its id; unknown ids count nowhere."""
+
+    findings: list[dict[str, Any]]
+    """The causes, worst first; ``calls`` is how many pay for one. See crates/explain for the other members."""
+    waterfalls: list[dict[str, Any]]
+    """The picture of each operation's slowest warm call."""
+    events: int
+    lost: int
+    """Events that could not be kept."""
+    partial: bool
+    """Whether its end is missing."""
+    def trials(self, operation: str) -> list[tuple[int, float, Literal["ok", "tool-error", "failed", "open"], str | None]]:
+        """The calls of one operation by their starts: id, seconds, how it ended (``open``: it never returned, and its
+        seconds are up to the recording's end), the program's words where it failed."""
+    def sum(self, calls: list[int]) -> dict[str, Any]:
+        """The ledgers of ``calls``, added up: ``calls``, ``parts`` in nanoseconds, ``layers`` of ``parts.server``, and of
+        how many the server ``told`` them, of how many that is ``doubted`` (``doubted_ns``: what it told of those)."""
+    def window(self, call: int) -> tuple[int, int] | None:
+        """Its start and return on the recording's clock, in nanoseconds."""
+    def payers(self, finding: int, calls: list[int]) -> list[int]:
+        """Those of ``calls`` that pay for ``findings[finding]``."""
+    def cost(self, finding: int, calls: list[int]) -> tuple[int, int, int, int]:
+        """How many of ``calls`` pay for it, and what together: nanoseconds, requests, bytes."""
+
+def explained(paths: list[str], *, behind: list[str] = []) -> Explained:
+    """What saved recordings tell, several of one machine as one. A single file is explained while it is read, so that it
+    may be large; ``behind`` are of servers behind a gateway."""
 
 def record_stdio(command: list[str], file: str, body_limit: int = 65536) -> int:
     """Runs a server between this process's stdin and stdout, recording; returns its exit code."""

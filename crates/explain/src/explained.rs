@@ -2,19 +2,16 @@
 
 use mcpace_record::{CallId, CallOutcome, Events, Nanos, RecordError, Recording};
 
-use serde::Serialize;
-
 use crate::findings::found;
-use crate::ledger::ledgers_of;
 use crate::view::{Texts, View, exchanges, exchanges_of_file};
 use crate::waterfall::waterfall_of;
-use crate::{Finding, Ledger, Waterfall};
+use crate::{Accounts, Finding, Waterfall};
 
 /// Where the time of a recording's calls went, and why.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct Explained {
-    /// The ledger of every call, in the order of their starts.
-    pub ledgers: Vec<Ledger>,
+    /// Where the time of every call went.
+    pub accounts: Accounts,
     /// All causes, worst first.
     pub findings: Vec<Finding>,
     /// Of each operation the call that is worth a look, in the order in which operations first occur: see [`shown`].
@@ -44,29 +41,29 @@ pub fn explained_file(events: &mut Events<'_>, behind: Option<&Recording>) -> Re
 }
 
 fn explain(view: &View<'_>, behind: Option<&Recording>) -> Explained {
-    let ledgers = ledgers_of(view);
     let texts = Texts::default();
     let behind = behind.map(|behind| exchanges(behind, &texts));
-    let findings = found(view, &ledgers, behind.as_ref());
-    let waterfalls = shown(&ledgers).into_iter().filter_map(|call| waterfall_of(view, call)).collect();
-    Explained { ledgers, findings, waterfalls, events: view.events, lost: view.lost, partial: view.partial }
+    let findings = found(view, behind.as_ref());
+    let accounts = Accounts::of(view);
+    let waterfalls = shown(&accounts).into_iter().filter_map(|call| waterfall_of(view, call)).collect();
+    Explained { accounts, findings, waterfalls, events: view.events, lost: view.lost, partial: view.partial }
 }
 
 /// Operations whose calls are shown; the contract of client programs has five.
 const OPERATIONS: usize = 64;
 
 /// The slowest call of each operation that returned a result. The first one is cold, and shown only where it is alone.
-fn shown(ledgers: &[Ledger]) -> Vec<CallId> {
+fn shown(accounts: &Accounts) -> Vec<CallId> {
     let mut slowest: Vec<(&str, bool, Nanos, CallId)> = Vec::new();
-    for ledger in ledgers.iter().filter(|ledger| ledger.outcome == Some(CallOutcome::Ok)) {
-        let took = ledger.end.since(ledger.start);
-        let operation = &*ledger.operation;
+    for account in accounts.iter().filter(|account| accounts.outcome(account) == Some(&CallOutcome::Ok)) {
+        let took = account.end.since(account.start);
+        let operation = accounts.operation(account);
         if let Some((_, cold, most, call)) = slowest.iter_mut().find(|(known, ..)| *known == operation) {
             if *cold || took > *most {
-                (*cold, *most, *call) = (false, took, ledger.call);
+                (*cold, *most, *call) = (false, took, account.call);
             }
         } else if slowest.len() < OPERATIONS {
-            slowest.push((operation, true, took, ledger.call));
+            slowest.push((operation, true, took, account.call));
         }
     }
     slowest.into_iter().map(|(.., call)| call).collect()

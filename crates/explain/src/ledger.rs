@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::name::Names;
 use crate::split::{ServerSplit, split};
 use crate::view::{Call, Connection, Exchange, Leg, Texts, Transport, View, exchanges};
-use crate::{Name, Part, Parts, Segment, Segments};
+use crate::{Name, Part, Parts, Segment};
 
 /// One call's time by layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -34,11 +34,11 @@ pub struct Ledger {
     /// The split. Adds up to `end - start`, exactly.
     pub parts: Parts,
     /// What the server told of its own layers, as it told it, summed over the call's exchanges.
-    pub told: Option<Box<ServerTiming>>,
+    pub told: Option<ServerTiming>,
     /// `parts.server` by layer, as far as `told` can be true. Adds up to it, exactly.
-    pub split: Option<Box<ServerSplit>>,
+    pub split: Option<ServerSplit>,
     /// The sweep behind `parts`: adjacent stretches that tile the window.
-    pub segments: Segments,
+    pub segments: Vec<Segment>,
     /// The exchanges that started in the window.
     pub exchanges: Vec<ExchangeId>,
     /// Exchanges from before that were still open when the call started. They get none of its time.
@@ -49,36 +49,61 @@ pub struct Ledger {
 #[must_use]
 pub fn ledgers(recording: &Recording) -> Vec<Ledger> {
     let texts = Texts::default();
-    ledgers_of(&exchanges(recording, &texts))
-}
-
-pub(crate) fn ledgers_of(view: &View<'_>) -> Vec<Ledger> {
+    let view = exchanges(recording, &texts);
     let mut names = Names::default();
-    view.calls.iter().map(|call| ledger(view, call, &mut names)).collect()
+    view.calls.iter().map(|call| ledger(&view, call, &mut names)).collect()
 }
 
 fn ledger<'a>(view: &View<'a>, call: &Call<'a>, names: &mut Names<'a>) -> Ledger {
-    let mut sweep = Sweep::new(call.start.at, call.end.map_or(view.end, |end| end.at));
+    let swept = sweep(view, call);
+    let (told, split) = swept.layers(view, call).unzip();
+    Ledger {
+        call: call.id,
+        operation: names.of(call.operation),
+        tool: call.tool.map(|tool| names.of(tool)),
+        start: call.start.at,
+        end: swept.end,
+        outcome: call.outcome.map(CallOutcome::from),
+        parts: Parts::of(&swept.segments),
+        told,
+        split,
+        segments: swept.segments,
+        exchanges: call.exchanges.to_vec(),
+        in_flight: call.in_flight.to_vec(),
+    }
+}
+
+/// A call's window by stretches. A recording has millions of calls, so that it is made anew where it is asked for.
+pub(crate) struct Swept {
+    /// The call's return, or the recording's end.
+    pub(crate) end: Nanos,
+    /// Adjacent stretches that tile the window.
+    pub(crate) segments: Vec<Segment>,
+}
+
+pub(crate) fn sweep(view: &View<'_>, call: &Call<'_>) -> Swept {
+    let mut sweep = Sweep::new(call.start.at, view.end_of(call));
     let acts = acts(view, call);
     for (position, act) in acts.iter().enumerate() {
         let next = acts.get(position + 1).map(Act::begins);
         sweep.act(view, act, next);
     }
     sweep.return_to_caller(!acts.is_empty() || !view.incomplete);
-    Ledger {
-        call: call.id,
-        operation: names.of(call.operation),
-        tool: call.tool.map(|tool| names.of(tool)),
-        start: call.start.at,
-        end: sweep.end,
-        outcome: call.outcome.map(CallOutcome::from),
-        parts: Parts::of(&sweep.segments),
-        told: told(view, call).map(Box::new),
-        split: split(call.exchanges.iter().filter_map(|id| view.exchange(*id)), &sweep.segments, sweep.end)
-            .map(Box::new),
-        segments: Segments::of(&sweep.segments),
-        exchanges: call.exchanges.to_vec(),
-        in_flight: call.in_flight.to_vec(),
+    Swept { end: sweep.end, segments: sweep.segments }
+}
+
+impl Swept {
+    /// What the server told of its own layers, summed over the call's exchanges, and its part by them as far as that can
+    /// be true.
+    pub(crate) fn layers(&self, view: &View<'_>, call: &Call<'_>) -> Option<(ServerTiming, ServerSplit)> {
+        let exchanges = || call.exchanges.iter().filter_map(|id| view.exchange(*id));
+        let told = exchanges().filter_map(Exchange::told).reduce(|sum, timing| ServerTiming {
+            transport: sum.transport + timing.transport,
+            dispatch: sum.dispatch + timing.dispatch,
+            service: sum.service + timing.service,
+            malformed: sum.malformed || timing.malformed,
+        });
+        told.zip(split(exchanges(), &self.segments, self.end))
     }
 }
 
@@ -125,16 +150,6 @@ fn first_act(view: &View<'_>, call: &Call<'_>, exchange: &Exchange<'_>) -> Nanos
         Some(begun) if begun.at >= call.start.at => begun.at.min(sent),
         _ => sent,
     }
-}
-
-fn told(view: &View<'_>, call: &Call<'_>) -> Option<ServerTiming> {
-    let exchanges = call.exchanges.iter().filter_map(|id| view.exchange(*id));
-    exchanges.filter_map(|exchange| exchange.told()).reduce(|sum, timing| ServerTiming {
-        transport: sum.transport + timing.transport,
-        dispatch: sum.dispatch + timing.dispatch,
-        service: sum.service + timing.service,
-        malformed: sum.malformed || timing.malformed,
-    })
 }
 
 struct Sweep {

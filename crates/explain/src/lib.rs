@@ -43,6 +43,7 @@
 //!
 //! A [`Waterfall`] is described at its type; its times are relative to the call's start and may be negative.
 
+mod accounts;
 mod duplicates;
 mod explained;
 mod findings;
@@ -53,11 +54,12 @@ mod split;
 mod view;
 mod waterfall;
 
+pub use accounts::{Account, AccountSum, Accounts};
 pub use explained::{Explained, explained, explained_file};
 pub use findings::*;
 pub use ledger::{Ledger, ledgers};
 pub use name::Name;
-pub use parts::{Part, Parts, Segment, Segments};
+pub use parts::{Part, Parts, Segment};
 pub use split::{Doubt, ServerSplit};
 pub use view::{
     Call, Connection, EventIndex, Exchange, Late, Leg, Look, Note, Outcome, Process, ReplyShape, Stamp, StreamEvent,

@@ -1,7 +1,9 @@
 //! The layers that a call's time is split into.
 
+use std::ops::Add;
+
 use mcpace_record::{ExchangeId, Nanos};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 /// One layer of a call's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -61,58 +63,6 @@ pub struct Segment {
     pub exchange: Option<ExchangeId>,
 }
 
-/// The stretches of a call: each begins where the one before it ended. Kept small, since a recording has millions.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Segments {
-    from: Nanos,
-    cuts: Box<[Cut]>,
-}
-
-/// A stretch without its start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Cut {
-    to: Nanos,
-    exchange: ExchangeId,
-    /// Whether there is one.
-    of_exchange: bool,
-    part: Part,
-}
-
-impl Segments {
-    /// Of segments that tile a call.
-    pub(crate) fn of(segments: &[Segment]) -> Self {
-        let cuts = segments.iter().map(|segment| Cut {
-            to: segment.to,
-            exchange: segment.exchange.unwrap_or(ExchangeId(0)),
-            of_exchange: segment.exchange.is_some(),
-            part: segment.part,
-        });
-        Self { from: segments.first().map_or(Nanos::ZERO, |first| first.from), cuts: cuts.collect() }
-    }
-
-    /// All of them, in the order of time.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Segment> + ExactSizeIterator + '_ {
-        self.cuts.iter().enumerate().map(|(at, cut)| self.segment(at, cut))
-    }
-
-    /// The one at `at`, counted from zero.
-    #[must_use]
-    pub fn get(&self, at: usize) -> Option<Segment> {
-        self.cuts.get(at).map(|cut| self.segment(at, cut))
-    }
-
-    fn segment(&self, at: usize, cut: &Cut) -> Segment {
-        let from = at.checked_sub(1).map_or(self.from, |before| self.cuts[before].to);
-        Segment { part: cut.part, from, to: cut.to, exchange: cut.of_exchange.then_some(cut.exchange) }
-    }
-}
-
-impl Serialize for Segments {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter())
-    }
-}
-
 /// A call's time by part, in nanoseconds. The parts add up to the call's whole time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Parts {
@@ -167,6 +117,21 @@ impl Parts {
             Part::Response => &mut self.response,
             Part::ClientReceive => &mut self.client_receive,
             Part::Unaccounted => &mut self.unaccounted,
+        }
+    }
+}
+
+impl Add for Parts {
+    type Output = Parts;
+    fn add(self, other: Parts) -> Parts {
+        Parts {
+            client_send: self.client_send + other.client_send,
+            connect: self.connect + other.connect,
+            request: self.request + other.request,
+            server: self.server + other.server,
+            response: self.response + other.response,
+            client_receive: self.client_receive + other.client_receive,
+            unaccounted: self.unaccounted + other.unaccounted,
         }
     }
 }

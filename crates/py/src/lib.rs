@@ -8,6 +8,7 @@ mod attaching;
 mod caller;
 mod client;
 mod event_loop;
+mod explained;
 mod json;
 mod load;
 mod log_line;
@@ -45,7 +46,9 @@ mod _core {
     #[pymodule_export]
     use super::recorder::{Recorder, record_stdio};
     #[pymodule_export]
-    use super::recording::{Recording, explained_at};
+    use super::explained::{Explained, explained_at};
+    #[pymodule_export]
+    use super::recording::Recording;
     #[pymodule_export]
     use super::server::{
         Asked, Context, Endpoint, Exchange, Guard, Handler, HttpOptions, Limiter, Observations, RateLimit, Reply,

@@ -4,11 +4,12 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use mcpace_explain::{Explained, explained, explained_file, findings, ledgers, waterfall};
+use mcpace_explain::{findings, ledgers, waterfall};
 use mcpace_export::ExportError;
-use mcpace_record::{CallId, CallOutcome, Event, EventKind, Nanos, Peer, Reader, RecordError, Writer};
+use mcpace_record::{CallId, CallOutcome, Event, EventKind, Nanos, Peer, Reader, Writer};
 use pyo3::prelude::*;
 
+use crate::explained::{Explained, of_recording};
 use crate::json;
 use crate::problem::{EnvironmentProblem, OrRaise, UsageProblem};
 
@@ -23,7 +24,7 @@ impl Recording {
         Self { inner: Mutex::new(recording) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, mcpace_record::Recording> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, mcpace_record::Recording> {
         // A recording is only ever replaced whole, so a panic elsewhere can't have left it half changed.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -124,29 +125,15 @@ impl Recording {
 
     /// The causes that show.
     fn findings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let found = py.detach(|| {
-            let recording = self.lock();
-            findings(&recording, &ledgers(&recording))
-        });
+        let found = py.detach(|| findings(&self.lock()));
         json::to_python(py, &found)
     }
 
-    /// Its ledgers and findings, with the events joined once for both; of a gateway too, where `behind` was recorded between
-    /// it and the servers that it asks.
+    /// Where the time of its calls went, and why; of a gateway too, where `behind` was recorded between it and the servers
+    /// that it asks.
     #[pyo3(signature = (*, behind=None))]
-    fn explained<'py>(
-        &self,
-        py: Python<'py>,
-        behind: Option<&Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-        if behind.is_some_and(|behind| std::ptr::eq(self, behind)) {
-            return Err(UsageProblem::new_err("one recording can't be both before and behind a gateway"));
-        }
-        let Explained { ledgers, findings, .. } = py.detach(|| match behind {
-            Some(behind) => explained(&self.lock(), Some(&behind.lock())),
-            None => explained(&self.lock(), None),
-        });
-        Ok((json::to_python(py, &ledgers)?, json::to_python(py, &findings)?))
+    fn explained(&self, py: Python<'_>, behind: Option<&Self>) -> PyResult<Explained> {
+        of_recording(py, self, behind)
     }
 
     /// Reads several recordings of one machine as one; each keeps its connections, exchanges and operations to itself.
@@ -199,26 +186,8 @@ impl Recording {
     }
 }
 
-/// What saved recordings tell. One is explained while it is read: of its events nothing is kept but what rules ask for.
-/// Several, and those from behind a gateway, are read whole first.
-#[pyfunction]
-#[pyo3(name = "explained", signature = (paths, *, behind=Vec::new()))]
-pub(crate) fn explained_at(py: Python<'_>, paths: Vec<String>, behind: Vec<String>) -> PyResult<Bound<'_, PyAny>> {
-    let told = py.detach(|| {
-        let behind = if behind.is_empty() { None } else { Some(beside(&behind)?) };
-        if let [path] = paths.as_slice() {
-            match explained_file(&mut Reader::events(open(path)?).or_raise()?, behind.as_ref()) {
-                Err(RecordError::OutOfOrder) => {}
-                told => return told.or_raise(),
-            }
-        }
-        Ok(explained(&beside(&paths)?, behind.as_ref()))
-    })?;
-    json::to_python(py, &told)
-}
-
 /// Several recordings as one, each with its numbers to itself.
-fn beside(paths: &[String]) -> PyResult<mcpace_record::Recording> {
+pub(crate) fn beside(paths: &[String]) -> PyResult<mcpace_record::Recording> {
     let mut parts = paths.iter().map(|path| read(path));
     let mut whole = parts.next().ok_or_else(|| UsageProblem::new_err("no recording to put beside another"))??;
     for part in parts {
@@ -231,7 +200,7 @@ fn read(path: &str) -> PyResult<mcpace_record::Recording> {
     Reader::read(open(path)?).or_raise()
 }
 
-fn open(path: &str) -> PyResult<BufReader<File>> {
+pub(crate) fn open(path: &str) -> PyResult<BufReader<File>> {
     let file = File::open(path).map_err(|error| UsageProblem::new_err(format!("cannot read {path}: {error}")))?;
     Ok(BufReader::new(file))
 }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mcpace import _core
 from mcpace.report import words
 from mcpace.report.run import (
     Alternative,
@@ -31,7 +31,7 @@ SHOWN_EVIDENCE = 12
 LAYERS = ("transport", "dispatch", "service", "rest")
 
 
-@dataclass
+@dataclass(slots=True)
 class Trial:
     """One operation, once."""
 
@@ -52,8 +52,8 @@ class Facts:
     target: str
     tool: str | None
     trials: list[Trial] = field(default_factory=list)
-    ledgers: list[dict[str, Any]] = field(default_factory=list)
-    findings: list[dict[str, Any]] = field(default_factory=list)
+    told: _core.Explained | None = None
+    """What the recording tells; ``None`` where there is none."""
     waterfalls: dict[int, dict[str, Any]] = field(default_factory=dict)
     error: str | None = None
     """Why the subject could not be measured at all, or to the end."""
@@ -88,7 +88,7 @@ def _case(facts: Facts, operation: Operation, *, outside: bool) -> Case:
         tool=facts.tool if operation == "call" else None,
         trials_s=seconds,
         summary=Summary.of(seconds) if seconds else None,
-        ledger_s=_ledger(facts.ledgers, warm),
+        ledger_s=_ledger(facts, warm),
         findings=_findings(facts, trials, timed, warm) + (_outside(facts, timed) if outside else []),
         waterfall=_waterfall(facts, timed),
         failures=failures,
@@ -106,64 +106,64 @@ def _error(facts: Facts, seconds: list[float], failures: list[str], unsupported:
     return failures[0] if failures else facts.error
 
 
-def _ledger(ledgers: list[dict[str, Any]], warm: list[Trial]) -> Ledger | None:
-    calls = {trial.call for trial in warm}
-    return mean_ledger([ledger for ledger in ledgers if ledger["call"] in calls])
+def _ledger(facts: Facts, warm: list[Trial]) -> Ledger | None:
+    return mean_ledger([facts.told.sum(_calls(warm))]) if facts.told is not None else None
 
 
-def mean_ledger(chosen: list[dict[str, Any]]) -> Ledger | None:
-    """The mean of calls' ledgers; ``None`` of none."""
-    if not chosen:
+def _calls(trials: Iterable[Trial]) -> list[int]:
+    return [trial.call for trial in trials if trial.call is not None]
+
+
+def mean_ledger(sums: Sequence[dict[str, Any]]) -> Ledger | None:
+    """The mean of calls' ledgers, of which ``sums`` are sums; ``None`` of no calls."""
+    calls = sum(one["calls"] for one in sums)
+    if not calls:
         return None
-    parts = {name: _mean(ledger["parts"][name] for ledger in chosen) for name in chosen[0]["parts"]}
-    return Ledger.model_validate({**parts, "server_split": _split(chosen)})
+    parts = {name: sum(one["parts"][name] for one in sums) / calls / NANOS for name in sums[0]["parts"]}
+    return Ledger.model_validate({**parts, "server_split": _split(sums, calls)})
 
 
-def _split(ledgers: list[dict[str, Any]]) -> ServerSplit | None:
+def _split(sums: Sequence[dict[str, Any]], calls: int) -> ServerSplit | None:
     """Over all calls, so that the layers add up to the ledger's ``server``: without an account it is all rest."""
-    told = [ledger for ledger in ledgers if ledger.get("split")]
+    told = sum(one["told"] for one in sums)
     if not told:
         return None
-    doubted = [ledger for ledger in told if ledger["split"].get("doubt")]
-    whole = [ledger.get("split") or {"rest_ns": ledger["parts"]["server"]} for ledger in ledgers]
-    layers = {name: _mean(one.get(f"{name}_ns", 0) for one in whole) for name in LAYERS}
+    doubted = sum(one["doubted"] for one in sums)
+    layers = {name: sum(one["layers"][f"{name}_ns"] for one in sums) / calls / NANOS for name in LAYERS}
     return ServerSplit(
         **layers,
-        told=len(told),
-        of_calls=len(ledgers),
-        doubted=len(doubted),
-        doubt=doubted[0]["split"]["doubt"] if doubted else None,
-        doubted_s=_mean(sum(one["told"][f"{name}_ns"] for name in LAYERS[:3]) for one in doubted) if doubted else None,
+        told=told,
+        of_calls=calls,
+        doubted=doubted,
+        doubt=next((doubt for one in sums if (doubt := one["layers"].get("doubt"))), None),
+        doubted_s=sum(one["doubted_ns"] for one in sums) / doubted / NANOS if doubted else None,
     )
 
 
-def _mean(nanos: Iterable[int]) -> float:
-    return statistics.fmean(nanos) / NANOS
-
-
 def _findings(facts: Facts, trials: list[Trial], timed: list[Trial], warm: list[Trial]) -> list[Finding]:
+    if facts.told is None:
+        return []
     called = [trial for trial in trials if trial.call is not None]
-    calls, all_calls = {trial.call for trial in timed}, {trial.call for trial in called}
-    warm_calls = {trial.call for trial in warm}
     found = []
-    for finding in facts.findings:
+    for at, finding in enumerate(facts.told.findings):
         # What shows in failed trials only may be why they failed: a deadlock, a loop.
-        affected = [cost for cost in finding["calls"] if cost["call"] in calls]
-        of = timed if affected else called
-        affected = affected or [cost for cost in finding["calls"] if cost["call"] in all_calls]
+        of, affected = timed, facts.told.payers(at, _calls(timed))
+        if not affected:
+            of, affected = called, facts.told.payers(at, _calls(called))
         if affected:
             # A cause that shows in the cold trial only (discovery, say) is costed by that trial.
-            costed = [cost for cost in affected if cost["call"] in warm_calls] or affected
-            found.append(_finding(facts, finding, affected, costed, of))
+            costed = facts.told.payers(at, _calls(warm)) or affected
+            found.append(_finding(facts.told, at, finding, affected, costed, of))
     return sorted(found, key=lambda finding: finding.cost_s, reverse=True)
 
 
 def _outside(facts: Facts, timed: list[Trial]) -> list[Finding]:
     """What was seen outside every call: a stream that is opened again and again, memory that grows."""
     found = []
-    for finding in facts.findings:
+    for at, finding in enumerate(facts.told.findings if facts.told is not None else []):
         if not finding["calls"]:
-            told = _finding(facts, finding, [], [], timed)
+            assert facts.told is not None
+            told = _finding(facts.told, at, finding, [], [], timed)
             total = finding["total"]
             told.total_s = total["time_ns"] / NANOS
             told.total_requests, told.total_bytes = total["requests"], total["bytes"]
@@ -172,21 +172,23 @@ def _outside(facts: Facts, timed: list[Trial]) -> list[Finding]:
 
 
 def _finding(
-    facts: Facts,
+    told: _core.Explained,
+    at: int,
     finding: dict[str, Any],
-    affected: list[dict[str, Any]],
-    costed: list[dict[str, Any]],
+    affected: list[int],
+    costed: list[int],
     timed: list[Trial],
 ) -> Finding:
-    trial, evidence = _evidence(facts, finding, affected, timed)
+    trial, evidence = _evidence(told, finding, affected, timed)
+    payers, time_ns, requests, size = told.cost(at, costed)
     result = Finding(
         code=finding["code"],
         severity=finding["severity"],
         confidence=finding["confidence"]["level"],
         confidence_reason=finding["confidence"]["reason"],
-        cost_s=_mean(cost["time_ns"] for cost in costed) if costed else 0.0,
-        cost_requests=statistics.fmean(cost["requests"] for cost in costed) if costed else 0.0,
-        cost_bytes=statistics.fmean(cost["bytes"] for cost in costed) if costed else 0.0,
+        cost_s=time_ns / payers / NANOS if payers else 0.0,
+        cost_requests=requests / payers if payers else 0.0,
+        cost_bytes=size / payers if payers else 0.0,
         calls=len(affected),
         of_calls=len(timed),
         context=finding["context"],
@@ -200,23 +202,21 @@ def _finding(
 
 
 def _evidence(
-    facts: Facts, finding: dict[str, Any], affected: list[dict[str, Any]], timed: list[Trial]
+    told: _core.Explained, finding: dict[str, Any], affected: list[int], timed: list[Trial]
 ) -> tuple[int | None, list[Evidence]]:
     """The events inside one affected call, where there are any: one call's proof, not pieces of several. The call
     whose waterfall is shown comes first, so that they can be pointed at in it. Which trial it is comes with them."""
     items = finding["evidence"]
-    ledgers = {ledger["call"]: ledger for ledger in facts.ledgers}
     shown = slowest_warm(timed)
-    calls = [cost["call"] for cost in affected]
-    for call in sorted(calls, key=lambda call: shown is None or call != shown.call):
-        if (ledger := ledgers.get(call)) is not None:
-            inside = [item for item in items if ledger["start_ns"] <= item["at_ns"] <= ledger["end_ns"]]
+    for call in sorted(affected, key=lambda call: shown is None or call != shown.call):
+        if (window := told.window(call)) is not None:
+            inside = [item for item in items if window[0] <= item["at_ns"] <= window[1]]
             if inside:
                 number = next((at for at, trial in enumerate(timed) if trial.call == call), None)
-                return number, _relative(inside, ledger["start_ns"])
+                return number, _relative(inside, window[0])
     # Outside every call, times count from the first event of the proof.
-    first = ledgers.get(calls[0]) if calls else None
-    return None, _relative(items, first["start_ns"] if first else min((item["at_ns"] for item in items), default=0))
+    first = told.window(affected[0]) if affected else None
+    return None, _relative(items, first[0] if first else min((item["at_ns"] for item in items), default=0))
 
 
 def _relative(items: list[dict[str, Any]], start_ns: int) -> list[Evidence]:

@@ -87,8 +87,8 @@ def _loaded(
         assert case.load is not None, "a case of load"
         case.load.thresholds = [load_gate.hold(threshold, case) for threshold in settings.thresholds]
         if beside is not None:
-            ledgers = beside.ledgers()
-            case.ledger_s, case.load.beside = mean_ledger(ledgers), len(ledgers)
+            layers = beside.sum()
+            case.ledger_s, case.load.beside = mean_ledger([layers]), layers["calls"]
         result.cases = [case]
     return result
 

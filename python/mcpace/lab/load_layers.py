@@ -53,12 +53,12 @@ class Beside:
             # A call of its own may hang as long as the target's do.
             self._thread.join(END_S)
 
-    def ledgers(self) -> list[dict[str, Any]]:
-        """Those of the calls that returned; once it was left."""
-        ledgers = self._client.recording().ledgers()
-        calls = [one for one in ledgers if one["operation"] == "call" and one["outcome"] == "ok"]
+    def sum(self) -> dict[str, Any]:
+        """The ledgers of the calls that returned, added up; once it was left."""
+        told = self._client.recording().explained()
+        calls = [call for call, _, ended, _ in told.trials("call") if ended == "ok"]
         # The first is cold: it may have the session's connection to make.
-        return calls[1:] or calls
+        return told.sum(calls[1:] or calls)
 
     def _ask(self) -> None:
         in_a_row = number = 0

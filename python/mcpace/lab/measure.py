@@ -150,7 +150,7 @@ class Session:
                 recording.save(str(keep / "measure.jsonl.zst"))
             except _core.Problem as problem:
                 progress.note(str(problem))
-        self.facts.ledgers, self.facts.findings = recording.explained()
+        self.facts.told = recording.explained()
         self.facts.given_up = self.given_up
         self._stamp()
         for operation in ("connect", "list", "call"):
@@ -181,13 +181,13 @@ class Session:
         """Gives each trial its call in the recording. The client stamps every operation itself, in order, so that no
         time of this interpreter is in it."""
         for operation in ("connect", "list", "call"):
-            stamped = [ledger for ledger in self.facts.ledgers if ledger["operation"] == operation]
+            stamped = self.facts.told.trials(operation) if self.facts.told is not None else []
             trials = [trial for trial in self.facts.trials if trial.operation == operation]
             # An operation that was interrupted is stamped last and has no trial.
-            for trial, ledger in zip(trials, stamped, strict=False):
-                trial.call = ledger["call"]
+            for trial, (call, seconds, _, _) in zip(trials, stamped, strict=False):
+                trial.call = call
                 if trial.failure is None:
-                    trial.seconds = (ledger["end_ns"] - ledger["start_ns"]) / 1e9
+                    trial.seconds = seconds
 
 
 def _endpoint(

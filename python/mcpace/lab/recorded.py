@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from mcpace import _core
 from mcpace.lab.errors import UsageProblem
@@ -17,6 +17,11 @@ from mcpace.report.run import Operation, Run, Subject
 from mcpace.report.run_recording import RecordingFacts
 
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
+WORDS = {
+    "tool-error": "the tool answered with an error",
+    "failed": "no reason given",
+    "open": "it had not returned when the recording ended",
+}
 
 
 def explain(file: Path, behind: Sequence[Path] = (), beside: Sequence[Path] = ()) -> Run:
@@ -32,27 +37,21 @@ def explain(file: Path, behind: Sequence[Path] = (), beside: Sequence[Path] = ()
     asked = {"recording": file.name, "behind": [one.name for one in behind], "beside": [one.name for one in beside]}
     run = new_run("recording", asked)
     facts = Facts(Subject(sdk="recording"), file.name, None)
-    facts.ledgers, facts.findings = told["ledgers"], told["findings"]
+    facts.told = told
     # Those that are shown: of each operation the slowest warm call, here as there.
-    facts.waterfalls = {shape["call"]: shape for shape in told["waterfalls"]}
-    facts.trials = [trial for ledger in facts.ledgers if (trial := _trial(ledger)) is not None]
-    seen = [operation for operation in OPERATIONS if any(trial.operation == operation for trial in facts.trials)]
-    run.cases = cases(facts, seen or ["call"])
-    run.recording = RecordingFacts(events=told["events"], lost=told["lost"], cut_off=told["partial"])
+    facts.waterfalls = {shape["call"]: shape for shape in told.waterfalls}
+    by_operation = {operation: _trials(told, operation) for operation in OPERATIONS}
+    facts.trials = [trial for trials in by_operation.values() for trial in trials]
+    run.cases = cases(facts, [operation for operation, trials in by_operation.items() if trials] or ["call"])
+    run.recording = RecordingFacts(events=told.events, lost=told.lost, cut_off=told.partial)
     return run
 
 
-def _trial(ledger: dict[str, Any]) -> Trial | None:
-    if ledger["operation"] not in OPERATIONS:
-        return None
-    trial = Trial(ledger["operation"], call=ledger["call"])
-    match ledger["outcome"]:
-        case "ok":
-            trial.seconds = (ledger["end_ns"] - ledger["start_ns"]) / 1e9
-        case "tool-error":
-            trial.failure = f"{trial.operation}: the tool answered with an error"
-        case {"failed": why}:
-            trial.failure = f"{trial.operation}: {why}"
-        case _:
-            trial.failure = f"{trial.operation}: it had not returned when the recording ended"
-    return trial
+def _trials(told: _core.Explained, operation: Operation) -> list[Trial]:
+    trials = []
+    for call, seconds, ended, message in told.trials(operation):
+        if ended == "ok":
+            trials.append(Trial(operation, seconds, call))
+        else:
+            trials.append(Trial(operation, None, call, f"{operation}: {message or WORDS[ended]}"))
+    return trials

@@ -26,7 +26,7 @@ def case(stand: Stand, target: str, plan: Plan) -> Case:
         if facts.cpu_s_per_call is not None:
             result.cpu_s = facts.cpu_s_per_call * sum(one.count for one in (result.by_tool or {}).values())
         if stand.beside and result.load is not None:
-            result.ledger_s, result.load.beside = mean_ledger(stand.beside), len(stand.beside)
+            result.ledger_s, result.load.beside = mean_ledger(stand.beside), sum(one["calls"] for one in stand.beside)
         result.rss_bytes = max((one.rss_bytes for one in stand.rounds if one.rss_bytes), default=None)
     else:
         result = Case(subject=stand.subject, target=target, operation="call")

@@ -103,7 +103,7 @@ class Stand:
     facts: ServerFacts = field(default_factory=ServerFacts)
     rounds: list[Round] = field(default_factory=list)
     beside: list[dict[str, Any]] = field(default_factory=list)
-    """Ledgers of the calls of who asked for its layers: all rounds."""
+    """Of each round the ledgers of who asked for its layers, added up."""
 
     def __post_init__(self) -> None:
         self._stack = ExitStack()
@@ -160,7 +160,7 @@ class Stand:
             return drive(plan, Quiet())
         with Beside(self._asking, plan.operations, plan.data, plan.warm_up_s + self.conditions.round_s) as beside:
             outcome = drive(plan, Quiet())
-        self.beside += beside.ledgers()
+        self.beside.append(beside.sum())
         return outcome
 
     def _asking(self) -> _core.Client:

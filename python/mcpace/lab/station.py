@@ -127,7 +127,7 @@ class Station:
                 recording.save(str(self._recording_file))
             except _core.Problem as problem:
                 self.unsaved = str(problem)
-        self.facts.ledgers, self.facts.findings = recording.explained()
+        self.facts.told = recording.explained()
         for operation in operations_at(self._target):
             slowest = slowest_warm(t for t in self.facts.trials if t.operation == operation)
             if slowest is not None and slowest.call is not None:

@@ -22,7 +22,6 @@ mod waiting;
 use mcpace_record::{CallId, Nanos, Recording};
 use serde::Serialize;
 
-use crate::Ledger;
 use crate::view::{Texts, View, exchanges};
 
 pub use catalogue::{Cause, Code, Family};
@@ -108,17 +107,17 @@ pub struct Cost {
     pub bytes: u64,
 }
 
-/// All causes that `recording` proves, worst first. `ledgers` are those of the same recording.
+/// All causes that `recording` proves, worst first.
 #[must_use]
-pub fn findings(recording: &Recording, ledgers: &[Ledger]) -> Vec<Finding> {
+pub fn findings(recording: &Recording) -> Vec<Finding> {
     let texts = Texts::default();
-    found(&exchanges(recording, &texts), ledgers, None)
+    found(&exchanges(recording, &texts), None)
 }
 
 /// All causes that a view proves, with what a second one on the same clock tells of a gateway: `behind` was recorded
 /// between the gateway and the servers that it asks.
-pub(crate) fn found(view: &View<'_>, ledgers: &[Ledger], behind: Option<&View<'_>>) -> Vec<Finding> {
-    let mut scene = Scene::new(view, ledgers, behind);
+pub(crate) fn found(view: &View<'_>, behind: Option<&View<'_>>) -> Vec<Finding> {
+    let mut scene = Scene::new(view, behind);
     let mut found: Vec<Finding> = catalogue::RULES.iter().flat_map(|rule| rule(&mut scene)).collect();
     // Stable: equals stay in the order of the rules, then of their operations' first occurrence.
     found.sort_by_key(|finding| std::cmp::Reverse((finding.severity, finding.total.time)));

@@ -1,4 +1,4 @@
-//! What every rule sees: the joined recording, the ledgers, the repeats, and which time is explained already.
+//! What every rule sees: the joined recording, the repeats, and which time is explained already.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -9,18 +9,15 @@ use mcpace_record::{CallId, ExchangeId, Nanos};
 use super::concurrency::{Episode, episodes};
 use super::groups::{Groups, groups};
 use super::{Confidence, Level, Reason, Severity};
-use crate::Ledger;
 use crate::duplicates::{Duplicate, duplicates};
-use crate::view::{Exchange, Positions, View};
+use crate::view::{Call, Exchange, View};
 
 pub(super) struct Scene<'s, 'a> {
     pub(super) view: &'s View<'a>,
-    pub(super) ledgers: &'s [Ledger],
     /// What was seen behind a gateway, where this recording is the one before it.
     pub(super) behind: Option<&'s View<'a>>,
     pub(super) duplicates: Vec<Duplicate>,
     repeats: HashSet<ExchangeId>,
-    by_call: Positions,
     claims: HashMap<CallId, Claims>,
     /// Worked out by the first rule that asks.
     episodes: OnceCell<Vec<Episode>>,
@@ -29,16 +26,14 @@ pub(super) struct Scene<'s, 'a> {
 }
 
 impl<'s, 'a> Scene<'s, 'a> {
-    pub(super) fn new(view: &'s View<'a>, ledgers: &'s [Ledger], behind: Option<&'s View<'a>>) -> Self {
+    pub(super) fn new(view: &'s View<'a>, behind: Option<&'s View<'a>>) -> Self {
         let duplicates = duplicates(view);
         let repeats = duplicates.iter().map(|d| view.exchanges[d.repeat].id);
         Self {
             view,
-            ledgers,
             behind,
             repeats: repeats.collect(),
             duplicates,
-            by_call: ledgers.iter().map(|ledger| ledger.call.0).collect(),
             claims: HashMap::new(),
             episodes: OnceCell::new(),
             groups: Rc::new(groups(view)),
@@ -50,13 +45,9 @@ impl<'s, 'a> Scene<'s, 'a> {
         self.episodes.get_or_init(|| episodes(self.view))
     }
 
-    pub(super) fn ledger(&self, call: CallId) -> Option<&'s Ledger> {
-        self.by_call.get(call.0).map(|at| &self.ledgers[at])
-    }
-
     /// The operation of the call that `exchange` belongs to.
-    pub(super) fn operation(&self, exchange: &Exchange<'a>) -> Option<&'s str> {
-        self.ledger(exchange.call?).map(|ledger| &*ledger.operation)
+    pub(super) fn operation(&self, exchange: &Exchange<'a>) -> Option<&'a str> {
+        self.view.call(exchange.call?).map(|call| call.operation)
     }
 
     /// Whether `exchange` repeats another one that succeeded.
@@ -65,8 +56,8 @@ impl<'s, 'a> Scene<'s, 'a> {
     }
 
     /// The exchanges of a call, in order of their start.
-    pub(super) fn exchanges_of(&self, ledger: &Ledger) -> Vec<&'s Exchange<'a>> {
-        let ids = ledger.exchanges.iter();
+    pub(super) fn exchanges_of(&self, call: &Call<'a>) -> Vec<&'s Exchange<'a>> {
+        let ids = call.exchanges.iter();
         ids.filter_map(|id| self.view.exchange(*id)).collect()
     }
 
@@ -75,10 +66,10 @@ impl<'s, 'a> Scene<'s, 'a> {
         let Some(call) = call else {
             return to.since(from);
         };
-        let Some(ledger) = self.ledger(call) else {
+        let Some(window) = self.view.call(call) else {
             return Nanos::ZERO;
         };
-        let (from, to) = (from.max(ledger.start), to.min(ledger.end));
+        let (from, to) = (from.max(window.start.at), to.min(self.view.end_of(window)));
         self.claims.entry(call).or_default().claim(from, to)
     }
 

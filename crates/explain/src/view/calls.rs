@@ -40,7 +40,7 @@ pub struct Call<'a> {
 }
 
 /// [`CallOutcome`], with the program's words kept elsewhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome<'a> {
     /// It returned a result.

@@ -114,6 +114,12 @@ impl<'a> View<'a> {
         self.call_index.get(id.0).map(|at| &self.calls[at])
     }
 
+    /// When `call` returned; the recording's end where that was not seen. Never before its start.
+    #[must_use]
+    pub fn end_of(&self, call: &Call<'_>) -> Nanos {
+        call.end.map_or(self.end, |end| end.at).max(call.start.at)
+    }
+
     /// The server-facing connection that was opened for `exchange` and not for an earlier one.
     #[must_use]
     pub fn opened_for(&self, exchange: &Exchange<'a>) -> Option<&Connection<'a>> {

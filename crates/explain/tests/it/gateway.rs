@@ -1,6 +1,6 @@
 //! What a gateway does with a request, seen by a recording before it and one behind it.
 
-use mcpace_explain::{Cause, Finding, explained, findings, ledgers};
+use mcpace_explain::{Cause, Finding, explained, findings};
 use mcpace_record::Recording;
 
 use crate::script::{Post, Reply, Script, call_tool, notification, request};
@@ -134,5 +134,5 @@ fn different_questions_may_need_each_others_answers() {
 #[test]
 fn without_a_recording_behind_it_nothing_is_said_of_a_gateway() {
     let (before, _) = session_for_each();
-    assert!(findings(&before, &ledgers(&before)).is_empty());
+    assert!(findings(&before).is_empty());
 }

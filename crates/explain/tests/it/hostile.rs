@@ -1,6 +1,6 @@
 //! Any list of events at all: the parts add up, nothing panics, time stays about linear.
 
-use mcpace_explain::{Texts, exchanges, explained, explained_file, findings, ledgers, waterfall};
+use mcpace_explain::{Parts, Texts, exchanges, explained, explained_file, findings, ledgers, waterfall};
 use mcpace_record::{
     CallId, CallOutcome, Closer, ConnectionId, Digest, Event, EventKind, ExchangeId, Header, Instrument, LineFrom,
     MessageKind, MessageNote, Nanos, Peer, Reader, Recording, RecordingHead, ReplyEnding, ServerTiming, Side, Writer,
@@ -43,7 +43,7 @@ fn check(recording: &Recording) -> Result<(), TestCaseError> {
         prop_assert_eq!(cursor, ledger.end);
         prop_assert!(waterfall(recording, ledger.call).is_some());
     }
-    let found = findings(recording, &ledgers);
+    let found = findings(recording);
     for finding in &found {
         for cost in &finding.calls {
             let ledger = ledgers.iter().find(|ledger| ledger.call == cost.call);
@@ -65,7 +65,23 @@ fn check(recording: &Recording) -> Result<(), TestCaseError> {
     // Read from a file, event by event, it tells the same.
     let file = written(recording);
     let read = explained_file(&mut Reader::events(file.as_slice()).unwrap(), None).unwrap();
-    prop_assert_eq!(&read.ledgers, &ledgers);
+    let accounts = &read.accounts;
+    prop_assert_eq!(accounts.len(), ledgers.len());
+    for ledger in &ledgers {
+        let account = accounts.get(ledger.call).unwrap();
+        prop_assert_eq!((account.start, account.end, account.parts), (ledger.start, ledger.end, ledger.parts));
+        prop_assert_eq!(accounts.operation(account), &*ledger.operation);
+        prop_assert_eq!(accounts.outcome(account), ledger.outcome.as_ref());
+    }
+    let sum = accounts.sum(ledgers.iter().map(|ledger| ledger.call));
+    prop_assert_eq!(sum.calls, ledgers.len() as u64);
+    prop_assert_eq!(
+        sum.parts,
+        ledgers.iter().map(|ledger| ledger.parts).fold(Parts::default(), |sum, parts| sum + parts)
+    );
+    prop_assert_eq!(sum.told, ledgers.iter().filter(|ledger| ledger.told.is_some()).count() as u64);
+    let layers = [sum.layers.transport, sum.layers.dispatch, sum.layers.service, sum.layers.rest];
+    prop_assert_eq!(layers.iter().fold(Nanos::ZERO, |sum, layer| sum + *layer), sum.parts.server);
     prop_assert_eq!(&read.findings, &found);
     prop_assert_eq!(read.events, recording.events().len() as u64);
     for shown in &read.waterfalls {
@@ -328,7 +344,6 @@ fn large_recordings_are_walked_once() {
         script.connect_fails(call + 50_000, at, at + 0.1);
     }
     let recording = script.recording();
-    let ledgers = ledgers(&recording);
-    assert_eq!(ledgers.len(), 20_000);
-    assert!(findings(&recording, &ledgers).len() < 1000);
+    assert_eq!(ledgers(&recording).len(), 20_000);
+    assert!(findings(&recording).len() < 1000);
 }

@@ -173,7 +173,7 @@ fn what_the_server_told_is_kept_beside_the_split() {
     // The same timing again, by header: not counted twice.
     let told = mcpace_record::EventKind::ServerTiming { ex: Some(ex), id: None, timing };
     script.event(9.0, told);
-    assert_eq!(only(script).told.as_deref(), Some(&timing));
+    assert_eq!(only(script).told.as_ref(), Some(&timing));
 }
 
 /// A call whose server has 3 ms to itself (2.1–5.1) in an exchange of 4.1 ms, and says that its layers took so long.
@@ -184,7 +184,7 @@ fn split_of(transport: f64, dispatch: f64, service: f64, malformed: bool) -> (Op
     let post = call_tool(2.0, 1, Reply::Json(5.1, 6.1));
     script.post(Post { timing: Some(timing), sending: 0.1, ..post });
     let ledger = only(script);
-    (ledger.split.map(|split| *split), ledger.parts.server)
+    (ledger.split, ledger.parts.server)
 }
 
 fn sum(split: &ServerSplit) -> Nanos {

@@ -25,12 +25,12 @@ mod view;
 mod waits_for_get;
 mod ways;
 
-use mcpace_explain::{Code, Disproof, Finding, Reason, Role, findings, ledgers};
+use mcpace_explain::{Code, Disproof, Finding, Reason, Role, findings};
 use mcpace_record::Recording;
 
 /// Everything that is found in `recording`.
 fn found(recording: &Recording) -> Vec<Finding> {
-    findings(recording, &ledgers(recording))
+    findings(recording)
 }
 
 /// The codes of everything that is found.

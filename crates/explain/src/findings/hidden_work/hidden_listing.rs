@@ -1,11 +1,10 @@
 //! `hidden-listing`: a `tools/list` between a call's result and the call's return (python-sdk #3513: the client fetches
 //! the output schemas to check the result against).
 
-use crate::Ledger;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{Cause, Disproof, Finding, HiddenListing, Level, Reason, Role};
-use crate::view::{Exchange, Stamp};
+use crate::view::{Call, Exchange, Stamp};
 
 #[derive(Default)]
 struct Listings {
@@ -15,14 +14,14 @@ struct Listings {
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let mut operations: ByOperation<'_, Listings> = ByOperation::new();
-    for ledger in scene.ledgers {
-        let exchanges = scene.exchanges_of(ledger);
+    for call in &scene.view.calls {
+        let exchanges = scene.exchanges_of(call);
         let Some(result) = tool_result(&exchanges) else {
             continue;
         };
-        let listings = operations.of(Some(&ledger.operation));
+        let listings = operations.of(Some(call.operation));
         listings.context.of_calls += 1;
-        charge(scene, ledger, &exchanges, result, listings);
+        charge(scene, call, &exchanges, result, listings);
     }
     operations
         .into_iter()
@@ -39,7 +38,7 @@ fn tool_result(exchanges: &[&Exchange<'_>]) -> Option<Stamp> {
 
 fn charge(
     scene: &mut Scene<'_, '_>,
-    ledger: &Ledger,
+    call: &Call<'_>,
     exchanges: &[&Exchange<'_>],
     result: Stamp,
     listings: &mut Listings,
@@ -50,24 +49,23 @@ fn charge(
     });
     let hidden: Vec<_> = hidden.collect();
     let later_call =
-        exchanges.iter().rfind(|e| e.requests("tools/call") && !scene.is_repeat(e)).map(|call| call.sent().at);
+        exchanges.iter().rfind(|e| e.requests("tools/call") && !scene.is_repeat(e)).map(|later| later.sent().at);
     let (mut from, mut charged) = (result.at, false);
     for listing in &hidden {
         // A program that lists and then calls again inside one operation asked for the listing.
-        if later_call.is_some_and(|call| call >= listing.sent().at) {
+        if later_call.is_some_and(|later| later >= listing.sent().at) {
             continue;
         }
-        let to = listing.completed().map_or(ledger.end, |stamp| stamp.at);
-        let time = scene.claim(Some(ledger.call), from.min(listing.sent().at), to);
+        let to = listing.completed().map_or(scene.view.end_of(call), |stamp| stamp.at);
+        let time = scene.claim(Some(call.id), from.min(listing.sent().at), to);
         (from, charged) = (to, true);
         let tally = &mut listings.tally;
-        tally.cost(Some(ledger.call), time, 1, listing.bytes());
-        let returned = scene.view.call(ledger.call).and_then(|call| call.end);
+        tally.cost(Some(call.id), time, 1, listing.bytes());
         tally.prove(&[
             (Role::Result, Some(result)),
             (Role::Listing, Some(listing.sent())),
             (Role::ListingResult, listing.completed()),
-            (Role::CallReturned, returned),
+            (Role::CallReturned, call.end),
         ]);
         listings.context.listings += 1;
     }

@@ -7,11 +7,10 @@ use std::collections::HashSet;
 
 use mcpace_record::ExchangeId;
 
-use crate::Ledger;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role, SessionPerCall};
-use crate::view::Exchange;
+use crate::view::{Call, Exchange};
 
 /// Calls below which chance or a plain first connect explains it.
 const FEWEST: u64 = 3;
@@ -30,9 +29,9 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         let processes = scene.view.processes.iter();
         let spawning = processes.filter_map(|p| p.exchanges.first().copied());
         let spawning: HashSet<ExchangeId> = spawning.collect();
-        for ledger in scene.ledgers.iter().filter(|l| l.operation != "connect") {
-            let sessions = operations.of(Some(&ledger.operation));
-            inside(scene, ledger, &spawning, sessions);
+        for call in scene.view.calls.iter().filter(|call| call.operation != "connect") {
+            let sessions = operations.of(Some(call.operation));
+            inside(scene, call, &spawning, sessions);
         }
     }
     operations
@@ -47,8 +46,8 @@ fn nearly_each(context: &SessionPerCall) -> bool {
 }
 
 /// One operation: is there a session's beginning before its tool call?
-fn inside(scene: &mut Scene<'_, '_>, ledger: &Ledger, spawning: &HashSet<ExchangeId>, sessions: &mut Sessions) {
-    let exchanges = scene.exchanges_of(ledger);
+fn inside<'a>(scene: &mut Scene<'_, 'a>, of: &Call<'a>, spawning: &HashSet<ExchangeId>, sessions: &mut Sessions) {
+    let exchanges = scene.exchanges_of(of);
     let call = exchanges.iter().find(|e| e.requests("tools/call") && e.answer.is_some());
     let Some(call) = call else { return };
     sessions.context.tool_calls += 1;
@@ -57,12 +56,12 @@ fn inside(scene: &mut Scene<'_, '_>, ledger: &Ledger, spawning: &HashSet<Exchang
     sessions.context.sessions += 1;
     sessions.context.processes += u64::from(spawning.contains(&begun.id));
     let (from, to) = (begun.sent(), call.sent());
-    let time = scene.claim(Some(ledger.call), from.at, to.at);
+    let time = scene.claim(Some(of.id), from.at, to.at);
     let needless = exchanges.iter().filter(|e| keeps_session(e));
     let needless: Vec<_> = needless.filter(|e| !scene.is_repeat(e)).collect();
     let bytes = needless.iter().map(|e| e.bytes()).fold(0, u64::saturating_add);
     let tally = &mut sessions.tally;
-    tally.cost(Some(ledger.call), time, needless.len() as u64, bytes);
+    tally.cost(Some(of.id), time, needless.len() as u64, bytes);
     tally.prove(&[(Role::SessionBegun, Some(from)), (Role::ToolCalled, Some(to))]);
 }
 

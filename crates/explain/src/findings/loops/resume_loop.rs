@@ -6,13 +6,13 @@
 
 use std::collections::HashMap;
 
-use mcpace_record::{CallOutcome, Nanos};
+use mcpace_record::Nanos;
 
 use super::rhythm::median;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{Cause, Disproof, Finding, Level, Reason, ResumeLoop, Role, Severity};
-use crate::view::Exchange;
+use crate::view::{Exchange, Outcome};
 
 /// Attempts below which nothing is concluded, with the program's word that the call failed or without.
 const FEWEST: (usize, usize) = (3, 5);
@@ -35,8 +35,8 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         let Some(waiting) = waiting.and_then(|asked| asked.iter().rfind(|e| e.start.event < first.start.event)) else {
             continue;
         };
-        let ledger = waiting.call.and_then(|call| scene.ledger(call));
-        let lost = ledger.map(|ledger| matches!(ledger.outcome, None | Some(CallOutcome::Failed(_))));
+        let call = waiting.call.and_then(|call| scene.view.call(call));
+        let lost = call.map(|call| matches!(call.outcome, None | Some(Outcome::Failed(_))));
         let enough = if lost.is_some() { FEWEST.0 } else { FEWEST.1 };
         if lost != Some(false) && attempts.len() >= enough {
             let operation = scene.operation(waiting);
@@ -86,7 +86,7 @@ fn charge(
     told: bool,
     loops: &mut Loops,
 ) {
-    let to = waiting.call.and_then(|call| scene.ledger(call)).map_or(scene.view.end, |ledger| ledger.end);
+    let to = waiting.call.and_then(|call| scene.view.call(call)).map_or(scene.view.end, |call| scene.view.end_of(call));
     let again = &attempts[1..];
     let from = again.first().map_or(to, |get| get.sent().at);
     let time = scene.claim(waiting.call, from, to);

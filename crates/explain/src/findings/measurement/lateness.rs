@@ -58,17 +58,18 @@ impl<'v> Lateness<'v> {
     }
 
     /// What each operation lost, as far as nothing else explains it.
-    pub(super) fn charge<'s>(&self, scene: &mut Scene<'s, '_>) -> ByOperation<'s, Tally> {
+    pub(super) fn charge<'a>(&self, scene: &mut Scene<'_, 'a>) -> ByOperation<'a, Tally> {
         let mut operations: ByOperation<'_, Tally> = ByOperation::new();
-        for ledger in scene.ledgers {
-            let first = self.stretches.partition_point(|(_, to)| *to <= ledger.start);
-            let touched = self.stretches[first..].iter().take(STRETCHES).take_while(|(from, _)| *from < ledger.end);
+        for call in &scene.view.calls {
+            let end = scene.view.end_of(call);
+            let first = self.stretches.partition_point(|(_, to)| *to <= call.start.at);
+            let touched = self.stretches[first..].iter().take(STRETCHES).take_while(|(from, _)| *from < end);
             for (from, to) in touched {
-                let time = scene.claim(Some(ledger.call), *from, *to);
-                operations.of(Some(&ledger.operation)).cost(Some(ledger.call), time, 0, 0);
+                let time = scene.claim(Some(call.id), *from, *to);
+                operations.of(Some(call.operation)).cost(Some(call.id), time, 0, 0);
             }
         }
-        if scene.ledgers.is_empty() {
+        if scene.view.calls.is_empty() {
             operations.of(None).cost(None, self.total, 0, 0);
         }
         operations

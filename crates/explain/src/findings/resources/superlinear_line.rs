@@ -10,7 +10,7 @@ use super::SuperlinearLine;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role};
-use crate::view::{Exchange, Transport};
+use crate::view::{Call, Exchange, Transport};
 
 /// Answers that make a curve.
 const FEWEST: usize = 5;
@@ -38,7 +38,7 @@ struct Taken<'e, 'a> {
 }
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
-    let mut taken: Vec<Taken<'_, '_>> = scene.ledgers.iter().flat_map(|ledger| taken(scene, ledger)).collect();
+    let mut taken: Vec<Taken<'_, '_>> = scene.view.calls.iter().flat_map(|call| taken(scene, call)).collect();
     taken.sort_by_key(|one| one.bytes);
     let (Some(first), Some(last)) = (taken.first(), taken.last()) else { return Vec::new() };
     if taken.len() < FEWEST || last.bytes < first.bytes.saturating_mul(SPAN) || last.time < FELT {
@@ -59,7 +59,8 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let mut operations: ByOperation<'_, Tally> = ByOperation::new();
     for one in taken.iter().rev() {
         let (exchange, usual) = (one.exchange, Nanos((one.bytes as f64 * each) as u64));
-        let end = exchange.call.and_then(|call| scene.ledger(call)).map_or(Nanos::ZERO, |ledger| ledger.end);
+        let end =
+            exchange.call.and_then(|call| scene.view.call(call)).map_or(Nanos::ZERO, |call| scene.view.end_of(call));
         let time = scene.claim(exchange.call, end - one.time.since(usual), end);
         let tally = operations.of(scene.operation(exchange));
         tally.cost(exchange.call, time, 0, 0);
@@ -78,12 +79,12 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
 }
 
 /// The call's large answer, where it has one alone.
-fn taken<'s, 'a>(scene: &Scene<'s, 'a>, ledger: &crate::Ledger) -> Option<Taken<'s, 'a>> {
-    let [id] = ledger.exchanges[..] else { return None };
+fn taken<'s, 'a>(scene: &Scene<'s, 'a>, call: &Call<'a>) -> Option<Taken<'s, 'a>> {
+    let [id] = *call.exchanges else { return None };
     let exchange = scene.view.exchange(id).filter(|e| e.transport == Transport::Stdio)?;
     let handed = exchange.front.as_ref()?.result_end?;
     let bytes = exchange.reply_bytes;
-    let returned = scene.view.call(ledger.call)?.end?;
+    let returned = call.end?;
     let time = exchange.blocked + returned.at.since(handed.at);
     (bytes >= SMALLEST && time > Nanos::ZERO).then_some(Taken { exchange, bytes, time })
 }

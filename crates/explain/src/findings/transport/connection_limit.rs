@@ -8,11 +8,10 @@
 use mcpace_record::{ExchangeId, Nanos};
 
 use super::ConnectionLimit;
-use crate::Ledger;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{Cause, Disproof, Finding, Level, Reason, Role};
-use crate::view::{EventIndex, Exchange, Outcome, Stamp, View};
+use crate::view::{Call, EventIndex, Exchange, Outcome, Stamp, View};
 
 /// One reply that is open is the server's own stream, or the call before.
 const SMALLEST: usize = 2;
@@ -40,8 +39,8 @@ struct Held {
 }
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
-    let held: Vec<(&Ledger, Held)> =
-        scene.ledgers.iter().filter_map(|ledger| Some((ledger, held(scene.view, ledger)?))).collect();
+    let held: Vec<(&Call<'_>, Held)> =
+        scene.view.calls.iter().filter_map(|call| Some((call, held(scene.view, call)?))).collect();
     let Some((_, first)) = held.first() else { return Vec::new() };
     let limit = first.open;
     if held.iter().any(|(_, held)| held.open != limit) || most_open(scene.view) > limit {
@@ -49,19 +48,18 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     }
     let occurrences = held.len();
     let mut operations: ByOperation<'_, Waits> = ByOperation::new();
-    for (ledger, held) in held {
-        let time = scene.claim(Some(ledger.call), ledger.start, held.until);
-        let waits = operations.of(Some(&ledger.operation));
-        let call = scene.view.call(ledger.call);
-        waits.tally.cost(Some(ledger.call), time, 0, 0);
+    for (call, held) in held {
+        let time = scene.claim(Some(call.id), call.start.at, held.until);
+        let waits = operations.of(Some(call.operation));
+        waits.tally.cost(Some(call.id), time, 0, 0);
         waits.tally.prove(&[
-            (Role::CallStarted, call.map(|call| call.start)),
+            (Role::CallStarted, Some(call.start)),
             (Role::ReplyEnd, held.released),
             (Role::HeldRequest, held.sent),
         ]);
         waits.held += 1;
         waits.never_left += u64::from(held.sent.is_none());
-        waits.longest = waits.longest.max(held.until.since(ledger.start));
+        waits.longest = waits.longest.max(held.until.since(call.start.at));
     }
     let found = operations.into_iter().map(|(operation, waits)| {
         let severity = waits.tally.severity();
@@ -81,26 +79,26 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     found.collect()
 }
 
-fn held(view: &View<'_>, ledger: &Ledger) -> Option<Held> {
-    let call = view.call(ledger.call)?;
-    let before: Vec<&Exchange<'_>> = ledger.in_flight.iter().filter_map(|id| view.exchange(*id)).collect();
-    let sent = ledger.exchanges.iter().filter_map(|id| view.exchange(*id)).find(|e| e.is_message());
+fn held(view: &View<'_>, call: &Call<'_>) -> Option<Held> {
+    let (start, end) = (call.start.at, view.end_of(call));
+    let before: Vec<&Exchange<'_>> = call.in_flight.iter().filter_map(|id| view.exchange(*id)).collect();
+    let sent = call.exchanges.iter().filter_map(|id| view.exchange(*id)).find(|e| e.is_message());
     match sent.map(Exchange::sent) {
         Some(sent) => {
             let released = before
                 .iter()
                 .filter_map(|open| open.ended())
-                .filter(|end| end.at >= ledger.start && end.at <= sent.at && sent.at.since(end.at) <= RELEASE);
+                .filter(|end| end.at >= start && end.at <= sent.at && sent.at.since(end.at) <= RELEASE);
             let released = released.max_by_key(|end| end.at)?;
             let open = before.iter().filter(|open| open.ended().is_none_or(|end| end.at >= released.at)).count();
-            let waited = released.at.since(ledger.start) >= SHORTEST && open >= SMALLEST;
+            let waited = released.at.since(start) >= SHORTEST && open >= SMALLEST;
             waited.then_some(Held { open, until: released.at, released: Some(released), sent: Some(sent) })
         }
         None => {
             let failed = matches!(call.outcome, Some(Outcome::Failed(_)));
-            let open = before.iter().filter(|open| open.ended().is_none_or(|end| end.at >= ledger.end)).count();
-            let waited = failed && ledger.end.since(ledger.start) >= SHORTEST && open >= SMALLEST;
-            waited.then_some(Held { open, until: ledger.end, released: None, sent: None })
+            let open = before.iter().filter(|open| open.ended().is_none_or(|ended| ended.at >= end)).count();
+            let waited = failed && end.since(start) >= SHORTEST && open >= SMALLEST;
+            waited.then_some(Held { open, until: end, released: None, sent: None })
         }
     }
 }

@@ -9,8 +9,9 @@ use mcpace_record::{ConnectionId, Nanos};
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{Cause, Disproof, Finding, LateDelivery, Level, Reason, Released, Role};
-use crate::view::Stamp;
-use crate::{Ledger, Part, Segment};
+use crate::ledger::sweep;
+use crate::view::{Call, Stamp};
+use crate::{Part, Parts, Segment};
 
 /// Time that a client may need for parsing, validating and waking up, even a slow one on a busy machine.
 const USUAL: Nanos = Nanos::from_millis(20);
@@ -49,6 +50,8 @@ impl Late {
 struct Stretch {
     segment: Segment,
     free: Nanos,
+    /// The call's other time.
+    other: Nanos,
     released_by: Released,
     /// The end that released it.
     end: Option<Stamp>,
@@ -56,14 +59,14 @@ struct Stretch {
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let mut operations: ByOperation<'_, Late> = ByOperation::new();
-    for ledger in scene.ledgers {
-        let Some(stretch) = longest_stretch(scene, ledger) else {
+    for call in &scene.view.calls {
+        let Some(stretch) = longest_stretch(scene, call) else {
             continue;
         };
-        let late = operations.of(Some(&ledger.operation));
+        let late = operations.of(Some(call.operation));
         late.of_calls += 1;
-        if is_late(scene, ledger, &stretch) {
-            charge(scene, ledger, &stretch, late);
+        if is_late(scene, call, &stretch) {
+            charge(scene, call, &stretch, late);
         }
     }
     operations
@@ -74,18 +77,22 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-fn longest_stretch(scene: &Scene<'_, '_>, ledger: &Ledger) -> Option<Stretch> {
-    let held = ledger.segments.iter().enumerate().filter(|(_, segment)| {
+fn longest_stretch(scene: &Scene<'_, '_>, call: &Call<'_>) -> Option<Stretch> {
+    let swept = sweep(scene.view, call);
+    let held = swept.segments.iter().enumerate().filter(|(_, segment)| {
         let exchange = segment.exchange.and_then(|id| scene.view.exchange(id));
         segment.part == Part::ClientReceive
-            && exchange.is_some_and(|e| e.near().is_some_and(|near| near.result_end.is_some()))
+            // After a document, a token above all, the client may wait for a stream that says nothing.
+            && exchange.is_some_and(|e| e.answer.is_some() && e.near().is_some_and(|near| near.result_end.is_some()))
     });
-    let free = |segment: &Segment| scene.unclaimed(ledger.call, segment.from, segment.to);
+    let free = |segment: &Segment| scene.unclaimed(call.id, segment.from, segment.to);
     let (at, segment) = held.max_by_key(|(_, segment)| free(segment))?;
-    let idle = ledger.segments.get(at + 1).filter(|next| next.part == Part::ClientSend);
+    let idle = swept.segments.get(at + 1).filter(|next| next.part == Part::ClientSend);
     let goes_on = idle.map_or(segment.to, |next| next.to);
-    let (released_by, end) = released(scene, &segment, goes_on);
-    Some(Stretch { segment, free: free(&segment), released_by, end })
+    let (released_by, end) = released(scene, segment, goes_on);
+    let parts = Parts::of(&swept.segments);
+    let other = parts.total().since(parts.client_receive);
+    Some(Stretch { segment: *segment, free: free(segment), other, released_by, end })
 }
 
 /// What ended just before the client went on at `goes_on`.
@@ -107,34 +114,32 @@ fn released(scene: &Scene<'_, '_>, segment: &Segment, goes_on: Nanos) -> (Releas
     }
 }
 
-fn is_late(scene: &Scene<'_, '_>, ledger: &Ledger, stretch: &Stretch) -> bool {
-    let total = ledger.end.since(ledger.start);
+fn is_late(scene: &Scene<'_, '_>, call: &Call<'_>, stretch: &Stretch) -> bool {
+    let total = scene.view.end_of(call).since(call.start.at);
     if stretch.released_by != Released::NothingSeen {
         // The reply must have stayed open for most of the stretch: an end right after the result releases nobody.
         let end = stretch.end.map_or(Nanos::ZERO, |end| end.at);
-        let open = scene.unclaimed(ledger.call, stretch.segment.from, end);
+        let open = scene.unclaimed(call.id, stretch.segment.from, end);
         return open >= USUAL && stretch.free.0 >= total.0 / 10;
     }
-    let other = total.since(ledger.parts.client_receive);
-    stretch.free >= USUAL.max(Nanos(other.0.saturating_mul(TIMES_OTHER)))
+    stretch.free >= USUAL.max(Nanos(stretch.other.0.saturating_mul(TIMES_OTHER)))
 }
 
-fn charge(scene: &mut Scene<'_, '_>, ledger: &Ledger, stretch: &Stretch, late: &mut Late) {
+fn charge(scene: &mut Scene<'_, '_>, call: &Call<'_>, stretch: &Stretch, late: &mut Late) {
     let (from, to) = (stretch.segment.from, stretch.segment.to);
-    let time = scene.claim(Some(ledger.call), from, to);
-    late.tally.cost(Some(ledger.call), time, 0, 0);
+    let time = scene.claim(Some(call.id), from, to);
+    late.tally.cost(Some(call.id), time, 0, 0);
     let exchange = stretch.segment.exchange;
     let exchange = exchange.and_then(|id| scene.view.exchange(id));
     let end = match stretch.released_by {
         Released::ConnectionClose => Role::ConnectionClosed,
         Released::ReplyEnd | Released::NothingSeen => Role::ReplyEnd,
     };
-    let call = scene.view.call(ledger.call);
     late.tally.prove(&[
-        (Role::CallStarted, call.map(|call| call.start)),
+        (Role::CallStarted, Some(call.start)),
         (Role::Result, exchange.and_then(|e| e.near()?.result_end)),
         (end, stretch.end.or(exchange.and_then(|e| e.ended()))),
-        (Role::CallReturned, call.and_then(|call| call.end)),
+        (Role::CallReturned, call.end),
     ]);
     late.calls += 1;
     if stretch.free > late.longest {

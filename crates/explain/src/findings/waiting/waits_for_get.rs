@@ -85,8 +85,8 @@ fn held_by<'s, 'a>(
 fn wanted_since(scene: &Scene<'_, '_>, request: &Exchange<'_>, before: Option<&Exchange<'_>>) -> Option<Nanos> {
     let answered = before.and_then(|before| before.completed());
     let answered = answered.map_or(Nanos::ZERO, |stamp| stamp.at);
-    if let Some(ledger) = request.call.and_then(|call| scene.ledger(call)) {
-        return Some(answered.max(ledger.start));
+    if let Some(call) = request.call.and_then(|call| scene.view.call(call)) {
+        return Some(answered.max(call.start.at));
     }
     // Without operations, only what the protocol sends by itself tells when it was due.
     let due = request.notifies("notifications/initialized") && before?.requests("initialize");

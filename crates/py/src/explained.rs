@@ -1,0 +1,147 @@
+//! `Explained`: what a recording tells. It may have a million calls, so sums over them are made here, and Python is handed
+//! the calls of one operation at a time, as plain tuples.
+
+use std::ptr;
+
+use mcpace_explain::{Account, CallCost, explained, explained_file};
+use mcpace_record::{CallId, CallOutcome, Reader, RecordError};
+use pyo3::prelude::*;
+
+use crate::json;
+use crate::problem::{OrRaise, UsageProblem};
+use crate::recording::{Recording, beside, open};
+
+/// One operation of one kind: its id, seconds from its start to its return, how it ended, and the program's words where it
+/// failed.
+type Trial = (u64, f64, &'static str, Option<String>);
+
+/// Where the time of a recording's calls went, and why.
+#[pyclass(module = "mcpace._core", frozen)]
+pub(crate) struct Explained {
+    told: mcpace_explain::Explained,
+    /// What each call pays for each finding, apart from the rest of the finding: in the order of their calls.
+    costs: Vec<Vec<CallCost>>,
+}
+
+impl Explained {
+    fn new(mut told: mcpace_explain::Explained) -> Self {
+        let costs = told.findings.iter_mut().map(|finding| std::mem::take(&mut finding.calls)).collect();
+        Self { told, costs }
+    }
+
+    /// What those of `calls` pay for the finding at `finding` that pay at all.
+    fn paid<'c>(&'c self, finding: usize, calls: &'c [u64]) -> impl Iterator<Item = &'c CallCost> {
+        let costs = self.costs.get(finding).map_or(&[][..], Vec::as_slice);
+        let cost = move |call: &u64| costs.binary_search_by_key(&CallId(*call), |cost| cost.call).ok();
+        calls.iter().filter_map(cost).map(move |at| &costs[at])
+    }
+}
+
+#[pymethods]
+impl Explained {
+    /// The causes, worst first; what each call pays is asked for by `cost` and `payers`.
+    #[getter]
+    fn findings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let findings = json::to_python(py, &self.told.findings)?;
+        for (finding, costs) in findings.try_iter()?.zip(&self.costs) {
+            finding?.set_item("calls", costs.len())?;
+        }
+        Ok(findings)
+    }
+
+    /// The pictures of each operation's slowest warm call.
+    #[getter]
+    fn waterfalls<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        json::to_python(py, &self.told.waterfalls)
+    }
+
+    /// How many events there are.
+    #[getter]
+    fn events(&self) -> u64 {
+        self.told.events
+    }
+
+    /// How many could not be kept.
+    #[getter]
+    fn lost(&self) -> u64 {
+        self.told.lost
+    }
+
+    /// Whether the end is missing.
+    #[getter]
+    fn partial(&self) -> bool {
+        self.told.partial
+    }
+
+    /// The calls of one operation, by their starts.
+    fn trials(&self, operation: &str) -> Vec<Trial> {
+        let accounts = &self.told.accounts;
+        let trial = |account: &Account| {
+            let seconds = account.end.since(account.start).as_secs_f64();
+            let (ended, message) = match accounts.outcome(account) {
+                Some(CallOutcome::Ok) => ("ok", None),
+                Some(CallOutcome::ToolError) => ("tool-error", None),
+                Some(CallOutcome::Failed(words)) => ("failed", Some(words.clone())),
+                None => ("open", None),
+            };
+            (account.call.0, seconds, ended, message)
+        };
+        accounts.iter().filter(|account| accounts.operation(account) == operation).map(trial).collect()
+    }
+
+    /// The ledgers of `calls`, added up.
+    fn sum<'py>(&self, py: Python<'py>, calls: Vec<u64>) -> PyResult<Bound<'py, PyAny>> {
+        let sum = py.detach(|| self.told.accounts.sum(calls.into_iter().map(CallId)));
+        json::to_python(py, &sum)
+    }
+
+    /// Start and return of a call on the recording's clock, in nanoseconds.
+    fn window(&self, call: u64) -> Option<(u64, u64)> {
+        self.told.accounts.get(CallId(call)).map(|account| (account.start.0, account.end.0))
+    }
+
+    /// Those of `calls` that pay for a finding.
+    fn payers(&self, finding: usize, calls: Vec<u64>) -> Vec<u64> {
+        self.paid(finding, &calls).map(|cost| cost.call.0).collect()
+    }
+
+    /// How many of `calls` pay for a finding, and what together: nanoseconds, requests, bytes.
+    fn cost(&self, finding: usize, calls: Vec<u64>) -> (u64, u64, u64, u64) {
+        self.paid(finding, &calls).fold((0, 0, 0, 0), |(payers, time, requests, bytes), cost| {
+            (
+                payers + 1,
+                cost.time.0.saturating_add(time),
+                cost.requests.saturating_add(requests),
+                cost.bytes.saturating_add(bytes),
+            )
+        })
+    }
+}
+
+/// What a recording in memory tells; of a gateway too, where `behind` was recorded between it and the servers that it asks.
+pub(crate) fn of_recording(py: Python<'_>, recording: &Recording, behind: Option<&Recording>) -> PyResult<Explained> {
+    if behind.is_some_and(|behind| ptr::eq(recording, behind)) {
+        return Err(UsageProblem::new_err("one recording can't be both before and behind a gateway"));
+    }
+    Ok(Explained::new(py.detach(|| match behind {
+        Some(behind) => explained(&recording.lock(), Some(&behind.lock())),
+        None => explained(&recording.lock(), None),
+    })))
+}
+
+/// What saved recordings tell. One is explained while it is read: of its events nothing is kept but what rules ask for.
+/// Several, and those from behind a gateway, are read whole first.
+#[pyfunction]
+#[pyo3(name = "explained", signature = (paths, *, behind=Vec::new()))]
+pub(crate) fn explained_at(py: Python<'_>, paths: Vec<String>, behind: Vec<String>) -> PyResult<Explained> {
+    py.detach(|| {
+        let behind = if behind.is_empty() { None } else { Some(beside(&behind)?) };
+        if let [path] = paths.as_slice() {
+            match explained_file(&mut Reader::events(open(path)?).or_raise()?, behind.as_ref()) {
+                Err(RecordError::OutOfOrder) => {}
+                told => return told.map(Explained::new).or_raise(),
+            }
+        }
+        Ok(Explained::new(explained(&beside(&paths)?, behind.as_ref())))
+    })
+}
