@@ -118,6 +118,8 @@ def test_a_server_over_stdio_is_sampled_unasked(leaks: str, tmp_path: Path) -> N
     (tmp_path / "server.py").write_text(STDIO)
     upstream = shlex.join([sys.executable, "-S", str(tmp_path / "server.py"), leaks])
     file = tmp_path / "recording.jsonl.zst"
+    # Somebody's, and none of the recorder's business.
+    (tmp_path / f"{file.name}.part").mkdir(exist_ok=True)
     command = [sys.executable, "-m", "mcpace", "record", "--upstream", f"stdio:{upstream}", "--out", str(file)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as recorder:
         assert recorder.stdin is not None and recorder.stdout is not None
@@ -130,4 +132,5 @@ def test_a_server_over_stdio_is_sampled_unasked(leaks: str, tmp_path: Path) -> N
             assert recorder.stdout.readline()
         recorder.stdin.close()
         assert recorder.wait(LIMIT_S) == 0
+    assert len(list(tmp_path.iterdir())) == 3
     assert ("task-leak" in explained(file)) is (leaks == "leaks")

@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 def compare(
     base: Annotated[Path, typer.Argument(metavar="BASE", help="A run as JSON, from --out: the first side.")],
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Another: the second side.")],
-    tolerance: Tolerance = "5%",  # type: ignore[assignment]  # read by its parser
+    tolerance: Tolerance = f"{lab.DEFAULT_TOLERANCE:.0%}",  # type: ignore[assignment]  # read by its parser
     markdown: Markdown = None,
     as_json: options.Json = False,
     out: options.Out = None,

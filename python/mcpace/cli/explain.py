@@ -35,7 +35,7 @@ def explain(
     args: options.ToolArguments = None,
     budget: Annotated[
         float, typer.Option(parser=options.limit, metavar="TIME", help="For all experiments together.")
-    ] = "45s",  # type: ignore[assignment]  # read by its parser
+    ] = f"{lab.BUDGET_S:.0f}s",  # type: ignore[assignment]  # read by its parser
     revision: Annotated[
         str | None, typer.Option(help="Protocol revision of the base case, e.g. 2025-06-18; negotiated unless given.")
     ] = None,

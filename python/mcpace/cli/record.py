@@ -12,8 +12,10 @@ import typer
 from mcpace import _core
 from mcpace.cli import options
 from mcpace.cli.notes import note
+from mcpace.cli.whole import is_other, replacing
 from mcpace.lab import targets
 from mcpace.lab.errors import LabError, UsageProblem
+from mcpace.lab.interruption import held
 from mcpace.lab.process_samples import ProcessSamples, read
 
 
@@ -85,12 +87,16 @@ def record(
 
 def _add(samples: ProcessSamples, file: Path) -> None:
     """The recorder has written the file alone; what was sampled beside it comes in once it is whole."""
+    if is_other(file):
+        return  # What went into a pipe or a device is gone.
     whole = _core.Recording.load(str(file))
     samples.into(whole)
-    # Whole at any moment: what was recorded is not lost to a full disk now.
-    part = file.with_name(f"{file.name}.part")
-    whole.save(str(part))
-    part.replace(file)
+    try:
+        # Whole at any moment: what was recorded is not lost to a full disk now.
+        with held(), replacing(file) as temporary:
+            whole.save(str(temporary))
+    except OSError as error:
+        raise LabError(f"cannot add what was sampled to {file}: {error.strerror}") from error
 
 
 def _check(file: Path) -> None:
