@@ -387,8 +387,8 @@ ROWS = (
             "a_session_whose_requests_take_turns_is_told_from_a_server_that_is_blocked",
             "a_tool_that_waits_holds_up_nobody",
         ),
-        None,
-        "none: python mcp 1.2.0 spoke HTTP+SSE and stdio only",
+        release("mcp_1_2_serves_a_sessions_requests_one_after_another", file="test_proof_sessions"),
+        "python mcp 1.2.0 over stdio behind supergateway 3.4.3, which starts one for each session (control 1.30.0)",
     ),
     Row(
         "completion-waves",
@@ -413,7 +413,7 @@ ROWS = (
             "replies_that_come_together_because_they_were_asked_together_fill_no_buffer",
         ),
         live("concurrency", "replies_that_wait_for_a_full_buffer_of_stdout_are_named"),
-        release("mcp_1_25_holds_a_sessions_replies_behind_one_that_is_not_begun"),
+        release("mcp_1_25_holds_a_sessions_replies_behind_one_that_is_not_begun", file="test_proof_sessions"),
         "python mcp 1.25.0 as server whose store of events is slow for one stream (control 1.30.0); any program whose "
         "stdout isn't flushed",
     ),

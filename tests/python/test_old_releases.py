@@ -19,7 +19,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from core import Wire
 from mcpace.lab import experiment, targets
 from mcpace.lab.plan import Plan, Settings
 from mcpace.lab.progress import Silent
@@ -27,7 +26,7 @@ from mcpace.lab.targets import Tool
 from proving import by_subject, codes, interpreter, listening, server
 from quiet import CLIENTS, FIVE_MINUTES_S, Held
 from sampled import explained, watched
-from shown import Receive, Scope, Send, body, found, head, patient, recorded, reply
+from shown import Receive, Scope, Send, body, head, patient, reply
 from shown import served as asgi
 
 pytestmark = [pytest.mark.network, pytest.mark.proof]
@@ -254,61 +253,3 @@ def test_undici_and_httpx_end_streams_that_are_silent_for_five_minutes(five_minu
         context = finding["context"]
         assert (context["closed_by"], context["streams"]) == ("client", CLIENTS)
         assert context["age_ns"] // 10**9 in range(FIVE_MINUTES_S, FIVE_MINUTES_S + 5)
-
-
-# Its store of events takes long for the first event of one stream, whatever for.
-STORING = """
-import asyncio, sys
-from mcp.server.fastmcp import FastMCP
-from mcp.server.streamable_http import EventStore
-class Store(EventStore):
-    stored, slow = 0, asyncio.Event()
-    async def store_event(self, stream_id, message):
-        if message is None and stream_id == "500":
-            self.slow.set()
-            await asyncio.sleep(0.5)
-        self.stored += 1
-        return str(self.stored)
-    async def replay_events_after(self, last_event_id, send_callback):
-        return None
-server = FastMCP("shop", host="127.0.0.1", port=int(sys.argv[1]), log_level="CRITICAL", event_store=Store())
-@server.tool()
-async def wait(ms: int) -> str:
-    await asyncio.sleep(ms / 1000)
-    return "waited"
-@server.tool()
-async def stored_slowly() -> str:
-    await Store.slow.wait()
-    return "yes"
-server.run("streamable-http")
-"""
-WAIT = {"name": "wait", "arguments": {"ms": 60}}
-
-
-@pytest.mark.parametrize(("release", "held"), [("python@1.25.0", 3), ("python@1.30.0", 0)])
-@patient
-def test_mcp_1_25_holds_a_sessions_replies_behind_one_that_is_not_begun(release: str, held: int) -> None:
-    """What hands a session's results out waited for each to be taken, by a stream that wasn't begun yet
-    (python-sdk #2934)."""
-    command = [interpreter(release), "-c", STORING]
-    with listening(command) as (port, _), recorded(f"http://127.0.0.1:{port}/mcp") as record:
-        first = record.wire()
-        first.initialize()
-        slow, *others = wires = [record.wire() for _ in range(4)]
-        for number, wire in enumerate(wires):
-            wire.headers, wire.last = first.headers, 499 + 100 * number
-        for wire in others:
-            # What a call takes by itself.
-            assert "result" in wire.ask("tools/call", WAIT)
-        slow.begin("tools/call", {"name": "wait", "arguments": {"ms": 1}})
-        beside = Wire(port)
-        beside.initialize()
-        assert beside.text("stored_slowly") == "yes"
-        for wire in others:
-            wire.begin("tools/call", WAIT)
-        assert all("result" in wire.answer() for wire in wires)
-        findings = found(record.finish())
-    assert ("head-of-line" in findings) is (held > 0), findings
-    if held:
-        assert findings["head-of-line"]["context"]["held"] == held
-        assert findings["head-of-line"]["context"]["released_with"] == "slower-reply"
