@@ -1,0 +1,64 @@
+"""What releases do with a result that is whole before their call returns, each beside one that is quick at it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mcpace.lab import experiment, targets
+from mcpace.lab.plan import Plan, Settings
+from mcpace.lab.progress import Silent
+from mcpace.lab.targets import Tool
+from shown import Receive, Scope, Send, body, patient, reply
+from shown import served as asgi
+
+pytestmark = [pytest.mark.network, pytest.mark.proof]
+
+MEMBERS = "abcde"
+ITEM = {"type": "object", "properties": {name: {"type": "integer"} for name in MEMBERS}, "required": list(MEMBERS)}
+SCHEMA = {"type": "object", "properties": {"items": {"type": "array", "items": ITEM}}, "required": ["items"]}
+ITEMS = [dict.fromkeys(MEMBERS, number) for number in range(8_000)]
+
+
+class Reporting:
+    """A server whose tool answers with many items, and says by a schema what they are."""
+
+    answer = json.dumps({"content": [{"type": "text", "text": "done"}], "structuredContent": {"items": ITEMS}})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        asked = json.loads(await body(receive) or b"{}") if scope["method"] == "POST" else None
+        if asked is None:
+            await reply(send, 405, b"", "text/plain")
+        elif "id" not in asked:
+            await reply(send, 202, b"", "text/plain")
+        else:
+            answer = f'{{"jsonrpc":"2.0","id":{json.dumps(asked["id"])},"result":{self.result(asked)}}}'
+            await reply(send, 200, answer.encode(), "application/json")
+
+    def result(self, asked: dict[str, Any]) -> str:
+        match asked["method"]:
+            case "initialize":
+                server = {"name": "reporting", "version": "1"}
+                revision = asked["params"]["protocolVersion"]
+                return json.dumps({"protocolVersion": revision, "capabilities": {"tools": {}}, "serverInfo": server})
+            case "tools/list":
+                tool = {"name": "report", "inputSchema": {"type": "object"}, "outputSchema": SCHEMA}
+                return json.dumps({"tools": [{**tool, "annotations": {"readOnlyHint": True}}]})
+            case _:
+                return self.answer
+
+
+@patient
+def test_python_mcp_checks_a_large_result_before_it_returns() -> None:
+    """By its schema and piece by piece, most of a second; typescript has schemas compiled."""
+    slow, quick = "python@1.30.0", "typescript@1.32.2"
+    with asgi(Reporting()) as url:
+        plan = Plan((slow, quick), (targets.parse(url, tool=Tool("report")),), Settings(trials=4))
+        run = experiment.run(plan, Silent())
+    calls = {case.subject.label(): case for case in run.cases if case.operation == "call"}
+    assert all(len(case.trials_s) == 4 for case in calls.values())
+    found = {subject: {finding.code for finding in case.findings} for subject, case in calls.items()}
+    assert "late-delivery" in found[slow]
+    assert "late-delivery" not in found[quick]
