@@ -70,8 +70,8 @@ ROWS = (
         ),
         live("waits", "a_client_that_reads_a_stream_to_its_end_has_its_result_late"),
         release("python_mcp_checks_a_large_result_before_it_returns", file="test_proof_results"),
-        "python mcp 1.30.0, which checks a large result by its schema first (control typescript 1.32.2); none that drains "
-        "a held stream: python mcp 1.8.0 to 2.3.0, mcp-go 0.32.0 and others return at the result",
+        "python mcp 1.30.0, which checks a large result by its schema first (control typescript 1.32.2); none that "
+        "drains a held stream: python mcp 1.8.0 to 2.3.0, mcp-go 0.32.0 and others return at the result",
     ),
     Row(
         "hidden-listing",
