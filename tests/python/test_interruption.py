@@ -49,6 +49,24 @@ with held():
     print("kept")
 """
 
+LOADED = """
+from mcpace import _core
+from mcpace.lab.load_drive import drive
+from mcpace.lab.load_plan import Closed, HttpTarget, Operation, Plan
+target = _core.Target("simple")
+class AtTheEnd:
+    def begin(self, planned_s):
+        while not (target.counters()["connections"] and target.counters()["open_connections"] == 0):
+            pass  # its only call is being made
+        ctrl_c()
+    def second(self, second):
+        pass
+ping = Operation(name="ping", kind="ping")
+plan = Plan(target=HttpTarget(url=target.url), revision="2025-06-18", model=Closed(vus=1), duration_s=60.0,
+            warm_up_s=0.0, operations=[ping], timeout_s=5.0, max_calls=1)
+print(drive(plan, AtTheEnd()).ended)
+"""
+
 
 @pytest.mark.parametrize(
     ("program", "said"),
@@ -57,6 +75,8 @@ with held():
         # The second only hurries.
         (WAITS, ["told False", "kept True", "kept"]),
         (BEFORE, ["told", "kept"]),
+        # A load that had come to its end by itself: what goes on after it would never be told.
+        (LOADED, ["stopped"]),
     ],
 )
 def test_a_signal_is_raised_where_nothing_is_lost_by_it(program: str, said: list[str]) -> None:

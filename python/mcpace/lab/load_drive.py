@@ -44,6 +44,7 @@ def drive(plan: Plan, watcher: Watcher) -> Outcome:
         engine = _core.Load(plan.to_json())
     except ValueError as error:
         raise UsageProblem(str(error)) from error
+    interrupted = False
     with held():
         try:
             watcher.begin(plan.warm_up_s + (plan.duration_s or sum(stage.duration_s for stage in plan.stages)))
@@ -52,12 +53,15 @@ def drive(plan: Plan, watcher: Watcher) -> Outcome:
                     _tell(engine, watcher)
             _tell(engine, watcher)
         except KeyboardInterrupt:
+            interrupted = True
             engine.stop()
         except BaseException:
             engine.stop()
             raise
         _await_end(engine, plan.drain_s + END_LIMIT_S)
-        return Outcome.model_validate_json(engine.result())
+        outcome = Outcome.model_validate_json(engine.result())
+    # The engine may have ended by itself a moment before. Ctrl-C comes once: who goes on to the next load must hear it.
+    return outcome.model_copy(update={"ended": "stopped"}) if interrupted else outcome
 
 
 def _tell(engine: _core.Load, watcher: Watcher) -> None:
