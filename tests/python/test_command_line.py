@@ -54,7 +54,16 @@ def test_what_makes_no_sense_is_said_in_one_sentence(words: list[str], sentence:
 
 
 @pytest.mark.parametrize(
-    "words", [["--trials", "0"], ["--trials", "x"], ["--hold", "-1s"], ["--hold", "soon"], ["--time-limit", "0s"]]
+    "words",
+    [
+        ["--trials", "0"],
+        ["--trials", "x"],
+        ["--hold", "-1s"],
+        ["--hold", "soon"],
+        ["--time-limit", "0s"],
+        ["--out", "."],
+        ["--html", "."],
+    ],
 )
 def test_values_out_of_range_are_usage_errors(words: list[str], tmp_path: Path) -> None:
     ended = run("measure", "profile:simple", *words, folder=tmp_path)

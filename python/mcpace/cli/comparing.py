@@ -29,7 +29,8 @@ Tolerance = Annotated[
     float, typer.Option(parser=share, metavar="SHARE", help="How much worse is still as good, as 10%.")
 ]
 Markdown = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write a summary in Markdown, as for $GITHUB_STEP_SUMMARY.")
+    Path | None,
+    typer.Option(metavar="FILE", dir_okay=False, help="Write a summary in Markdown, as for $GITHUB_STEP_SUMMARY."),
 ]
 
 

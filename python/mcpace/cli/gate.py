@@ -46,7 +46,10 @@ def gate(
     fault: options.Fault = [],  # noqa: B006 - typer copies it
     time_limit: options.TimeLimit = options.TIME_LIMIT,
     markdown: Markdown = None,
-    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write JUnit's XML: a test case a figure.")] = None,
+    junit: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", dir_okay=False, help="Write JUnit's XML: a test case a figure."),
+    ] = None,
     as_json: options.Json = False,
     out: options.Out = None,
     html: options.Html = None,

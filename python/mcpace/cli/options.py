@@ -36,8 +36,13 @@ Fault = Annotated[
 ]
 TimeLimit = Annotated[float, typer.Option(parser=limit, metavar="TIME", help="Limit of each operation.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the run as JSON on stdout, and nothing else.")]
-Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the run as JSON to FILE.")]
-Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the report as one offline HTML file.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", dir_okay=False, help="Write the run as JSON to FILE.")
+]
+Html = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", dir_okay=False, help="Write the report as one offline HTML file."),
+]
 Recordings = Annotated[
     Path | None,
     typer.Option("--recordings", metavar="FOLDER", help="Keep the recordings, one file for each subject and target."),
