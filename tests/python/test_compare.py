@@ -274,6 +274,19 @@ def test_what_only_one_side_has_is_told() -> None:
     assert words_comparison.left_out(made) == ["Only on the first side: mcpace-client · t · list."]
 
 
+def test_of_runs_with_nothing_in_common_neither_has_lost_anything() -> None:
+    load_of_servers = case(QUICK, subject=Subject(sdk="go"), target="workload:echo")
+    base, now = run(case(QUICK)), run(load_of_servers, kind="servers")
+    assert "The two have no figure in common." in sentences(lab.run_of(base, now, 0.1))
+    judged = run_of_files(base, now, 0.1)
+    assert judged.comparison is not None
+    assert (judged.comparison.red, judged.comparison.judged) == (False, False)
+    assert not any("fails" in sentence for sentence in sentences(judged))
+    # One that did nothing at all has lost everything.
+    gone = run_of_files(base, run(case([], error="boom", subject=Subject(sdk="go"), target="workload:echo")), 0.1)
+    assert gone.comparison is not None and gone.comparison.red
+
+
 def test_what_works_no_more_is_red() -> None:
     made = lab.compare(run(case(QUICK)), run(case([], error="HTTP 500")), 0.1)
     assert (made.red, made.reasons) == (True, ["broken"])

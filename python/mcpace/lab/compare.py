@@ -98,13 +98,15 @@ def of_pairs(
     pairs: Sequence[tuple[Case, Case]], only_base: Sequence[Case], only_now: Sequence[Case], tolerance: float
 ) -> Comparison:
     """Two sides that were measured in turns: nothing but what is compared lies between them."""
+    # Of two that have nothing in common, neither has lost what only the other was asked for.
+    strangers = not pairs and any(_measured(case) for case in only_now)
     result = Comparison(
         interleaved=True,
         tolerance=tolerance,
         base_cases=[base_case(then) for then, _ in pairs],
         only_base=[_missing(case) for case in only_base],
         only_now=[_missing(case) for case in only_now],
-        attempts=[attempt(pairs, tolerance, only_base)],
+        attempts=[attempt(pairs, tolerance, [] if strangers else only_base)],
     )
     judge(result)
     return result
