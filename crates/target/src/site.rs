@@ -177,6 +177,8 @@ impl Site {
             (&Method::POST, "/token") => {
                 self.tally.add(|counters| counters.token_requests += 1);
                 let form = read(body).await?;
+                // A client that leaves meanwhile was given nothing: its refresh token stays good.
+                self.shaper.timer.sleep(self.shaper.faults.delay(FaultKind::TokenEndpoint, "")).await;
                 let authorization = text(&head.headers, &AUTHORIZATION);
                 server.token(&form, authorization, Instant::now())
             }

@@ -88,7 +88,8 @@ impl Options {
         if let (Some(kind), false) = (needs(FaultKind::SessionLost), self.sessions) {
             return Err(TargetError::FaultNeedsSessions { kind });
         }
-        let of_oauth = [FaultKind::ConsentRefused, FaultKind::TokenLifetime].into_iter().find_map(needs);
+        let of_oauth = [FaultKind::ConsentRefused, FaultKind::TokenLifetime, FaultKind::TokenEndpoint];
+        let of_oauth = of_oauth.into_iter().find_map(needs);
         match of_oauth {
             Some(kind) if authorization != Authorization::OAuth => {
                 Err(TargetError::FaultNeedsOAuth { kind, profile: self.profile })

@@ -28,11 +28,12 @@ pub enum FaultKind {
     OversizedReply,
     ConsentRefused,
     TokenLifetime,
+    TokenEndpoint,
 }
 
 impl FaultKind {
     /// Every kind.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::TlsHandshake,
         Self::Headers,
         Self::FirstByte,
@@ -53,6 +54,7 @@ impl FaultKind {
         Self::OversizedReply,
         Self::ConsentRefused,
         Self::TokenLifetime,
+        Self::TokenEndpoint,
     ];
 
     /// The name that users type.
@@ -91,6 +93,7 @@ impl FaultKind {
                 | Self::SessionLost
                 | Self::ConsentRefused
                 | Self::TokenLifetime
+                | Self::TokenEndpoint
                 | Self::Dispatch
                 | Self::Tool
         )
@@ -119,6 +122,7 @@ impl FaultKind {
             Self::OversizedReply => ("oversized-reply", Form::Bytes, "pads each result by this many bytes"),
             Self::ConsentRefused => ("consent-refused", Form::Switch, "refuses consent at the authorization endpoint; needs OAuth"),
             Self::TokenLifetime => ("token-lifetime", Form::Delay, "lets each access token run out after this long, and says so in whole seconds, rounded down; needs OAuth"),
+            Self::TokenEndpoint => ("token-endpoint", Form::Delay, "waits before serving each request for a token; needs OAuth"),
         }
     }
 }

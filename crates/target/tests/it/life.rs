@@ -39,6 +39,10 @@ async fn options_that_make_no_sense_are_the_callers_fault() {
             with_fault(Profile::Simple, "token-lifetime=1s"),
             "fault `token-lifetime` needs OAuth; profile `simple` does not use it",
         ),
+        (
+            with_fault(Profile::Simple, "token-endpoint=1s"),
+            "fault `token-endpoint` needs OAuth; profile `simple` does not use it",
+        ),
     ] {
         let error = refused(options).await;
         assert_eq!((error.to_string().as_str(), error.blame()), (message, Blame::Caller));

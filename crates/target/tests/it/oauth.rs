@@ -1,6 +1,6 @@
 //! The notion profile: from a 401 to a tool's result, and everything that can be refused.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mcpace_target::{Faults, Options, Profile, Target};
 use serde_json::{Value, json};
@@ -202,6 +202,19 @@ async fn a_faulty_lifetime_is_told_in_whole_seconds_and_kept() {
     let (head, _) = connection.exchange(&bearer(Ask::initialize("2025-06-18"), &tokens)).await;
     assert_eq!(head.status(), 401);
     assert!(head.header("www-authenticate").unwrap().contains("has expired"));
+}
+
+#[tokio::test]
+async fn a_slow_token_endpoint_takes_its_time() {
+    let faults = Faults::parse(["token-endpoint=30ms"]).unwrap();
+    let target = start(Options { faults, ..Options::new(Profile::Notion) }).await;
+    let mut connection = Connection::open(&target).await;
+    let client = registered(&mut connection).await;
+    let redirect = authorized(&mut connection, &client).await;
+    let asked = Instant::now();
+    let (status, _) = redeemed(&mut connection, &client, value(&redirect, "code"), VERIFIER).await;
+    assert_eq!(status, 200);
+    assert!(asked.elapsed() >= Duration::from_millis(30));
 }
 
 #[tokio::test]
