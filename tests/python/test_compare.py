@@ -219,12 +219,68 @@ def test_what_went_wrong_once_is_no_reason_beside_what_did_twice() -> None:
     assert made.comparison is not None and made.comparison.reasons == ["slower"]
 
 
-@pytest.mark.parametrize(("trials", "says"), [(QUICK, "nothing is worse"), (SLOW, "would be red")])
+@pytest.mark.parametrize(("trials", "says"), [(QUICK, "nothing was seen to be worse"), (SLOW, "would be red")])
 def test_an_interrupted_gate_has_neither_passed_nor_failed(trials: list[float], says: str) -> None:
     made = run_of_files(run(case(QUICK)), run(case(trials), partial=True), 0.1)
     [first, *_] = sentences(made)
     assert first.startswith("Not judged: it was interrupted")
     assert says in first
+
+
+def test_a_gate_that_passes_says_how_blind_it_was() -> None:
+    noisy = [9.0, 1.0, 4.0, 2.0, 0.5, 3.0, 1.5]
+    blind = of_attempts([case(noisy)], [case(noisy)])
+    assert sentences(blind)[0] == "Passed: nothing was seen to be worse by more than 10\N{NO-BREAK SPACE}%."
+    assert sentences(blind)[1].startswith("No difference was seen; one of ")
+    assert sentences(blind)[2] == "More --trials, or a quieter machine, show smaller ones."
+    partly = of_attempts([case(noisy), case(SLOW, tool="b")], [case(noisy), case(QUICK, tool="b")])
+    assert any(one.startswith("Some figures show only changes of ") for one in sentences(partly))
+    sharp = of_attempts([case(QUICK)], [case(QUICK)])
+    assert len(sentences(sharp)) == 2
+    # Saved runs can't be given more trials.
+    assert len(sentences(run_of_files(run(case(noisy)), run(case(noisy)), 0.1))) == 2
+
+
+def test_what_all_have_in_common_is_said_once() -> None:
+    subjects = [Subject(sdk="python", version=one) for one in ("1.30.0", "2.3.0")]
+    sides = [
+        run(*(case(trials, subject=subject, operation=one, tool=None) for one in ("list", "connect")))
+        for subject, trials in zip(subjects, (QUICK, SLOW), strict=True)
+    ]
+    [worse] = sentences(lab.run_of(*sides, 0.1))
+    assert worse.startswith("Worse at t, python@2.3.0 against python@1.30.0: time of list, 1.50× (")
+    assert worse.count("python@2.3.0") == 1 and "; time of connect, 1.50× (" in worse
+    elsewhere = [run(*one.cases, case(trials, target="u")) for one, trials in zip(sides, (QUICK, SLOW), strict=True)]
+    assert "time of mcpace-client · u · call echo, " in sentences(lab.run_of(*elsewhere, 0.1))[0]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_terminal_has_room_for_every_verdict(width: int) -> None:
+    loads = lab.run_of(run(load([100] * 60)), run(load([100] * 24 + [0] * 2 + [100] * 34)), 0.1)
+    times = lab.run_of(run(case(QUICK), case(QUICK, tool="b")), run(case(SLOW), case(SLOW, tool="b")), 0.9)
+    for made, rows in ((loads, ("standstill", "throughput")), (times, ("call echo", "call b"))):
+        shown = [line.plain for line in terminal.lines(made, width, coloured=False)]
+        assert all(len(line) <= width for line in shown)
+        for row in rows:
+            [found] = [line for line in shown if line.startswith(f"  {row} ")]
+            assert "…" not in found
+        # One table: the places of times differ by their operation alone.
+        assert sum("first" in line and "second" in line and "ratio" in line for line in shown) == 1
+    assert any(line.endswith("worse (allowed)") for line in shown)
+
+
+def test_a_gate_measures_as_measure_does(tmp_path: Path) -> None:
+    saved_run = commands.run("measure", "profile:simple", "--trials", 5, "--out", "base.json", folder=tmp_path)
+    assert saved_run.code == 0, saved_run.stderr
+    ended = commands.run(
+        *("gate", "profile:simple", "--baseline", "base.json", "--trials", 5, "--tolerance", "900%"),
+        *("--out", "now.json"),
+        folder=tmp_path,
+    )
+    assert ended.code == 0, ended.stderr
+    made = Run.load(tmp_path / "now.json").comparison
+    assert made is not None and made.warnings == ["not-interleaved"]
+    assert "other-kind" in lab.compare(run(case(QUICK), kind="load"), run(case(QUICK), kind="gate"), 0.1).warnings
 
 
 def test_lengths_of_recordings_are_no_options() -> None:
@@ -447,7 +503,9 @@ def test_compare_shows_two_saved_runs(tmp_path: Path) -> None:
     base, now = saved(tmp_path, "base.json", run(case(QUICK))), saved(tmp_path, "now.json", run(case(SLOW)))
     shown = commands.run("compare", base, now, folder=tmp_path)
     assert shown.code == 0, shown.stderr
-    assert "Worse: time of" in shown.stdout and "1.5×" in shown.stdout.replace("1.50×", "1.5×")
+    assert "Worse at t, mcpace-client: time of call echo, " in shown.stdout and "1.5×" in shown.stdout.replace(
+        "1.50×", "1.5×"
+    )
     told = json.loads(commands.run("compare", base, now, "--json", folder=tmp_path).stdout)
     assert told["kind"] == "compare" and told["comparison"]["attempts"][0]["rows"][0]["verdict"] == "worse"
 

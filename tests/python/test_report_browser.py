@@ -85,6 +85,33 @@ def test_servers_layers_and_comparisons_are_drawn(browser: Browser, write) -> No
                 expect(page.locator("table.ratios svg.interval").first).to_be_visible()
 
 
+def held_against_itself(operations: int) -> Run:
+    """As many figures of one place, each with its trials."""
+    run = load("measure")
+    call = next(case for case in run.cases if case.operation == "call")
+    run.cases = [call.model_copy(update={"tool": f"tool-{number}", "findings": []}) for number in range(operations)]
+    return compare.run_of(run, run, 0.05, ("first.json", "second.json"))
+
+
+@pytest.mark.parametrize("operations", [4, 11])
+def test_a_comparison_fits_into_its_page(operations: int, browser: Browser, write) -> None:
+    made = held_against_itself(operations)
+    with Watched(browser) as watched:
+        page = watched.open(write(made))
+        assert page.locator("#both .panel").count() == operations
+        # Drawn already, beside the first side's; what isn't is said to be the second's.
+        assert page.locator("#trials").count() == 0
+        expect(page.locator("#ledger h2 small")).to_have_text("of the second side")
+        for width in (1280, 900, 400):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            # The ratios are what a reader came for.
+            ratio = page.locator("#compared td.ratio").first.bounding_box()
+            assert ratio and ratio["x"] + ratio["width"] <= width
+        ratios = page.locator("#compared .wide")
+        assert ratios.evaluate("one => one.scrollWidth <= one.clientWidth")
+
+
 def test_a_hostile_run_does_nothing(browser: Browser, write) -> None:
     with Watched(browser) as watched:
         page = watched.open(write(load("hostile")))

@@ -334,6 +334,21 @@ def test_nothing_wrong() -> None:
     assert plain(load("measure")).endswith("No cause of lost time was found.")
 
 
+@pytest.mark.parametrize(
+    ("codes", "says"),
+    [
+        ([], "No cause of lost time was found."),
+        (["connection-per-request"], "One cause of lost time was found, of little weight."),
+        (["connection-per-request", "hidden-listing"], "2 causes of lost time were found, of little weight."),
+    ],
+)
+def test_what_is_shown_below_is_not_denied_above(codes: list[str], says: str) -> None:
+    run = load("measure")
+    example = next(finding for case in load("clients").cases for finding in case.findings)
+    run.cases[-1].findings = [example.model_copy(update={"code": code, "severity": "low"}) for code in codes]
+    assert plain(run).endswith(says)
+
+
 def test_findings_are_told_once_with_every_place() -> None:
     groups = grouped(load("clients").cases)
     assert [group.code for group in groups] == ["duplicate-request", "connection-per-request"]

@@ -12,11 +12,12 @@ const HEIGHT = 22;
 const ROUND = [1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000];
 /** Stands between the parts of a place. */
 const BETWEEN = " · ";
+/** Beside each other; more would be too narrow for their axes. */
+const PANELS = 4;
 
 /** The sections. */
 export function comparison(told: ComparisonShown): HTMLElement[] {
   const pairs = told.rows.filter((row) => row.first_s.length && row.second_s.length);
-  const shared = common(pairs.map((row) => row.place));
   return [
     section(
       "compared",
@@ -48,14 +49,18 @@ export function comparison(told: ComparisonShown): HTMLElement[] {
               ["key-cold", "cold trial"],
               ["key-baseline", "median of the first"],
             ]),
-            h(
-              "div",
-              { class: "band" },
-              shared.length ? h("h3", {}, shared.join(BETWEEN)) : null,
+            grouped(pairs).map(([where, rows]) =>
               h(
                 "div",
-                { class: "panels of-3 pairs" },
-                pairs.map((row) => pair(row, row.place.split(BETWEEN).slice(shared.length).join(BETWEEN))),
+                { class: "band" },
+                h("h3", {}, where),
+                rowsOf(rows, PANELS).map((line) =>
+                  h(
+                    "div",
+                    { class: `panels of-${line.length} pairs` },
+                    line.map((row) => pair(row, operation(row))),
+                  ),
+                ),
               ),
             ),
           ),
@@ -116,14 +121,21 @@ function ratios(rows: readonly ComparedShown[], names: readonly [string, string,
         rows.map((row, index) => [
           h(
             "tr",
-            { class: row.place === rows[index - 1]?.place ? `${row.verdict} same-place` : row.verdict },
+            {
+              class: [
+                row.verdict,
+                row.verdict === "worse" && !row.breach ? "allowed" : "",
+                row.place === rows[index - 1]?.place ? "same-place" : "",
+              ].join(" "),
+            },
             h("th", { scope: "row" }, row.place),
             measured ? h("td", { class: "metric" }, row.metric) : null,
-            h("td", { class: "figure" }, row.first),
-            h("td", { class: "figure" }, row.second),
+            // Their names again, for where there is no room for columns.
+            h("td", { class: "figure first", "data-name": names[0] }, row.first),
+            h("td", { class: "figure", "data-name": names[1] }, row.second),
             h("td", { class: "drawn-ratio" }, interval(row, scale)),
-            h("td", { class: "figure" }, row.ratio_words),
-            sees ? h("td", { class: "figure" }, row.sees) : null,
+            h("td", { class: "figure ratio" }, row.ratio_words),
+            sees ? h("td", { class: "figure", "data-name": row.sees ? "would see" : "" }, row.sees) : null,
             h("td", { class: "figure verdict" }, row.words),
           ),
           row.advice ? h("tr", { class: "below" }, h("td", { colspan: columns }, row.advice)) : null,
@@ -191,9 +203,23 @@ function pair(row: ComparedShown, place: string): HTMLElement {
   );
 }
 
-/** What all places begin with, part by part, and stands over them once. */
-function common(places: readonly string[]): string[] {
-  const [first = [], ...others] = places.map((each) => each.split(BETWEEN));
-  const end = first.findIndex((part, index) => others.some((other) => other[index] !== part));
-  return end < 0 ? first.slice(0, -1) : first.slice(0, Math.min(end, first.length - 1));
+/** Rows by subject and target, in their order. */
+function grouped(rows: readonly ComparedShown[]): [string, ComparedShown[]][] {
+  const groups = new Map<string, ComparedShown[]>();
+  for (const row of rows) {
+    const where = row.place.split(BETWEEN).slice(0, -1).join(BETWEEN);
+    groups.set(where, [...(groups.get(where) ?? []), row]);
+  }
+  return [...groups];
+}
+
+function operation(row: ComparedShown): string {
+  return row.place.split(BETWEEN).at(-1) ?? "";
+}
+
+/** Lines as even as they can be, of `most` at most. */
+function rowsOf<T>(all: readonly T[], most: number): T[][] {
+  const lines = Math.ceil(all.length / most);
+  const each = Math.ceil(all.length / lines);
+  return Array.from({ length: lines }, (_, line) => all.slice(line * each, (line + 1) * each));
 }

@@ -2,7 +2,7 @@
 
 import { calls } from "./calls";
 import { comparison, factors } from "./compare";
-import { h, type Child } from "./dom";
+import { h, indexed, type Child } from "./dom";
 import { findings } from "./findings";
 import { layers } from "./layers";
 import { ledger } from "./ledger";
@@ -24,16 +24,18 @@ export function run(page: Page): Child[] {
     ...sections("The servers", () => (page.servers ? servers(page.servers) : [])),
     ...sections("The layers", () => (page.layers ? layers(page.layers) : [])),
   ];
-  const whereTimeWent = part("The ledger", () => ledger(page));
+  // A comparison has these of its second side alone.
+  const ofSecond = <T extends HTMLElement | null>(element: T): T => (compared ? sided(element) : element);
+  const whereTimeWent = ofSecond(part("The ledger", () => ledger(page)));
   return [
     head(page.head),
     part("The search", () => (page.search ? search(page.search) : null)),
     part("The experiments", () => (page.factors ? factors(page.factors) : null)),
     first,
     compared ? rest : null,
-    part("The trials", () => trials(page, (index) => open?.(index))),
-    part("The findings", () => findings(page, open)),
-    shown ? shown.element : (wire as Node | null),
+    drawnWithFirst(page) ? null : ofSecond(part("The trials", () => trials(page, (index) => open?.(index)))),
+    ofSecond(part("The findings", () => findings(page, open))),
+    ofSecond(shown ? shown.element : (wire as HTMLElement | null)),
     compared ? null : rest,
     // Of a run that is a load it comes first; beside other things, after them.
     shown ? whereTimeWent : null,
@@ -41,6 +43,22 @@ export function run(page: Page): Child[] {
     shown ? null : whereTimeWent,
     sections("The set-up", () => setup(page)),
   ];
+}
+
+/** Whether every trial stands beside the first side's already. */
+function drawnWithFirst(page: Page): boolean {
+  const drawn = page.comparison?.rows.filter((row) => row.second_s.length).length ?? 0;
+  return drawn > 0 && drawn === page.cases.filter((one) => one.trials).length;
+}
+
+/** Says whose it is; the index has room for the title alone. */
+function sided<T extends HTMLElement | null>(element: T): T {
+  const title = element?.querySelector("h2");
+  if (element && title) {
+    indexed(element, title.textContent ?? "");
+    title.append(h("small", {}, "of the second side"));
+  }
+  return element;
 }
 
 /** A part of the page. Where a run is one that nobody foresaw, that is said in its place, and the others stay. */

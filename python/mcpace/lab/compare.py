@@ -242,8 +242,8 @@ def _warnings(base: Run, now: Run) -> list[str]:
     told = {
         "other-machine": machines[0] != machines[1],
         "other-system": base.machine.system != now.machine.system,
-        "other-kind": base.kind != now.kind,
-        "other-options": base.kind == now.kind and _asked(base) != _asked(now),
+        "other-kind": _way(base) != _way(now),
+        "other-options": _way(base) == _way(now) and _asked(base) != _asked(now),
         "other-mcpace": base.mcpace != now.mcpace,
         "partial": base.partial or now.partial,
         "instrument": any(
@@ -254,10 +254,17 @@ def _warnings(base: Run, now: Run) -> list[str]:
     return [code for code, is_so in told.items() if is_so]
 
 
+def _way(run: Run) -> str:
+    """How it was measured: a gate measures as `measure` does."""
+    return "measure" if run.kind == "gate" else run.kind
+
+
 def _asked(run: Run) -> dict[str, object]:
-    # What names the sides may differ: it is what is compared.
-    sides = ("target", "targets", "subjects", "revision", "recording", "behind", "beside")
-    return {name: value for name, value in run.options.items() if name not in sides}
+    # What names the sides may differ: it is what is compared. A gate's tolerance measures nothing.
+    sides = ("target", "targets", "subjects", "revision", "recording", "behind", "beside", "base", "tolerance")
+    asked = {name: value for name, value in run.options.items() if name not in sides}
+    # A gate always asks for it.
+    return {"server_timing": True, **asked} if run.kind == "gate" else asked
 
 
 def _rows(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:

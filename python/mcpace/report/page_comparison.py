@@ -8,6 +8,7 @@ from mcpace.report.run import Case, Run
 from mcpace.report.run_comparison import BaseCase, Compared, Comparison, SideFacts
 from mcpace.report.words_comparison import (
     METRICS,
+    in_turns,
     left_out,
     machine_words,
     place,
@@ -31,7 +32,9 @@ def compared(run: Run) -> ComparisonShown | None:
     rows = made.attempts[-1].rows if made.attempts else []
     told = sides(run)
     # Where it was measured is in the set-up; here, where that differs.
-    first, second = "the first side, measured in turns with the second", "the second side"
+    turns = in_turns(run)
+    first, second = turns or ("the first side", "the second side")
+    first += "" if told else ", measured in turns with the second"
     if told:
         words = [f"{what}, {machine_words(facts)}" if _is_elsewhere(told) else what for _, what, facts in told]
         first, second = (*words, _second(run))[:2]

@@ -39,8 +39,10 @@ def facts(run: Run) -> list[Fact]:
     # Comparisons of before the second side was told have one: theirs is this run's machine.
     found = _of_sides(run, told) if len(told) == 2 else [*_of_sides(run, told), *_of_machine(run)]
     return [Fact(name=name, value=value) for name, value in found] + [
-        Fact(name=clean(name, 60).replace("_", " "), value=clean(_option(value), 300))
+        _fact(name, value)
         for name, value in run.options.items()
+        # Named above, where two runs are compared.
+        if run.kind != "compare" or name not in ("base", "run")
     ]
 
 
@@ -53,12 +55,23 @@ def _of_machine(run: Run) -> list[tuple[str, str]]:
 
 
 def _of_sides(run: Run, told: list[tuple[str, str, SideFacts]]) -> list[tuple[str, str]]:
-    found = []
-    for name, what, where in told:
-        found.append((f"The {name}", what))
-        found.append((f"The {name}'s machine", machine_words(where)))
-        found.append((f"The {name}'s system", system_words(where)))
+    found = [(f"The {name}", what) for name, what, _ in told]
+    for what, words in (("machine", machine_words), ("system", system_words)):
+        each = {name: words(where) for name, _, where in told}
+        if len(told) == 2 and len(set(each.values())) == 1:
+            found.append((f"The {what} of both", each["first"]))
+        else:
+            found += [(f"The {name}'s {what}", where) for name, where in each.items()]
     return [*found, ("Compared with", f"mcpace {clean(run.mcpace, 40)}")] if len(told) == 2 else found
+
+
+def _fact(name: str, value: object) -> Fact:
+    told = clean(_option(value), 300)
+    if name == "tolerance" and isinstance(value, float):
+        told = f"{100 * value:.3g} %"
+    elif name.endswith("_s") and isinstance(value, int | float) and not isinstance(value, bool):
+        name, told = name.removesuffix("_s"), f"{value:g} s"
+    return Fact(name=clean(name, 60).replace("_", " "), value=told)
 
 
 def _option(value: object) -> str:

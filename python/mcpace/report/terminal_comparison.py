@@ -1,10 +1,11 @@
-"""A comparison on a terminal: a row a figure with both sides, the ratio and its interval, what could have been seen."""
+"""A comparison on a terminal: a row an operation or a figure with both sides, the ratio, what could have been seen."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from mcpace.report.lines import blank, fitted, heading, right_aligned, wrapped
@@ -13,8 +14,9 @@ from mcpace.report.run import Run
 from mcpace.report.run_comparison import Compared
 from mcpace.report.words_comparison import (
     METRICS,
+    doing,
+    in_turns,
     left_out,
-    place,
     ratio_words,
     sees_words,
     value,
@@ -22,8 +24,12 @@ from mcpace.report.words_comparison import (
     warnings,
 )
 
-NAME, FIGURE, RATIO, SEES = 15, 11, 19, 8
+NAME, FIGURE, RATIO, SEES, VERDICT = 13, 11, 19, 8, 17
 STYLES = {"worse": "bold red", "better": "green", "same": "", "unclear": "dim"}
+ALLOWED = "red"
+SHORT = {"cpu": "CPU a call", "stall": "standstill"}
+LONGEST = 40
+"""Of a row's name, where there is room."""
 
 
 def lines(run: Run, width: int) -> Iterator[Text]:
@@ -33,28 +39,46 @@ def lines(run: Run, width: int) -> Iterator[Text]:
         return
     for sentence in warnings(made):
         yield blank()
-        yield from wrapped(sentence, width, hang=2, style="yellow")
-    rows = made.attempts[-1].rows
-    for title, own in groupby(rows, key=lambda row: place(row.subject, row.target, row.operation, row.tool)):
+        yield from wrapped(sentence, width, style="yellow")
+    turns = in_turns(run)
+    if turns is not None:
         yield blank()
+        yield from wrapped(f"First: {turns[0]}. Second: {turns[1]}. Measured in turns.", width, style="dim")
+    rows = made.attempts[-1].rows
+    for (_, target, _), own in groupby(rows, key=lambda row: (row.subject, row.target, row.base_subject)):
         several = list(own)
+        title = f"{clean(several[0].subject, 60)} · {clean(target, 60)}"
         other = several[0].base_subject
-        yield heading(title, width, f"against {clean(other, 60)}" if other != several[0].subject else "")
-        columns = ("first", FIGURE), ("second", FIGURE), ("ratio (95 %)", RATIO), ("sees", SEES)
-        yield Text(" " * NAME + "".join(right_aligned(name, room) for name, room in columns), style="dim")
-        for row in several:
-            yield _row(row)
+        right = f"against {clean(other, 60)}" if other != several[0].subject else ""
+        if all(row.metric == "time" for row in several):
+            # One figure of each operation: a row each.
+            yield from _table(title, right, [(doing(row), row) for row in several], width)
+            continue
+        for what, figures in groupby(several, key=doing):
+            named = [(SHORT.get(row.metric, METRICS[row.metric]), row) for row in figures]
+            yield from _table(f"{title} · {what}", right, named, width)
     for sentence in left_out(made):
         yield blank()
         yield from wrapped(sentence, width, hang=2, style="dim")
 
 
-def _row(row: Compared) -> Text:
-    name = "CPU a call" if row.metric == "cpu" else METRICS[row.metric]
-    line = Text(fitted(f"  {name}", NAME))
+def _table(title: str, right: str, rows: list[tuple[str, Compared]], width: int) -> Iterator[Text]:
+    room = width - FIGURE - FIGURE - RATIO - SEES - VERDICT
+    first = max(NAME, min(room, LONGEST, max(cell_len(name) for name, _ in rows) + 2))
+    yield blank()
+    yield heading(title, width, right)
+    columns = ("first", FIGURE), ("second", FIGURE), ("ratio (95 %)", RATIO), ("sees", SEES)
+    yield Text(" " * first + "".join(right_aligned(name, room) for name, room in columns), style="dim")
+    for name, row in rows:
+        yield _row(row, fitted(f"  {name}", first))
+
+
+def _row(row: Compared, name: str) -> Text:
+    line = Text(name)
     line.append(right_aligned(value(row, row.base), FIGURE))
     line.append(right_aligned(value(row, row.now), FIGURE), style="bold")
     line.append(right_aligned(ratio_words(row), RATIO))
     line.append(right_aligned(sees_words(row), SEES), style="dim")
-    line.append(f"  {verdict_words(row)}", style=STYLES[row.verdict])
+    allowed = row.verdict == "worse" and not row.breach
+    line.append(f"  {verdict_words(row)}", style=ALLOWED if allowed else STYLES[row.verdict])
     return line

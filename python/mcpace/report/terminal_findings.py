@@ -12,6 +12,7 @@ from mcpace.report.labels import confidence_words
 from mcpace.report.lines import blank, heading, wrapped
 from mcpace.report.quantities import clean, duration, listed
 from mcpace.report.run import Run
+from mcpace.report.words_comparison import of_second
 
 STYLES = {"high": "bold red", "medium": "bold yellow", "low": "bold"}
 INDENT = 2
@@ -25,7 +26,7 @@ def lines(run: Run, width: int) -> Iterator[Text]:
     if not groups:
         return
     yield blank()
-    yield heading("What was found", width)
+    yield heading(f"What was found{of_second(run)}", width)
     for group in groups:
         yield blank()
         yield from _group(group, width)

@@ -16,6 +16,7 @@ from mcpace.report.labels import split_words
 from mcpace.report.lines import blank, fitted, heading, indented, right_aligned
 from mcpace.report.quantities import NO_BREAK, clean, count, duration, share
 from mcpace.report.run import Case, Ledger, Run
+from mcpace.report.words_comparison import of_second
 
 # Colours of the 256 palette that stay apart on dark and light grounds, and characters that stay apart without any.
 LOOKS: dict[str, tuple[str, str]] = {
@@ -41,7 +42,7 @@ def lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
     yield blank()
     beside = sum(case.load.beside or 0 for case in run.cases if case.load)
     mean = f"{count(beside, 'call')} beside the load" if beside else "share of the warm mean"
-    yield heading("Where the time went", width, mean)
+    yield heading(f"Where the time went{of_second(run)}", width, mean)
     yield from indented(_legend(coloured), width, 0, 0)
     split = [case for case in run.cases if case.ledger_s]
     subject = min(max(cell_len(clean(case.subject.label())) for case in split), LONGEST_SUBJECT)

@@ -79,8 +79,19 @@ def _of_cases(run: Run) -> list[str]:
     if compared:
         if told:
             return [*told, "Where releases could be compared, no difference that matters was seen."]
-        return [f"No difference that matters was seen between {_extent(compared)}. No cause of lost time was found."]
+        return [f"No difference that matters was seen between {_extent(compared)}. {_no_cause(measured)}"]
     return told or [_plain(measured)]
+
+
+def _no_cause(measured: list[Case]) -> str:
+    """Where none matters: those that are there are shown all the same."""
+    match len(grouped(measured)):
+        case 0:
+            return "No cause of lost time was found."
+        case 1:
+            return "One cause of lost time was found, of little weight."
+        case found:
+            return f"{found} causes of lost time were found, of little weight."
 
 
 def _differences_at(run: Run, target: str) -> list[str]:
@@ -179,7 +190,7 @@ def _plain(measured: list[Case]) -> str:
         name, most = max(case.ledger_s.parts().items(), key=lambda part: part[1])
         if most >= COVERING * case.ledger_s.total():
             text += f", {share(most, case.ledger_s.total())} of it {part_words(name)}"
-    return f"{text}. No cause of lost time was found."
+    return f"{text}. {_no_cause(measured)}"
 
 
 def _shortfall(run: Run) -> list[str]:

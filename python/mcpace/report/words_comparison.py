@@ -14,6 +14,8 @@ from mcpace.report.run import Run
 from mcpace.report.run_comparison import Attempt, Compared, Comparison, SideFacts
 
 LONGEST_NAME = 60
+BLIND = 1.5
+"""A gate that sees only changes so many times what it tolerates says that it does."""
 
 METRICS: dict[str, str] = {
     "time": "time",
@@ -59,13 +61,15 @@ def sentences(run: Run) -> list[str]:
     worse = [row for row in last.rows if row.verdict == "worse"]
     better = [row for row in last.rows if row.verdict == "better"]
     if worse:
-        told.append(f"Worse: {_few(worse)}.")
+        told.append(f"Worse{_few(worse)}.")
     if better:
-        told.append(f"Better: {_few(better)}.")
+        told.append(f"Better{_few(better)}.")
     if not worse and not better and last.rows:
         told.append(f"No difference was seen{_would_have(last.rows)}.")
     if not last.rows and not last.broken:
         told.append("The two have no figure in common.")
+    if run.kind == "gate" and made.judged and not made.red:
+        told += _blind(made, said=not worse and not better)
     told += _findings(last)
     return told
 
@@ -109,6 +113,31 @@ def system_words(facts: SideFacts) -> str:
     """What it ran under."""
     python = f", Python {clean(facts.python, 40)}" if facts.python else ""
     return f"{clean(facts.system, 120)}{python}"
+
+
+def of_second(run: Run) -> str:
+    """For the title of what a comparison has of its second side alone."""
+    return " on the second side" if run.comparison else ""
+
+
+def doing(row: Compared) -> str:
+    """``call greet``."""
+    return clean(f"{row.operation} {row.tool}" if row.tool else row.operation, LONGEST_NAME)
+
+
+def against(row: Compared) -> str:
+    """``python@2.3.0 against python@1.30.0``; one name where both sides have it."""
+    names = (clean(row.subject, LONGEST_NAME), clean(row.base_subject, LONGEST_NAME))
+    return " against ".join(dict.fromkeys(names))
+
+
+def in_turns(run: Run) -> tuple[str, str] | None:
+    """The two targets that were measured in turns."""
+    made = run.comparison
+    base, target = run.options.get("base"), run.options.get("target")
+    if made is None or made.base is not None or base is None or target is None:
+        return None
+    return clean(base, 120), clean(target, 120)
 
 
 def place(subject: str, target: str, operation: str, tool: str | None) -> str:
@@ -164,14 +193,27 @@ def _gate(made: Comparison, *, partial: bool) -> list[str]:
         return ["Nothing could be judged: no figure has enough trials on both sides for an interval."]
     if partial:
         # The command leaves with its code for an interruption, whatever was seen.
-        seen = "the first measurement would be red" if made.red else f"nothing is worse by more than {tolerance}"
+        seen = "the first measurement would be red" if made.red else f"nothing was seen to be worse by {tolerance}"
         return [f"Not judged: it was interrupted. So far {seen}."]
     if not made.red:
         again = " after a second measurement: the first had been red" if len(made.attempts) > 1 else ""
-        return [f"Passed{again}: nothing is worse by more than {tolerance}."]
+        return [f"Passed{again}: nothing was seen to be worse by more than {tolerance}."]
     why = listed([REASONS.get(reason, clean(reason, 60)) for reason in made.reasons])
     twice = ", measured twice" if len(made.attempts) > 1 else ""
     return [f"Failed{twice}: the second side {why}."]
+
+
+def _blind(made: Comparison, *, said: bool) -> list[str]:
+    """That a gate is no surer than its intervals, where they are far wider than its tolerance."""
+    seen = [row.sees for row in made.attempts[-1].rows if row.sees is not None]
+    if "measured-once" in made.warnings or not seen or max(seen) <= BLIND * (1 + made.tolerance):
+        return []
+    if said:
+        return ["More --trials, or a quieter machine, show smaller ones."]
+    return [
+        f"Some figures show only changes of {times(max(seen))} and more: more --trials, or a quieter machine, show "
+        "smaller ones."
+    ]
 
 
 def _broken(last: Attempt) -> list[str]:
@@ -187,13 +229,16 @@ def _few(rows: Sequence[Compared]) -> str:
         return max(row.ratio or 1.0, 1 / (row.ratio or 1.0))
 
     chosen = sorted(rows, key=weight, reverse=True)[:3]
-    told = [
-        f"{METRICS[row.metric]} of {place(row.subject, row.target, row.operation, row.tool)}"
-        + (f", {ratio_words(row)}" if row.ratio else f", {value(row, row.base)} to {value(row, row.now)}")
-        for row in chosen
-    ]
+    # What all have in common is said once.
+    shared = len({(row.subject, row.target) for row in chosen}) == 1
+    where = f" at {clean(chosen[0].target, LONGEST_NAME)}, {against(chosen[0])}" if shared else ""
+    told = []
+    for row in chosen:
+        what = doing(row) if shared else place(row.subject, row.target, row.operation, row.tool)
+        change = ratio_words(row) if row.ratio else f"{value(row, row.base)} to {value(row, row.now)}"
+        told.append(f"{METRICS[row.metric]} of {what}, {change}")
     more = [f"{count(len(rows) - 3, 'more figure')}"] if len(rows) > 3 else []
-    return "; ".join([*told, *more])
+    return f"{where}: {'; '.join([*told, *more])}"
 
 
 def _would_have(rows: Sequence[Compared]) -> str:

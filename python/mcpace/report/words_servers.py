@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from mcpace.report.quantities import bare, clean, count, duration, listed, size, times
 from mcpace.report.run import Case, Run
 from mcpace.report.run_servers import RateRatio, ServerCap, ServerComparison
+from mcpace.report.words_reading import number
 
 LONGEST_NAME = 60
 
@@ -67,8 +68,8 @@ def cap_words(cap: ServerCap) -> str:
 def model_words(common: ServerComparison) -> str:
     """``50 users``, ``1,000 calls/s``."""
     if common.model.get("kind") == "open":
-        return f"{float(common.model.get('rate') or 0):,.0f} calls/s, whatever the server does"
-    return f"{int(common.model.get('vus') or 0):,} users, each calling again once it has its reply"
+        return f"{number(common.model, 'rate') or 0:,.0f} calls/s, whatever the server does"
+    return f"{number(common.model, 'vus') or 0:,.0f} users, each calling again once it has its reply"
 
 
 def conditions(run: Run) -> Iterator[str]:
