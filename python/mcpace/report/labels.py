@@ -114,6 +114,7 @@ REASONS: dict[str, str] = {
     ),
     "stream-compressed": "the stream was compressed on its way",
     "control-is-quick": "requests to the same server without it came back much sooner",
+    "spread-behind": "behind the proxy the same events came one by one",
     "alone-at-gateway": "the gateway had only this request while it sent those on",
     "others-end-promptly": "other streams of the recording ended right after their result",
     "fixed-period": "it comes again at a fixed period",

@@ -92,6 +92,8 @@ closed! {
         StreamCompressed,
         /// Requests to the same server without it came back much sooner.
         ControlIsQuick,
+        /// Behind what stands between, the same came one by one.
+        SpreadBehind,
         /// The gateway had only this request while it sent those on.
         AloneAtGateway,
         /// Other streams of the recording ended right after their result.

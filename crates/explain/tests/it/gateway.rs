@@ -1,9 +1,10 @@
 //! What a gateway does with a request, seen by a recording before it and one behind it.
 
-use mcpace_explain::{Cause, Finding, explained, findings};
+use mcpace_explain::{Cause, Finding, Level, Reason, explained, findings};
 use mcpace_record::Recording;
 
 use crate::script::{Post, Reply, Script, call_tool, notification, request};
+use crate::streams::progress_of;
 
 fn found(before: &Recording, behind: &Recording) -> Vec<Finding> {
     explained(before, Some(behind)).findings
@@ -55,10 +56,15 @@ fn listing_from_three(after: f64) -> (Recording, Recording) {
     (before.recording(), behind.recording())
 }
 
+/// Progress that comes at once before what stands between, and `apart` from one another behind it.
+fn progress_held(apart: f64) -> (Recording, Recording) {
+    (progress_of(1.0, 2, 0.0, None), progress_of(1.5, 2, apart, None))
+}
+
 /// For the list of all that is shown.
 pub(crate) fn shown() -> Vec<Finding> {
     let mut shown = Vec::new();
-    for (before, behind) in [session_for_each(), listing_from_three(24.0)] {
+    for (before, behind) in [session_for_each(), listing_from_three(24.0), progress_held(90.0)] {
         shown.extend(found(&before, &behind));
     }
     shown
@@ -135,4 +141,22 @@ fn different_questions_may_need_each_others_answers() {
 fn without_a_recording_behind_it_nothing_is_said_of_a_gateway() {
     let (before, _) = session_for_each();
     assert!(findings(&before).is_empty());
+}
+
+#[test]
+fn progress_that_was_spread_out_behind_is_held_by_what_stands_between() {
+    let (before, behind) = progress_held(90.0);
+    let found = found(&before, &behind);
+    let [finding] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!((finding.cause.code(), finding.confidence.level), ("buffered-stream", Level::High));
+    assert_eq!((finding.confidence.reason, finding.alternatives.len()), (Reason::SpreadBehind, 0));
+    assert_eq!(finding.evidence.iter().filter(|evidence| evidence.behind).count(), 4);
+}
+
+#[test]
+fn progress_that_came_at_once_behind_too_is_for_an_experiment_still() {
+    let (before, behind) = progress_held(0.0);
+    let found = found(&before, &behind);
+    let [finding] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!((finding.confidence.level, finding.alternatives.len()), (Level::Medium, 1));
 }

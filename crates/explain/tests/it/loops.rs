@@ -174,6 +174,21 @@ fn a_client_that_asks_again_at_a_steady_pace_is_named() {
 }
 
 #[test]
+fn of_several_clients_the_pace_in_the_middle_is_told() {
+    let mut script = Script::recorder();
+    for (client, period) in [("a", 1_000.0), ("b", 3_000.0), ("c", 7_000.0)] {
+        for number in 0..6 {
+            let at = 100.0 + f64::from(number) * period;
+            let refused = Stream { session: Some(client), status: 405, ..stream(at, at + 1.0, Some(at + 1.5)) };
+            script.open(2, Stream { content_type: "text/plain", ..refused });
+        }
+    }
+    let found = found(&script.recording());
+    let Some(Cause::RetryStorm(context)) = found.first().map(|f| &f.cause) else { panic!("{found:?}") };
+    assert_eq!((context.clients, context.period), (3, ms(3_000.0)));
+}
+
+#[test]
 fn pauses_that_grow_acquit_a_client_and_so_do_few_tries() {
     assert_eq!(codes(&refused(12, 429, |number| 100.0 * 1.6_f64.powi(number as i32))), [""; 0]);
     assert_eq!(codes(&refused(4, 405, |_| 5_000.0)), [""; 0]);

@@ -13,12 +13,17 @@ fn progress() -> Vec<MessageNote> {
 
 /// `replies` of 400 ms with four progress events each, `apart` from one another, the last of them with the result.
 fn with_progress(replies: u64, apart: f64, encoding: Option<&'static str>) -> Recording {
+    progress_of(1.0, replies, apart, encoding)
+}
+
+/// The same, each request being sent so many ms after its call's start.
+pub(crate) fn progress_of(sent: f64, replies: u64, apart: f64, encoding: Option<&'static str>) -> Recording {
     let mut script = Script::recorder();
     for id in 1..=replies {
         let at = id as f64 * 1_000.0;
         script.call("call", at, at + 420.0);
         let reply = Reply::Sse(at + 2.0, at + 401.0, Some(at + 401.0));
-        let ex = script.post(Post { encoding, ..call_tool(at + 1.0, id, reply) });
+        let ex = script.post(Post { encoding, ..call_tool(at + sent, id, reply) });
         for event in 0..4 {
             script.stream_event(ex, event + 1, at + 401.0 - apart * (4 - event) as f64, progress());
         }

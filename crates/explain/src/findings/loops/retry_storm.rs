@@ -54,7 +54,7 @@ struct Row<'e, 'a> {
 }
 
 fn steady(scene: &Scene<'_, '_>) -> Vec<Finding> {
-    let mut by_status: BTreeMap<Option<u16>, (Tally, RetryStorm)> = BTreeMap::new();
+    let mut by_status: BTreeMap<Option<u16>, (Tally, RetryStorm, Vec<Nanos>)> = BTreeMap::new();
     for (group, used) in Rc::clone(&scene.groups).iter() {
         for run in refusals(used) {
             let Some(beat) = period(&run.iter().map(|e| e.sent().at).collect::<Vec<_>>()) else { continue };
@@ -62,16 +62,18 @@ fn steady(scene: &Scene<'_, '_>) -> Vec<Finding> {
                 continue;
             }
             let status = run[0].status;
-            let (tally, storm) = by_status.entry(status).or_insert_with(|| {
+            let (tally, storm, beats) = by_status.entry(status).or_insert_with(|| {
                 let storm = RetryStorm { requests: 0, pattern: Storm::Steady, status, clients: 0, period: beat };
-                (Tally::default(), storm)
+                (Tally::default(), storm, Vec::new())
             });
+            beats.push(beat);
             storm.requests += run.len() as u64;
             storm.clients += 1;
             charge(&run, tally);
         }
     }
-    let found = by_status.into_values().map(|(tally, storm)| {
+    let found = by_status.into_values().map(|(tally, storm, beats)| {
+        let storm = RetryStorm { period: median(beats), ..storm };
         let level = if storm.requests >= MANY { Level::High } else { Level::Medium };
         let confidence = scene.confidence(level, Reason::FixedPeriod);
         tally.finding(Cause::RetryStorm(storm), None, Severity::Medium, confidence, Disproof::BackOff)

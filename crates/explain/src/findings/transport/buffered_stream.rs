@@ -3,11 +3,14 @@
 //!
 //! One recorder sees only what comes out. That progress comes all at once, after a silence, and with the result, is no
 //! server's intention; whether something on the way holds it or the server itself could not send is for an experiment,
-//! except where the stream is compressed.
+//! except where the stream is compressed, or where a second recording shows that behind it the same progress was spread out.
 
-use mcpace_record::{MessageKind, Nanos};
+use std::collections::HashMap;
+
+use mcpace_record::{ExchangeId, MessageKind, Nanos};
 
 use super::BufferedStream;
+use crate::findings::behind::{Passage, passages};
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{Cause, Code, Disproof, Finding, Level, Reason, Role, Severity};
@@ -29,6 +32,8 @@ struct Replies<'a> {
     events: u64,
     longest: Nanos,
     encoding: Option<&'a str>,
+    /// Of the replies, such that were spread out behind.
+    spread_behind: u64,
 }
 
 /// A reply whose progress came at once.
@@ -41,6 +46,8 @@ struct Bunched {
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let mut operations: ByOperation<'_, Replies<'_>> = ByOperation::new();
+    let spread: HashMap<ExchangeId, (Stamp, Stamp)> =
+        passages(scene, None).iter().filter_map(|passage| Some((passage.before.id, spread(passage)?))).collect();
     for exchange in &scene.view.exchanges {
         let Some(bunched) = bunched(exchange) else { continue };
         let replies = operations.of(scene.operation(exchange));
@@ -50,6 +57,10 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
             (Role::FirstProgress, Some(bunched.first)),
             (Role::Result, Some(bunched.result)),
         ]);
+        if let Some((first, last)) = spread.get(&exchange.id) {
+            replies.tally.prove_behind([*first, *last].into_iter().map(|stamp| (Role::FirstProgress, stamp)));
+            replies.spread_behind += 1;
+        }
         replies.replies += 1;
         replies.events += bunched.events as u64;
         replies.longest = replies.longest.max(bunched.first.at.since(bunched.silent_from.at));
@@ -68,18 +79,34 @@ fn bunched(exchange: &Exchange<'_>) -> Option<Bunched> {
     if exchange.shape != ReplyShape::Events || exchange.is_standalone_stream() {
         return None;
     }
+    let told = told(exchange);
+    let first = *told.first()?;
+    let at_once = result.at.since(first.at) <= AT_ONCE && told.iter().all(|stamp| stamp.at <= result.at + AT_ONCE);
+    let silent = first.at.since(silent_from.at) >= SILENCE;
+    let enough = told.len() >= FEWEST_EVENTS && at_once && silent;
+    enough.then_some(Bunched { silent_from, first, result, events: told.len() })
+}
+
+/// The first and the last progress behind what stands between, where it came with pauses.
+fn spread(passage: &Passage<'_, '_>) -> Option<(Stamp, Stamp)> {
+    passage.behind.iter().find_map(|exchange| {
+        let told = told(exchange);
+        let (first, last) = (*told.first()?, *told.last()?);
+        (told.len() >= FEWEST_EVENTS && last.at.since(first.at) >= SILENCE).then_some((first, last))
+    })
+}
+
+/// When the server told of its progress, in order.
+fn told(exchange: &Exchange<'_>) -> Vec<Stamp> {
     let told = exchange.events.iter().filter(|event| {
         event
             .messages
             .iter()
             .any(|m| m.kind() == MessageKind::Notification && m.method() == Some("notifications/progress"))
     });
-    let told: Vec<Stamp> = told.filter_map(|event| event.read).collect();
-    let first = *told.iter().min_by_key(|stamp| stamp.at)?;
-    let at_once = result.at.since(first.at) <= AT_ONCE && told.iter().all(|stamp| stamp.at <= result.at + AT_ONCE);
-    let silent = first.at.since(silent_from.at) >= SILENCE;
-    let enough = told.len() >= FEWEST_EVENTS && at_once && silent;
-    enough.then_some(Bunched { silent_from, first, result, events: told.len() })
+    let mut told: Vec<Stamp> = told.filter_map(|event| event.read).collect();
+    told.sort_by_key(|stamp| stamp.at);
+    told
 }
 
 fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, replies: Replies<'_>) -> Finding {
@@ -89,7 +116,9 @@ fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, replies: Replies<'_>
         encoding: replies.encoding.map(str::to_owned),
         longest: replies.longest,
     };
+    let spread_behind = replies.spread_behind == replies.replies;
     let confidence = match (replies.encoding, replies.replies) {
+        _ if spread_behind => scene.confidence(Level::High, Reason::SpreadBehind),
         (Some(_), _) => scene.confidence(Level::High, Reason::StreamCompressed),
         (None, 1) => scene.confidence(Level::Low, Reason::SeenOnce),
         (None, _) => scene.confidence(Level::Medium, Reason::AnotherLooksAlike),
@@ -99,5 +128,5 @@ fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, replies: Replies<'_>
     let cause = Cause::BufferedStream(context);
     // Whoever waits sees no progress, whatever the time.
     let finding = replies.tally.finding(cause, operation, Severity::Medium, confidence, disproof);
-    if compressed { finding } else { finding.or(Code::BlockedEventLoop, Disproof::BypassProxy) }
+    if compressed || spread_behind { finding } else { finding.or(Code::BlockedEventLoop, Disproof::BypassProxy) }
 }
