@@ -1,4 +1,5 @@
-//! Reading a request's body: bounded in bytes and time, and without a copy where it came in one piece.
+//! Reading a request's body: bounded in bytes and time, and without a copy where it came in one piece; and reading one away that
+//! nobody wants, so that its connection can go on.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -22,9 +23,31 @@ pub(super) struct Bounds {
     pub(super) time: Duration,
 }
 
+/// A body longer than this isn't read before its sender is known, nor read away.
+pub(super) const UNASKED: usize = 64 << 10;
+
+/// Reads away what is left of a refused request's body: hyper closes a connection on which more than one read is left, as it
+/// always is of a body in chunks. `false` where that is too much, or doesn't come.
+pub(super) async fn drain(body: &mut Incoming, length: Option<usize>, pulse: &Pulse) -> bool {
+    if body.is_end_stream() {
+        return true;
+    }
+    if length.is_some_and(|length| length > UNASKED) {
+        return false;
+    }
+    let (watch, mut left) = (pulse.begin_body(), UNASKED);
+    loop {
+        match next(body, Some(&watch)).await {
+            Ok(None) => return true,
+            Ok(Some(piece)) if piece.len() <= left => left -= piece.len(),
+            Ok(Some(_)) | Err(_) => return false,
+        }
+    }
+}
+
 /// The whole body.
 pub(super) async fn read(
-    body: Incoming,
+    body: &mut Incoming,
     length: Option<usize>,
     bounds: Bounds,
     pulse: &Pulse,
@@ -44,12 +67,12 @@ pub(super) async fn read(
 }
 
 async fn collect(
-    mut body: Incoming,
+    body: &mut Incoming,
     length: Option<usize>,
     limit: usize,
     watch: Option<InBody<'_>>,
 ) -> Result<Bytes, Answer> {
-    let Some(first) = next(&mut body, watch.as_ref()).await? else {
+    let Some(first) = next(body, watch.as_ref()).await? else {
         return Ok(Bytes::new());
     };
     if first.len() > limit {
@@ -60,7 +83,7 @@ async fn collect(
     }
     let mut whole = BytesMut::with_capacity(length.unwrap_or(2 * first.len()).min(limit));
     whole.extend_from_slice(&first);
-    while let Some(piece) = next(&mut body, watch.as_ref()).await? {
+    while let Some(piece) = next(body, watch.as_ref()).await? {
         if piece.len() > limit - whole.len() {
             return Err(too_large(limit));
         }

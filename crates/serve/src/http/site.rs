@@ -26,7 +26,7 @@ use super::log::LogBounds;
 use super::options::{Limits, Options, ResponseMode};
 use super::pulse::Pulse;
 use super::reply_body::ReplyBody;
-use super::request_body::Bounds;
+use super::request_body::{self, Bounds};
 use super::session_key::Key;
 use super::sessions::Sessions;
 use super::sharing::Sharing;
@@ -76,7 +76,7 @@ pub(super) enum Protocol {
 pub(super) struct Asked<'r> {
     pub(super) head: &'r Parts,
     pub(super) fields: &'r Fields<'r>,
-    pub(super) body: Incoming,
+    pub(super) body: &'r mut Incoming,
     pub(super) pulse: &'r Pulse,
     pub(super) protocol: Protocol,
 }
@@ -191,8 +191,15 @@ impl Site {
         let answer = {
             let headers = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
             let fields = Fields::of(headers, head.uri.authority().map(Authority::as_str), Source::Map(&head.headers));
-            let asked = Asked { head: &head, fields: &fields, body, pulse, protocol };
-            self.answer(asked).await.unwrap_or_else(|refusal| refusal)
+            let asked = Asked { head: &head, fields: &fields, body: &mut body, pulse, protocol };
+            match self.answer(asked).await {
+                Ok(answer) => answer,
+                Err(refusal) if protocol == Protocol::Http2 || refusal.closes() || waits_for_leave(&head) => refusal,
+                Err(refusal) => {
+                    let goes_on = request_body::drain(&mut body, fields.content_length(), pulse).await;
+                    if goes_on { refusal } else { refusal.closing() }
+                }
+            }
         };
         answer.into_response(head.headers)
     }
@@ -366,6 +373,11 @@ impl Station for Site {
             sharing.tell_others_soon(told);
         }
     }
+}
+
+/// Whether the client sends its body only when it is told to.
+fn waits_for_leave(head: &Parts) -> bool {
+    head.headers.contains_key(http::header::EXPECT)
 }
 
 /// What hyper's buffer has at least.

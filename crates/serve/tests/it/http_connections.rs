@@ -48,6 +48,13 @@ async fn heads_and_bodies_that_trickle_are_cut_off() {
     let answer = receive(&mut peer).await;
     assert_eq!(answer.head.status, 408);
     assert!(limited("the end", peer.is_closed()).await.unwrap());
+
+    // Refused anyway, and waited for no longer.
+    let mut peer = Peer::connect(running.address()).await.unwrap();
+    let refused = Request::bare("POST").with("Origin", "http://evil.example").with("Transfer-Encoding", "chunked");
+    peer.send(&refused.bytes()).await;
+    assert_eq!(receive(&mut peer).await.head.status, 403);
+    assert!(peer.closing);
 }
 
 #[tokio::test]

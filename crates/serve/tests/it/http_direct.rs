@@ -164,3 +164,53 @@ async fn a_long_body_is_read_of_whoever_is_known() {
         assert!(text_of(&answer.json()).len() >= 5);
     }
 }
+
+/// A request with a body in chunks, up to its last one.
+fn in_chunks(request: &Request, chunks: &[&str]) -> Vec<u8> {
+    let mut bytes = request.clone().text("").with("Transfer-Encoding", "chunked").bytes();
+    for chunk in chunks {
+        bytes.extend_from_slice(format!("{:x}\r\n{chunk}\r\n", chunk.len()).as_bytes());
+    }
+    bytes
+}
+
+#[tokio::test]
+async fn a_refused_body_in_chunks_leaves_its_connection_usable() {
+    let running = start(|options| {
+        guarded(options);
+        options.stateless = true;
+    });
+    let request = Request::post(&echo(1, "hi"));
+    let text = echo(1, "in chunks").to_string();
+    let (first, second) = text.split_at(20);
+    let mut peer = Peer::connect(running.address()).await.unwrap();
+    for path in ["/mcp", "/nowhere", "/mcp"] {
+        let begun = in_chunks(&request.clone().path(path), &[first, second]);
+        assert!(peer.send(&begun).await);
+        tokio::task::yield_now().await;
+        assert!(peer.send(b"0\r\n\r\n").await);
+        let answer = receive(&mut peer).await;
+        assert_eq!(answer.head.status, if path == "/mcp" { 401 } else { 404 });
+        assert!(!peer.closing);
+    }
+    let known = in_chunks(&request.with("Authorization", "Bearer alice"), &[first, second]);
+    assert!(peer.send(&[&known[..], b"0\r\n\r\n"].concat()).await);
+    assert_eq!(text_of(&receive(&mut peer).await.json()), "in chunks");
+}
+
+#[tokio::test]
+async fn a_refused_body_is_read_away_only_so_far() {
+    let running = start(guarded);
+    // The last chunk never comes.
+    let chunk = "x".repeat(40_000);
+    let long = in_chunks(&Request::post(&echo(1, "hi")), &[&chunk, &chunk]);
+    let mut peer = Peer::connect(running.address()).await.unwrap();
+    peer.send(&long).await;
+    assert_eq!(receive(&mut peer).await.head.status, 401);
+    assert!(peer.closing);
+    // Who waits to be told is told, and sends no body.
+    let waits = in_chunks(&Request::post(&echo(1, "hi")).with("Expect", "100-continue"), &[]);
+    let mut peer = Peer::connect(running.address()).await.unwrap();
+    assert!(peer.send(&waits).await);
+    assert_eq!(receive(&mut peer).await.head.status, 401);
+}

@@ -25,7 +25,7 @@ use super::fields::Fields;
 use super::guarded::Guarded;
 use super::pulse::{Order, Pulse};
 use super::reply_body::ReplyBody;
-use super::request_body;
+use super::request_body::{self, UNASKED};
 use super::site::Site;
 use framing::{LAST_CHUNK, write_chunk, write_head};
 use head::{Head, NotPlain};
@@ -35,9 +35,6 @@ const READ: usize = 4 << 10;
 
 /// A buffer that was used for more is not kept between requests.
 const KEPT: usize = 64 << 10;
-
-/// A body longer than this isn't read before its sender is known: hyper's way asks for the token first.
-const UNASKED: usize = 64 << 10;
 
 /// How much a client may send ahead while its request is handled.
 const AHEAD: usize = 64 << 10;
@@ -129,6 +126,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
                     let end = head.length + head.body;
                     if whole.len() >= end {
                         Next::Answered(end, self.answer(&head.fields, whole.slice(head.length..end)).await?)
+                    // Hyper's way asks for the token first.
                     } else if head.body > UNASKED && self.site.asks_for_tokens() {
                         Next::Leave
                     } else {
