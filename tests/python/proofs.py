@@ -202,7 +202,7 @@ ROWS = (
         hand(
             "transport",
             "replies_left_early_though_others_end_promptly_are_the_clients_doing",
-            "a_burst_of_calls_beside_one_free_connection_needs_the_others",
+            "connections_left_open_and_unused_are_named_with_the_kind_of_replies",
         ),
         live("waits", "a_client_that_drops_streams_at_their_result_needs_connections_anew"),
         SCRIPTED,
@@ -400,7 +400,11 @@ ROWS = (
     ),
     Row(
         "thread-pool-saturation",
-        hand("concurrency", "where_pings_wait_too_it_is_the_pool_for_all_requests", "a_straggler_is_no_wave"),
+        hand(
+            "concurrency",
+            "where_pings_wait_too_it_is_the_pool_for_all_requests",
+            "equal_calls_that_end_in_waves_name_the_cap",
+        ),
         live("concurrency", "a_pool_for_all_requests_holds_up_pings_too", "a_tool_that_waits_holds_up_nobody"),
         release("a_call_in_java_holds_one_of_tomcats_threads", file="test_proof_servers"),
         "java 2.1.0: each call keeps one of Tomcat's 200 threads (java-sdk #859), where the pool for tools is larger, "

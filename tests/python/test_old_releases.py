@@ -128,10 +128,12 @@ def plain_get() -> Iterator[str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/mcp"
-        ended.set()
-        server.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/mcp"
+        finally:
+            ended.set()
+            server.shutdown()
+            thread.join()
 
 
 def test_typescript_1_23_opens_the_stream_again_and_again() -> None:
