@@ -194,6 +194,8 @@ class Recorder:
     """Where the client should be pointed."""
     failed: bool
     """Whether writing the file failed."""
+    unreachable: str | None
+    """Why the server could not be reached when that was last tried; ``None`` where it could."""
     exchanges: int
     """Exchanges seen so far."""
     def __new__(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from commands import closed_port
 from mcpace import _core
 from mcpace.lab import bisect, experiment, measure, targets
 from mcpace.lab.plan import Plan, Settings
@@ -105,6 +106,15 @@ def test_a_kept_recording_explains_itself_again_and_holds_no_secret(run: Run) ->
         assert secret in text
     for value in re.findall(r"code_verifier=(.{9})|\"access_token\":\"(.{9})|'authorization', 'Bearer (.{9})", text):
         assert "".join(value) == "[redacted"
+
+
+def test_a_target_that_nobody_listens_at_is_named_and_not_our_recorder() -> None:
+    port = closed_port()
+    place = targets.parse(f"http://127.0.0.1:{port}/mcp")
+    made = experiment.run(Plan(("python@1.12.1",), (place,), SETTINGS), Silent())
+    for one in made.cases:
+        assert one.error is not None
+        assert one.error.startswith(f"connect: could not connect to 127.0.0.1:{port}: ")
 
 
 def test_the_run_reads_back_as_it_was_written(run: Run) -> None:

@@ -63,6 +63,12 @@ impl Recorder {
         self.sink.has_failed()
     }
 
+    /// Why the server could not be reached when that was last tried; `None` where it could.
+    #[getter]
+    fn unreachable(&self) -> Option<String> {
+        self.running.unreachable()
+    }
+
     /// Exchanges seen so far.
     #[getter]
     fn exchanges(&self) -> u64 {

@@ -176,7 +176,7 @@ class Station:
             if kind == "unsupported":
                 trial.unsupported = message
             else:
-                trial.failure = f"{trial.operation}: {message}"
+                trial.failure = f"{trial.operation}: {self._away() or message}"
                 self._hopeless |= trial.operation == "connect" and kind == "timeout"
             outcome = "failed"
         elif answer.result.get("is_error"):
@@ -238,6 +238,10 @@ class Station:
             self._stack.callback(self._drop_program)
             self._samples.watch("client", self._program.pid)
         return self._program
+
+    def _away(self) -> str | None:
+        """Why nobody answers at the target, where that is so: SDKs know our recorder's 502 alone, in their words."""
+        return self._recorder.unreachable if self._recorder is not None else None
 
     def _drop_program(self) -> None:
         if self._program is not None:

@@ -108,7 +108,11 @@ impl Link {
 
     /// A new connection to `origin`.
     pub(super) async fn fresh_back(self: &Arc<Self>, origin: &Origin) -> Result<Back, NetError> {
-        let back = Back::open(&self.shared, origin, self).await?;
+        let opened = Back::open(&self.shared, origin, self).await;
+        if *origin == self.shared.upstream {
+            *lock(&self.shared.unreachable) = opened.as_ref().err().map(ToString::to_string);
+        }
+        let back = opened?;
         *lock(&self.latest) = Some(back.meter.conn());
         Ok(back)
     }

@@ -12,6 +12,7 @@
 //!
 //! Deliberately absent: HTTP/2, upgrades, TLS in front, passing on 1xx replies (hyper answers `Expect` by itself).
 
+mod ahead;
 mod back;
 mod exchange;
 mod headers;
@@ -93,6 +94,7 @@ pub struct Recorder {
     url: String,
     sink: Arc<Sink>,
     stopping: Arc<AtomicBool>,
+    unreachable: Arc<Mutex<Option<String>>>,
     stop: watch::Sender<bool>,
     ended: Mutex<mpsc::Receiver<()>>,
 }
@@ -113,6 +115,7 @@ impl Recorder {
         let address = listener.local_addr().map_err(refused)?;
         let url = front_url(address, &options.upstream);
         let stopping = Arc::new(AtomicBool::new(false));
+        let unreachable = Arc::default();
         let threads = options.threads.max(1);
         let shared = Arc::new(worker::Shared {
             options,
@@ -123,6 +126,7 @@ impl Recorder {
             known: known::Known::default(),
             stopping: Arc::clone(&stopping),
             connections: AtomicUsize::new(0),
+            unreachable: Arc::clone(&unreachable),
         });
         let (stop, stopped) = watch::channel(false);
         let (ended, all_ended) = mpsc::channel();
@@ -131,7 +135,14 @@ impl Recorder {
             let listener = listener.try_clone().map_err(failed)?;
             worker::start(listener, Arc::clone(&shared), stopped.clone(), ended.clone())?;
         }
-        Ok(Self { url, sink, stopping, stop, ended: Mutex::new(all_ended) })
+        Ok(Self { url, sink, stopping, unreachable, stop, ended: Mutex::new(all_ended) })
+    }
+
+    /// Why the server could not be reached when a connection to it was last tried; `None` where it could. A client is
+    /// told 502, and says no more of it.
+    #[must_use]
+    pub fn unreachable(&self) -> Option<String> {
+        lock(&self.unreachable).clone()
     }
 
     /// Where clients connect in the upstream's place: the recorder's address with the upstream's path and query.

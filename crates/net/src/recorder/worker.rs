@@ -4,9 +4,9 @@
 //! between cores, and the recorder needs no runtime of its caller.
 
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::net::TcpStream;
@@ -33,6 +33,8 @@ pub(super) struct Shared {
     pub(super) known: Known,
     pub(super) stopping: Arc<AtomicBool>,
     pub(super) connections: AtomicUsize,
+    /// Why the latest connection to the upstream could not be made; none where it could.
+    pub(super) unreachable: Arc<Mutex<Option<String>>>,
 }
 
 /// Starts one thread. It ends when `stop` changes, and tells so by dropping `ended`.

@@ -42,6 +42,24 @@ async fn an_unreachable_server_is_a_502_and_the_request_is_recorded() {
 }
 
 #[tokio::test]
+async fn whoever_started_the_recorder_is_told_that_nobody_is_there_until_somebody_is() {
+    let (listener, url) = listen().await;
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let recorder = record(&url);
+    assert_eq!(recorder.unreachable(), None);
+    let mut client = Peer::connect(&recorder).await;
+    client.send(&post(&recorder, "{}")).await;
+    client.message().await;
+    let why = recorder.unreachable().unwrap();
+    assert!(why.starts_with(&format!("could not connect to {address}: ")), "{why}");
+    let listener = TcpListener::bind(address).await.unwrap();
+    client.send(&get(&recorder, "/mcp")).await;
+    Peer::accept(&listener).await.message().await;
+    assert_eq!(recorder.unreachable(), None);
+}
+
+#[tokio::test]
 async fn a_server_that_speaks_no_http_or_hangs_up_is_a_502() {
     for words in ["SSH-2.0-OpenSSH_9.2\r\n\r\n", ""] {
         let (listener, url) = listen().await;
