@@ -20,7 +20,7 @@ from mcpace.lab.progress import Silent as SilentProgress
 from mcpace.lab.runs import new_run
 from mcpace.report.run import Case
 from mcpace.report.run_factors import Factor
-from mcpace.report.words_factors import ADVICE, NAMES, sentences
+from mcpace.report.words_factors import ADVICE, NAMES, left_out, sentences
 
 CASE = {"subject": {"sdk": "mcpace-load"}, "target": "u", "operation": "call", "tool": "t"}
 
@@ -258,6 +258,12 @@ def test_what_is_past_the_budget_is_left_out(monkeypatch: pytest.MonkeyPatch) ->
     factors._round(factors._Base(plan), tried, 0.1, 0, left, SilentProgress(), "t")
     assert asked == [None]
     assert [factors._factor(one).verdict for one in tried] == ["left-out"] * 3
+    run = new_run("explain", {})
+    run.factors = [factors._factor(one) for one in tried]
+    [sentence] = left_out(run)
+    assert sentence.startswith(
+        "Not tried, since a round of it takes too long for the budget (name a longer --budget): "
+    )
 
 
 def test_a_call_may_take_what_is_left_and_no_more() -> None:

@@ -16,7 +16,7 @@ from mcpace.cli.whole import is_other, replacing
 from mcpace.lab import journal
 from mcpace.lab.errors import LabError, UnknownName
 from mcpace.lab.interruption import held, interruptible
-from mcpace.report import terminal, words, words_load
+from mcpace.report import terminal, words, words_factors, words_load
 from mcpace.report.run import Case, Run
 from mcpace.report.run_comparison import INSTRUMENTS, Comparison
 from mcpace.report.run_load import LoadOperation
@@ -133,8 +133,8 @@ def _reason(run: Run) -> str:
             return told
         if case.load is not None and not case.load.intended:
             return "no call was due in so short a time"
-    left_out = [one.reason for one in run.factors if one.reason]
-    return next(iter(left_out), "no reason given")
+    left_out = (reason for one in run.factors if (reason := words_factors.reason_words(one)))
+    return next(left_out, "no reason given")
 
 
 def _others(case: Case) -> list[LoadOperation]:

@@ -304,8 +304,7 @@ def _factor(one: _Tried) -> Factor:
     variant = one.variant
     facts = _facts(one.last)
     if one.left_out and len(one.changed) < LEAST_SLICES:
-        reason = "a round of it takes too long for the budget: name a longer --budget"
-        return Factor(code=variant.code, detail=variant.detail, verdict="left-out", reason=reason)
+        return Factor(code=variant.code, detail=variant.detail, verdict="left-out")
     if one.refused and not one.changed:
         return Factor(code=variant.code, detail=variant.detail, verdict="refused", reason=one.refused, facts=facts)
     found = Factor(

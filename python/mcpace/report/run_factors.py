@@ -33,7 +33,7 @@ class Factor(Model):
     calls: Whole = 0
     """Of the changed case."""
     verdict: Literal["slower", "faster", "same", "unclear", "refused", "left-out"]
-    """``refused``: the target doesn't take it so. ``left-out``: not tried; ``reason`` says why."""
+    """``refused``: the target doesn't take it so; ``reason`` says why. ``left-out``: there was no time for it."""
     reason: str = ""
     cause: str | None = None
     """Code of the finding that this effect is the proof of."""

@@ -105,12 +105,17 @@ def left_out(run: Run) -> list[str]:
     """What was not tried or not taken."""
     refused = [one for one in run.factors if one.verdict == "refused"]
     skipped = [one for one in run.factors if one.verdict == "left-out"]
-    told = [f"{_capital(name_words(one))} is not taken: {clean(one.reason, 200)}." for one in refused]
+    told = [f"{_capital(name_words(one))} is not taken: {reason_words(one)}." for one in refused]
     if skipped:
-        told.append(
-            f"Not tried, since {clean(skipped[0].reason, 200)}: {listed([name_words(one) for one in skipped])}."
-        )
+        told.append(f"Not tried, since {reason_words(skipped[0])}: {listed([name_words(one) for one in skipped])}.")
     return told
+
+
+def reason_words(factor: Factor) -> str:
+    """Why it was not tried or not taken; empty of others."""
+    if factor.verdict == "left-out":
+        return clean(factor.reason, 200) or "a round of it takes too long for the budget (name a longer --budget)"
+    return clean(factor.reason, 200)
 
 
 def _because(factor: Factor) -> str:
