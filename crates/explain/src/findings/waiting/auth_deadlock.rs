@@ -1,11 +1,14 @@
-//! `auth-deadlock`: the token came, then nothing was sent any more, and the call never returned or failed long after
-//! (python-sdk #1326: the authentication code waits for a lock that it holds itself).
+//! `auth-deadlock`: the client asked for a token, then sent nothing any more, and the call never returned or failed long
+//! after: the authentication code waits for a lock that nobody gives back (python-sdk #1326; FastMCP 2.14, which loses it
+//! where a connect is given up while its token is renewed).
 //!
 //! Sees: inside an operation that failed or never returned, the last thing on the wire is a token request that succeeded,
-//! every other request of the operation had its reply, and then comes silence. Streams that the client opens for the server's
-//! own messages may stand; but one of the transport of 2024-11-05, before its first event, is what such a client waits for.
+//! every other request of the operation had its reply, and then comes silence. Or such an operation sent nothing at all, and
+//! the last thing that anybody had sent was a token request, which is over. A session's own stream may stand. A stream of the
+//! transport of 2024-11-05 may not: everything comes on it, and a client that does nothing after it opened one hangs with a
+//! good token, too (mcp 1.12 reads it to its end).
 
-use mcpace_record::Nanos;
+use mcpace_record::{Nanos, ReplyEnding};
 
 use crate::Part;
 use crate::findings::scene::Scene;
@@ -30,7 +33,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     for call in &scene.view.calls {
         let deadlocks = operations.of(Some(call.operation));
         deadlocks.of_calls += 1;
-        if let Some(token) = last_token(scene, call) {
+        if let Some(token) = last_token(scene, call).or_else(|| token_before(scene, call)) {
             charge(scene, call, token, deadlocks);
         }
     }
@@ -41,9 +44,18 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// The token's reply after which nothing came.
-fn last_token<'a>(scene: &Scene<'_, 'a>, call: &Call<'a>) -> Option<(Stamp, Stamp)> {
-    if !matches!(call.outcome, None | Some(Outcome::Failed(_))) {
+/// A request for a token after which nothing came.
+struct Token {
+    asked: Stamp,
+    /// Unless the client gave it up.
+    granted: Option<Stamp>,
+    /// Begin of the call's silence.
+    from: Nanos,
+}
+
+/// One in the call, granted.
+fn last_token<'a>(scene: &Scene<'_, 'a>, call: &Call<'a>) -> Option<Token> {
+    if !is_lost(call) {
         return None;
     }
     let exchanges = scene.exchanges_of(call);
@@ -51,26 +63,57 @@ fn last_token<'a>(scene: &Scene<'_, 'a>, call: &Call<'a>) -> Option<(Stamp, Stam
     let token = working().max_by_key(|exchange| exchange.sent().at)?;
     let granted = token.completed().filter(|_| token.sends_form() && token.status == Some(200))?;
     let open = |exchange: &Exchange<'_>| exchange.completed().is_none_or(|end| end.at > granted.at);
-    let untold = |exchange: &Exchange<'_>| exchange.session_sent().is_none() && exchange.events.is_empty();
     let mut others = exchanges.iter().filter(|exchange| exchange.id != token.id);
-    let waits_elsewhere = others.any(|other| open(other) && (!other.is_standalone_stream() || untold(other)));
+    let waits_elsewhere = others.any(|other| open(other) && !may_stand(other, granted));
     let silent = scene.view.end_of(call).since(granted.at) >= SHORTEST;
     let connecting = || sweep(scene.view, call).segments.last().is_some_and(|last| last.part == Part::Connect);
-    (silent && !waits_elsewhere && !connecting()).then_some((token.sent(), granted))
+    let token = Token { asked: token.sent(), granted: Some(granted), from: granted.at };
+    (silent && !waits_elsewhere && !connecting()).then_some(token)
 }
 
-fn charge(scene: &mut Scene<'_, '_>, call: &Call<'_>, (asked, granted): (Stamp, Stamp), deadlocks: &mut Deadlocks) {
+/// A stream that was there before the token, or that a session keeps for what the server says unasked.
+fn may_stand(exchange: &Exchange<'_>, granted: Stamp) -> bool {
+    let stands = exchange.near().is_some_and(|near| near.reply_head.is_some());
+    let of_session = exchange.session_sent().is_some() && stands;
+    exchange.is_standalone_stream() && (of_session || exchange.sent().at < granted.at)
+}
+
+/// One before the call, granted or given up, where nobody sent anything from then to the call's end.
+fn token_before<'a>(scene: &Scene<'_, 'a>, call: &Call<'a>) -> Option<Token> {
+    if !is_lost(call) || !call.exchanges.is_empty() || !call.failed_connects.is_empty() {
+        return None;
+    }
     let end = scene.view.end_of(call);
-    let time = scene.claim(Some(call.id), granted.at, end);
+    let exchanges = &scene.view.exchanges;
+    let until = exchanges.partition_point(|exchange| exchange.start.at <= end);
+    let token = exchanges[..until].iter().rfind(|exchange| !exchange.is_standalone_stream())?;
+    let over = token.ended().filter(|_| token.sends_form())?;
+    let granted = match (token.ending?, token.status) {
+        (ReplyEnding::Complete, Some(200)) => Some(over),
+        (ReplyEnding::ClientLeft, _) => None,
+        _ => return None,
+    };
+    let from = over.at.max(call.start.at);
+    let silent = token.start.at < call.start.at && end.since(from) >= SHORTEST;
+    silent.then_some(Token { asked: token.sent(), granted, from })
+}
+
+fn is_lost(call: &Call<'_>) -> bool {
+    matches!(call.outcome, None | Some(Outcome::Failed(_)))
+}
+
+fn charge(scene: &mut Scene<'_, '_>, call: &Call<'_>, token: Token, deadlocks: &mut Deadlocks) {
+    let end = scene.view.end_of(call);
+    let time = scene.claim(Some(call.id), token.from, end);
     deadlocks.tally.cost(Some(call.id), time, 0, 0);
     deadlocks.tally.prove(&[
         (Role::CallStarted, Some(call.start)),
-        (Role::TokenRequest, Some(asked)),
-        (Role::TokenGranted, Some(granted)),
+        (Role::TokenRequest, Some(token.asked)),
+        (Role::TokenGranted, token.granted),
         (Role::CallReturned, call.end),
     ]);
     deadlocks.calls += 1;
-    deadlocks.longest = deadlocks.longest.max(end.since(granted.at));
+    deadlocks.longest = deadlocks.longest.max(end.since(token.from));
 }
 
 fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, deadlocks: Deadlocks) -> Finding {

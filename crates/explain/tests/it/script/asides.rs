@@ -48,6 +48,15 @@ impl Script {
         self.reply_end(ex, done, ReplyEnding::Complete, "{}", Vec::new());
     }
 
+    /// A token is asked for, and the client leaves before it comes.
+    pub(crate) fn token_given_up(&mut self, conn: u64, at: f64, left: f64) {
+        let ex = self.exchange();
+        let form = headers(&[("content-type", Some("application/x-www-form-urlencoded"))]);
+        let sent = Sent { ex, conn, method: "POST", target: "/token" };
+        self.request(&sent, (at, at), form, Vec::new(), "grant_type=refresh_token");
+        self.reply_end(ex, left, ReplyEnding::ClientLeft, "", Vec::new());
+    }
+
     /// The client answers a question of the server's.
     pub(crate) fn answer(&mut self, conn: u64, at: f64, session: Option<&str>, token: Option<&str>, done: f64) {
         let ex = self.exchange();
