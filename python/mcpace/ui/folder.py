@@ -8,8 +8,8 @@ rest.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from mcpace.lab.journal import SUFFIX
 from mcpace.report.page import head, page_of
@@ -26,7 +26,11 @@ MARK = b'"mcpace.run/'
 MARKED_WITHIN = 4096
 """Where a run has its schema: other JSON files are nobody's business here."""
 
-Compare = Callable[[Run, Run], Run]
+
+class Compare(Protocol):
+    """How two runs are held against each other, as a run of its own; ``names`` are what they are called."""
+
+    def __call__(self, base: Run, now: Run, /, *, names: tuple[str, str]) -> Run: ...
 
 
 class Missing(LookupError):
@@ -59,9 +63,7 @@ class Folder:
 
     def comparison(self, first: str, second: str) -> Page:
         """Two, the second held against the first. Raises as :meth:`page` does."""
-        compared = self._compare(_run(self._file(first)), _run(self._file(second)))
-        compared.options |= {"base": first, "run": second}
-        return page_of(compared)
+        return page_of(self._compare(_run(self._file(first)), _run(self._file(second)), names=(first, second)))
 
     def live(self, name: str) -> Live:
         """One in progress.
