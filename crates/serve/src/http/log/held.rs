@@ -1,0 +1,118 @@
+//! The events that a log holds, and how far its readers are in them: no lock, no waker, no word of who reads.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+/// How much a log holds that its client has not read yet; a resumable one, how much in all.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::http) struct LogBounds {
+    pub(in crate::http) events: usize,
+    pub(in crate::http) bytes: usize,
+}
+
+/// See the module. Positions count up from 0.
+#[derive(Default)]
+pub(super) struct Held {
+    /// As they go over the wire.
+    events: VecDeque<Bytes>,
+    bytes: usize,
+    /// The position of the first event held.
+    first: u64,
+    /// The position that the reader gets next.
+    read: u64,
+}
+
+impl Held {
+    /// The position of the event that is added next.
+    pub(super) fn next(&self) -> u64 {
+        self.first + self.events.len() as u64
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn is_read(&self) -> bool {
+        self.read == self.next()
+    }
+
+    pub(super) fn add(&mut self, event: Bytes) {
+        self.bytes += event.len();
+        self.events.push_back(event);
+    }
+
+    /// Makes room by forgetting what has been read. False where all of it has still to be.
+    pub(super) fn has_room(&mut self, bounds: LogBounds) -> bool {
+        while self.events.len() >= bounds.events || self.bytes >= bounds.bytes {
+            if self.first >= self.read {
+                return false;
+            }
+            self.forget_first();
+        }
+        true
+    }
+
+    /// Reads on from `position`. Events that are no longer held can't be read again; those after them can.
+    pub(super) fn go_to(&mut self, position: u64) {
+        self.read = position.clamp(self.first, self.next());
+    }
+
+    /// All that is not read yet, in one piece.
+    pub(super) fn read_on(&mut self) -> Option<Bytes> {
+        let begin = usize::try_from(self.read - self.first).unwrap_or(usize::MAX);
+        let mut unread = self.events.range(begin.min(self.events.len())..);
+        let first = unread.next()?.clone();
+        let whole = if unread.len() == 0 {
+            first
+        } else {
+            let mut whole = first.to_vec();
+            unread.for_each(|event| whole.extend_from_slice(event));
+            whole.into()
+        };
+        self.read = self.next();
+        Some(whole)
+    }
+
+    /// Holds nothing any more, read or not.
+    pub(super) fn forget(&mut self) {
+        self.first = self.next();
+        self.read = self.first;
+        self.events.clear();
+        self.bytes = 0;
+    }
+
+    fn forget_first(&mut self) {
+        if let Some(event) = self.events.pop_front() {
+            self.bytes -= event.len();
+            self.first += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(held: &mut Held) -> Option<String> {
+        held.read_on().map(|bytes| String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    #[test]
+    fn what_is_forgotten_leaves_positions_as_they_are() {
+        let bounds = LogBounds { events: 2, bytes: 100 };
+        let mut held = Held::default();
+        for event in ["a", "b"] {
+            assert!(held.has_room(bounds));
+            held.add(Bytes::from_static(event.as_bytes()));
+        }
+        assert!(!held.has_room(bounds), "nothing of it is read");
+        assert_eq!((text(&mut held).as_deref(), text(&mut held)), (Some("ab"), None));
+        assert!(held.has_room(bounds));
+        held.add(Bytes::from_static(b"c"));
+        held.go_to(0);
+        assert_eq!((text(&mut held).as_deref(), held.next(), held.bytes()), (Some("bc"), 3, 2));
+        held.forget();
+        assert_eq!((held.is_read(), held.next(), held.bytes(), text(&mut held)), (true, 3, 0, None));
+    }
+}
