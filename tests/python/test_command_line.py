@@ -26,6 +26,7 @@ SECRETS = ("s3cret-bearer", "s3cret-query", "s3cret-password", "s3cret-cookie")
         (["clients", "python@one", "--target", "profile:simple"], "'one' is no version"),
         (["measure", "profile:notoin"], "Did you mean profile:notion?"),
         (["measure", "nowhere"], "is no target"),
+        (["measure", "simple"], "Did you mean profile:simple?"),
         (["measure", "http://[::1"], "is no URL"),
         (["measure", "http://127.0.0.1:99999/mcp"], "is no URL"),
         (["measure", "profile:simple", "--tool", "gret"], "did you mean greet?"),
@@ -106,6 +107,16 @@ def test_what_is_no_mcp_server_is_said_within_the_limit(answer: object, tmp_path
         ended = run("measure", url, "--time-limit", "2s", "--json", folder=tmp_path)
     assert (ended.code, ended.stdout) == (UNREACHABLE, "")
     assert ended.sentence().startswith("connect")
+
+
+def test_a_named_tool_whose_calls_all_fail_is_no_success(tmp_path: Path) -> None:
+    words = ["measure", "profile:simple", "--trials", "2", "--json", "--tool", "echo", "--args"]
+    ended = run(*words, '{"txet": "hi"}', folder=tmp_path)
+    assert ended.code == UNREACHABLE
+    assert "no call of echo ended well: the tool answered with an error: invalid arguments: " in ended.sentence()
+    # What was measured all the same is there.
+    assert [len(case["trials_s"]) for case in json.loads(ended.stdout)["cases"]] == [2, 2, 0]
+    assert run(*words, '{"text": "hi"}', folder=tmp_path).code == DONE
 
 
 def test_a_port_in_use_is_named(tmp_path: Path) -> None:

@@ -32,10 +32,12 @@ def deliver(
     page: Path | None = None,
     fail_on: list[str] | None = None,
     also: Callable[[Run], bool] | None = None,
+    tool: str | None = None,
 ) -> None:
     """Saves and shows ``run`` and leaves with the exit code that it deserves.
 
-    ``also`` is done once it is saved, and says whether it could be.
+    ``also`` is done once it is saved, and says whether it could be. ``tool``: the one that the user has named; where no
+    call of it ended well, what was asked for isn't there, whatever else was measured.
     """
     with held():
         kept = keep(run, as_json=as_json, out=out, page=page, also=also)
@@ -46,6 +48,9 @@ def deliver(
         _tell_thresholds(run)
     elif code == UNREACHABLE and run.comparison is None:
         note(f"nothing could be measured: {_reason(run)}")
+    elif code == DONE and tool is not None and (why := _never_called(run)):
+        note(f"no call of {tool} ended well: {why.removeprefix('call: ')}")
+        code = UNREACHABLE
     elif code == DONE and not kept:
         code = UNREACHABLE
     if code:
@@ -135,6 +140,11 @@ def _reason(run: Run) -> str:
             return "no call was due in so short a time"
     left_out = (reason for one in run.factors if (reason := words_factors.reason_words(one)))
     return next(left_out, "no reason given")
+
+
+def _never_called(run: Run) -> str:
+    calls = [case for case in run.cases if case.operation == "call"]
+    return next((case.error for case in calls if case.error and not case.trials_s), "")
 
 
 def _others(case: Case) -> list[LoadOperation]:

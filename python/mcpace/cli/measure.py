@@ -45,7 +45,8 @@ def measure(
 ) -> None:
     """Connect to a server, list its tools and call one; split the time by layer and name causes.
 
-    Without --tool only a tool that the server marks read-only is called.
+    Without --tool only a tool that the server marks read-only is called. Exit code 3 where no call of the one that
+    --tool names ends well.
     """
     spoken = options.revision(revision)
     check_codes(fail_on)
@@ -53,4 +54,4 @@ def measure(
     settings = Settings(trials, hold, options.faults(fault, [place]), time_limit, recordings)
     with shown() as told, journal.kept(told, out, "measure", place.name) as progress:
         run = lab.run(place, settings, progress, revision=spoken, server_timing=server_timing, extra_root=cacert)
-    deliver(run, as_json=as_json, out=out, page=html, fail_on=fail_on)
+    deliver(run, as_json=as_json, out=out, page=html, fail_on=fail_on, tool=tool)

@@ -7,8 +7,9 @@ what happened, to what, and what to do.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
-from typing import ClassVar
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
 
 EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
@@ -92,6 +93,13 @@ class ProgramRubbish(ProgramProblem):
     """It wrote something on stdout that is no answer, and was killed."""
 
     code = "program-rubbish"
+
+
+def said_by_tool(result: Mapping[str, Any]) -> str:
+    """What a tool that answered with an error says of it, bounded."""
+    content = result.get("content") or []
+    texts = [part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)]
+    return (" ".join(texts) or json.dumps(content))[:300]
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from mcpace import _core
 from mcpace.lab import samples
-from mcpace.lab.errors import UnknownName, Unreachable, UsageProblem
+from mcpace.lab.errors import UnknownName, Unreachable, UsageProblem, said_by_tool
 from mcpace.lab.load_plan import Operation
 from mcpace.lab.load_settings import LoadSettings
 
@@ -146,9 +146,7 @@ def _call(client: _core.Client, operation: Operation, data: Mapping[str, list[st
     arguments = rendered(operation.arguments or {}, data)
     result = client.call_tool(operation.tool, arguments)
     if result.get("isError"):
-        texts = [str(part.get("text")) for part in result.get("content") or [] if isinstance(part, dict)]
-        said = " ".join(texts) or json.dumps(result.get("content"))
         raise Unreachable(
             f"{target}: the tool {operation.tool} answers {json.dumps(arguments)[:200]} with an error, so there is "
-            f"nothing to measure: {said[:300]}"
+            f"nothing to measure: {said_by_tool(result)}"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 from mcpace import _core
 from mcpace.lab import samples, targets
-from mcpace.lab.errors import UnknownName, Unreachable
+from mcpace.lab.errors import UnknownName, Unreachable, said_by_tool
 from mcpace.lab.fold import Facts, Trial, cases, slowest_warm
 from mcpace.lab.interruption import held
 from mcpace.lab.plan import Settings
@@ -174,7 +173,7 @@ class Session:
             self.facts.trials.pop()
             raise
         if operation == "call" and result.get("isError"):
-            trial.failure = f"call: the tool answered with an error: {json.dumps(result.get('content'))[:300]}"
+            trial.failure = f"call: the tool answered with an error: {said_by_tool(result)}"
         return result
 
     def _stamp(self) -> None:

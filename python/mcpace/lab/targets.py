@@ -103,9 +103,8 @@ def _parse(text: str, config: Path | None) -> Target:
         return _configured(text, config)
     profiles = [f"profile:{name}" for name in _core.PROFILES]
     near = difflib.get_close_matches(text, profiles + list(_core.PROFILES), n=2, cutoff=0.5)
-    hint = (
-        f" Did you mean {' or '.join(n if n.startswith('profile:') else f'profile:{n}' for n in near)}?" if near else ""
-    )
+    meant = dict.fromkeys(name if name.startswith("profile:") else f"profile:{name}" for name in near)
+    hint = f" Did you mean {' or '.join(meant)}?" if meant else ""
     raise UsageProblem(
         f"{text!r} is no target: give a URL, stdio:COMMAND, profile:NAME, "
         f"or a server's name with --config mcp.json.{hint}"
