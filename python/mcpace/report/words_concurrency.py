@@ -20,7 +20,7 @@ def _longest(finding: Finding) -> str:
 
 def _blocked_event_loop(finding: Finding) -> str:
     without = number(finding.context, "without_tool")
-    light = f" ({without:.0f} of them called none)" if without else ""
+    light = f" ({without:.0f} of them called no tool)" if without else ""
     across = " Other sessions waited too." if finding.context.get("across_sessions") is True else ""
     seen = f"{_held(finding)}{light} got no answer until a tool that was running had ended"
     return f"{seen}{_longest(finding)}.{across}"

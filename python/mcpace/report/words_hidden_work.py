@@ -44,7 +44,7 @@ def _discovery_repeated(finding: Finding) -> str:
     repeats = number(finding.context, "repeats")
     often = f" {count(repeats, 'time')}" if repeats else ""
     return (
-        f"The OAuth metadata under /.well-known was fetched{often} again although nothing had changed: "
+        f"The OAuth metadata under /.well-known was fetched again{often} although nothing had changed: "
         f"{duration(finding.cost_s)} a call."
     )
 
@@ -54,7 +54,7 @@ def _retried_execution(finding: Finding) -> str:
     repeats, both = number(context, "repeats"), number(context, "both_answered")
     tool = f" of {clean(context['tool'], 60)}" if context.get("tool") else ""
     what = f"{count(repeats, 'call')}{tool}" if repeats else f"Calls{tool}"
-    ran = f" Both had an answer {count(both, 'time')}: the tool ran twice." if both else ""
+    ran = f" Both calls were answered in {count(both, 'case')}: the tool ran twice." if both else ""
     if context.get("trigger") == "at-once":
         verb = "was" if repeats == 1 else "were"
         return f"{what} {verb} sent a second time at the same moment, with the same arguments and another id.{ran}"
@@ -80,8 +80,8 @@ def _repeated_listing(finding: Finding) -> str:
     often = f" {count(repeats, 'time')}" if repeats else ""
     beside = f", beside {count(tool_calls, 'tool call')}" if tool_calls else ""
     largest = number(context, "largest_bytes")
-    each = f", up to {size(largest)} each" if largest else ""
-    return f"{what} was fetched{often} though it brought what the client already had{beside}{each}."
+    each = f" (up to {size(largest)} each)" if largest else ""
+    return f"{what} was fetched again{often} and brought what the client already had{each}{beside}."
 
 
 def _amplification(finding: Finding) -> str:
@@ -92,9 +92,9 @@ def _amplification(finding: Finding) -> str:
     split = ""
     if isinstance(methods, dict) and methods:
         parts = [f"{clean(name, 40)} {_figure(methods[name])}" for name in list(methods)[:6]]
-        split = f": {', '.join(parts)} in all"
+        split = f"; of all calls: {', '.join(parts)}"
     sessions = number(context, "sessions")
-    begun = " It begins a session for them." if sessions else ""
+    begun = " The gateway begins sessions for them." if sessions else ""
     return f"One tool call causes {each}{split}.{begun}"
 
 
@@ -119,11 +119,11 @@ def _constant_cost_per_request(finding: Finding) -> str:
     floor, without = time(context, "floor_ns"), time(context, "without_ns")
     what = {"token": "a token", "session": "a session"}.get(str(context.get("follows")), "it")
     kinds = number(context, "kinds")
-    any_ = f" of any of {count(kinds, 'kind')}" if kinds else ""
-    seen = f"Every request{any_} that has {what} takes the server"
+    any_ = f", whichever of {count(kinds, 'kind')} it is," if kinds else ""
+    seen = f"Every request that has {what}{any_} takes the server"
     if floor is None or without is None:
         return f"{seen} the same extra time, notifications included."
-    return f"{seen} {duration(floor)} at least, notifications included; one without takes {duration(without)}."
+    return f"{seen} at least {duration(floor)}, notifications included; one without takes {duration(without)}."
 
 
 def _constant_cost_per_request_advice(context: Context) -> str:
@@ -143,7 +143,7 @@ WORDS: dict[str, Words] = {
         _duplicate_request,
         (
             "Use a release of the client SDK that sends each request once (python: 1.14.0 or newer, see python-sdk "
-            "#1274); until then, tools with side effects act twice a call."
+            "#1274); until then, tools with side effects act twice for each call."
         ),
     ),
     "hidden-listing": Words(

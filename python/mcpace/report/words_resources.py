@@ -84,7 +84,7 @@ def _superlinear_line(finding: Finding) -> str:
 
 WORDS: dict[str, Words] = {
     "superlinear-line": Words(
-        "Long lines take the client ever longer",
+        "Long lines take the client disproportionately long",
         "the client's time for a line grows faster than the line",
         _superlinear_line,
         "Use a release of the client's SDK that keeps the pieces of a line apart until it ends, or answer in less.",

@@ -59,8 +59,8 @@ def _delayed_ack(finding: Finding) -> str:
         return f"{sentence}: as long as a peer's kernel delays an acknowledgement."
     return (
         f"{sentence}. With acknowledgements sent at once (TCP_QUICKACK on the client's sockets, the server unchanged) "
-        f"they are gone: {duration(quick)} a call in the mean instead of {duration(mean)}. The server sends a reply in "
-        "two small writes, and the second waits for the first one's acknowledgement."
+        f"they are gone: a call takes {duration(quick)} on average instead of {duration(mean)}. The server sends a "
+        "reply in two small writes, and the second waits for the first one's acknowledgement."
     )
 
 
@@ -83,7 +83,7 @@ def _address_fallback(finding: Finding) -> str:
     source, target = (clean(finding.context.get(name) or "", 60) for name in ("from", "to"))
     first = f"The first address of the server's name{f', {source},' if source else ''} did not answer"
     longest = time(finding.context, "longest_ns")
-    lost = f" It took {duration(longest)} to know." if longest else ""
+    lost = f" Finding that out took up to {duration(longest)}." if longest else ""
     return f"{first}, and the next one{f', {target},' if target else ''} did.{lost}"
 
 
@@ -116,7 +116,7 @@ def _clustered_stream_lifetime(finding: Finding) -> str:
     streams, age, lost = number(context, "streams"), time(context, "age_ns"), number(context, "without_result")
     what = count(streams, "stream") if streams else "Streams"
     at = f" {duration(age)}" if age else " a fixed time"
-    since = {"last-event": " after the last that came on them", "beginning": " after their beginning"}.get(
+    since = {"last-event": " after the last event on them", "beginning": " after their beginning"}.get(
         str(context.get("counted_from")), ""
     )
     who = {"client": ", closed by the client", "server": ", closed by the server or something before it"}.get(
