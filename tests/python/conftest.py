@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
+    from quiet import Held
     from redis_server import RedisServer
 
 
@@ -18,3 +20,17 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 
     with RedisServer(tmp_path_factory.mktemp("redis")) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def five_minutes() -> Iterator[dict[str, Held]]:
+    """Silent streams of several releases' clients, the controls' first. Whoever asks early has them age meanwhile."""
+    from quiet import held
+
+    with ExitStack() as stack:
+        yield {
+            "go": stack.enter_context(held("go@1.8.0")),
+            "typescript, with comments": stack.enter_context(held("typescript@1.32.2", comments_s=15)),
+            "typescript": stack.enter_context(held("typescript@1.32.2")),
+            "python": stack.enter_context(held("python@1.30.0")),
+        }

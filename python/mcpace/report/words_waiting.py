@@ -41,8 +41,8 @@ def _waits_for_get(finding: Finding) -> str:
 def _auth_deadlock(finding: Finding) -> str:
     longest = time(finding.context, "longest_ns") or finding.cost_s
     return (
-        f"The token came, and then nothing was sent any more: {duration(longest)} of silence, no request under way, "
-        "until the call failed or the recording ended."
+        f"After its request for a token the client sent nothing any more: {duration(longest)} of silence, no answer "
+        "due, until the call failed or the recording ended."
     )
 
 
@@ -74,12 +74,12 @@ WORDS: dict[str, Words] = {
         ),
     ),
     "auth-deadlock": Words(
-        "The client stands still after it got its token",
-        "the client stands still after it got its token",
+        "The client stands still after it asked for a token",
+        "the client stands still after it asked for a token",
         _auth_deadlock,
         (
-            "Use a release of the client SDK without the deadlock (see python-sdk #1326), or connect anew before the "
-            "token runs out."
+            "Use a release of the client SDK without the deadlock (FastMCP 2.14 has it, 3.4 has not), or give each new "
+            "connection an OAuth provider of its own."
         ),
     ),
     "stream-not-drained": Words(
