@@ -86,6 +86,21 @@ def test_what_is_no_recording_is_refused_in_a_sentence(tmp_path: Path) -> None:
         recorded.explain(looping(tmp_path / "loop.jsonl"), [tmp_path / "gone"])
 
 
+def test_what_no_instrument_sees_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    file = healthy(tmp_path / "huge.jsonl")
+    text = file.read_text()
+    assert '"ex": 1' in text
+    file.write_text(text.replace('"ex": 1', f'"ex": {2**63}'))
+    done = mcpace("explain", file, folder=tmp_path)
+    assert (done.code, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "no instrument sees such a number" in done.stderr
+
+
+def test_a_name_that_is_no_text_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UsageProblem, match="UTF-8"):
+        recorded.explain(tmp_path / "\udcff.jsonl")
+
+
 def test_the_command_shows_saves_and_prints_json(tmp_path: Path) -> None:
     file, out = looping(tmp_path / "loop.jsonl"), tmp_path / "run.json"
     shown = mcpace("explain", file, "--out", out, folder=tmp_path)

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
+from pydantic import ValidationError
+
 from mcpace import _core
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.fold import Facts, Trial, cases
@@ -28,12 +30,22 @@ def explain(file: Path, behind: Sequence[Path] = (), beside: Sequence[Path] = ()
     """Explains a recording; ``behind`` are those that were made behind a gateway meanwhile, ``beside`` those of the
     same program under other circumstances (a server with more tools), which are taken as one with it.
 
-    Raises :class:`UsageProblem` where one of the files is no recording.
+    Raises :class:`UsageProblem` where one of the files is no recording, or holds what nothing measures.
     """
     try:
         told = _core.explained([str(one) for one in (file, *beside)], behind=[str(one) for one in behind])
     except _core.Problem as problem:
         raise UsageProblem(str(problem)) from problem
+    except UnicodeEncodeError as problem:
+        raise UsageProblem(f"cannot read {problem.object}: its name is no UTF-8; give it another") from problem
+    try:
+        return _run(told, file, behind, beside)
+    except ValidationError as problem:
+        where = ".".join(str(part) for part in problem.errors()[0]["loc"]) or problem.title
+        raise UsageProblem(f"{file} is no recording of ours: no instrument sees such a number ({where})") from problem
+
+
+def _run(told: _core.Explained, file: Path, behind: Sequence[Path], beside: Sequence[Path]) -> Run:
     asked = {"recording": file.name, "behind": [one.name for one in behind], "beside": [one.name for one in beside]}
     run = new_run("recording", asked)
     facts = Facts(Subject(sdk="recording"), file.name, None)
