@@ -197,7 +197,7 @@ impl Open {
         if is_document {
             return self.document(route, head, body, &meter, passing).await;
         }
-        let body = ReplyBody::streamed(body, meter, passing, shared.options.body_limit);
+        let body = ReplyBody::streamed(body, meter, passing, shared.options.body_limit).await;
         Ok(Response::from_parts(head, body))
     }
 

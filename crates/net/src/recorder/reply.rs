@@ -11,6 +11,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use mcpace_record::{EventKind, ExchangeId, Nanos, ReplyEnding, Side};
 
+use super::ahead::{Ahead, Step};
 use super::meter::{Handover, Meter};
 use super::source::Source;
 use crate::lock::lock;
@@ -119,22 +120,26 @@ impl Handover for Passing {
 /// A reply's body as the front connection sends it.
 pub(super) struct ReplyBody {
     source: Source,
+    ahead: Ahead,
     passing: Arc<Passing>,
     room: u64,
 }
 
 impl ReplyBody {
     /// The server's body, passed on as it comes, at most `limit` bytes of it.
-    pub(super) fn streamed(body: Incoming, back: Arc<Meter>, passing: Arc<Passing>, limit: u64) -> Self {
+    pub(super) async fn streamed(mut body: Incoming, back: Arc<Meter>, passing: Arc<Passing>, limit: u64) -> Self {
+        let mut ahead = Ahead::default();
         if body.is_end_stream() {
             passing.end(back.last_read(), ReplyEnding::Complete);
+        } else if body.size_hint().exact().is_none() {
+            ahead.look(&mut body, &back).await;
         }
-        Self { source: Source::Streamed { body, meter: back }, passing, room: limit }
+        Self { source: Source::Streamed { body, meter: back }, ahead, passing, room: limit }
     }
 
     /// A body that was read, or made, before; its end was told to `passing`.
     pub(super) fn whole(bytes: Bytes, passing: Arc<Passing>) -> Self {
-        Self { source: Source::whole(bytes), passing, room: 0 }
+        Self { source: Source::whole(bytes), ahead: Ahead::default(), passing, room: 0 }
     }
 }
 
@@ -150,14 +155,14 @@ impl Body for ReplyBody {
                 return Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes))));
             }
         };
-        let frame = match ready!(Pin::new(&mut *body).poll_frame(cx)) {
-            Some(Ok(frame)) => frame,
-            Some(Err(error)) => {
+        let (at, frame) = match ready!(this.ahead.poll_step(body, back, cx)) {
+            Step::Frame(at, frame) => (at, frame),
+            Step::Broke(error) => {
                 this.passing.end(now(), ReplyEnding::ServerBroke);
                 return Poll::Ready(Some(Err(io::Error::other(error))));
             }
-            None => {
-                this.passing.end(back.last_read(), ReplyEnding::Complete);
+            Step::End(at) => {
+                this.passing.end(at, ReplyEnding::Complete);
                 return Poll::Ready(None);
             }
         };
@@ -169,25 +174,31 @@ impl Body for ReplyBody {
                 ))));
             };
             this.room = room;
-            this.passing.take(back.last_read(), chunk.clone());
+            this.passing.take(at, chunk.clone());
         }
-        if body.is_end_stream() {
-            this.passing.end(back.last_read(), ReplyEnding::Complete);
+        let ended = this.ahead.is_empty() && body.is_end_stream();
+        if let Some(at) = this.ahead.ends().or_else(|| ended.then(|| back.last_read())) {
+            this.passing.end(at, ReplyEnding::Complete);
         }
         Poll::Ready(Some(Ok(frame)))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.source.is_end_stream()
+        self.ahead.ends().is_some() || (self.ahead.is_empty() && self.source.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.source.size_hint()
+        let left = self.source.size_hint();
+        // Of a known size nothing is read ahead.
+        left.exact().map_or(left, |exact| SizeHint::with_exact(exact + self.ahead.bytes()))
     }
 }
 
 impl Drop for ReplyBody {
     fn drop(&mut self) {
+        for (at, chunk) in self.ahead.left() {
+            self.passing.take(at, chunk);
+        }
         let ended = lock(&self.passing.state).ended.is_some();
         if !ended {
             self.passing.break_off();

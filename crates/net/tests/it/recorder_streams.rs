@@ -65,6 +65,56 @@ async fn each_event_passes_before_the_next_one_is_sent() {
     assert!(stamps[0] <= front_end && front_end <= stamps[2], "{front_end:?} {stamps:?}");
 }
 
+/// A client that leaves with its result would else lose a connection before the recorder that it keeps without it.
+#[tokio::test]
+async fn an_end_that_the_server_sends_with_its_last_bytes_goes_on_with_them() {
+    let (listener, url) = listen().await;
+    let recorder = record(&url);
+    let mut client = Peer::connect(&recorder).await;
+    let json = STREAM_HEAD.replace("text/event-stream", "application/json");
+    let replies = [
+        format!("{json}{}0\r\n\r\n", chunk(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#)),
+        format!("{STREAM_HEAD}{}0\r\n\r\n", chunk("data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n")),
+        format!(
+            "{STREAM_HEAD}{}{}0\r\n\r\n",
+            chunk("data: {\"jsonrpc\":\"2.0\","),
+            chunk("\"id\":1,\"result\":{}}\n\n")
+        ),
+    ];
+    let ask = post(&recorder, r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+    client.send(&ask).await;
+    let mut server = Peer::accept(&listener).await;
+    for (done, reply) in replies.iter().enumerate() {
+        if done > 0 {
+            client.send(&ask).await;
+        }
+        server.message().await;
+        server.send(reply).await;
+        assert_eq!(client.until("0\r\n\r\n").await.matches("HTTP/1.1").count(), 1);
+    }
+    // One that comes later is waited for by nobody.
+    client.send(&ask).await;
+    server.message().await;
+    server.send(&format!("{STREAM_HEAD}{}", chunk("data: 1\n\n"))).await;
+    client.until("data: 1\n\n").await;
+    server.send(&format!("{}0\r\n\r\n", chunk("data: 2\n\n"))).await;
+    client.until("0\r\n\r\n").await;
+    recorder.stop().unwrap();
+    let recording = recorder.sink().recording();
+    let mut together = Vec::new();
+    for event in recording.events() {
+        if let EventKind::ReplyEnd { side: Side::Front, ex, ending: ReplyEnding::Complete, .. } = event.kind {
+            let before = recording.events().iter().rev().find_map(|before| match before.kind {
+                EventKind::ReplyBodyStart { side: Side::Front, ex: of }
+                | EventKind::ReplyEvent { side: Side::Front, ex: of, .. } => (of == ex).then_some(before.at),
+                _ => None,
+            });
+            together.push(before == Some(event.at));
+        }
+    }
+    assert_eq!(together, [true; 4]);
+}
+
 #[tokio::test]
 async fn a_requests_body_streams_too() {
     let (listener, url) = listen().await;
