@@ -235,10 +235,18 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
         kept.unlink()
     folder = tmp_path / "recordings"
     folder.mkdir()
-    (folder / "measure.jsonl.zst").symlink_to("/dev/full")
+    (folder / "measure-profile-simple.jsonl.zst").symlink_to("/dev/full")
     ended = run(*words, "--recordings", folder, "--json", folder=tmp_path)
     assert json.loads(ended.stdout)["cases"]
     assert "No space left on device" in ended.sentence()
+
+
+def test_each_target_has_a_recording_of_its_own(tmp_path: Path) -> None:
+    for name in ("simple", "notion"):
+        words = ["measure", f"profile:{name}", "--trials", "1", "--hold", "10ms", "--recordings", "kept"]
+        assert run(*words, folder=tmp_path).code == DONE
+    names = {file.name for file in (tmp_path / "kept").iterdir()}
+    assert names == {"measure-profile-simple.jsonl.zst", "measure-profile-notion.jsonl.zst"}
 
 
 def test_devices_are_written_to_and_not_replaced(tmp_path: Path) -> None:
@@ -280,7 +288,8 @@ def test_secrets_and_escapes_reach_no_output(tmp_path: Path) -> None:
     assert ended.code == DONE
     from mcpace import _core
 
-    events = json.dumps(_core.Recording.load(str(tmp_path / "kept" / "measure.jsonl.zst")).events())
+    [kept] = (tmp_path / "kept").iterdir()
+    events = json.dumps(_core.Recording.load(str(kept)).events())
     assert "[redacted " in events
     page = (tmp_path / "page.html").read_text()
     for text in (ended.stdout, ended.stderr, events, page, (tmp_path / "run.json").read_text()):

@@ -30,7 +30,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "measure", "profile:notion", "--trials", 2, "--hold", "20ms", "--recordings", folder, folder=folder
     )
     assert made.code == 0, made.stderr
-    return folder / "measure.jsonl.zst"
+    return folder / "measure-profile-notion.jsonl.zst"
 
 
 def exported(recording: Path, option: str, folder: Path) -> str:
@@ -130,7 +130,7 @@ def test_a_collector_takes_the_spans(recording: Path, tmp_path: Path) -> None:
 def test_stdio_is_no_har_but_a_trace(tmp_path: Path) -> None:
     made = commands.run("measure", "stdio:cat", "--trials", 1, "--recordings", tmp_path, folder=tmp_path)
     assert made.code == 3
-    recorded = tmp_path / "measure.jsonl.zst"
+    recorded = tmp_path / "measure-stdio-cat.jsonl.zst"
     refused = commands.run("export", recorded, "--har", "out", folder=tmp_path)
     assert refused.code == 2
     assert "HAR is of HTTP" in refused.sentence()

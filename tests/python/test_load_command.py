@@ -456,7 +456,7 @@ def test_a_recording_is_sent_again_in_its_order(url: str, tmp_path: Path) -> Non
             assert message["params"] == {"name": "echo", "arguments": {"text": "kept"}}
         connection.sendall(mcp_answer(request, tool="echo"))
 
-    words = ["--replay", "kept/measure.jsonl.zst", "--revision", "2025-06-18"]
+    words = ["--replay", "kept/measure-profile-simple.jsonl.zst", "--revision", "2025-06-18"]
     with tcp_server(answer, read=False) as place:
         case, _ = loaded(place, "--vus", 1, *COUNTED, 20, *words, folder=tmp_path)
     assert {name: one["ok"] for name, one in case["by_tool"].items()} == {"tools/list": 10, "echo": 10}

@@ -43,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str
         "--recordings", place / "recordings", folder=place,
     )  # fmt: skip
     assert recorded.code == 0, recorded.stderr
-    shutil.copy(place / "recordings" / "measure.jsonl.zst", place / "recording.jsonl.zst")
+    shutil.copy(place / "recordings" / "measure-profile-simple.jsonl.zst", place / "recording.jsonl.zst")
     with serving(place, "server.py", "--port", "0", source=SERVER) as served:
         served.ready()
         address = f"127.0.0.1:{served.port}"

@@ -194,13 +194,10 @@ class Row:
         return facts
 
     def _file(self, subject: Subject) -> Path | None:
-        folder = self._settings.keep_recordings
-        if folder is None:
-            return None
-        text = f"{subject.label()}-{self._target.name}"
-        name = "".join(c if c.isalnum() or c in "@.-" else "-" for c in text)[:150] + ".jsonl.zst"
-        self.recordings[self._key(subject)] = name
-        return folder / name
+        file = self._settings.recording_of(f"{subject.label()}-{self._target.name}")
+        if file is not None:
+            self.recordings[self._key(subject)] = file.name
+        return file
 
     def _key(self, subject: Subject) -> str:
         return f"{subject.label()} × {self._target.name}"

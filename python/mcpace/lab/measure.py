@@ -143,10 +143,10 @@ class Session:
 
     def _conclude(self, progress: Progress) -> Facts:
         recording = self._client.recording()
-        keep = self._settings.keep_recordings
+        keep = self._settings.recording_of(f"measure-{self.facts.target}")
         if keep is not None:
             try:
-                recording.save(str(keep / "measure.jsonl.zst"))
+                recording.save(str(keep))
             except _core.Problem as problem:
                 progress.note(str(problem))
         self.facts.told = recording.explained()

@@ -17,6 +17,8 @@ OPERATIONS: tuple[Operation, ...] = ("provider", "connect", "list", "call")
 DEFAULT_TRIALS = 5
 DEFAULT_HOLD_S = 10.0
 DEFAULT_TIME_LIMIT_S = 60.0
+LONGEST_LABEL = 150
+"""Characters of a recording's name: file systems take 255 bytes."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,13 @@ class Settings:
             tempfile.TemporaryFile(dir=folder).close()
         except OSError as error:
             raise LabError(f"--recordings: cannot write to {folder}: {error.strerror}") from error
+
+    def recording_of(self, label: str) -> Path | None:
+        """Where the recording of who is called ``label`` is kept, if it is."""
+        if self.keep_recordings is None:
+            return None
+        name = "".join(c if c.isalnum() or c in "@.-" else "-" for c in label)[:LONGEST_LABEL]
+        return self.keep_recordings / f"{name}.jsonl.zst"
 
     def as_options(self) -> dict[str, Any]:
         """For the Run's ``options``."""
