@@ -156,6 +156,25 @@ def test_what_can_not_be_done_is_said(
     assert sentence in done.sentence()
 
 
+def test_a_file_for_another_command_is_told_which(recording: Path, tmp_path: Path) -> None:
+    for words in (["explain", RUN], ["export", RUN, "--har", "out"]):
+        done = commands.run(*words, folder=tmp_path)
+        assert (done.code, done.sentence()) == (2, f"{RUN} is a run, not a recording: mcpace report FILE shows it")
+    for words in (["report", recording], ["compare", RUN, recording], ["gate", RUN, "--baseline", recording]):
+        done = commands.run(*words, folder=tmp_path)
+        wanted = f"{recording} is a recording, not a run: mcpace explain FILE tells what is in it"
+        assert (done.code, done.sentence()) == (2, wanted)
+    (tmp_path / "neither.jsonl").write_text("neither")
+    for words in (["explain", "neither.jsonl"], ["export", "neither.jsonl", "--har", "out"]):
+        done = commands.run(*words, folder=tmp_path)
+        assert (done.code, done.sentence()[:34]) == (2, "neither.jsonl is not a recording: ")
+
+
+def test_a_collector_that_is_away_took_nothing(recording: Path, tmp_path: Path) -> None:
+    done = commands.run("export", recording, "--otlp", "http://127.0.0.1:1/v1/traces", folder=tmp_path)
+    assert done.sentence() == "http://127.0.0.1:1/v1/traces could not be reached: Connection refused"
+
+
 @contextmanager
 def answering(reply: bytes) -> Iterator[str]:
     """Says the same to everybody who sends a whole request, and hangs up."""

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.comparing import Markdown, Tolerance, files, read_run
+from mcpace.cli.comparing import Markdown, Tolerance, files
 from mcpace.cli.deliver import deliver
+from mcpace.cli.mistaken import load_run
 from mcpace.lab import compare as lab
 
 
@@ -31,5 +32,5 @@ def compare(
 
     Runs that were measured one after the other differ by what the machine did, too: `mcpace gate` measures in turns.
     """
-    result = lab.run_of(read_run(base), read_run(run), tolerance, (base.name, run.name))
+    result = lab.run_of(load_run(base), load_run(run), tolerance, (base.name, run.name))
     deliver(result, as_json=as_json, out=out, page=html, also=files(markdown, None))

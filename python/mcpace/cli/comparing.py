@@ -1,4 +1,4 @@
-"""What `compare` and `gate` share: reading runs and shares, and the files they write beside the run."""
+"""What `compare` and `gate` share: reading shares, and the files that they write beside the run."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Annotated
 import typer
 
 from mcpace.cli.deliver import save
-from mcpace.lab.errors import UsageProblem
-from mcpace.report.run import Run, RunFormatError
+from mcpace.report.run import Run
 
 
 def share(text: str) -> float:
@@ -32,19 +31,6 @@ Markdown = Annotated[
     Path | None,
     typer.Option(metavar="FILE", dir_okay=False, help="Write a summary in Markdown, as for $GITHUB_STEP_SUMMARY."),
 ]
-
-
-def read_run(path: Path) -> Run:
-    """A saved run.
-
-    Raises :class:`UsageProblem` where it can't be read.
-    """
-    try:
-        return Run.load(path)
-    except OSError as error:
-        raise UsageProblem(f"cannot read {path}: {error.strerror}") from error
-    except RunFormatError as error:
-        raise UsageProblem(f"{path} is {error}") from error
 
 
 def files(markdown: Path | None, junit: Path | None) -> Callable[[Run], bool] | None:

@@ -9,6 +9,7 @@ import typer
 
 from mcpace.cli import options
 from mcpace.cli.deliver import deliver
+from mcpace.cli.mistaken import no_recording
 from mcpace.cli.progress import shown
 from mcpace.lab import factors as lab
 from mcpace.lab import recorded, targets
@@ -65,7 +66,11 @@ def explain(
     the time of its calls went, and the causes that it proves.
     """
     if options.is_file(target) or target.endswith(RECORDINGS):
-        deliver(recorded.explain(Path(target), behind, beside), as_json=as_json, out=out, page=html)
+        try:
+            run = recorded.explain(Path(target), behind, beside)
+        except UsageProblem as problem:
+            raise no_recording(problem, [Path(target), *behind, *beside]) from problem
+        deliver(run, as_json=as_json, out=out, page=html)
         return
     for option, files in (("--behind", behind), ("--beside", beside)):
         if files:

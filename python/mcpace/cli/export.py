@@ -15,11 +15,12 @@ from urllib.parse import urlsplit
 import typer
 
 from mcpace import _core
+from mcpace.cli.mistaken import load_recording
 from mcpace.cli.notes import note
 from mcpace.cli.whole import is_other, replacing
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.interruption import held
-from mcpace.report.quantities import clean
+from mcpace.report.quantities import clean, count
 
 LIMIT_S = 30.0
 """Of each request to a collector."""
@@ -48,7 +49,7 @@ def export(
     """Write a recording as HAR, as a Chrome trace or as OTLP spans. What was redacted stays so."""
     if har is None and trace is None and otlp is None:
         raise UsageProblem("say what to export: --har FILE, --trace FILE or --otlp FILE|URL")
-    loaded = _core.Recording.load(str(recording))
+    loaded = load_recording(recording)
     if loaded.partial:
         note("the recording's end is missing; what there is, is exported")
     for format_, place in (("har", har), ("trace", trace)):
@@ -83,11 +84,11 @@ def _send(recording: _core.Recording, url: str) -> None:
     with tempfile.NamedTemporaryFile(prefix="mcpace-", suffix=".jsonl") as file:
         recording.export("otlp", file.name)
         for line in file:
-            count, words = _refused(_post(opener, url, line, sent))
-            refused, why, sent = refused + count, words or why, sent + 1
+            more, words = _refused(_post(opener, url, line, sent))
+            refused, why, sent = refused + more, words or why, sent + 1
     if refused:
         raise LabError(f"{url} refused {refused} of the spans{f': {why}' if why else ''}")
-    note(f"sent {sent} batch{'' if sent == 1 else 'es'} to {url}{f', which says: {why}' if why else ''}")
+    note(f"sent {count(sent, 'batch', 'batches')} to {url}{f', which says: {why}' if why else ''}")
 
 
 def check_url(url: str, example: str) -> None:
@@ -107,14 +108,19 @@ def _post(opener: urllib.request.OpenerDirector, url: str, line: bytes, sent: in
         with opener.open(request, timeout=LIMIT_S) as reply:
             return bytes(reply.read(LONGEST_REPLY))
     except urllib.error.HTTPError as error:
-        raise LabError(f"{url} took {sent} batches, then answered HTTP {error.code}: {_said(error)}") from error
+        raise LabError(f"{url} {_after(sent)}answered HTTP {error.code}: {_said(error)}") from error
     except http.client.BadStatusLine as error:
         did = "hung up" if isinstance(error, http.client.RemoteDisconnected) else "answered what is no HTTP/1.1"
         hint = "if this is its gRPC port, name the one for OTLP over HTTP, which is 4318 unless it was changed"
-        raise LabError(f"{url} took {sent} batches, then {did}: {hint}") from error
+        raise LabError(f"{url} {_after(sent)}{did}: {hint}") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
-        reason = clean(str(getattr(error, "reason", None) or error), LONGEST_WORDS)
-        raise LabError(f"{url} took {sent} batches, then could not be reached: {reason}") from error
+        cause = getattr(error, "reason", None) or error
+        reason = clean(getattr(cause, "strerror", None) or str(cause), LONGEST_WORDS)
+        raise LabError(f"{url} {_after(sent)}could not be reached: {reason}") from error
+
+
+def _after(sent: int) -> str:
+    return f"took {count(sent, 'batch', 'batches')}, then " if sent else ""
 
 
 def _said(error: urllib.error.HTTPError) -> str:
@@ -128,8 +134,8 @@ def _refused(reply: bytes) -> tuple[int, str]:
     """How many spans a collector that says 200 refused, and why (OTLP's ``partialSuccess``)."""
     try:
         told = json.loads(reply)["partialSuccess"]
-        count = int(told.get("rejectedSpans") or 0)
-        return max(count, 0), clean(str(told.get("errorMessage") or ""), LONGEST_WORDS)
+        refused = int(told.get("rejectedSpans") or 0)
+        return max(refused, 0), clean(str(told.get("errorMessage") or ""), LONGEST_WORDS)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return 0, ""
 

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.comparing import Markdown, Tolerance, files, read_run
+from mcpace.cli.comparing import Markdown, Tolerance, files
 from mcpace.cli.deliver import deliver
+from mcpace.cli.mistaken import load_run
 from mcpace.cli.progress import shown
 from mcpace.lab import gate as lab
 from mcpace.lab import targets
@@ -60,7 +61,7 @@ def gate(
     """
     if (base is None) == (baseline is None):
         raise UsageProblem("give either --base TARGET, measured here in turns, or --baseline FILE, a run from before")
-    before = read_run(baseline) if baseline is not None else None
+    before = load_run(baseline) if baseline is not None else None
     also = files(markdown, junit)
     # Who names no place of a target by such a name means a file, whether it is there or not.
     if target.endswith(".json") and (options.is_file(target) or (before is not None and ":" not in target)):
@@ -68,7 +69,7 @@ def gate(
             raise UsageProblem(
                 f"{target} is a run that was measured already: hold it against one, with --baseline FILE"
             )
-        run = lab.run_of_files(before, read_run(Path(target)), tolerance)
+        run = lab.run_of_files(before, load_run(Path(target)), tolerance)
         return deliver(run, as_json=as_json, out=out, page=html, also=also)
     spoken = options.revision(revision)
     call, way_in = options.tool(tool, args), options.authentication(auth)

@@ -9,8 +9,7 @@ import typer
 
 from mcpace.cli import options
 from mcpace.cli.deliver import show
-from mcpace.lab.errors import UsageProblem
-from mcpace.report.run import Run, RunFormatError
+from mcpace.cli.mistaken import load_run
 
 
 def register(app: typer.Typer) -> None:
@@ -24,10 +23,4 @@ def report(
     as_json: options.Json = False,
 ) -> None:
     """Show a saved run on the terminal, or as an HTML file with --html."""
-    try:
-        loaded = Run.load(run)
-    except OSError as error:
-        raise UsageProblem(f"cannot read {run}: {error.strerror}") from error
-    except RunFormatError as error:
-        raise UsageProblem(f"{run} is {error}") from error
-    show(loaded, as_json=as_json, page=html)
+    show(load_run(run), as_json=as_json, page=html)

@@ -1,0 +1,65 @@
+"""A file that was given to the wrong command: what it is, and who takes it.
+
+Design constraint: told after a reader has refused the file, by its first bytes alone.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mcpace import _core
+from mcpace.lab.errors import UsageProblem
+from mcpace.report.run import Run, RunFormatError
+
+ZSTD = b"\x28\xb5\x2f\xfd"
+RECORDING, RUN = b'{"format":"mcpace.recording/', b'"schema": "mcpace.run/'
+LOOKED_AT = 4_096
+
+
+def load_run(path: Path) -> Run:
+    """A saved run.
+
+    Raises :class:`UsageProblem` where it can't be read, with the command that can.
+    """
+    try:
+        return Run.load(path)
+    except OSError as error:
+        raise UsageProblem(f"cannot read {path}: {error.strerror}") from error
+    except RunFormatError as error:
+        if _is_recording(_beginning(path)):
+            raise UsageProblem(f"{path} is a recording, not a run: mcpace explain FILE tells what is in it") from error
+        raise UsageProblem(f"{path} is {error}") from error
+
+
+def load_recording(path: Path) -> _core.Recording:
+    """A recording.
+
+    Raises :class:`UsageProblem` where it can't be read, with the command that can.
+    """
+    try:
+        return _core.Recording.load(str(path))
+    except _core.UsageProblem as problem:
+        raise no_recording(problem, [path]) from problem
+
+
+def no_recording(problem: Exception, paths: list[Path]) -> UsageProblem:
+    """What is said of the first of the files that is none."""
+    for path in paths:
+        beginning = _beginning(path)
+        if RUN in beginning:
+            return UsageProblem(f"{path} is a run, not a recording: mcpace report FILE shows it")
+        if beginning and not _is_recording(beginning) and str(problem).startswith("not a recording"):
+            return UsageProblem(f"{path} is {problem}")
+    return UsageProblem(str(problem))
+
+
+def _is_recording(beginning: bytes) -> bool:
+    return beginning.startswith(ZSTD) or beginning.replace(b" ", b"").startswith(RECORDING)
+
+
+def _beginning(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(LOOKED_AT)
+    except OSError:
+        return b""
