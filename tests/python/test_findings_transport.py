@@ -9,8 +9,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -167,6 +168,48 @@ def test_progress_that_something_holds_back_comes_at_once(holds_back: bool) -> N
     if holds_back:
         assert findings["buffered-stream"]["context"]["events"] == 8
         assert findings["buffered-stream"]["alternatives"][0]["code"] == "blocked-event-loop"
+
+
+def proxy(url: str, *, buffers: bool) -> Callable[[Scope, Receive, Send], Any]:
+    """What stands before a server and hands its events on as they come, or all of them at the end."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        content = await body(receive)
+        host = urlsplit(url).netloc
+        reader, writer = await asyncio.open_connection(*host.split(":"))
+        asked = f"POST /mcp HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nConnection: close\r\n"
+        writer.write(f"{asked}Content-Length: {len(content)}\r\n\r\n".encode() + content)
+        await reader.readuntil(b"\r\n\r\n")
+        await head(send, 200, "text/event-stream")
+        held = b""
+        while (size := int(await reader.readline(), 16)) > 0:
+            held += await reader.readexactly(size)
+            await reader.readline()
+            if not buffers:
+                await send({"type": "http.response.body", "body": held, "more_body": True})
+                held = b""
+        writer.close()
+        await send({"type": "http.response.body", "body": held})
+
+    return app
+
+
+@pytest.mark.parametrize("buffers", [True, False])
+@patient
+def test_a_recording_behind_a_proxy_tells_that_it_is_the_proxy_that_holds_progress_back(buffers: bool) -> None:
+    with ExitStack() as stack:
+        behind = stack.enter_context(recorded(stack.enter_context(served(telling(holds_back=False)))))
+        between = stack.enter_context(served(proxy(behind.recorder.url, buffers=buffers)))
+        record = stack.enter_context(recorded(between))
+        wire = record.wire()
+        for _ in range(2):
+            wire.send("POST", body=json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {}}))
+        findings = record.finish().explained(behind=behind.finish()).findings
+    held = [finding for finding in findings if finding["code"] == "buffered-stream"]
+    assert bool(held) is buffers, findings
+    for finding in held:
+        assert finding["confidence"] == {"level": "high", "reason": "spread-behind"}
+        assert finding["alternatives"] == []
 
 
 class Cutting:

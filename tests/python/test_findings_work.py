@@ -142,7 +142,7 @@ def with_behind(before: Recorded, behind: list[Recorded], folder: Path) -> dict[
     files = [str(folder / str(number)) for number in range(len(behind))]
     for file, one in zip(files, behind, strict=True):
         one.finish().save(file)
-    _, findings = recording.explained(behind=_core.Recording.beside(files))
+    findings = recording.explained(behind=_core.Recording.beside(files)).findings
     return {finding["code"]: finding for finding in findings}
 
 

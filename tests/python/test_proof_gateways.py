@@ -101,5 +101,5 @@ def both_sides(before: _core.Recording, behind: list[Recorded], folder: Path) ->
     files = [str(folder / f"behind-{number}") for number in range(len(behind))]
     for file, one in zip(files, behind, strict=True):
         one.finish().save(file)
-    _, findings = before.explained(behind=_core.Recording.beside(files))
+    findings = before.explained(behind=_core.Recording.beside(files)).findings
     return {finding["code"]: finding for finding in findings}
