@@ -23,7 +23,8 @@ from mcpace.report import (
 from mcpace.report.calls import pairs
 from mcpace.report.groups import grouped, subjects, targets
 from mcpace.report.labels import LAYERS, PARTS, PHASES, split_parts, split_words
-from mcpace.report.page_model import CaseShown, Head, Page, Part, Share, SummaryShown
+from mcpace.report.page_model import Head, Page, Part
+from mcpace.report.page_model_cases import CaseShown, Share, SummaryShown
 from mcpace.report.quantities import clean, listed, shortened, times
 from mcpace.report.run import Case, Run
 from mcpace.report.standing import Standing, change_words, standing, state_words

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from mcpace.report.labels import role_words
-from mcpace.report.page_model import Call, Exchange, Pin, Wait
+from mcpace.report.page_model_cases import Call, Exchange, Pin, Wait
 from mcpace.report.quantities import clean
 from mcpace.report.run import Case, Finding, Phase, Waterfall, WaterfallExchange
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcpace.report.page_model import ComparedShown, ComparisonShown
+from mcpace.report.page_model_comparisons import ComparedShown, ComparisonShown
 from mcpace.report.quantities import clean
 from mcpace.report.run import Case, Run
 from mcpace.report.run_comparison import BaseCase, Compared, Comparison, SideFacts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcpace.report.page_model import ComparedShown, FactorsShown
+from mcpace.report.page_model_comparisons import ComparedShown, FactorsShown
 from mcpace.report.quantities import clean, duration
 from mcpace.report.run import Run
 from mcpace.report.run_factors import Factor

@@ -8,7 +8,7 @@ from mcpace.report import words
 from mcpace.report.groups import Group
 from mcpace.report.labels import confidence_words, role_words
 from mcpace.report.page_calls import SHOWN_EVIDENCE
-from mcpace.report.page_model import EvidenceShown, FindingShown, Place
+from mcpace.report.page_model_cases import EvidenceShown, FindingShown, Place
 from mcpace.report.quantities import clean
 
 

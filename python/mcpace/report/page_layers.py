@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcpace.report.page_model import LayerShown, LayersShown
+from mcpace.report.page_model_comparisons import LayerShown, LayersShown
 from mcpace.report.quantities import clean, shortened
 from mcpace.report.run import Case, Run
 from mcpace.report.words_layers import (

@@ -6,15 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from mcpace.report.page_model import (
-    Distribution,
-    Fact,
-    LoadShown,
-    OperationShown,
-    Percentiles,
-    Series,
-    Threshold,
-)
+from mcpace.report.page_model_load import Distribution, LoadShown, OperationShown, Percentiles, Series, Threshold
+from mcpace.report.page_model_setup import Fact
 from mcpace.report.quantities import clean, count, duration, share, shortened
 from mcpace.report.run import Case, Run
 from mcpace.report.run_load import Latencies, LoadOperation, LoadSecond

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcpace.report.groups import in_order
-from mcpace.report.page_model import ProbeShown, SearchShown
+from mcpace.report.page_model_comparisons import ProbeShown, SearchShown
 from mcpace.report.quantities import clean
 from mcpace.report.run import Bisection, Probe, Run
 from mcpace.report.verdict import release_order

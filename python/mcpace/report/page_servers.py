@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mcpace.report.page_load import operations, percentiles
-from mcpace.report.page_model import RoundShown, ServerShown, ServersShown
+from mcpace.report.page_model_load import RoundShown, ServerShown, ServersShown
 from mcpace.report.quantities import clean
 from mcpace.report.run import Case, Run
 from mcpace.report.run_servers import Floor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mcpace.report.page_model import Fact, Packages
+from mcpace.report.page_model_setup import Fact, Packages
 from mcpace.report.quantities import clean, size
 from mcpace.report.run import Run
 from mcpace.report.run_comparison import SideFacts
