@@ -10,6 +10,7 @@ import pytest
 from mcpace.report import words
 from mcpace.report.groups import grouped
 from mcpace.report.labels import LOAD_REASONS, PARTS, PHASES, REASONS, ROLES
+from mcpace.report.quantities import NO_BREAK, duration
 from mcpace.report.run import Alternative, Case, Change, Evidence, Finding, Ledger, Run, Subject, Summary
 from mcpace.report.standing import Standing, change_words, standing
 from mcpace.report.verdict import verdict
@@ -355,6 +356,10 @@ def test_findings_are_told_once_with_every_place() -> None:
     (place,) = groups[0].places
     assert place.operations == ("connect", "list", "call")
     assert place.subjects == ("python@1.12.1", "python@1.13.0")
+
+
+def test_nothing_has_no_digits_behind_the_point() -> None:
+    assert duration(0.0) == f"0{NO_BREAK}s"
 
 
 def test_the_fixtures_say_that_they_are_made_up() -> None:

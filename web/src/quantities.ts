@@ -2,11 +2,12 @@
 
 const NO_BREAK = "\u00a0";
 
-/** `3.01 s`, `4.1 ms`, `870 µs`. */
+/** `3.01 s`, `4.1 ms`, `870 µs`; `0 s` is nothing. */
 export function duration(seconds: number): string {
+  if (seconds === 0) return `0${NO_BREAK}s`;
   const size = Math.abs(seconds);
   if (size >= 0.9995) return `${figure(seconds)}${NO_BREAK}s`;
-  if (size >= 0.9995e-3 || size === 0) return `${figure(seconds / 1e-3)}${NO_BREAK}ms`;
+  if (size >= 0.9995e-3) return `${figure(seconds / 1e-3)}${NO_BREAK}ms`;
   return `${figure(seconds / 1e-6)}${NO_BREAK}µs`;
 }
 

@@ -53,7 +53,9 @@ def common_unit(durations: Iterable[float]) -> Unit:
 
 
 def duration(seconds: float) -> str:
-    """``3.01 s``, ``4.1 ms``, ``870 µs``."""
+    """``3.01 s``, ``4.1 ms``, ``870 µs``; ``0 s`` is nothing, whatever unit stands beside it."""
+    if seconds == 0:
+        return f"0{NO_BREAK}s"
     unit = unit_of(seconds)
     return f"{unit.figure(seconds)}{NO_BREAK}{unit.name}"
 
