@@ -68,7 +68,7 @@ def sentences(run: Run) -> list[str]:
         told.append(f"No difference was seen{_would_have(last.rows)}.")
     if not last.rows and not last.broken:
         told.append("The two have no figure in common.")
-    if run.kind == "gate" and made.judged and not made.red:
+    if run.kind == "gate" and made.judged and not made.red and not run.partial:
         told += _blind(made, said=not worse and not better)
     told += _findings(last)
     return told
