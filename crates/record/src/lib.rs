@@ -16,6 +16,7 @@ mod numbers;
 mod reading;
 mod recording;
 mod redact;
+mod secret_names;
 mod time;
 mod timing;
 

@@ -3,8 +3,7 @@
 //! A secret becomes `[redacted 1f2e3d4c]`: eight digits of a seeded hash, so that the same token can be recognised within
 //! one recording and nowhere else. The seed is handed in (this crate has no randomness) and never written.
 //!
-//! What counts as a secret: the `authorization`, `proxy-authorization`, `cookie`, `set-cookie`, `mcp-session-id` and API
-//! key headers; OAuth's parameters and members (RFC 6749, RFC 7636, RFC 7591); passwords and API keys by member name.
+//! What counts as a secret is told by names: see `secret_names`. OAuth's are RFC 6749's, RFC 7636's and RFC 7591's.
 
 use std::borrow::Cow;
 
@@ -12,38 +11,7 @@ use mcpace_wire::http::MediaType;
 use serde_json::Value;
 
 use crate::Body;
-
-/// Members of JSON objects and form or query parameters that hold secrets wherever they stand.
-const SECRET_NAMES: [&str; 14] = [
-    "access_token",
-    "refresh_token",
-    "id_token",
-    "client_secret",
-    "code_verifier",
-    "registration_access_token",
-    "client_assertion",
-    "assertion",
-    "subject_token",
-    "actor_token",
-    "password",
-    "api_key",
-    "apikey",
-    "authorization",
-];
-
-/// Secret only in a query or a form, where they are OAuth's: a tool's argument may well be called `code`.
-const SECRET_PARAMETERS: [&str; 4] = ["code", "state", "token", "key"];
-
-const SECRET_HEADERS: [&str; 8] = [
-    "authorization",
-    "proxy-authorization",
-    "cookie",
-    "set-cookie",
-    "mcp-session-id",
-    "x-api-key",
-    "api-key",
-    "x-auth-token",
-];
+use crate::secret_names::{is_secret_header, is_secret_name, is_secret_parameter, names_a_secret};
 
 /// Redacts with one recording's seed.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +32,7 @@ impl Redactor {
         if name.eq_ignore_ascii_case("location") || name.eq_ignore_ascii_case("referer") {
             return self.target(value);
         }
-        if !SECRET_HEADERS.iter().any(|secret| name.eq_ignore_ascii_case(secret)) {
+        if !is_secret_header(name) {
             return Cow::Borrowed(value);
         }
         match value.split_once(' ') {
@@ -184,36 +152,6 @@ impl Redactor {
     }
 }
 
-fn is_secret_name(name: &str) -> bool {
-    SECRET_NAMES.iter().any(|secret| name.eq_ignore_ascii_case(secret))
-}
-
-/// A name with an escape in it may be any name, so it counts as a secret's.
-fn is_secret_parameter(name: &str) -> bool {
-    let oauths = || SECRET_PARAMETERS.iter().any(|secret| name.eq_ignore_ascii_case(secret));
-    is_secret_name(name) || oauths() || name.contains('%')
-}
-
-fn names_a_secret(text: &str) -> bool {
-    SECRET_NAMES.iter().any(|name| contains_ignoring_case(text.as_bytes(), name.as_bytes()))
-}
-
-fn contains_ignoring_case(haystack: &[u8], needle: &[u8]) -> bool {
-    let (low, high) = (needle[0], needle[0].to_ascii_uppercase());
-    let mut rest = haystack;
-    while let Some(at) = rest.iter().position(|byte| *byte == low || *byte == high) {
-        rest = &rest[at..];
-        if rest.len() < needle.len() {
-            return false;
-        }
-        if rest[..needle.len()].eq_ignore_ascii_case(needle) {
-            return true;
-        }
-        rest = &rest[1..];
-    }
-    false
-}
-
 fn cut(text: &str, limit: usize) -> Body {
     if text.len() <= limit {
         return Body { text: text.to_owned(), cut: false };
@@ -227,6 +165,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::secret_names::SECRET_NAMES;
 
     const REDACTOR: Redactor = Redactor::new(42);
 
@@ -241,6 +180,53 @@ mod tests {
         assert!(!REDACTOR.header("Set-Cookie", "sid=abc; Path=/").contains("abc"));
         assert!(!REDACTOR.header("mcp-session-id", "abc").contains("abc"));
         assert_eq!(REDACTOR.header("accept", "text/html"), "text/html");
+    }
+
+    #[test]
+    fn whatever_a_header_or_a_parameter_calls_its_secret_it_is_masked() {
+        for name in [
+            "X-Goog-Api-Key",
+            "CONTEXT7_API_KEY",
+            "x-access-token",
+            "X-Amz-Security-Token",
+            "X-Amz-Signature",
+            "sig",
+            "jwt",
+            "Ocp-Apim-Subscription-Key",
+            "x-functions-key",
+            "X-Client-Secret",
+            "Private-Token",
+            "DD-API-KEY",
+            "X-Auth-Key",
+            "apikey",
+            "accessToken",
+            "client-secret",
+            "X-Password",
+            "token",
+            "key",
+            "auth",
+            "githubToken",
+        ] {
+            assert!(!REDACTOR.header(name, "PLANTED").contains("PLANTED"), "{name}");
+            assert!(!REDACTOR.target(&format!("/mcp?a=1&{name}=PLANTED")).contains("PLANTED"), "{name}");
+        }
+        assert!(!REDACTOR.header("x-linear-session", "PLANTED").contains("PLANTED"));
+        for name in ["www-authenticate", "content-type", "monkey", "author", "mcp-protocol-version", "x-signal"] {
+            assert_eq!(REDACTOR.header(name, "stays"), "stays");
+            assert_eq!(REDACTOR.target(&format!("/mcp?{name}=stays")), format!("/mcp?{name}=stays"));
+        }
+    }
+
+    #[test]
+    fn members_are_masked_however_their_words_are_parted_and_whatever_stands_before() {
+        for name in ["accessToken", "access-token", "clientSecret", "GITHUB_ACCESS_TOKEN", "db_password", "privateKey"]
+        {
+            assert!(!body("application/json", &format!(r#"{{"{name}":"PLANTED"}}"#)).contains("PLANTED"), "{name}");
+        }
+        for name in ["progressToken", "maxTokens", "token_endpoint", "passwordless", "author"] {
+            let text = format!(r#"{{ "{name}": "stays" }}"#);
+            assert_eq!(body("application/json", &text), text);
+        }
     }
 
     #[test]
@@ -280,7 +266,9 @@ mod tests {
 
     #[test]
     fn a_text_without_secrets_keeps_every_byte() {
-        for text in [r#"{ "b": "\u00e9",  "a": 1e2 }"#, "plain \\u00e9", r#"{"z":"no password","a":1}"#] {
+        for text in
+            [r#"{ "b": "\u00e9",  "a": 1e2 }"#, "plain \\u00e9", r#"{"z":"no password","a":1}"#, "a summarization"]
+        {
             assert_eq!(body("application/json", text), text);
         }
     }
