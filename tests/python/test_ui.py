@@ -165,6 +165,20 @@ def test_silent_visitors_keep_nobody_out(runs: Path) -> None:
             one.close()
 
 
+def test_who_asks_and_reads_nothing_keeps_nobody_out(runs: Path) -> None:
+    with served(runs) as server:
+        held = [socket.socket() for _ in range(MOST_AT_ONCE)]
+        for one in held:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+            one.connect(("127.0.0.1", server.server_port))
+            # More than any buffer between the two takes.
+            one.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % server.server_port * 200)
+        for _ in range(3):
+            assert ask(server, "/api/runs")[0] == 200
+        for one in held:
+            one.close()
+
+
 def test_what_is_no_address_is_refused_and_answered(runs: Path) -> None:
     with served(runs) as server:
         for path in ("http://[/", "/api/run?" + "&".join(f"a{number}=1" for number in range(9))):
@@ -578,6 +592,17 @@ def test_the_command_serves_and_ends(runs: Path) -> None:
         os.killpg(process.pid, signal.SIGINT)
         assert line(process) == "mcpace: ended\n"
         assert end(process).code == 0
+
+
+def test_a_folders_name_does_nothing_to_the_terminal(tmp_path: Path) -> None:
+    folder = tmp_path / "a\x1b]0;x\x07\udcff"
+    folder.mkdir()
+    with started("ui", folder, folder=tmp_path) as process:
+        assert process.stdout
+        said = process.stdout.readline()
+        assert re.search(r"/a\]0;x at http://127\.0\.0\.1:\d+/#token=[\w-]{32}$", said.strip()), said
+        os.killpg(process.pid, signal.SIGINT)
+        end(process)
 
 
 def test_the_browser_is_handed_a_file_of_ones_own_and_served_while_it_stays(runs: Path) -> None:

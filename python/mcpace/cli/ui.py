@@ -15,6 +15,7 @@ from mcpace.cli.notes import note
 from mcpace.lab.compare import DEFAULT_TOLERANCE, run_of
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.report.html import NotBuilt
+from mcpace.report.quantities import LONGEST, clean
 from mcpace.ui.folder import Folder
 from mcpace.ui.opening import has_browser, opened
 from mcpace.ui.server import HOST, Server
@@ -45,7 +46,7 @@ def ui(
     except OSError as error:
         raise LabError(f"cannot listen on {HOST}:{port}: {error.strerror}") from error
     with server:
-        print(f"mcpace ui of {folder.resolve()} at {server.url}", flush=True)
+        print(f"mcpace ui of {clean(folder.resolve(), LONGEST)} at {server.url}", flush=True)
         shown = browser and sys.stdout.isatty() and has_browser(os.environ)
         try:
             with opened(server.url) if shown else nullcontext():

@@ -225,7 +225,11 @@ def _drop_what_takes_too_long(tried: list[_Tried], base: _Base, rounds_done: int
 def _round(
     base: _Base, tried: list[_Tried], length_s: float, number: int, left: _Time, progress: Progress, name: str
 ) -> None:
-    """Variants between two slices of the base case; nothing of it where it is interrupted."""
+    """Variants between two slices of the base case; nothing of it where it is interrupted, or the time is up."""
+    if left.left_s <= 0:
+        for one in tried:
+            one.left_out |= one.goes_on
+        return
     where = f"{name} · round {number + 1}/{ROUNDS}"
     progress.step(f"{where} · base")
     both = [base.slice(length_s, left)]

@@ -90,12 +90,16 @@ class Server(ThreadingHTTPServer):
 
     @contextmanager
     def answering(self, request: socket) -> Iterator[None]:
-        """While a request is being answered its connection is nobody's to take."""
+        """While an answer is being made its connection is nobody's to take; who doesn't fetch it then is silent."""
         self._mark(request, answered=True)
         try:
             yield
         finally:
             self._mark(request, answered=False)
+
+    def made(self, request: socket) -> None:
+        """The answer is there, and is only to be sent."""
+        self._mark(request, answered=False)
 
     def _mark(self, request: socket, *, answered: bool) -> None:
         with self._lock:
@@ -185,6 +189,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(status, "application/json", json.dumps({"error": reason}).encode())
 
     def _answer(self, status: HTTPStatus, content_type: str, body: bytes) -> None:
+        self.server.made(self.connection)
         self.send_response(status)
         for name, value in {**HEADERS, "Content-Type": content_type, "Content-Length": str(len(body))}.items():
             self.send_header(name, value)
