@@ -28,6 +28,24 @@ def test_tokens_are_not_in_the_repr() -> None:
     assert "SECRET" not in repr(targets.Target("x", url="http://h/", auth="bearer", token="SECRET"))
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("stdio:python srv.py --api-key PLANTED --port 1", "stdio:python srv.py --api-key … --port 1"),
+        ("stdio:srv --token=PLANTED 'a b'", "stdio:srv --token=… 'a b'"),
+        ("stdio:env DB_PASSWORD='PLANTED x' srv", "stdio:env DB_PASSWORD=… srv"),
+        ("stdio:npx mcp-remote https://u:PLANTED@h/mcp?sig=PLANTED", "stdio:npx mcp-remote https://h/mcp?sig=…"),
+        ("stdio:npx mcp-remote --header 'Authorization: Bearer PLANTED'",
+         "stdio:npx mcp-remote --header Authorization: …"),
+        ("stdio:python  'my server.py' --no-auth --x=1", "stdio:python  'my server.py' --no-auth --x=1"),
+    ],
+)  # fmt: skip
+def test_what_is_secret_in_a_command_is_run_and_not_shown(text: str, name: str) -> None:
+    target = targets.parse(text)
+    assert target.name == name
+    assert ("PLANTED" in " ".join(target.command)) == ("PLANTED" in text)
+
+
 def test_commands_are_words_not_shell() -> None:
     assert targets.parse("stdio:python 'my server.py' --x; rm -rf /").command[1] == "my server.py"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import re
 import secrets
 import shlex
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,10 @@ Auth = Literal["none", "bearer", "oauth"]
 
 TOKEN_VARIABLE = "MCPACE_TOKEN"
 GITHUB_TOKEN_VARIABLE = "MCPACE_GITHUB_TOKEN"
+SECRET = r"(?:key|token|secret|passw|passphrase|credential|auth|signature)[\w.-]*"
+SECRET_OPTION = re.compile(rf"-[\w.-]*{SECRET}", re.IGNORECASE)
+"""Its value is the next word."""
+SECRET_VALUE = re.compile(rf"({SECRET}\s*[=:]\s*)\S.*", re.IGNORECASE | re.DOTALL)
 MOST_PEM = 4 * 1024 * 1024
 """Bytes of a file of certificates: the system's own bundles have a quarter of a megabyte."""
 
@@ -41,7 +46,7 @@ class Target:
     """Where the calls go and how one gets in."""
 
     name: str
-    """As the user gave it; of a URL, without what may be secret in it, since names go into reports."""
+    """As the user gave it; of a URL or a command, without what may be secret in it, since names go into reports."""
     profile: str | None = None
     url: str | None = None
     command: tuple[str, ...] = ()
@@ -96,7 +101,8 @@ def _parse(text: str, config: Path | None) -> Target:
     if text.startswith("profile:"):
         return _profile(text)
     if text.startswith("stdio:"):
-        return Target(name=text, command=_words(text.removeprefix("stdio:")))
+        command = _words(text.removeprefix("stdio:"))
+        return Target(name=shown_command(text), command=command)
     if text.startswith(("http://", "https://")):
         return Target(name=shown(text), url=_url(text))
     if config is not None:
@@ -130,6 +136,23 @@ def shown(url: str) -> str:
         return url  # none at all, which is said next
     names = "&".join(f"{name}=…" for name, _ in parse_qsl(parts.query, keep_blank_values=True))
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query=names, fragment="").geturl()
+
+
+def shown_command(text: str) -> str:
+    """A command for people: without the values of options, variables and headers that are secret by their names. One
+    that has none stays as it was written."""
+    words = _words(text)
+    told: list[str] = []
+    for word, before in zip(words, ("", *words), strict=False):
+        if word.startswith(("http://", "https://")):
+            told.append(shown(word))
+        elif SECRET_OPTION.fullmatch(before) and not word.startswith("-"):
+            told.append("…")
+        else:
+            told.append(SECRET_VALUE.sub(r"\1…", word))
+    if told == list(words):
+        return text
+    return " ".join(word if "…" in word else shlex.quote(word) for word in told)
 
 
 def _profile(text: str) -> Target:
