@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,6 +20,21 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 
     with RedisServer(tmp_path_factory.mktemp("redis")) as server:
         yield server
+
+
+@pytest.fixture
+def django_queries() -> Iterator[list[str]]:
+    """What Django asks its database for, as it is asked."""
+    from django.db import connection  # with a project that the test has set up
+
+    found: list[str] = []
+
+    def note(execute: Any, sql: str, *rest: Any) -> Any:
+        found.append(sql)
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(note):
+        yield found
 
 
 @pytest.fixture(scope="session")
