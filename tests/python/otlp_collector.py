@@ -6,7 +6,6 @@ import contextlib
 import http.server
 import os
 import re
-import socket
 import subprocess
 import threading
 import time
@@ -19,6 +18,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceResponse,
 )
 
+import ports
 from mcpace.lab.places import cache_folder
 
 HERE = Path(__file__).parent / "collector"
@@ -68,8 +68,7 @@ class Collector:
 @contextlib.contextmanager
 def collecting(folder: Path) -> Iterator[Collector]:
     """A collector on a port of its own, until the block ends."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = ports.free()
     log = folder / "collector.log"
     with log.open("w") as output:
         command = [str(_built()), "--config", str(HERE / "collector.yaml")]

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import ports
 from core import LIMIT_S
 from echo_server import wait_for_port
 from proving import server
@@ -34,7 +35,7 @@ app = Endpoint(quick)
 def uvicorn(folder: Path, *words: str, listener: socket.socket | None = None) -> Iterator[str]:
     """The URL of the real command, serving an app that answers at once."""
     (folder / "app.py").write_text(APP)
-    port = free_port() if listener is None else listener.getsockname()[1]
+    port = ports.free() if listener is None else listener.getsockname()[1]
     place = ["--port", str(port)] if listener is None else ["--fd", str(listener.fileno())]
     command = [sys.executable, "-m", "uvicorn", "app:app", "--log-level", "error", *place, *words]
     fds = () if listener is None else (listener.fileno(),)
@@ -45,12 +46,6 @@ def uvicorn(folder: Path, *words: str, listener: socket.socket | None = None) ->
             yield f"http://127.0.0.1:{port}/mcp"
         finally:
             program.terminate()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def two_kinds(record: Recorded, session: str | None = None) -> None:
