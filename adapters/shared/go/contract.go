@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math"
 	"os"
 	"os/signal"
 	"regexp"
@@ -319,10 +320,25 @@ func version(module string) string {
 	return "unknown"
 }
 
-var (
-	begun   = time.Now()
-	begunNs = monotonic()
-)
+// begun and begunNs are the same moment on Go's clock and on CLOCK_MONOTONIC.
+var begun, begunNs = oneMoment()
+
+// oneMoment reads both clocks until nothing came between: a program that is put aside between the two reads would have
+// all its stamps shifted by as long.
+func oneMoment() (time.Time, int64) {
+	var at time.Time
+	var atNs int64
+	closest := int64(math.MaxInt64)
+	for range 64 {
+		before := monotonic()
+		between := time.Now()
+		after := monotonic()
+		if after-before < closest {
+			closest, at, atNs = after-before, between, before+(after-before)/2
+		}
+	}
+	return at, atNs
+}
 
 // now is CLOCK_MONOTONIC in nanoseconds: time.Since is by the same clock, and costs no system call.
 func now() int64 { return begunNs + int64(time.Since(begun)) }
