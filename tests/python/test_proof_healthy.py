@@ -51,6 +51,11 @@ NEVER_REUSE = {"rmcp"}
 # Clients that leave a stream of events with its result, unread to its end (python-sdk #3281; mcp-go closes the body).
 # FastMCP and LangChain are the official SDK underneath.
 LEAVE_STREAMS = {"python", "fastmcp", "langchain", "mcp-go"}
+# Clients that read a JSON reply up to its last brace and no further (mcp-go's json.Decoder, then Close): where its end
+# comes apart, in a chunk of its own, and isn't there yet, the connection is lost.
+LEAVE_ENDS = {"mcp-go"}
+# Servers that send the last chunk by itself: Tomcat's second write, now and then, and mostly while the JVM is cold.
+END_APART = {"java@2.1.0"}
 
 
 # These don't understand each other: the client goes on in 2026-07-28, which this server with sessions doesn't speak.
@@ -83,6 +88,7 @@ class Place:
         # An interpreter and an SDK's imports take a second where the machine has other things to do.
         starts = {"slow-start"} if self.starts_slowly else set()
         leaves = name in LEAVE_STREAMS and self.mode.startswith("sse")
+        leaves |= name in LEAVE_ENDS and self.mode.startswith("json") and self.sdk in END_APART
         never = name in NEVER_REUSE and self.mode != "stdio"
         return starts | (NEW_CONNECTIONS if leaves or never else set())
 
