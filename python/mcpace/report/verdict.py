@@ -195,9 +195,13 @@ def _plain(measured: list[Case]) -> str:
 
 def _shortfall(run: Run) -> list[str]:
     failed = [case for case in run.cases if case.error or case.failures]
-    if not failed:
-        return []
-    return [f"{len(failed)} of {count(len(run.cases), 'case')} failed or could not be measured."]
+    now_and_then = sum(1 for case in failed if case.trials_s)
+    told, of = [], count(len(run.cases), "case")
+    if len(failed) > now_and_then:
+        told.append(f"{len(failed) - now_and_then} of {of} failed or could not be measured.")
+    if now_and_then:
+        told.append(f"In {now_and_then} of {of} some trials failed.")
+    return told
 
 
 # --- bisection ---
