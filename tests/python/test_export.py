@@ -145,6 +145,8 @@ def test_stdio_is_no_har_but_a_trace(tmp_path: Path) -> None:
         (["--otlp", "http://[::1/v1/traces"], 2, "is no collector's URL"),
         (["--otlp", "http://h:x/v1/traces"], 2, "is no collector's URL"),
         (["--otlp", "http://127.0.0.1:1/v1/traces"], 3, "could not be reached"),
+        (["--otlp", "http://127.0.0.1:1/v1/traces?key=PLANTED"], 3, "traces?key=… could not be reached"),
+        (["--otlp", "http://u:PLANTED@127.0.0.1:1/v1/traces"], 2, "--otlp http://127.0.0.1:1/v1/traces has a user"),
         (["--har", "/dev/null/out.har"], 3, "cannot write"),
     ],
 )
@@ -154,6 +156,7 @@ def test_what_can_not_be_done_is_said(
     done = commands.run("export", recording, *words, folder=tmp_path)
     assert done.code == code
     assert sentence in done.sentence()
+    assert "PLANTED" not in done.stderr
 
 
 def test_a_file_for_another_command_is_told_which(recording: Path, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from mcpace.cli.notes import note
 from mcpace.cli.whole import is_other, replacing
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.interruption import held
+from mcpace.lab.targets import shown
 from mcpace.report.quantities import clean, count
 
 LIMIT_S = 30.0
@@ -77,6 +78,9 @@ def _write(recording: _core.Recording, source: Path, format_: str, path: Path) -
 def _send(recording: _core.Recording, url: str) -> None:
     """Posts a line at a time; a collector that takes none of it, or only some, is told."""
     check_url(url, "http://127.0.0.1:4318/v1/traces")
+    place = shown(url)
+    if "@" in urlsplit(url).netloc:
+        raise UsageProblem(f"--otlp {place} has a user or a password in its URL, which are not sent: leave them out")
     # A collector is named by the user; what it redirects to is not.
     opener = urllib.request.build_opener(_NoRedirects)
     sent = refused = 0
@@ -84,11 +88,11 @@ def _send(recording: _core.Recording, url: str) -> None:
     with tempfile.NamedTemporaryFile(prefix="mcpace-", suffix=".jsonl") as file:
         recording.export("otlp", file.name)
         for line in file:
-            more, words = _refused(_post(opener, url, line, sent))
+            more, words = _refused(_post(opener, url, place, line, sent))
             refused, why, sent = refused + more, words or why, sent + 1
     if refused:
-        raise LabError(f"{url} refused {refused} of the spans{f': {why}' if why else ''}")
-    note(f"sent {count(sent, 'batch', 'batches')} to {url}{f', which says: {why}' if why else ''}")
+        raise LabError(f"{place} refused {refused} of the spans{f': {why}' if why else ''}")
+    note(f"sent {count(sent, 'batch', 'batches')} to {place}{f', which says: {why}' if why else ''}")
 
 
 def check_url(url: str, example: str) -> None:
@@ -102,21 +106,22 @@ def check_url(url: str, example: str) -> None:
         raise UsageProblem(f"--otlp {clean(url, LONGEST_WORDS)!r} is no collector's URL: write {example}")
 
 
-def _post(opener: urllib.request.OpenerDirector, url: str, line: bytes, sent: int) -> bytes:
+def _post(opener: urllib.request.OpenerDirector, url: str, place: str, line: bytes, sent: int) -> bytes:
+    """``place``: the URL as it is told, without what may be secret in it."""
     request = urllib.request.Request(url, line, {"content-type": "application/json"})
     try:
         with opener.open(request, timeout=LIMIT_S) as reply:
             return bytes(reply.read(LONGEST_REPLY))
     except urllib.error.HTTPError as error:
-        raise LabError(f"{url} {_after(sent)}answered HTTP {error.code}: {_said(error)}") from error
+        raise LabError(f"{place} {_after(sent)}answered HTTP {error.code}: {_said(error)}") from error
     except http.client.BadStatusLine as error:
         did = "hung up" if isinstance(error, http.client.RemoteDisconnected) else "answered what is no HTTP/1.1"
         hint = "if this is its gRPC port, name the one for OTLP over HTTP, which is 4318 unless it was changed"
-        raise LabError(f"{url} {_after(sent)}{did}: {hint}") from error
+        raise LabError(f"{place} {_after(sent)}{did}: {hint}") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         cause = getattr(error, "reason", None) or error
         reason = clean(getattr(cause, "strerror", None) or str(cause), LONGEST_WORDS)
-        raise LabError(f"{url} {_after(sent)}could not be reached: {reason}") from error
+        raise LabError(f"{place} {_after(sent)}could not be reached: {reason}") from error
 
 
 def _after(sent: int) -> str:
