@@ -44,7 +44,8 @@ def five_minutes() -> Iterator[dict[str, Held]]:
 
     with ExitStack() as stack:
         yield {
-            "go": stack.enter_context(held("go@1.8.0")),
+            # The recorder ends what is silent for a quarter of an hour, which a whole proof may take.
+            "go": stack.enter_context(held("go@1.8.0", comments_s=400)),
             "typescript, with comments": stack.enter_context(held("typescript@1.32.2", comments_s=15)),
             "typescript": stack.enter_context(held("typescript@1.32.2")),
             "python": stack.enter_context(held("python@1.30.0")),
