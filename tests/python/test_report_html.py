@@ -309,3 +309,13 @@ def test_the_method_is_that_of_the_command(kind: Any, compared: Comparison | Non
     told = " ".join(fact.value for fact in method(run))
     assert said in told
     assert unsaid not in told
+
+
+def test_dependencies_of_another_time_are_said_and_are_no_package() -> None:
+    run = load("clients")
+    label, other = list(run.versions)[:2]
+    run.dependencies_as_of = {label: "2026-11-20"}
+    shown = {packages.label: packages.packages for packages in page_of(run).packages}
+    assert f"{label}, its dependencies of 2026-11-20 instead of its own time" in shown
+    assert other in shown
+    assert not any("2026-11-20" in package for held in shown.values() for package in held)
