@@ -45,7 +45,7 @@ pub(crate) struct Inner {
     pub(crate) limiter: Arc<dyn Limiter>,
     pub(crate) on_limiter_down: OnLimiterDown,
     /// For what lists and subscriptions ask of guards.
-    pub(crate) asking: dispatch::Places,
+    pub(crate) asking: dispatch::Turns,
     pub(crate) key: hmac::Key,
     pub(crate) closing: CancellationToken,
     pub(crate) listeners: Listeners,
@@ -231,7 +231,7 @@ impl Inner {
             limits,
             tell_failures,
             keep_headers,
-            asking: dispatch::Places::default(),
+            asking: dispatch::Turns::default(),
             limiter: limiter.unwrap_or_else(|| Arc::new(MemoryLimiter::default())),
             on_limiter_down,
             key: hmac::Key::new(hmac::HMAC_SHA256, &key.map_or_else(random_key, Ok)?),

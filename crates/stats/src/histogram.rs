@@ -30,7 +30,8 @@ impl Histogram {
     }
 
     /// Adds a time `count` times.
-    pub fn record_n(&mut self, ns: u64, count: u64) {
+    #[cfg(test)]
+    pub(crate) fn record_n(&mut self, ns: u64, count: u64) {
         self.0.saturating_record_n(ns, count);
     }
 
@@ -80,16 +81,6 @@ impl Histogram {
     /// The cells that have something in them: the highest time that falls into the cell, and how many did. In order.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.0.iter_recorded().map(|cell| (cell.value_iterated_to(), cell.count_since_last_iteration()))
-    }
-
-    /// Makes one of what [`Histogram::buckets`] gave.
-    #[must_use]
-    pub fn from_buckets(buckets: impl IntoIterator<Item = (u64, u64)>) -> Self {
-        let mut histogram = Self::new();
-        for (ns, count) in buckets {
-            histogram.record_n(ns, count);
-        }
-        histogram
     }
 
     /// Takes everything out, keeping the memory.
@@ -157,7 +148,8 @@ mod tests {
         #[test]
         fn buckets_bring_it_back(times in prop::collection::vec(0u64..10_000_000_000, 0..50)) {
             let histogram = of(&times);
-            let again = Histogram::from_buckets(histogram.buckets());
+            let mut again = Histogram::new();
+            histogram.buckets().for_each(|(ns, count)| again.record_n(ns, count));
             prop_assert!(again.buckets().eq(histogram.buckets()));
         }
     }

@@ -29,7 +29,6 @@ use mcpace_record::CallOutcome;
 use mcpace_wire::http::{ParamHeader, mirrored_headers};
 use mcpace_wire::jsonrpc::{Id, Message, Request, code};
 use mcpace_wire::mcp::{ListToolsResult, Tool};
-use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use self::http::{Http, Reply};
@@ -138,15 +137,6 @@ impl Client {
         let outcome = operation.end(outcome, told);
         self.cancel_if_timed_out(&outcome).await;
         outcome
-    }
-
-    /// [`Client::call_tool`] with arguments as a value.
-    ///
-    /// # Errors
-    /// As [`Client::call_tool`].
-    pub async fn call_tool_with(&mut self, tool: &str, arguments: &Value) -> Result<CallResult, ClientError> {
-        let raw = to_raw_value(arguments).map_err(|_| ClientError::BadArguments { tool: tool.to_owned() })?;
-        self.call_tool(tool, &raw).await
     }
 
     /// What the server told when it was connected to.

@@ -19,7 +19,7 @@ async fn a_legacy_server_is_found_listed_and_called_on_one_connection() {
     let info = client.connect().await.unwrap();
     assert_eq!(info.revision, Revision::V2025_11_25);
     assert_eq!(client.list_tools().await.unwrap()[0].name, "t");
-    assert!(!client.call_tool_with("t", &json!({})).await.unwrap().is_error);
+    assert!(!call_tool(&mut client, "t", &json!({})).await.unwrap().is_error);
     client.disconnect().await;
     assert_eq!(
         script.story(),
@@ -40,7 +40,7 @@ async fn the_stamps_of_a_call_stand_in_order_from_edge_to_edge() {
     let script = Script::serve(legacy).await;
     let (mut client, sink) = client_with(script.url.as_str(), options());
     client.connect().await.unwrap();
-    client.call_tool_with("t", &json!({ "a": 1 })).await.unwrap();
+    call_tool(&mut client, "t", &json!({ "a": 1 })).await.unwrap();
     let recording = sink.recording();
     let events = recording.events();
     let start = event_at(events, |kind| matches!(kind, EventKind::CallStart { operation, .. } if operation == "call"));
@@ -73,7 +73,7 @@ async fn a_stream_held_open_after_the_result_does_not_hold_up_the_call() {
     let (mut client, sink) = client_with(script.url.as_str(), ClientOptions { settle_limit, ..options() });
     client.connect().await.unwrap();
     for _ in 0..3 {
-        client.call_tool_with("t", &json!({})).await.unwrap();
+        call_tool(&mut client, "t", &json!({})).await.unwrap();
     }
     // The first connection is kept busy by the first call, the second by the second.
     assert_eq!(connections(&sink), 3);
@@ -100,7 +100,7 @@ async fn a_stream_that_ends_after_the_result_gives_its_connection_back() {
     let (mut client, sink) = client_with(script.url.as_str(), options());
     client.connect().await.unwrap();
     for _ in 0..3 {
-        client.call_tool_with("t", &json!({})).await.unwrap();
+        call_tool(&mut client, "t", &json!({})).await.unwrap();
     }
     client.disconnect().await;
     assert_eq!(connections(&sink), 1);
@@ -128,7 +128,7 @@ async fn requests_of_the_server_in_a_reply_are_answered_before_its_result_comes(
     .await;
     let (mut client, _) = client_with(script.url.as_str(), options());
     client.connect().await.unwrap();
-    client.call_tool_with("t", &json!({})).await.unwrap();
+    call_tool(&mut client, "t", &json!({})).await.unwrap();
     assert_eq!(script.story().last().map(String::as_str), Some("a result"));
 }
 
@@ -150,7 +150,7 @@ async fn a_lost_session_is_begun_anew_once_and_the_call_goes_on() {
     .await;
     let (mut client, _) = client_with(script.url.as_str(), options());
     client.connect().await.unwrap();
-    client.call_tool_with("t", &json!({})).await.unwrap();
+    call_tool(&mut client, "t", &json!({})).await.unwrap();
     client.disconnect().await;
     assert_eq!(script.story()[3..], ["tools/call", "initialize", "notifications/initialized", "tools/call", "DELETE"]);
     assert_eq!(script.seen.lock().unwrap()[7].header("mcp-session-id"), Some("s1"));
@@ -170,7 +170,7 @@ async fn a_stream_that_the_server_ends_early_is_resumed_after_its_last_event() {
     .await;
     let (mut client, _) = client_with(script.url.as_str(), options());
     client.connect().await.unwrap();
-    client.call_tool_with("t", &json!({})).await.unwrap();
+    call_tool(&mut client, "t", &json!({})).await.unwrap();
     assert_eq!(script.story().last().map(String::as_str), Some("GET"));
 }
 
@@ -198,7 +198,7 @@ async fn failure_of(options: ClientOptions, steps: impl Fn(&Seen) -> Vec<Step> +
     .await;
     let (mut client, sink) = client_with(script.url.as_str(), options);
     client.connect().await.unwrap();
-    let error = client.call_tool_with("t", &json!({})).await.unwrap_err();
+    let error = call_tool(&mut client, "t", &json!({})).await.unwrap_err();
     let failed = |kind: &EventKind| matches!(kind, EventKind::CallEnd { outcome: CallOutcome::Failed(_), .. });
     assert_eq!(count(&sink, failed), 1);
     client.disconnect().await;
@@ -251,7 +251,7 @@ async fn a_call_without_an_answer_ends_at_its_limit_and_is_cancelled() {
     let limit = Duration::from_secs(2);
     let (mut client, sink) = client_with(script.url.as_str(), ClientOptions { limit, ..options() });
     client.connect().await.unwrap();
-    assert_eq!(client.call_tool_with("t", &json!({})).await.unwrap_err().code(), "time-limit");
+    assert_eq!(call_tool(&mut client, "t", &json!({})).await.unwrap_err().code(), "time-limit");
     assert_eq!(script.story().last().map(String::as_str), Some("notifications/cancelled"));
     let left = |kind: &EventKind| matches!(kind, EventKind::ReplyEnd { ending: ReplyEnding::ClientLeft, .. });
     assert_eq!(count(&sink, left), 1);
@@ -353,7 +353,7 @@ async fn a_modern_call_mirrors_its_arguments_and_bad_annotations_drop_the_tool()
     let (mut client, _) = client_with(script.url.as_str(), options());
     assert!(client.connect().await.unwrap().revision.is_modern());
     assert_eq!(client.list_tools().await.unwrap().len(), 1);
-    client.call_tool_with("good", &json!({ "city": "Zürich" })).await.unwrap();
+    call_tool(&mut client, "good", &json!({ "city": "Zürich" })).await.unwrap();
     let call = script.seen.lock().unwrap()[2].clone();
     assert_eq!(call.header("mcp-method"), Some("tools/call"));
     assert_eq!(call.header("mcp-name"), Some("good"));
@@ -402,7 +402,7 @@ async fn a_server_that_keeps_no_connection_alive_gets_one_for_each_request() {
     .await;
     let (mut client, sink) = client_with(script.url.as_str(), options());
     client.connect().await.unwrap();
-    client.call_tool_with("t", &json!({})).await.unwrap();
+    call_tool(&mut client, "t", &json!({})).await.unwrap();
     client.disconnect().await;
     assert_eq!(connections(&sink), 4);
     assert_eq!(count(&sink, |kind| matches!(kind, EventKind::ConnectionClosed { .. })), 4);

@@ -47,7 +47,7 @@ async fn a_process_is_started_asked_and_ended_in_order() {
     let (mut client, sink) = shell(&legacy_that(ANSWER), options());
     assert_eq!(client.connect().await.unwrap().revision, Revision::V2025_11_25);
     assert!(client.list_tools().await.unwrap().is_empty());
-    client.call_tool_with("t", &json!({})).await.unwrap();
+    call_tool(&mut client, "t", &json!({})).await.unwrap();
     client.disconnect().await;
     assert_eq!(count(&sink, |kind| matches!(kind, EventKind::ProcessExited { code: Some(0), .. })), 1);
     // The pong, which the server wrote to its stderr.
@@ -80,7 +80,7 @@ async fn a_server_that_ends_at_the_first_question_is_started_again_as_a_legacy_o
 async fn a_server_that_ends_in_the_middle_is_told_with_the_end_of_its_stderr() {
     let (mut client, _) = shell(&legacy_that("echo first >&2; echo no more memory >&2; exit 9"), options());
     client.connect().await.unwrap();
-    let error = client.call_tool_with("t", &json!({})).await.unwrap_err();
+    let error = call_tool(&mut client, "t", &json!({})).await.unwrap_err();
     let ClientError::ProcessEnded { how, stderr, .. } = &error else { panic!("{error}") };
     assert_eq!((how.as_str(), stderr.as_str()), ("exit code 9", "first | no more memory"));
 }
@@ -123,7 +123,7 @@ async fn a_line_past_the_limit_ends_the_call() {
     let long = "head -c 20000 /dev/zero | tr '\\0' x; echo";
     let (mut client, _) = shell(&legacy_that(long), ClientOptions { message_limit: 10_000, ..options() });
     client.connect().await.unwrap();
-    let error = client.call_tool_with("t", &json!({})).await.unwrap_err();
+    let error = call_tool(&mut client, "t", &json!({})).await.unwrap_err();
     assert!(matches!(error, ClientError::TooLarge { limit: 10_000, .. }), "{error}");
     client.disconnect().await;
 }
@@ -134,7 +134,7 @@ async fn a_server_that_asks_on_and_on_and_reads_nothing_can_still_be_left() {
     let short = ClientOptions { limit: Duration::from_secs(2), shutdown_limit: Duration::from_millis(50), ..options() };
     let (mut client, sink) = shell(&legacy_that(flood), short);
     client.connect().await.unwrap();
-    assert_eq!(client.call_tool_with("t", &json!({})).await.unwrap_err().code(), "time-limit");
+    assert_eq!(call_tool(&mut client, "t", &json!({})).await.unwrap_err().code(), "time-limit");
     tokio::time::timeout(Duration::from_secs(20), client.disconnect()).await.expect("it waits for the server to read");
     assert_eq!(exits(&sink), 1);
 }

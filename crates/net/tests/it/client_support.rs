@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcpace_net::client::{Client, ClientOptions, Endpoint};
+use mcpace_net::client::{CallResult, Client, ClientError, ClientOptions, Endpoint};
 use mcpace_net::{Sink, SinkOptions};
 use mcpace_record::{Event, EventKind, Instrument, RecordingHead};
+use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -27,6 +28,11 @@ pub(crate) fn client_with(url: &str, options: ClientOptions) -> (Client, Arc<Sin
     let sink = client_sink();
     let endpoint = Endpoint::Http(url.parse().unwrap());
     (Client::new(endpoint, options, Arc::clone(&sink)).unwrap(), sink)
+}
+
+/// Calls `tool` with arguments as a value.
+pub(crate) async fn call_tool(client: &mut Client, tool: &str, arguments: &Value) -> Result<CallResult, ClientError> {
+    client.call_tool(tool, &to_raw_value(arguments).unwrap()).await
 }
 
 /// Limits for tests: long enough for a busy machine, and never a hang.

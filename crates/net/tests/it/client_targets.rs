@@ -27,7 +27,7 @@ async fn goes_well(target: &Target, options: ClientOptions) -> std::sync::Arc<mc
     let (mut client, sink) = client_with(target.url(), options);
     client.connect().await.unwrap();
     assert!(client.list_tools().await.unwrap().iter().any(|tool| tool.name == "greet"));
-    let result = client.call_tool_with("greet", &json!({ "name": "Ada" })).await.unwrap();
+    let result = call_tool(&mut client, "greet", &json!({ "name": "Ada" })).await.unwrap();
     assert!(result.result.get().contains("Ada"), "{:?}", result.result);
     client.disconnect().await;
     sink
@@ -40,7 +40,7 @@ async fn every_revision_is_spoken_and_the_servers_timing_is_told() {
         let options = ClientOptions { revision: Some(revision), server_timing: true, ..options() };
         let (mut client, _) = client_with(target.url(), options);
         assert_eq!(client.connect().await.unwrap().revision, revision);
-        let result = client.call_tool_with("greet", &json!({ "name": "Ada" })).await.unwrap();
+        let result = call_tool(&mut client, "greet", &json!({ "name": "Ada" })).await.unwrap();
         assert!(result.timing.is_some(), "{revision}");
         client.disconnect().await;
     }
@@ -80,7 +80,7 @@ async fn oauth_goes_from_a_401_to_a_token_once_and_keeps_it_over_sessions() {
     for _ in 0..2 {
         client.connect().await.unwrap();
         client.list_tools().await.unwrap();
-        client.call_tool_with("greet", &json!({ "name": "Ada" })).await.unwrap();
+        call_tool(&mut client, "greet", &json!({ "name": "Ada" })).await.unwrap();
         client.disconnect().await;
     }
     let counters = target.counters();

@@ -1,4 +1,4 @@
-//! Places for what is asked of guards for lists and subscriptions.
+//! Turns to ask guards, for lists and subscriptions.
 //!
 //! Constraint: one small request may ask about a thousand things, and calls need the threads that permissions run on: so many
 //! are asked at a time for all callers together, and so many of these for one. Nobody waits for more than a round of each of the
@@ -17,25 +17,25 @@ const OF_ALL: usize = 24;
 pub(super) const OF_ONE: usize = 8;
 
 /// See the module.
-pub(crate) struct Places {
+pub(crate) struct Turns {
     all: Semaphore,
     /// Of those who ask at the moment.
     shares: Mutex<HashMap<Box<str>, Kept>>,
 }
 
-/// One caller's places, and how many of its requests ask.
+/// One caller's turns, and how many of its requests ask.
 struct Kept {
     own: Arc<Semaphore>,
     users: usize,
 }
 
-impl Default for Places {
+impl Default for Turns {
     fn default() -> Self {
         Self { all: Semaphore::new(OF_ALL), shares: Mutex::default() }
     }
 }
 
-impl Places {
+impl Turns {
     /// The share of who asks.
     pub(super) fn share(&self, asked: &Asked<'_>) -> Share<'_> {
         let key: Box<str> = match (asked.principal, asked.session) {
@@ -47,7 +47,7 @@ impl Places {
         let kept =
             shares.entry(key.clone()).or_insert_with(|| Kept { own: Arc::new(Semaphore::new(OF_ONE)), users: 0 });
         kept.users += 1;
-        Share { places: self, key, own: Arc::clone(&kept.own) }
+        Share { turns: self, key, own: Arc::clone(&kept.own) }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Kept>> {
@@ -56,25 +56,25 @@ impl Places {
     }
 }
 
-/// A caller's places, for as long as one of its requests asks.
+/// A caller's turns, for as long as one of its requests asks.
 pub(super) struct Share<'p> {
-    places: &'p Places,
+    turns: &'p Turns,
     key: Box<str>,
     own: Arc<Semaphore>,
 }
 
 impl Share<'_> {
-    /// Waits for a place: first among the caller's own, so that others wait for no more of them than there are.
-    pub(super) async fn place(&self) -> Place<'_> {
+    /// Waits for a turn: first among the caller's own, so that others wait for no more of them than there are.
+    pub(super) async fn turn(&self) -> Turn<'_> {
         // Neither is ever closed.
         let own = self.own.acquire().await.ok();
-        Place { _all: self.places.all.acquire().await.ok(), _own: own }
+        Turn { _all: self.turns.all.acquire().await.ok(), _own: own }
     }
 }
 
 impl Drop for Share<'_> {
     fn drop(&mut self) {
-        let mut shares = self.places.lock();
+        let mut shares = self.turns.lock();
         if let Some(kept) = shares.get_mut(&self.key) {
             kept.users -= 1;
             if kept.users == 0 {
@@ -85,7 +85,7 @@ impl Drop for Share<'_> {
 }
 
 /// Somebody is being asked.
-pub(super) struct Place<'p> {
+pub(super) struct Turn<'p> {
     _all: Option<SemaphorePermit<'p>>,
     _own: Option<SemaphorePermit<'p>>,
 }
@@ -98,22 +98,22 @@ mod tests {
 
     #[tokio::test]
     async fn a_caller_has_one_share_for_as_long_as_it_asks() {
-        let places = Places::default();
+        let turns = Turns::default();
         let (ada, bob) = (Principal::new("ada", vec![]), Principal::new("bob", vec![]));
         let asked = |who| Asked { principal: who, ..Asked::new(Kind::Tool, "t") };
-        let (first, second) = (places.share(&asked(Some(&ada))), places.share(&asked(Some(&ada))));
-        let other = places.share(&asked(Some(&bob)));
+        let (first, second) = (turns.share(&asked(Some(&ada))), turns.share(&asked(Some(&ada))));
+        let other = turns.share(&asked(Some(&bob)));
         // One that calls itself as a session is called has its own.
-        let session = places.share(&Asked { session: Some("ada"), ..asked(None) });
+        let session = turns.share(&Asked { session: Some("ada"), ..asked(None) });
         assert!(Arc::ptr_eq(&first.own, &second.own));
         assert!(!Arc::ptr_eq(&first.own, &other.own) && !Arc::ptr_eq(&first.own, &session.own));
-        let held = first.place().await;
-        assert_eq!((first.own.available_permits(), places.all.available_permits()), (OF_ONE - 1, OF_ALL - 1));
+        let held = first.turn().await;
+        assert_eq!((first.own.available_permits(), turns.all.available_permits()), (OF_ONE - 1, OF_ALL - 1));
         drop(held);
-        assert_eq!((first.own.available_permits(), places.all.available_permits()), (OF_ONE, OF_ALL));
+        assert_eq!((first.own.available_permits(), turns.all.available_permits()), (OF_ONE, OF_ALL));
         drop((first, other, session));
-        assert_eq!(places.lock().len(), 1);
+        assert_eq!(turns.lock().len(), 1);
         drop(second);
-        assert_eq!(places.lock().len(), 0);
+        assert_eq!(turns.lock().len(), 0);
     }
 }

@@ -38,7 +38,7 @@ use crate::catalogue::Catalogue;
 use crate::exchange::{Handled, Incoming};
 use crate::server::Inner;
 pub(crate) use admitting::Caller;
-pub(crate) use asking::Places;
+pub(crate) use asking::Turns;
 use clocks::Clocks;
 pub(crate) use reply::Refusal;
 

@@ -2,7 +2,7 @@
 //!
 //! Constraint: a page holds as many entries as any other, whatever was left out, and is followed by another one only where
 //! the caller may use something on it: neither its length nor its cursor tells that there is more. What takes asking is asked
-//! side by side, as far as there are places.
+//! side by side, as far as there are turns.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -80,7 +80,7 @@ impl Picking {
     }
 }
 
-/// Those of them that somebody didn't agree to. They are asked side by side, as far as others leave places.
+/// Those of them that somebody didn't agree to. They are asked side by side, as far as others leave turns.
 pub(super) async fn refused<K>(share: &Share<'_>, waits: Waits<K>) -> Vec<K> {
     let mut waits = waits.into_iter();
     let mut asking: Vec<Asking<'_, K>> = Vec::new();
@@ -115,6 +115,6 @@ struct Asking<'p, K> {
 }
 
 async fn in_turn(share: &Share<'_>, agreeing: Vec<BoxFuture<Result<(), Denial>>>) -> Result<(), Denial> {
-    let _place = share.place().await;
+    let _turn = share.turn().await;
     all_agree(agreeing).await
 }

@@ -24,7 +24,7 @@ use super::log::Log;
 use super::reply_body::ReplyBody;
 use super::request_body;
 use super::session_key::Key;
-use super::sessions::{Place, Sessions};
+use super::sessions::{SessionPlace, Sessions};
 use super::site::{Asked, Site};
 use crate::exchange::{Channel, Handled, Headers, Incoming, Outlet, Peer, Principal, Reply};
 use crate::session::Session;
@@ -53,7 +53,7 @@ struct Open {
     begins: AtomicBool,
     closed: CancellationToken,
     /// Counts as a session.
-    _place: Place,
+    _place: SessionPlace,
 }
 
 impl LegacyStreams {

@@ -6,7 +6,8 @@
 //!
 //! The way of a request: `listen` → `worker` → `connection` → `site` (host, origin, path, token) → `post` (body,
 //! era, session, dispatch) → `reply` (JSON or events) → `answer` (headers). Streams are `log`s, which
-//! `event_stream`s read; `streams` has those of one session, which is `live`; `sessions` has all of them, as many as `places`.
+//! `event_stream`s read; `streams` has those of one session, which is `live`; `sessions` has all of them, as many as there are
+//! `session_places`.
 //!
 //! Deliberately absent: what methods mean (dispatch), who may call what (the verifier and the handlers), CORS headers for
 //! pages of other origins (a proxy's business), compression.
@@ -32,7 +33,6 @@ mod live;
 mod lock;
 mod log;
 mod options;
-mod places;
 mod post;
 mod pulse;
 mod reply;
@@ -40,6 +40,7 @@ mod reply_body;
 mod request_body;
 mod running;
 mod session_key;
+mod session_places;
 mod sessions;
 mod sharing;
 mod site;

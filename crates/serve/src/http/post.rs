@@ -20,7 +20,7 @@ use super::log::Log;
 use super::options::ResponseMode;
 use super::reply::Exchange;
 use super::request_body;
-use super::sessions::Place;
+use super::sessions::SessionPlace;
 use super::sharing::Elsewhere;
 use super::site::{Asked, Site};
 use crate::exchange::{Channel, Gone, Handled, Headers, Incoming, Outlet, Peer, Principal, Reply};
@@ -273,7 +273,7 @@ pub(super) struct Admitted {
     pub(super) revision: Revision,
     pub(super) live: Option<Arc<Live>>,
     /// For the session that an `initialize` may begin.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<SessionPlace>,
     /// The ids of the requests, a JSON array; only where other processes are to know.
     pub(super) asked: Option<Box<str>>,
 }

@@ -1,4 +1,4 @@
-//! The legacy sessions: a sharded table, bounded in number ([`Places`]), swept of those that nobody uses.
+//! The legacy sessions: a sharded table, bounded in number ([`SessionPlaces`]), swept of those that nobody uses.
 //!
 //! Constraint: time is a parameter; nothing finds a session while it ends.
 
@@ -11,8 +11,8 @@ use mcpace_wire::http::SessionId;
 
 use super::live::Live;
 use super::lock::lock;
-use super::places::{Places, Taken};
 use super::session_key::{AsItIs, Key};
+use super::session_places::{SessionPlaces, Taken};
 use super::streams::Streams;
 use crate::exchange::Principal;
 use crate::session::Session;
@@ -23,7 +23,7 @@ const UNUSED_IDLE: Duration = Duration::from_secs(60);
 /// See the module.
 pub(super) struct Sessions {
     shards: Box<[Mutex<Shard>]>,
-    places: Places,
+    places: SessionPlaces,
     idle: Duration,
     life: Option<Duration>,
     epoch: Instant,
@@ -43,19 +43,19 @@ impl Sessions {
         member: Option<u8>,
     ) -> Arc<Self> {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Arc::new(Self { shards, places: Places::new(limit), idle, life, epoch: now, member })
+        Arc::new(Self { shards, places: SessionPlaces::new(limit), idle, life, epoch: now, member })
     }
 
     /// A place for a new session of this caller, before it is known whether there will be one. `None` when all are taken, or the
     /// caller has too many.
-    pub(super) fn reserve(self: &Arc<Self>, principal: Option<&Principal>) -> Option<Place> {
+    pub(super) fn reserve(self: &Arc<Self>, principal: Option<&Principal>) -> Option<SessionPlace> {
         let owner = principal.map(|principal| Arc::clone(&principal.subject));
         let taken = self.places.take(owner.as_ref());
         if taken == Taken::Refused {
             return None;
         }
         // From here on it is given back by being dropped.
-        let place = Place { of: Some(Arc::clone(self)), owner };
+        let place = SessionPlace { of: Some(Arc::clone(self)), owner };
         (taken == Taken::Free || self.make_room()).then_some(place)
     }
 
@@ -168,13 +168,13 @@ impl Sessions {
 }
 
 /// A place in the table, given back when dropped unused.
-pub(super) struct Place {
+pub(super) struct SessionPlace {
     of: Option<Arc<Sessions>>,
     /// Whose it is.
     owner: Option<Arc<str>>,
 }
 
-impl Place {
+impl SessionPlace {
     /// Puts a session there. `None` if the system gives no randomness for an id.
     pub(super) fn take(mut self, session: Arc<Session>, streams: Streams, now: Instant) -> Option<Arc<Live>> {
         let sessions = self.of.as_ref()?;
@@ -209,7 +209,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for SessionPlace {
     fn drop(&mut self) {
         if let Some(sessions) = &self.of {
             sessions.places.give_back(self.owner.as_ref());

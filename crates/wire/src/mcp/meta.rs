@@ -24,16 +24,10 @@ pub mod key {
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
     /// Messages of a subscription: the id of its `subscriptions/listen` request.
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-    /// 2025-11-25: the task that a message belongs to.
-    pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
     /// Requests: where progress goes. All revisions.
     pub const PROGRESS_TOKEN: &str = "progressToken";
     /// W3C Trace Context.
     pub const TRACEPARENT: &str = "traceparent";
-    /// W3C Trace Context.
-    pub const TRACESTATE: &str = "tracestate";
-    /// W3C Baggage.
-    pub const BAGGAGE: &str = "baggage";
     /// The name of the tasks extension in `capabilities.extensions`.
     pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 }

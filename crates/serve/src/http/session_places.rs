@@ -12,7 +12,7 @@ use super::lock::lock;
 use super::session_key::Key;
 
 /// See the module.
-pub(super) struct Places {
+pub(super) struct SessionPlaces {
     limit: usize,
     /// By sessions in the table, and by those that are about to be.
     taken: AtomicUsize,
@@ -32,7 +32,7 @@ pub(super) enum Taken {
     Refused,
 }
 
-impl Places {
+impl SessionPlaces {
     pub(super) fn new(limit: usize) -> Self {
         Self { limit, taken: AtomicUsize::new(0), owned: Mutex::default(), fresh: Mutex::default() }
     }
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_caller_has_a_tenth_once_half_are_taken_and_any_number_before() {
-        let places = Places::new(20);
+        let places = SessionPlaces::new(20);
         let [one, other]: [Arc<str>; 2] = ["one".into(), "other".into()];
         for _ in 0..10 {
             assert_eq!(places.take(Some(&one)), Taken::Free);
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_oldest_are_found_first_and_no_more_are_noted_than_there_may_be() {
-        let places = Places::new(3);
+        let places = SessionPlaces::new(3);
         let keys: Vec<Key> = (0..5).map(|_| Key::random().unwrap()).collect();
         keys.iter().for_each(|&key| places.note_fresh(key, |_| true));
         assert!(places.oldest() == Some(keys[2]));
