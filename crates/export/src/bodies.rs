@@ -99,13 +99,7 @@ mod tests {
     }
 
     fn recording() -> Recording {
-        let head = RecordingHead {
-            instrument: Instrument::Client,
-            started: String::new(),
-            started_at: None,
-            mcpace: String::new(),
-            upstream: String::new(),
-        };
+        let head = RecordingHead::bare(Instrument::Client);
         let (side, ex, bytes, digest, ending) = (Side::Back, WHOLE, 2, digest(b"{}"), ReplyEnding::Complete);
         let end = EventKind::ReplyEnd { side, ex, bytes, digest, ending, messages: Vec::new(), body: body("{}") };
         let kinds = [event(0, None, Some("7"), ""), event(1, Some("message"), None, "one\ntwo"), end];

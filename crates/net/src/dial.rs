@@ -236,7 +236,7 @@ impl AsyncWrite for Stream {
 mod tests {
     use std::net::Ipv4Addr;
 
-    use mcpace_explain::{findings, ledgers};
+    use mcpace_explain::findings;
     use mcpace_record::{Instrument, RecordingHead};
     use tokio::net::{TcpListener, TcpSocket};
 
@@ -246,13 +246,7 @@ mod tests {
     const LIMIT: Duration = Duration::from_secs(20);
 
     fn dialer() -> Dialer {
-        let head = RecordingHead {
-            instrument: Instrument::Client,
-            started: String::new(),
-            started_at: None,
-            mcpace: String::new(),
-            upstream: String::new(),
-        };
+        let head = RecordingHead::bare(Instrument::Client);
         Dialer::new(Sink::new(head, SinkOptions::default()).unwrap(), LIMIT, None).unwrap()
     }
 

@@ -294,13 +294,7 @@ mod tests {
     use super::*;
 
     fn head() -> RecordingHead {
-        RecordingHead {
-            instrument: Instrument::Client,
-            started: String::new(),
-            started_at: None,
-            mcpace: String::new(),
-            upstream: String::new(),
-        }
+        RecordingHead::bare(Instrument::Client)
     }
 
     fn note(sink: &Sink, size: usize) {

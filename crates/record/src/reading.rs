@@ -126,13 +126,7 @@ mod tests {
     };
 
     fn file_of(events: impl IntoIterator<Item = Event>) -> Vec<u8> {
-        let head = RecordingHead {
-            instrument: Instrument::Recorder,
-            started: String::new(),
-            started_at: None,
-            mcpace: String::new(),
-            upstream: String::new(),
-        };
+        let head = RecordingHead::bare(Instrument::Recorder);
         let mut writer = Writer::new(Vec::new(), &head).unwrap();
         for event in events {
             writer.write(&event).unwrap();

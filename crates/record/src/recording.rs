@@ -33,6 +33,14 @@ pub struct RecordingHead {
     pub upstream: String,
 }
 
+impl RecordingHead {
+    /// Of a recording that was made by hand: by `instrument`, and nothing else is told.
+    #[must_use]
+    pub fn bare(instrument: Instrument) -> Self {
+        Self { instrument, started: String::new(), started_at: None, mcpace: String::new(), upstream: String::new() }
+    }
+}
+
 /// Events of one recording, in the order of their time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recording {
@@ -100,13 +108,7 @@ mod tests {
     use crate::{CallId, CallOutcome, Nanos};
 
     fn recording(at: u64, calls: std::ops::Range<u64>) -> Recording {
-        let head = RecordingHead {
-            instrument: Instrument::Recorder,
-            started: String::new(),
-            started_at: None,
-            mcpace: String::new(),
-            upstream: String::new(),
-        };
+        let head = RecordingHead::bare(Instrument::Recorder);
         let end =
             |call| Event { at: Nanos(at), kind: EventKind::CallEnd { call: CallId(call), outcome: CallOutcome::Ok } };
         Recording::new(head, calls.map(end).collect())
