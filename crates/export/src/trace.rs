@@ -178,13 +178,7 @@ mod tests {
 
     #[test]
     fn numbers_at_their_end_are_no_reason_to_panic() {
-        let head = RecordingHead {
-            instrument: Instrument::Recorder,
-            started: String::new(),
-            started_at: None,
-            mcpace: String::new(),
-            upstream: String::new(),
-        };
+        let head = RecordingHead::bare(Instrument::Recorder);
         let (method, target) = ("GET".to_owned(), "/".to_owned());
         let (conn, ex) = (ConnectionId(u64::MAX), ExchangeId(u64::MAX));
         let kind = EventKind::RequestHead { side: Side::Front, conn, ex, method, target, headers: Vec::new() };
