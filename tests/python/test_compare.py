@@ -697,7 +697,8 @@ def gate_of(folder: Path, target: dict[str, Any], base: dict[str, Any], *words: 
     return ended, Run.load(folder / "run.json")
 
 
-SLOWER = {"pause_s": 0.1}
+SLOWER = {"pause_s": 0.3}
+"""So much that a busy machine is not as slow by itself."""
 
 
 @pytest.mark.parametrize("words", [("--tool", "look"), ()])
