@@ -142,7 +142,7 @@ fn acts<'v, 'a>(view: &'v View<'a>, call: &Call<'a>) -> Vec<Act<'v, 'a>> {
 /// The new connection's start where our own client opened one for it in the window, else the request's first byte.
 fn first_act(view: &View<'_>, call: &Call<'_>, exchange: &Exchange<'_>) -> Nanos {
     let sent = exchange.sent().at;
-    if exchange.front.is_some() {
+    if exchange.front().is_some() {
         return sent;
     }
     let connection = view.opened_for(exchange).and_then(Connection::begun);
@@ -179,7 +179,7 @@ impl Sweep {
             Act::Exchange(exchange, from) => {
                 self.gap(*from, Some(exchange.id));
                 let due = exchange.asks() || !exchange.is_message();
-                let yields = !due || exchange.back.is_none();
+                let yields = !due || exchange.back().is_none();
                 self.limit = next.filter(|_| yields).unwrap_or(self.end).min(self.end);
                 self.exchange(view, exchange);
                 self.limit = self.end;
@@ -204,7 +204,7 @@ impl Sweep {
         let Some(near) = exchange.near() else { return };
         let request_end = near.request_end.or(near.reply_head).or(near.end);
         let request_end = request_end.map(|stamp| stamp.at);
-        match (&exchange.front, &exchange.back) {
+        match (exchange.front(), exchange.back()) {
             (Some(_), Some(back)) => {
                 self.fill(Part::Request, request_end, id);
                 self.connect(view, exchange, Part::Unaccounted);
@@ -219,8 +219,8 @@ impl Sweep {
             }
             (_, None) => self.fill(Part::Request, request_end, id),
         }
-        match &exchange.back {
-            Some(back) if back.request_start.is_some() => self.reply(exchange, back),
+        match exchange.back() {
+            Some(back) if back.request_start.is_some() => self.reply(exchange, &back),
             // It never reached the server: what passes until its end is nobody's that we can name.
             _ => self.fill(Part::Unaccounted, Some(ended(near.end)), id),
         }
@@ -237,7 +237,7 @@ impl Sweep {
             Transport::Http => connection.tried_from.max(exchange.start.at),
             Transport::Stdio => return,
         };
-        let from = if exchange.front.is_some() { from } else { connection.begun().map_or(from, |begun| begun.at) };
+        let from = if exchange.front().is_some() { from } else { connection.begun().map_or(from, |begun| begun.at) };
         if let Some(ready) = connection.ready().or(connection.failed) {
             self.fill(before, Some(from.min(ready.at)), id);
             self.fill(Part::Connect, Some(ready.at), id);

@@ -11,7 +11,7 @@
 //!
 //! # The JSON
 //!
-//! Every type serialises; times and spans are integers in nanoseconds and their keys end in `_ns`, codes are kebab-case.
+//! Ledgers, findings and waterfalls serialise; times and spans are integers in nanoseconds and their keys end in `_ns`, codes are kebab-case.
 //!
 //! A [`Ledger`]; `parts` add up to `end_ns - start_ns`, exactly:
 //!

@@ -90,7 +90,7 @@ fn doubt(exchange: &Exchange<'_>, told: ServerTiming, end: Nanos) -> Option<Doub
     if told.malformed {
         return Some(Doubt::Malformed);
     }
-    let leg = exchange.back.as_ref();
+    let leg = exchange.back();
     let from = leg.and_then(|leg| leg.request_start).unwrap_or_else(|| exchange.sent());
     let to = leg.and_then(|leg| leg.result_end.or(leg.end)).map_or(end, |Stamp { at, .. }| at);
     (told.total() > to.since(from.at)).then_some(Doubt::LongerThanExchange)

@@ -6,7 +6,7 @@ use mcpace_record::{CallId, Closer, ConnectionId, ExchangeId, MessageKind, Nanos
 use serde::Serialize;
 
 use crate::duplicates::duplicates;
-use crate::view::{Connection, Exchange, Leg, Note, Stamp, StreamEvent, Texts, View, exchanges};
+use crate::view::{Connection, Exchange, Note, Stamp, StreamEvent, Texts, View, exchanges};
 
 /// One call's connections and exchanges. Times are nanoseconds after the call's start, negative before it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -174,7 +174,7 @@ impl Clock {
 
 fn connection_rows(view: &View<'_>, ids: &[ExchangeId], clock: &Clock) -> Vec<ConnectionRow> {
     let legs = ids.iter().filter_map(|id| view.exchange(*id));
-    let legs = legs.flat_map(|e| [&e.front, &e.back]).flatten();
+    let legs = legs.flat_map(|e| [e.front(), e.back()]).flatten();
     let used: BTreeSet<ConnectionId> = legs.filter_map(|leg| leg.conn).collect();
     let rows = used.into_iter().filter_map(|id| view.connection(id));
     rows.map(|connection| connection_row(connection, clock)).collect()
@@ -212,9 +212,8 @@ fn exchange_row(view: &View<'_>, exchange: &Exchange<'_>, clock: &Clock) -> Exch
 }
 
 fn phases(view: &View<'_>, exchange: &Exchange<'_>, clock: &Clock) -> Vec<PhaseRow> {
-    let none = Leg::default();
-    let near = exchange.near().unwrap_or(&none);
-    let back = exchange.back.as_ref().unwrap_or(&none);
+    let near = exchange.near().unwrap_or_default();
+    let back = exchange.back().unwrap_or_default();
     let connection = view.opened_for(exchange);
     let connect = connection.and_then(|c| {
         let done = c.ready().or(c.failed);
@@ -243,7 +242,7 @@ fn moments(exchange: &Exchange<'_>, clock: &Clock) -> Vec<Moment> {
         stamp.map(|stamp| Moment { at: clock.relative(stamp.at), label: label.to_owned() })
     };
     let head = moment(near.and_then(|near| near.reply_head), "reply-head");
-    let events = exchange.events.iter().filter_map(|event| moment(event.passed.or(event.read), label(event)));
+    let events = exchange.events.iter().filter_map(|event| moment(event.passed().or(event.read()), label(event)));
     let end = moment(exchange.ended(), "reply-end");
     head.into_iter().chain(events).chain(end).collect()
 }

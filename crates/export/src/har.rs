@@ -170,7 +170,7 @@ impl Times {
             (sent, head, at(leg.end, at(leg.result_end, head)))
         });
         // Only our own client's connections are opened for a request; in the recorder they are the client's affair.
-        let opened = exchange.front.is_none().then(|| view.opened_for(exchange)).flatten();
+        let opened = exchange.front().is_none().then(|| view.opened_for(exchange)).flatten();
         let begun = opened.and_then(|c| Some((c.begun()?.at, c.ready()?.at, c.secured.is_some(), c.opened?.at)));
         let begun = begun.filter(|(begun, ..)| *begun <= start);
         Self {

@@ -100,7 +100,7 @@ impl<W: Write> Lines<'_, W> {
         let mut span =
             self.span(call.unwrap_or(own), own, call, &name_of(exchange), CLIENT, from, end, about(exchange));
         let mut events = exchange.events.iter().filter_map(|event| {
-            let at = event.passed.or(event.read)?.at;
+            let at = event.passed().or(event.read())?.at;
             let unix = self.wall.unix_ns(at).to_string();
             let attributes = [number("mcpace.sse.bytes", event.bytes)];
             Some(json!({"timeUnixNano": unix, "name": cut(event.event.unwrap_or("message")), "attributes": attributes}))

@@ -45,10 +45,10 @@ pub fn trace(recording: &Recording, into: impl Write) -> Result<(), ExportError>
     let view = exchanges(recording, &texts);
     let mut rows: HashMap<u64, Rows> = HashMap::new();
     for exchange in &view.exchanges {
-        for (pid, leg) in [(CLIENT, exchange.near()), (SERVER, exchange.front.as_ref().and(exchange.back.as_ref()))] {
+        for (pid, leg) in [(CLIENT, exchange.near()), (SERVER, exchange.front().and(exchange.back()))] {
             if let Some(leg) = leg {
-                let tid = rows.entry(pid).or_default().of(exchange, leg);
-                file.exchange(pid, tid, exchange, leg)?;
+                let tid = rows.entry(pid).or_default().of(exchange, &leg);
+                file.exchange(pid, tid, exchange, &leg)?;
             }
         }
     }
@@ -158,7 +158,7 @@ impl<W: Write> File<W> {
             self.slice(pid, tid, "phase", name, *begun, until, Value::Null)?;
         }
         for event in &exchange.events {
-            let stamp = if pid == CLIENT { event.passed.or(event.read) } else { event.read };
+            let stamp = if pid == CLIENT { event.passed().or(event.read()) } else { event.read() };
             if let Some(stamp) = stamp {
                 let ts = stamp.at.since(self.origin).0 as f64 / 1e3;
                 let name = event.event.unwrap_or("message");

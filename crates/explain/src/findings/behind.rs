@@ -26,7 +26,7 @@ impl<'s, 'a> Passage<'s, 'a> {
     pub(super) fn by_server(&self, scene: &Scene<'s, 'a>) -> BTreeMap<(&'s str, &'a str), Vec<&'s Exchange<'a>>> {
         let mut servers: BTreeMap<(&str, &str), Vec<&Exchange<'_>>> = BTreeMap::new();
         for exchange in &self.behind {
-            let connection = exchange.back.as_ref().and_then(|leg| leg.conn);
+            let connection = exchange.back().and_then(|leg| leg.conn);
             let connection = connection.and_then(|conn| scene.behind?.connection(conn));
             servers.entry((connection.map_or("", |c| c.address), exchange.target())).or_default().push(exchange);
         }
@@ -67,6 +67,6 @@ pub(super) fn passages<'s, 'a>(scene: &Scene<'s, 'a>, method: Option<&str>) -> V
 
 /// When the gateway had the whole of a request, and when its answer was there.
 fn window<'s, 'a>(exchange: &'s Exchange<'a>) -> Option<(Stamp, Option<Stamp>, &'s Exchange<'a>)> {
-    let leg = exchange.back.as_ref().filter(|_| exchange.asks())?;
+    let leg = exchange.back().filter(|_| exchange.asks())?;
     Some((leg.request_end?, leg.result_end.or(leg.end), exchange))
 }

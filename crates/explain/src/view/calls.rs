@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 
 use mcpace_record::{CallId, CallOutcome, ConnectionId, EventKind, ExchangeId};
-use serde::Serialize;
 
 use super::positions::Positions;
 use super::stamp::EventIndex;
@@ -17,7 +16,7 @@ use super::{Connection, Exchange, Stamp};
 const IN_FLIGHT_LIMIT: usize = 64;
 
 /// One operation of the client's program.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct Call<'a> {
     /// Its id.
     pub id: CallId,
@@ -40,8 +39,7 @@ pub struct Call<'a> {
 }
 
 /// [`CallOutcome`], with the program's words kept elsewhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome<'a> {
     /// It returned a result.
     Ok,

@@ -1,12 +1,11 @@
 //! A transport connection, and a server process.
 
 use mcpace_record::{Closer, ConnectionId, ExchangeId, Nanos, Side};
-use serde::Serialize;
 
 use super::Stamp;
 
 /// One transport connection of one side, or a try that failed.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct Connection<'a> {
     /// Its id.
     pub id: ConnectionId,
@@ -31,7 +30,6 @@ pub struct Connection<'a> {
     /// In the recorder, on the back side: the client's connection that it is for.
     pub serves: Option<ConnectionId>,
     /// The start of the failed tries just before this one, where there were any; else its own start.
-    #[serde(rename = "tried_from_ns")]
     pub tried_from: Nanos,
     /// The first exchange that travelled on it.
     pub first_exchange: Option<ExchangeId>,
@@ -73,7 +71,7 @@ impl<'a> Connection<'a> {
 }
 
 /// A server process that the instrument spawned.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct Process<'a> {
     /// Its process id.
     pub pid: u32,

@@ -1,14 +1,14 @@
 //! One request with its reply, on the side of the client and on that of the server.
 
-use mcpace_record::{CallId, ConnectionId, Digest, ExchangeId, MessageKind, Nanos, ReplyEnding, ServerTiming};
-use serde::Serialize;
+use mcpace_record::{CallId, Digest, ExchangeId, MessageKind, Nanos, ReplyEnding, ServerTiming, Side};
 
 use super::head::{ReplyHead, RequestHead};
+use super::leg::{Fact, Leg, PackedLeg};
+use super::stamp::PackedStamp;
 use super::{Note, Stamp};
 
 /// What carried an exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// HTTP: one request, one reply.
     Http,
@@ -17,8 +17,7 @@ pub enum Transport {
 }
 
 /// What a reply's body is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyShape {
     /// None seen.
     Empty,
@@ -28,39 +27,15 @@ pub enum ReplyShape {
     Events,
 }
 
-/// One exchange on one side of the instrument.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Leg {
-    /// The connection (HTTP).
-    pub conn: Option<ConnectionId>,
-    /// The request's first byte.
-    pub request_start: Option<Stamp>,
-    /// The request's last byte.
-    pub request_end: Option<Stamp>,
-    /// The reply's head.
-    pub reply_head: Option<Stamp>,
-    /// The reply's first body byte.
-    pub body_start: Option<Stamp>,
-    /// First byte of the message that carries the result.
-    pub result_start: Option<Stamp>,
-    /// Last byte of that message.
-    pub result_end: Option<Stamp>,
-    /// The reply's end.
-    pub end: Option<Stamp>,
-}
-
 /// One server-sent event.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct StreamEvent<'a> {
     /// Position in the stream.
     pub seq: u32,
     /// Its first byte from the server.
-    #[serde(rename = "began_ns")]
     pub began: Nanos,
-    /// Complete from the server.
-    pub read: Option<Stamp>,
-    /// Handed to the client, in the recorder.
-    pub passed: Option<Stamp>,
+    pub(super) read: PackedStamp,
+    pub(super) passed: PackedStamp,
     /// Size on the wire.
     pub bytes: u64,
     /// Its type where it isn't `message`.
@@ -69,8 +44,27 @@ pub struct StreamEvent<'a> {
     pub messages: &'a [Note<'a>],
 }
 
+impl StreamEvent<'_> {
+    pub(super) fn new(seq: u32, began: Nanos, bytes: u64) -> Self {
+        let none = PackedStamp::default();
+        Self { seq, began, read: none, passed: none, bytes, event: None, messages: &[] }
+    }
+
+    /// When it was complete from the server.
+    #[must_use]
+    pub fn read(&self) -> Option<Stamp> {
+        self.read.stamp()
+    }
+
+    /// When it was handed to the client, in the recorder.
+    #[must_use]
+    pub fn passed(&self) -> Option<Stamp> {
+        self.passed.stamp()
+    }
+}
+
 /// One request with its reply.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct Exchange<'a> {
     /// Its id; those of stdio are made up and differ from every HTTP exchange's.
     pub id: ExchangeId,
@@ -80,9 +74,7 @@ pub struct Exchange<'a> {
     pub start: Stamp,
     /// The call in whose window it started.
     pub call: Option<CallId>,
-    #[serde(flatten)]
     pub(super) request: &'a RequestHead<'a>,
-    #[serde(flatten)]
     pub(super) reply: &'a ReplyHead<'a>,
     /// JSON-RPC messages in the request.
     pub messages: &'a [Note<'a>],
@@ -99,7 +91,6 @@ pub struct Exchange<'a> {
     /// Size of the reply's body.
     pub reply_bytes: u64,
     /// Over stdio, in the recorder: how long the client took no more of the answer.
-    #[serde(rename = "blocked_ns")]
     pub blocked: Nanos,
     /// How the reply ended.
     pub ending: Option<ReplyEnding>,
@@ -108,10 +99,8 @@ pub struct Exchange<'a> {
     /// The message that answers the (last) request in it.
     pub answer: Option<&'a Note<'a>>,
     pub(super) told: Option<&'a ServerTiming>,
-    /// Between the client and the recorder.
-    pub front: Option<Leg>,
-    /// Between the instrument and the server.
-    pub back: Option<Leg>,
+    pub(super) front: PackedLeg,
+    pub(super) back: PackedLeg,
 }
 
 impl<'a> Exchange<'a> {
@@ -135,8 +124,8 @@ impl<'a> Exchange<'a> {
             events: Vec::new(),
             answer: None,
             told: None,
-            front: None,
-            back: None,
+            front: PackedLeg::default(),
+            back: PackedLeg::default(),
         }
     }
 
@@ -206,29 +195,68 @@ impl<'a> Exchange<'a> {
         self.told.copied()
     }
 
+    /// Between the client and the recorder.
+    #[must_use]
+    pub fn front(&self) -> Option<Leg> {
+        self.front.leg()
+    }
+
+    /// Between the instrument and the server.
+    #[must_use]
+    pub fn back(&self) -> Option<Leg> {
+        self.back.leg()
+    }
+
     /// The side of the client: the front, or the only one.
     #[must_use]
-    pub fn near(&self) -> Option<&Leg> {
-        self.front.as_ref().or(self.back.as_ref())
+    pub fn near(&self) -> Option<Leg> {
+        self.near_leg().leg()
+    }
+
+    fn near_leg(&self) -> &PackedLeg {
+        if self.front.is_seen() { &self.front } else { &self.back }
+    }
+
+    /// The leg of one side, which there is from now on.
+    pub(super) fn leg(&mut self, side: Side) -> &mut PackedLeg {
+        match side {
+            Side::Front => self.front.see(),
+            Side::Back => self.back.see(),
+        }
+    }
+
+    /// The result came in an event: its first byte from the server, its last, and when the client was handed it.
+    pub(super) fn set_result(&mut self, began: Nanos, read: Option<Stamp>, passed: Option<Stamp>) {
+        if self.front.is_seen() {
+            self.front.set_result(passed, passed);
+        }
+        if let Some(read) = read.filter(|_| self.back.is_seen()) {
+            self.back.set_result(Some(Stamp { at: began, ..read }), Some(read));
+        }
+    }
+
+    /// The legs that there are.
+    pub(super) fn legs(&mut self) -> impl Iterator<Item = &mut PackedLeg> {
+        [&mut self.front, &mut self.back].into_iter().filter(|leg| leg.is_seen())
     }
 
     /// The request's first byte at the client's side.
     #[must_use]
     pub fn sent(&self) -> Stamp {
-        self.near().and_then(|leg| leg.request_start).unwrap_or(self.start)
+        self.near_leg().at(Fact::RequestStart).unwrap_or(self.start)
     }
 
     /// When what the client waits for was complete at its side: the result, or the reply's end where none is due.
     #[must_use]
     pub fn completed(&self) -> Option<Stamp> {
-        let near = self.near()?;
-        near.result_end.or(near.end)
+        let near = self.near_leg();
+        near.at(Fact::ResultEnd).or_else(|| near.at(Fact::End))
     }
 
     /// The reply's end at the client's side.
     #[must_use]
     pub fn ended(&self) -> Option<Stamp> {
-        self.near()?.end
+        self.near_leg().at(Fact::End)
     }
 
     /// Whether the request holds a JSON-RPC request, so that an answer is due.

@@ -2,12 +2,11 @@
 //! same, which is kept once.
 
 use mcpace_record::Header;
-use serde::Serialize;
 
 use super::texts::{Alike, Keeper};
 
 /// A request's line and headers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct RequestHead<'a> {
     pub(super) method: &'a str,
     pub(super) target: &'a str,
@@ -19,7 +18,7 @@ pub(super) struct RequestHead<'a> {
 }
 
 /// A reply's headers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct ReplyHead<'a> {
     pub(super) session_given: Option<&'a str>,
     pub(super) content_encoding: Option<&'a str>,

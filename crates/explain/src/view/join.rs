@@ -92,7 +92,7 @@ impl<'a> Join<'a> {
 
 fn note_exchanges(connections: &mut [Connection<'_>], index: &Positions, exchanges: &[Exchange<'_>]) {
     for exchange in exchanges {
-        for leg in [&exchange.front, &exchange.back].into_iter().flatten() {
+        for leg in [exchange.front(), exchange.back()].into_iter().flatten() {
             let at = leg.conn.and_then(|conn| index.get(conn.0));
             if let Some(at) = at {
                 connections[at].first_exchange.get_or_insert(exchange.id);

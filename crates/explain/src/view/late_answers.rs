@@ -50,9 +50,9 @@ fn late_answers<'a>(exchanges: &[Exchange<'a>]) -> Vec<Late<'a>> {
     for event in
         exchanges.iter().filter(|exchange| exchange.is_standalone_stream()).flat_map(|exchange| &exchange.events)
     {
-        let Some(read) = event.read else { continue };
+        let Some(read) = event.read() else { continue };
         for answer in event.messages.iter().filter(|message| message.answers()) {
-            late.push(Late { began: event.began, read, passed: event.passed, answer });
+            late.push(Late { began: event.began, read, passed: event.passed(), answer });
         }
     }
     late.sort_by_key(|late| late.read.event);
@@ -65,12 +65,5 @@ fn give<'a>(exchange: &mut Exchange<'a>, late: &Late<'a>) {
     }
     exchange.answer = Some(late.answer);
     exchange.told = late.answer.timing.or(exchange.told);
-    if let Some(front) = &mut exchange.front {
-        (front.result_start, front.result_end) = (late.passed, late.passed);
-    }
-    if let Some(back) = &mut exchange.back {
-        let began = late.began;
-        back.result_start = Some(Stamp { at: began, ..late.read });
-        back.result_end = Some(late.read);
-    }
+    exchange.set_result(late.began, Some(late.read), late.passed);
 }

@@ -15,6 +15,7 @@ mod head;
 mod join;
 mod late_answers;
 mod lateness;
+mod leg;
 mod note;
 mod positions;
 mod stamp;
@@ -24,13 +25,13 @@ mod usage;
 mod wire;
 
 use mcpace_record::{CallId, ConnectionId, Events, ExchangeId, Nanos, RecordError, Recording};
-use serde::Serialize;
 
 pub(crate) use bursts::Burst;
 pub use calls::{Call, Outcome};
 pub use connection::{Connection, Process};
-pub use exchange::{Exchange, Leg, ReplyShape, StreamEvent, Transport};
+pub use exchange::{Exchange, ReplyShape, StreamEvent, Transport};
 pub use lateness::Late;
+pub use leg::Leg;
 pub use note::Note;
 pub(crate) use positions::Positions;
 pub use stamp::{EventIndex, Stamp};
@@ -38,7 +39,7 @@ pub use texts::Texts;
 pub use usage::{Look, Usage};
 
 /// A recording, joined. Exchanges and connections are in order of their first event.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct View<'a> {
     /// Every transport connection of either side.
     pub connections: Vec<Connection<'a>>,
@@ -53,7 +54,6 @@ pub struct View<'a> {
     /// When the instrument itself was late, earliest first.
     pub late: Vec<Late>,
     /// The last event's time.
-    #[serde(rename = "end_ns")]
     pub end: Nanos,
     /// How many events it is made of.
     pub events: u64,
@@ -64,13 +64,9 @@ pub struct View<'a> {
     /// Whether events are missing: lost by the instrument, or the recording was cut off.
     pub incomplete: bool,
     /// Reads of a server's stdout that brought several answers.
-    #[serde(skip)]
     pub(crate) bursts: Vec<Burst>,
-    #[serde(skip)]
     connection_index: Positions,
-    #[serde(skip)]
     exchange_index: Positions,
-    #[serde(skip)]
     call_index: Positions,
 }
 
@@ -123,8 +119,7 @@ impl<'a> View<'a> {
     /// The server-facing connection that was opened for `exchange` and not for an earlier one.
     #[must_use]
     pub fn opened_for(&self, exchange: &Exchange<'a>) -> Option<&Connection<'a>> {
-        self.connection(exchange.back.as_ref()?.conn?)
-            .filter(|connection| connection.first_exchange == Some(exchange.id))
+        self.connection(exchange.back()?.conn?).filter(|connection| connection.first_exchange == Some(exchange.id))
     }
 }
 

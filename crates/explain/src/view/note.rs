@@ -1,12 +1,10 @@
 //! The outline of a JSON-RPC message, as far as rules ask for it.
 
 use mcpace_record::{Digest, MessageKind, ServerTiming};
-use serde::Serialize;
 
 /// One JSON-RPC message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note<'a> {
-    #[serde(flatten)]
     pub(super) outline: &'a Outline<'a>,
     /// The id as its JSON token (`7`, `"a"`), where there is one.
     pub id: Option<&'a str>,
@@ -19,7 +17,7 @@ pub struct Note<'a> {
 }
 
 /// What many messages have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Outline<'a> {
     pub(super) kind: MessageKind,
     pub(super) method: Option<&'a str>,

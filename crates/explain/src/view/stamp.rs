@@ -3,13 +3,11 @@
 use std::num::NonZeroU32;
 
 use mcpace_record::Nanos;
-use serde::{Serialize, Serializer};
 
 /// One fact's time and the event that says it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// When, on the recording's clock.
-    #[serde(rename = "at_ns")]
     pub at: Nanos,
     /// Which event.
     pub event: EventIndex,
@@ -36,8 +34,22 @@ impl EventIndex {
     }
 }
 
-impl Serialize for EventIndex {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u64(self.index() as u64)
+/// A stamp that may be absent, without the room that alignment takes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PackedStamp {
+    /// The time by halves.
+    at: [u32; 2],
+    event: Option<EventIndex>,
+}
+
+impl PackedStamp {
+    pub(super) fn of(stamp: Option<Stamp>) -> Self {
+        let at = stamp.map_or(0, |stamp| stamp.at.0);
+        Self { at: [(at >> 32) as u32, at as u32], event: stamp.map(|stamp| stamp.event) }
+    }
+
+    pub(super) fn stamp(self) -> Option<Stamp> {
+        let at = Nanos(u64::from(self.at[0]) << 32 | u64::from(self.at[1]));
+        self.event.map(|event| Stamp { at, event })
     }
 }

@@ -9,9 +9,10 @@ use std::collections::hash_map::{Entry, HashMap};
 use mcpace_record::{Digest, EventKind, ExchangeId, LineFrom, MessageKind, Nanos, ReplyEnding, ServerTiming, Side};
 
 use super::bursts::{Burst, Bursts};
+use super::leg::Fact;
 use super::positions::Positions;
 use super::texts::Keeper;
-use super::{Exchange, Leg, Note, Process, ReplyShape, Stamp, Transport};
+use super::{Exchange, Note, Process, ReplyShape, Stamp, Transport};
 
 /// What the lines of stdio come to.
 pub(super) struct Lines<'a> {
@@ -131,19 +132,14 @@ impl<'a> StdioJoin<'a> {
         exchange.messages = line.messages;
         exchange.digest = Some(line.digest);
         exchange.request_bytes = line.bytes;
-        let leg = Leg {
-            request_start: Some(Stamp { at: line.began, ..line.at }),
-            request_end: Some(line.at),
-            end: (!exchange.asks()).then_some(line.at),
-            ..Leg::default()
-        };
+        let end = (!exchange.asks()).then_some(line.at);
+        let leg = exchange.leg(line.side);
+        leg.set(Fact::RequestStart, Some(Stamp { at: line.began, ..line.at }));
+        leg.set(Fact::RequestEnd, Some(line.at));
+        leg.set(Fact::End, end);
         let index = self.exchanges.len();
-        match line.side {
-            Side::Front => {
-                exchange.front = Some(leg);
-                self.reading(line, Some(index));
-            }
-            Side::Back => exchange.back = Some(leg),
+        if line.side == Side::Front {
+            self.reading(line, Some(index));
         }
         for message in line.messages {
             if let (MessageKind::Request, Some(id)) = (message.kind(), message.id) {
@@ -159,20 +155,22 @@ impl<'a> StdioJoin<'a> {
     fn client_line_passed(&mut self, index: Option<usize>, line: &Line<'a>) {
         let Some(index) = index else { return };
         let exchange = &mut self.exchanges[index];
-        let end = (!exchange.asks()).then_some(line.at);
-        let back = exchange.back.get_or_insert_default();
-        back.request_start.get_or_insert(line.at);
-        back.request_end.get_or_insert(line.at);
-        back.end = back.end.or(end);
+        let asks = exchange.asks();
+        let back = exchange.leg(Side::Back);
+        back.note(Fact::RequestStart, line.at);
+        back.note(Fact::RequestEnd, line.at);
+        if !asks {
+            back.note(Fact::End, line.at);
+        }
     }
 
     fn server_line(&mut self, line: &Line<'a>) {
         if line.side == Side::Front {
             if let Some(Some(index)) = self.passed(line) {
                 self.exchanges[index].blocked = line.blocked;
-                let front = self.exchanges[index].front.get_or_insert_default();
-                (front.result_start, front.result_end) = (Some(line.at), Some(line.at));
-                front.end = Some(line.at);
+                let front = self.exchanges[index].leg(Side::Front);
+                front.set_result(Some(line.at), Some(line.at));
+                front.set(Fact::End, Some(line.at));
             }
             return;
         }
@@ -196,10 +194,9 @@ impl<'a> StdioJoin<'a> {
         exchange.ending = Some(ReplyEnding::Complete);
         exchange.reply_bytes = line.bytes;
         exchange.reply_digest = Some(line.digest);
-        let back = exchange.back.get_or_insert_default();
-        back.result_start = Some(Stamp { at: line.began, ..line.at });
-        back.result_end = Some(line.at);
-        back.end = Some(line.at);
+        let back = exchange.leg(Side::Back);
+        back.set_result(Some(Stamp { at: line.began, ..line.at }), Some(line.at));
+        back.set(Fact::End, Some(line.at));
     }
 
     fn told(&mut self, keeper: &Keeper<'a>, id: &str, timing: ServerTiming) {

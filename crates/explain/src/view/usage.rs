@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use mcpace_record::{EventKind, Nanos, Peer};
-use serde::Serialize;
 
 use super::Stamp;
 
 /// One process over time.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct Usage {
     /// Whose it is.
     pub of: Peer,
@@ -19,12 +18,11 @@ pub struct Usage {
 }
 
 /// A process at one moment.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug)]
 pub struct Look {
     /// When.
     pub at: Stamp,
     /// Processor time since its start.
-    #[serde(rename = "cpu_ns")]
     pub cpu: Nanos,
     /// Resident memory in bytes.
     pub resident: u64,

@@ -5,9 +5,11 @@ use std::collections::{HashMap, HashSet};
 use mcpace_record::{Closer, ConnectionId, EventKind, ExchangeId, ReplyEnding, ServerTiming, Side};
 
 use super::head::{Heads, is_event_stream};
+use super::leg::Fact;
 use super::positions::Positions;
+use super::stamp::PackedStamp;
 use super::texts::Keeper;
-use super::{Connection, Exchange, Leg, Note, ReplyShape, Stamp, StreamEvent, Transport};
+use super::{Connection, Exchange, Note, ReplyShape, Stamp, StreamEvent, Transport};
 
 #[derive(Default)]
 pub(super) struct WireJoin<'a> {
@@ -16,8 +18,7 @@ pub(super) struct WireJoin<'a> {
     exchanges: Vec<Exchange<'a>>,
     exchange_index: Positions,
     heads: Heads<'a>,
-    /// Positions of server-sent events, by exchange and number.
-    events: HashMap<(usize, u32), usize>,
+    strays: Strays,
     told: Vec<(ExchangeId, ServerTiming)>,
 }
 
@@ -91,9 +92,9 @@ impl<'a> WireJoin<'a> {
                 if exchange.request.method.is_empty() {
                     exchange.request = self.heads.request(keeper, method, target, headers);
                 }
-                let leg = leg(exchange, *side);
-                leg.conn.get_or_insert(*conn);
-                leg.request_start.get_or_insert(at);
+                let leg = exchange.leg(*side);
+                leg.note_connection(*conn);
+                leg.note(Fact::RequestStart, at);
             }
             EventKind::RequestEnd { side, ex, bytes, digest, messages, .. } => {
                 let place = self.exchange(*ex, at);
@@ -105,7 +106,7 @@ impl<'a> WireJoin<'a> {
                 if exchange.messages.is_empty() {
                     exchange.messages = keeper.notes(messages);
                 }
-                leg(exchange, *side).request_end.get_or_insert(at);
+                exchange.leg(*side).note(Fact::RequestEnd, at);
             }
             _ => {}
         }
@@ -121,11 +122,11 @@ impl<'a> WireJoin<'a> {
                 if is_event_stream(headers) {
                     exchange.shape = ReplyShape::Events;
                 }
-                leg(exchange, *side).reply_head.get_or_insert(at);
+                exchange.leg(*side).note(Fact::ReplyHead, at);
             }
             EventKind::ReplyBodyStart { side, ex } => {
                 let place = self.exchange(*ex, at);
-                leg(&mut self.exchanges[place], *side).body_start.get_or_insert(at);
+                self.exchanges[place].leg(*side).note(Fact::BodyStart, at);
             }
             EventKind::ReplyEvent { .. } => self.stream_event(keeper, at, kind),
             EventKind::ReplyEnd { side, ex, bytes, digest, ending, messages, .. } => {
@@ -139,7 +140,7 @@ impl<'a> WireJoin<'a> {
                 if exchange.ending.is_none() || *ending != ReplyEnding::Complete {
                     exchange.ending = Some(*ending);
                 }
-                leg(exchange, *side).end.get_or_insert(at);
+                exchange.leg(*side).note(Fact::End, at);
                 // Whether it was a whole body is known at the end.
                 if let (None, Some(answer)) = (exchange.answer, messages.iter().rfind(|message| message.answers())) {
                     let note = keeper.note(answer);
@@ -158,27 +159,23 @@ impl<'a> WireJoin<'a> {
         let exchange = &mut self.exchanges[place];
         exchange.shape = ReplyShape::Events;
         let events = &mut exchange.events;
-        let position = *self.events.entry((place, *seq)).or_insert_with(|| {
-            events.push(StreamEvent {
-                seq: *seq,
-                began: (*began).min(at.at),
-                read: None,
-                passed: None,
-                bytes: *bytes,
-                event: None,
-                messages: &[],
-            });
-            events.len() - 1
+        let position = self.strays.position(place, *seq, events).unwrap_or_else(|| {
+            if events.is_empty() {
+                // Most streams have one event: the reply.
+                events.reserve_exact(1);
+            }
+            events.push(StreamEvent::new(*seq, (*began).min(at.at), *bytes));
+            self.strays.note(place, *seq, events.len() - 1)
         });
         let noted = &mut events[position];
         noted.event = noted.event.or_else(|| keeper.some_text(event.as_deref()));
         match side {
-            Side::Front => noted.passed = noted.passed.or(Some(at)),
-            Side::Back if noted.read.is_none() => {
-                (noted.read, noted.messages) = (Some(at), keeper.notes(messages));
+            Side::Front if noted.passed().is_none() => noted.passed = PackedStamp::of(Some(at)),
+            Side::Back if noted.read().is_none() => {
+                (noted.read, noted.messages) = (PackedStamp::of(Some(at)), keeper.notes(messages));
                 noted.began = (*began).min(at.at);
             }
-            Side::Back => {}
+            Side::Front | Side::Back => {}
         }
     }
 
@@ -202,10 +199,21 @@ impl<'a> WireJoin<'a> {
     }
 }
 
-fn leg<'e>(exchange: &'e mut Exchange<'_>, side: Side) -> &'e mut Leg {
-    match side {
-        Side::Front => exchange.front.get_or_insert_default(),
-        Side::Back => exchange.back.get_or_insert_default(),
+/// Positions of server-sent events that don't stand at their number, by exchange and number.
+#[derive(Default)]
+struct Strays(HashMap<(usize, u32), usize>);
+
+impl Strays {
+    fn position(&self, exchange: usize, seq: u32, events: &[StreamEvent<'_>]) -> Option<usize> {
+        let in_order = events.get(seq as usize).is_some_and(|event| event.seq == seq).then_some(seq as usize);
+        in_order.or_else(|| self.0.get(&(exchange, seq)).copied())
+    }
+
+    fn note(&mut self, exchange: usize, seq: u32, position: usize) -> usize {
+        if seq as usize != position {
+            self.0.insert((exchange, seq), position);
+        }
+        position
     }
 }
 
@@ -216,22 +224,15 @@ fn find_result(exchange: &mut Exchange<'_>) {
         if exchange.reply_bytes > 0 && exchange.ending == Some(ReplyEnding::Complete) {
             exchange.shape = ReplyShape::Whole;
             exchange.answer = whole;
-            for leg in [&mut exchange.front, &mut exchange.back].into_iter().flatten() {
-                leg.result_start = leg.body_start;
-                leg.result_end = leg.end;
+            for leg in exchange.legs() {
+                leg.set_result(leg.at(Fact::BodyStart), leg.at(Fact::End));
             }
         }
     } else if let Some((position, answer)) = last_answer(exchange) {
         exchange.answer = Some(answer);
         let event = &exchange.events[position];
-        let (began, read, passed) = (event.began, event.read, event.passed);
-        if let Some(front) = &mut exchange.front {
-            (front.result_start, front.result_end) = (passed, passed);
-        }
-        if let (Some(back), Some(read)) = (&mut exchange.back, read) {
-            back.result_start = Some(Stamp { at: began, ..read });
-            back.result_end = Some(read);
-        }
+        let (began, read, passed) = (event.began, event.read(), event.passed());
+        exchange.set_result(began, read, passed);
     }
     let timing = exchange.answer.and_then(|answer| answer.timing);
     exchange.told = timing.or(exchange.told);

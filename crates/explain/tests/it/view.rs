@@ -72,9 +72,18 @@ fn an_exchange_belongs_to_the_call_that_started_last() {
 }
 
 #[test]
-fn the_view_serialises() {
-    let recording = crate::hidden_listing::after_the_result();
-    let json = serde_json::to_value(exchanges(&recording, &Texts::default())).unwrap();
-    assert_eq!(json["exchanges"][0]["answer"]["id"], "1");
-    assert_eq!(json["calls"][0]["operation"], "call");
+fn an_event_is_read_and_passed_on_wherever_it_stands_in_its_stream() {
+    let mut script = Script::recorder();
+    let stream = script.get(2, 0.0, Some(1.0), None);
+    for (at, seq) in [(2.0, 0), (3.0, 7), (4.0, 1), (5.0, 3)] {
+        script.stream_event(stream, seq, at, Vec::new());
+    }
+    let recording = script.recording();
+    let texts = Texts::default();
+    let view = exchanges(&recording, &texts);
+    let events = &view.exchange(stream).unwrap().events;
+    assert_eq!(events.iter().map(|event| event.seq).collect::<Vec<_>>(), [0, 7, 1, 3]);
+    assert!(
+        events.iter().all(|event| event.read().zip(event.passed()).is_some_and(|(read, passed)| read.at <= passed.at))
+    );
 }

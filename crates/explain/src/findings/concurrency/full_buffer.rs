@@ -46,7 +46,7 @@ fn fill(bursts: &[&Burst], block: u64) -> bool {
 fn held(view: &View<'_>, burst: &Burst) -> Vec<Late> {
     let replies = burst.exchanges.len() as u64;
     let late = (1..).zip(&burst.exchanges).filter_map(|(place, id)| {
-        let asked = view.exchange(*id)?.back.as_ref()?.request_end?;
+        let asked = view.exchange(*id)?.back()?.request_end?;
         let from = burst.since.map_or(asked.at, |since| since.max(asked.at));
         let ready = from + Nanos(burst.at.at.since(from).0.saturating_mul(place) / replies);
         let held = burst.at.at.since(ready) >= HELD;
@@ -64,7 +64,7 @@ struct Open {
 impl Open {
     fn of(view: &View<'_>) -> Self {
         let requests = || view.exchanges.iter().filter(|one| one.transport == Transport::Stdio && one.asks());
-        let legs = || requests().filter_map(|request| request.back.as_ref());
+        let legs = || requests().filter_map(|request| request.back());
         let mut asked: Vec<Nanos> = legs().filter_map(|leg| Some(leg.request_end?.at)).collect();
         let mut answered: Vec<Nanos> = legs().filter_map(|leg| Some(leg.result_end?.at)).collect();
         asked.sort_unstable();

@@ -65,7 +65,7 @@ fn one<'a>(at: usize, exchange: &Exchange<'a>) -> Option<Served<'a>> {
     if exchange.is_standalone_stream() {
         return None;
     }
-    let back = exchange.back.as_ref()?;
+    let back = exchange.back()?;
     let asked = back.request_end?;
     let answered = if exchange.asks() {
         // Answers that came on another stream count too.

@@ -64,7 +64,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
 fn wait<'s, 'a>(exchange: &'s Exchange<'a>) -> Option<Wait<'s, 'a>> {
     // The standalone stream's head may come late, and an OAuth endpoint has work of its own.
     let other = exchange.is_standalone_stream() || exchange.sends_form() || exchange.transport != Transport::Http;
-    let leg = exchange.back.as_ref().filter(|_| !other)?;
+    let leg = exchange.back().filter(|_| !other)?;
     Some(Wait { exchange, received: leg.request_end?, head: leg.reply_head? })
 }
 
@@ -123,13 +123,10 @@ fn conclude(scene: &mut Scene<'_, '_>, cost: &Cost<'_, '_, '_>) -> Vec<Finding> 
         floor: cost.floor,
         without: cost.control,
     };
-    let addresses: HashSet<&str> = cost
-        .dear
-        .iter()
-        .filter_map(|w| Some(scene.view.connection(w.exchange.back.as_ref()?.conn?)?.address))
-        .collect();
+    let addresses: HashSet<&str> =
+        cost.dear.iter().filter_map(|w| Some(scene.view.connection(w.exchange.back()?.conn?)?.address)).collect();
     // Another address is another server, or another way to it.
-    let compared = cost.quick.exchange.back.as_ref().and_then(|leg| scene.view.connection(leg.conn?));
+    let compared = cost.quick.exchange.back().and_then(|leg| scene.view.connection(leg.conn?));
     let same = compared.is_none_or(|connection| addresses.is_empty() || addresses.contains(connection.address));
     let level = if same && cost.controls > FEWEST_CONTROLS { Level::High } else { Level::Medium };
     let disproof = match cost.follows {

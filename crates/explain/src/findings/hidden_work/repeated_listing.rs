@@ -72,7 +72,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
 fn changes(scene: &Scene<'_, '_>) -> HashMap<&'static str, Vec<EventIndex>> {
     let mut changes: HashMap<&'static str, Vec<EventIndex>> = HashMap::new();
     for event in scene.view.exchanges.iter().flat_map(|exchange| &exchange.events) {
-        let Some(read) = event.read else { continue };
+        let Some(read) = event.read() else { continue };
         for (_, notification) in &LISTS {
             if event.messages.iter().any(|message| message.notifies(notification)) {
                 changes.entry(notification).or_default().push(read.event);

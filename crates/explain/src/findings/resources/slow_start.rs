@@ -80,7 +80,7 @@ fn charge<'s, 'a>(
 /// The median time from a request's end to its result.
 fn typical_answer(exchanges: &[&Exchange<'_>]) -> Option<Nanos> {
     let times = exchanges.iter().filter_map(|exchange| {
-        let back = exchange.back.as_ref()?;
+        let back = exchange.back()?;
         Some(back.result_end?.at.since(back.request_end?.at))
     });
     let mut times: Vec<Nanos> = times.collect();

@@ -65,8 +65,8 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         let tally = operations.of(scene.operation(exchange));
         tally.cost(exchange.call, time, 0, 0);
         tally.prove(&[
-            (Role::AnswerBegan, exchange.back.as_ref().and_then(|back| back.result_start)),
-            (Role::AnswerTaken, exchange.front.as_ref().and_then(|front| front.result_end)),
+            (Role::AnswerBegan, exchange.back().and_then(|back| back.result_start)),
+            (Role::AnswerTaken, exchange.front().and_then(|front| front.result_end)),
         ]);
     }
     let found = operations.into_iter().map(|(operation, tally)| {
@@ -82,7 +82,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
 fn taken<'s, 'a>(scene: &Scene<'s, 'a>, call: &Call<'a>) -> Option<Taken<'s, 'a>> {
     let [id] = *call.exchanges else { return None };
     let exchange = scene.view.exchange(id).filter(|e| e.transport == Transport::Stdio)?;
-    let handed = exchange.front.as_ref()?.result_end?;
+    let handed = exchange.front()?.result_end?;
     let bytes = exchange.reply_bytes;
     let returned = call.end?;
     let time = exchange.blocked + returned.at.since(handed.at);

@@ -74,7 +74,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
 }
 
 fn bunched(exchange: &Exchange<'_>) -> Option<Bunched> {
-    let back = exchange.back.as_ref()?;
+    let back = exchange.back()?;
     let (silent_from, result) = (back.request_end?, back.result_end?);
     if exchange.shape != ReplyShape::Events || exchange.is_standalone_stream() {
         return None;
@@ -104,7 +104,7 @@ fn told(exchange: &Exchange<'_>) -> Vec<Stamp> {
             .iter()
             .any(|m| m.kind() == MessageKind::Notification && m.method() == Some("notifications/progress"))
     });
-    let mut told: Vec<Stamp> = told.filter_map(|event| event.read).collect();
+    let mut told: Vec<Stamp> = told.filter_map(|event| event.read()).collect();
     told.sort_by_key(|stamp| stamp.at);
     told
 }

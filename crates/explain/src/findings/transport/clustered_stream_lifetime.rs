@@ -103,7 +103,8 @@ fn cuts<'e, 'a>(view: &'e View<'a>) -> Vec<Cut<'e, 'a>> {
         };
         let unanswered = exchange.asks() && exchange.answer.is_none();
         let reopened = exchange.is_standalone_stream() && goes_on(exchange, end);
-        let last = exchange.events.iter().filter_map(|event| event.passed.or(event.read)).next_back().unwrap_or(begun);
+        let last =
+            exchange.events.iter().filter_map(|event| event.passed().or(event.read())).next_back().unwrap_or(begun);
         let stream = exchange.shape == ReplyShape::Events && exchange.status == Some(200);
         (stream && (unanswered || reopened)).then_some(Cut { exchange, begun, last, end, by })
     });

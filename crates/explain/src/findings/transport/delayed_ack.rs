@@ -68,7 +68,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         let pauses = operations.of(scene.operation(exchange));
         pauses.tally.cost(exchange.call, time, 0, 0);
         pauses.tally.prove(&[
-            (Role::RequestReceived, exchange.back.as_ref().and_then(|back| back.request_end)),
+            (Role::RequestReceived, exchange.back().and_then(|back| back.request_end)),
             (Role::FirstWrite, Some(pause.from)),
             (Role::SecondWrite, Some(pause.to)),
         ]);
@@ -105,7 +105,7 @@ fn pauses<'e, 'a>(view: &'e View<'a>) -> Vec<Pause<'e, 'a>> {
     let mut seen: HashSet<ConnectionId> = HashSet::new();
     let mut found = Vec::new();
     for exchange in view.exchanges.iter().filter(|exchange| exchange.transport == Transport::Http) {
-        let Some(conn) = exchange.back.as_ref().and_then(|back| back.conn) else { continue };
+        let Some(conn) = exchange.back().and_then(|back| back.conn) else { continue };
         let first = seen.insert(conn);
         let Some(asked) = asked(exchange) else { continue };
         if let Some((from, to)) = longest_pause(exchange) {
@@ -121,12 +121,12 @@ fn asked<'a>(exchange: &Exchange<'a>) -> Option<Asked<'a>> {
 }
 
 fn longest_pause(exchange: &Exchange<'_>) -> Option<(Stamp, Stamp)> {
-    let back = exchange.back.as_ref()?;
+    let back = exchange.back()?;
     if exchange.reply_bytes > LARGEST || exchange.events.len() > MOST_PIECES {
         return None;
     }
     let end = back.result_end?;
-    let events = exchange.events.iter().filter_map(|event| event.read);
+    let events = exchange.events.iter().filter_map(|event| event.read());
     let single = [back.reply_head, back.body_start, back.result_start, Some(end)];
     let mut pieces: Vec<Stamp> = single.into_iter().flatten().chain(events).filter(|s| s.at <= end.at).collect();
     pieces.sort_by_key(|piece| (piece.at, piece.event));
