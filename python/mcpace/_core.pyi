@@ -300,12 +300,14 @@ class Explained:
     """Events that could not be kept."""
     partial: bool
     """Whether its end is missing."""
-    def trials(self, operation: str) -> list[tuple[int, float, Literal["ok", "tool-error", "failed", "open"], str | None]]:
+    def trials(
+        self, operation: str
+    ) -> list[tuple[int, float, Literal["ok", "tool-error", "failed", "open"], str | None]]:
         """The calls of one operation by their starts: id, seconds, how it ended (``open``: it never returned, and its
         seconds are up to the recording's end), the program's words where it failed."""
     def sum(self, calls: list[int]) -> dict[str, Any]:
-        """The ledgers of ``calls``, added up: ``calls``, ``parts`` in nanoseconds, ``layers`` of ``parts.server``, and of
-        how many the server ``told`` them, of how many that is ``doubted`` (``doubted_ns``: what it told of those)."""
+        """The ledgers of ``calls``, added up: ``calls``, ``parts`` in nanoseconds, ``layers`` of ``parts.server``, and
+        of how many the server ``told`` them, of how many that is ``doubted`` (``doubted_ns``: what it told there)."""
     def window(self, call: int) -> tuple[int, int] | None:
         """Its start and return on the recording's clock, in nanoseconds."""
     def payers(self, finding: int, calls: list[int]) -> list[int]:
@@ -314,8 +316,8 @@ class Explained:
         """How many of ``calls`` pay for it, and what together: nanoseconds, requests, bytes."""
 
 def explained(paths: list[str], *, behind: list[str] = []) -> Explained:
-    """What saved recordings tell, several of one machine as one. A single file is explained while it is read, so that it
-    may be large; ``behind`` are of servers behind a gateway."""
+    """What saved recordings tell, several of one machine as one. A single file is explained while it is read, so that
+    it may be large; ``behind`` are of servers behind a gateway."""
 
 def record_stdio(command: list[str], file: str, body_limit: int = 65536) -> int:
     """Runs a server between this process's stdin and stdout, recording; returns its exit code."""
