@@ -17,9 +17,7 @@ from mcpace.lab.progress import Silent
 from mcpace.lab.server_program import ServerProgram, State
 from mcpace.lab.targets import Target
 from mcpace.report.run import Run
-
-OF_THE_MACHINE = {"noisy-run"}
-"""It is said of a busy machine, rightly, and of nobody else."""
+from shown import OF_THE_MACHINE
 
 
 def codes(

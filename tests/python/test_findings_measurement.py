@@ -90,7 +90,7 @@ def test_a_recorder_that_is_kept_from_running_says_that_the_machine_was_busy(tmp
     recording = _core.Recording.load(str(file))
     for begun, end in stamps:
         recording.add_call("call", "work", begun, end)
-    findings = found(recording)
+    findings = found(recording, machine=True)
     assert ("noisy-run" in findings) is stopped
     assert "recorder-limited" not in findings
     if stopped:
@@ -130,7 +130,7 @@ def test_a_recorder_that_has_too_much_to_read_limits_what_it_measures(number: in
         recording = record.finish()
     for begun, end in stamps:
         recording.add_call("call", "work", begun, end)
-    findings = found(recording)
+    findings = found(recording, machine=True)
     assert ("recorder-limited" in findings) is (number > 1), findings
     assert "noisy-run" not in findings
 
