@@ -118,7 +118,8 @@ def test_a_cap_on_the_tools_threads_is_named_by_its_size(events: bool) -> None:
 def test_a_pool_for_all_requests_holds_up_pings_too() -> None:
     endpoint = Endpoint(waiting, turns=so_many_at_a_time(3))
     with served(endpoint) as url, recorded(url) as record:
-        calls = [record.call() for _ in range(9)]
+        # Long, so that the pings come while a wave is at work however late the calls arrive.
+        calls = [record.call(seconds=0.6) for _ in range(9)]
         for _ in calls:
             assert endpoint.arrived.acquire(timeout=LIMIT_S)
         answered([*calls, record.ping(), record.ping()])
