@@ -115,7 +115,8 @@ pub struct Moment {
     /// When.
     #[serde(rename = "at_ns")]
     pub at: i64,
-    /// `reply-head`, `result`, `error`, `priming`, `reply-end`, or the method of a message from the server.
+    /// `reply-head`, `result`, `error`, `priming`, `reply-end`, the method of a message from the server, or how many more events
+    /// there were.
     pub label: String,
 }
 
@@ -236,15 +237,20 @@ fn phases(view: &View<'_>, exchange: &Exchange<'_>, clock: &Clock) -> Vec<PhaseR
     .collect()
 }
 
+/// Events of a stream that are shown one by one; a stream of a million would make a picture that nobody can load.
+const EVENTS: usize = 500;
+
 fn moments(exchange: &Exchange<'_>, clock: &Clock) -> Vec<Moment> {
     let near = exchange.near();
-    let moment = |stamp: Option<Stamp>, label: &str| {
-        stamp.map(|stamp| Moment { at: clock.relative(stamp.at), label: label.to_owned() })
-    };
-    let head = moment(near.and_then(|near| near.reply_head), "reply-head");
-    let events = exchange.events.iter().filter_map(|event| moment(event.passed().or(event.read()), label(event)));
-    let end = moment(exchange.ended(), "reply-end");
-    head.into_iter().chain(events).chain(end).collect()
+    let moment =
+        |stamp: Option<Stamp>, label: String| stamp.map(|stamp| Moment { at: clock.relative(stamp.at), label });
+    let seen = |event: &StreamEvent<'_>| event.passed().or(event.read());
+    let head = moment(near.and_then(|near| near.reply_head), "reply-head".to_owned());
+    let (shown, rest) = exchange.events.split_at(exchange.events.len().min(EVENTS));
+    let events = shown.iter().filter_map(|event| moment(seen(event), label(event).to_owned()));
+    let more = rest.first().and_then(|first| moment(seen(first), format!("{} more events", rest.len())));
+    let end = moment(exchange.ended(), "reply-end".to_owned());
+    head.into_iter().chain(events).chain(more).chain(end).collect()
 }
 
 fn label<'a>(event: &StreamEvent<'a>) -> &'a str {

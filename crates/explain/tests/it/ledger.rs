@@ -253,3 +253,18 @@ fn a_waterfall_shows_connections_phases_and_repeats() {
     let recording = crate::transport::connection_per_request();
     insta::assert_json_snapshot!(waterfall(&recording, CallId(1)));
 }
+
+#[test]
+fn of_a_long_stream_the_picture_has_the_first_events_and_the_number_of_the_others() {
+    let mut script = Script::recorder();
+    script.call("call", 0.0, 2_000.0);
+    let asked = script.post(call_tool(1.0, 1, Reply::Sse(1_900.0, 1_901.0, Some(1_902.0))));
+    for seq in 10..1_010 {
+        script.stream_event(asked, seq, 2.0 + f64::from(seq), Vec::new());
+    }
+    let shown = waterfall(&script.recording(), CallId(1)).unwrap();
+    let events = &shown.exchanges[0].events;
+    assert!(events.len() < 600);
+    assert!(events.iter().any(|moment| moment.label.ends_with(" more events")), "{events:?}");
+    assert_eq!(events.last().map(|moment| &*moment.label), Some("reply-end"));
+}
