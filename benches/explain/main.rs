@@ -26,7 +26,7 @@ const PER_SESSION: u64 = 1_000;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["write", file, exchanges, kind] => write(Path::new(file), exchanges.parse()?, *kind == KINDS[1]),
+        ["write", file, exchanges, kind] => write(Path::new(file), exchanges.parse()?, kind),
         ["explain", file] => explain(Path::new(file)),
         [] => run("1000000"),
         [exchanges] => run(exchanges),
@@ -34,8 +34,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 }
 
-/// What `mcpace record` writes before a foreign client, and what the lab writes, whose programs tell their operations.
-const KINDS: [&str; 2] = ["without operations", "with operations"];
+/// What `mcpace record` writes before a foreign client, the same where replies are events, and what the lab writes, whose
+/// programs tell their operations.
+const KINDS: [&str; 3] = ["without operations", EVENTS, OPERATIONS];
+const EVENTS: &str = "without operations, replies as events";
+const OPERATIONS: &str = "with operations";
 
 fn run(count: &str) -> Result<(), Box<dyn std::error::Error>> {
     let file = std::env::temp_dir().join(format!("mcpace-explain-{}.jsonl.zst", std::process::id()));
@@ -93,7 +96,7 @@ fn peak() -> Option<String> {
 }
 
 /// Calls through the recorder as the Python SDK makes them: a session for each thousand, one connection each, JSON replies.
-fn write(file: &Path, count: u64, with_operations: bool) -> Result<(), Box<dyn std::error::Error>> {
+fn write(file: &Path, count: u64, kind: &str) -> Result<(), Box<dyn std::error::Error>> {
     let head = RecordingHead {
         instrument: Instrument::Recorder,
         started: "2026-11-01T12:00:00Z".to_owned(),
@@ -104,7 +107,7 @@ fn write(file: &Path, count: u64, with_operations: bool) -> Result<(), Box<dyn s
     let mut writer = Writer::new(BufWriter::new(File::create(file)?), &head)?;
     for exchange in 0..count {
         let told = |event: &Event| matches!(event.kind, EventKind::CallStart { .. } | EventKind::CallEnd { .. });
-        for event in one(exchange).into_iter().filter(|event| with_operations || !told(event)) {
+        for event in one(exchange, kind == EVENTS).into_iter().filter(|event| kind == OPERATIONS || !told(event)) {
             writer.write(&event)?;
         }
     }
@@ -112,7 +115,7 @@ fn write(file: &Path, count: u64, with_operations: bool) -> Result<(), Box<dyn s
     Ok(())
 }
 
-fn one(number: u64) -> Vec<Event> {
+fn one(number: u64, as_events: bool) -> Vec<Event> {
     let session = number / PER_SESSION;
     let (front, back, ex) = (ConnectionId(session * 2), ConnectionId(session * 2 + 1), ExchangeId(number));
     let first = number.is_multiple_of(PER_SESSION);
@@ -152,13 +155,22 @@ fn one(number: u64) -> Vec<Event> {
     for (side, after) in [(Side::Back, 500_000), (Side::Front, 520_000)] {
         let far = side == Side::Back;
         let reply = |name: &str, value: String| Header(name.to_owned(), value);
-        let mut headers = vec![reply("content-type", "application/json".to_owned())];
+        let shape = if as_events { "text/event-stream" } else { "application/json" };
+        let mut headers = vec![reply("content-type", shape.to_owned())];
         headers.extend(first.then(|| reply("mcp-session-id", format!("session-{session}"))));
         let headers = if far { headers } else { Vec::new() };
         event(after, EventKind::ReplyHead { side, ex, status: 200, headers });
         event(after + 100, EventKind::ReplyBodyStart { side, ex });
-        let messages = if far { MessageNote::of(answer.as_bytes()) } else { Vec::new() };
+        let mut messages = if far { MessageNote::of(answer.as_bytes()) } else { Vec::new() };
         let (bytes, digest) = (answer.len() as u64, digest(answer.as_bytes()));
+        if as_events {
+            let messages = std::mem::take(&mut messages);
+            let began = Nanos(at + after + 100);
+            event(
+                after + 1_000,
+                EventKind::ReplyEvent { side, ex, seq: 0, began, bytes, event: None, id: None, messages, body: None },
+            );
+        }
         let ending = ReplyEnding::Complete;
         event(after + 2_000, EventKind::ReplyEnd { side, ex, bytes, digest, ending, messages, body: None });
     }
