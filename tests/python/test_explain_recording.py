@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from commands import end, started
 from commands import run as mcpace
 from mcpace.lab import recorded
 from mcpace.lab.errors import UsageProblem
@@ -139,3 +142,14 @@ def test_events_far_out_of_order_are_put_in_order(tmp_path: Path) -> None:
     run = recorded.explain(written(tmp_path / "late.jsonl", [*many, *late]))
     assert run.recording is not None
     assert (run.recording.events, run.recording.cut_off) == (4 * 3_001, False)
+
+
+@pytest.mark.parametrize("signals", [signal.SIGINT, signal.SIGTERM])
+def test_a_recording_that_never_comes_is_given_up_by_a_signal(tmp_path: Path, signals: signal.Signals) -> None:
+    pipe = tmp_path / "recording"
+    os.mkfifo(pipe)
+    with started("explain", pipe.name, folder=tmp_path) as process, pipe.open("wb"):
+        # It has been opened for reading, else it couldn't be for writing; nothing is ever written.
+        process.send_signal(signals)
+        ended = end(process)
+    assert ended.code == 130, ended

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use crate::json;
 use crate::problem::{OrRaise, UsageProblem};
 use crate::recording::{Recording, beside, open};
+use crate::runtime::aside;
 
 /// One operation of one kind: its id, seconds from its start to its return, how it ended, and the program's words where it
 /// failed.
@@ -134,7 +135,7 @@ pub(crate) fn of_recording(py: Python<'_>, recording: &Recording, behind: Option
 #[pyfunction]
 #[pyo3(name = "explained", signature = (paths, *, behind=Vec::new()))]
 pub(crate) fn explained_at(py: Python<'_>, paths: Vec<String>, behind: Vec<String>) -> PyResult<Explained> {
-    py.detach(|| {
+    aside(py, move || {
         let behind = if behind.is_empty() { None } else { Some(beside(&behind)?) };
         if let [path] = paths.as_slice() {
             match explained_file(&mut Reader::events(open(path)?).or_raise()?, behind.as_ref()) {

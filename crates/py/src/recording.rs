@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use crate::explained::{Explained, of_recording};
 use crate::json;
 use crate::problem::{EnvironmentProblem, OrRaise, UsageProblem};
+use crate::runtime::aside;
 
 /// Events of one recording, with the client program's own stamps added to them.
 #[pyclass(module = "mcpace._core", frozen)]
@@ -35,13 +36,14 @@ impl Recording {
     /// Reads a recording from a file.
     #[staticmethod]
     fn load(py: Python<'_>, path: &str) -> PyResult<Self> {
-        py.detach(|| read(path)).map(Self::new)
+        let path = path.to_owned();
+        aside(py, move || read(&path)).map(Self::new)
     }
 
     /// Reads several stdio recordings, one a server process, as one.
     #[staticmethod]
     fn merge(py: Python<'_>, paths: Vec<String>) -> PyResult<Self> {
-        py.detach(|| {
+        aside(py, move || {
             let mut parts = paths.iter().map(|path| read(path));
             let mut whole = parts.next().ok_or_else(|| UsageProblem::new_err("no recording to merge"))??;
             for part in parts {
@@ -139,7 +141,7 @@ impl Recording {
     /// Reads several recordings of one machine as one; each keeps its connections, exchanges and operations to itself.
     #[staticmethod]
     fn beside(py: Python<'_>, paths: Vec<String>) -> PyResult<Self> {
-        py.detach(|| beside(&paths)).map(Self::new)
+        aside(py, move || beside(&paths)).map(Self::new)
     }
 
     /// Adds what a process was seen to use: `samples` are (clock, processor time, resident bytes, threads), times in

@@ -31,6 +31,17 @@ pub(crate) fn runtime() -> PyResult<&'static Runtime> {
     Ok(runtime)
 }
 
+/// Runs `work` on a thread of its own, without the interpreter's lock. A signal's exception leaves it behind: the process is
+/// about to end, and nothing waits for that thread.
+pub(crate) fn aside<T, W>(py: Python<'_>, work: W) -> PyResult<T>
+where
+    T: Send + 'static,
+    W: FnOnce() -> PyResult<T> + Send + 'static,
+{
+    let ended = wait(py, runtime()?.spawn_blocking(work))?;
+    ended.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
+}
+
 /// Runs `future` to its end without the interpreter's lock. A signal's exception (KeyboardInterrupt) drops it.
 pub(crate) fn wait<F>(py: Python<'_>, future: F) -> PyResult<F::Output>
 where

@@ -8,6 +8,8 @@
 //! transport of 2024-11-05 may not: everything comes on it, and a client that does nothing after it opened one hangs with a
 //! good token, too (mcp 1.12 reads it to its end).
 
+use std::cell::OnceCell;
+
 use mcpace_record::{Nanos, ReplyEnding};
 
 use crate::Part;
@@ -30,10 +32,12 @@ struct Deadlocks {
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
     let mut operations: ByOperation<'_, Deadlocks> = ByOperation::new();
+    // Only lost calls ask for them, of which there mostly are none.
+    let working = OnceCell::new();
     for call in &scene.view.calls {
         let deadlocks = operations.of(Some(call.operation));
         deadlocks.of_calls += 1;
-        if let Some(token) = last_token(scene, call).or_else(|| token_before(scene, call)) {
+        if let Some(token) = last_token(scene, call).or_else(|| token_before(scene, call, &working)) {
             charge(scene, call, token, deadlocks);
         }
     }
@@ -79,14 +83,21 @@ fn may_stand(exchange: &Exchange<'_>, granted: Stamp) -> bool {
 }
 
 /// One before the call, granted or given up, where nobody sent anything from then to the call's end.
-fn token_before<'a>(scene: &Scene<'_, 'a>, call: &Call<'a>) -> Option<Token> {
+fn token_before<'s, 'a>(
+    scene: &Scene<'s, 'a>,
+    call: &Call<'a>,
+    working: &OnceCell<Vec<&'s Exchange<'a>>>,
+) -> Option<Token> {
     if !is_lost(call) || !call.exchanges.is_empty() || !call.failed_connects.is_empty() {
         return None;
     }
     let end = scene.view.end_of(call);
-    let exchanges = &scene.view.exchanges;
-    let until = exchanges.partition_point(|exchange| exchange.start.at <= end);
-    let token = exchanges[..until].iter().rfind(|exchange| !exchange.is_standalone_stream())?;
+    let working = working.get_or_init(|| {
+        let exchanges = scene.view.exchanges.iter();
+        exchanges.filter(|exchange| !exchange.is_standalone_stream()).collect()
+    });
+    let until = working.partition_point(|exchange| exchange.start.at <= end);
+    let token = working[..until].last()?;
     let over = token.ended().filter(|_| token.sends_form())?;
     let granted = match (token.ending?, token.status) {
         (ReplyEnding::Complete, Some(200)) => Some(over),
