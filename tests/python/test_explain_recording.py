@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from commands import end, started
+from commands import LIMIT_S, end, started
 from commands import run as mcpace
 from mcpace.lab import recorded
 from mcpace.lab.errors import UsageProblem
@@ -146,10 +147,15 @@ def test_events_far_out_of_order_are_put_in_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("signals", [signal.SIGINT, signal.SIGTERM])
 def test_a_recording_that_never_comes_is_given_up_by_a_signal(tmp_path: Path, signals: signal.Signals) -> None:
-    pipe = tmp_path / "recording"
+    pipe = tmp_path / "recording.jsonl"
     os.mkfifo(pipe)
-    with started("explain", pipe.name, folder=tmp_path) as process, pipe.open("wb"):
-        # It has been opened for reading, else it couldn't be for writing; nothing is ever written.
-        process.send_signal(signals)
-        ended = end(process)
+    with ThreadPoolExecutor() as pool, started("explain", pipe.name, folder=tmp_path) as process:
+        writer = pool.submit(pipe.open, "wb")  # opens with the reader; nothing is ever written
+        try:
+            writer.result(LIMIT_S)
+            process.send_signal(signals)
+            ended = end(process)
+        finally:
+            os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))  # lets the writer go where no reader came
+            writer.result().close()
     assert ended.code == 130, ended

@@ -37,6 +37,8 @@ mod _core {
     #[pymodule_export]
     use super::client::Client;
     #[pymodule_export]
+    use super::explained::{Explained, explained_at};
+    #[pymodule_export]
     use super::load::Load;
     #[pymodule_export]
     use super::problem::{
@@ -45,8 +47,6 @@ mod _core {
     };
     #[pymodule_export]
     use super::recorder::{Recorder, record_stdio};
-    #[pymodule_export]
-    use super::explained::{Explained, explained_at};
     #[pymodule_export]
     use super::recording::Recording;
     #[pymodule_export]
