@@ -99,10 +99,13 @@ func run(given *options) error {
 	if err != nil {
 		return fmt.Errorf("can't listen: %w", err)
 	}
+	// Before anybody can know that it stands: a goroutine may begin much later.
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGTERM)
 	over := make(chan error, 3)
 	go func() { over <- http.Serve(listener, routes) }()
 	go func() { over <- stdinEnds() }()
-	go func() { over <- terminated() }()
+	go func() { <-told; over <- nil }()
 	if err := sayReady(listener.Addr()); err != nil {
 		return err
 	}
@@ -112,13 +115,6 @@ func run(given *options) error {
 // stdinEnds returns when whoever started this program has ended, too.
 func stdinEnds() error {
 	_, _ = io.Copy(io.Discard, os.Stdin)
-	return nil
-}
-
-func terminated() error {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGTERM)
-	<-signals
 	return nil
 }
 

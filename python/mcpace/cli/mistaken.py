@@ -6,10 +6,13 @@ Design constraint: told after a reader has refused the file, by its first bytes 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mcpace import _core
 from mcpace.lab.errors import UsageProblem
-from mcpace.report.run import Run, RunFormatError
+
+if TYPE_CHECKING:
+    from mcpace.report.run import Run
 
 ZSTD = b"\x28\xb5\x2f\xfd"
 RECORDING, RUN = b'{"format":"mcpace.recording/', b'"schema": "mcpace.run/'
@@ -21,6 +24,9 @@ def load_run(path: Path) -> Run:
 
     Raises :class:`UsageProblem` where it can't be read, with the command that can.
     """
+    # Late: exporting a load imports this file, and a run's models take longer than a load to begin.
+    from mcpace.report.run import Run, RunFormatError
+
     try:
         return Run.load(path)
     except OSError as error:
