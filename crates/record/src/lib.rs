@@ -7,6 +7,7 @@
 
 use std::num::NonZeroU64;
 
+mod ahead;
 mod error;
 mod event;
 mod file;

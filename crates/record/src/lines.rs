@@ -45,7 +45,7 @@ pub(crate) const BOUNDS: Bounds = Bounds {
 pub(crate) struct Lines<'r> {
     pub(crate) head: RecordingHead,
     source: Box<dyn BufRead + Send + 'r>,
-    text: String,
+    pub(crate) text: String,
     pub(crate) number: usize,
     pub(crate) partial: bool,
     pub(crate) ended: bool,
@@ -79,34 +79,48 @@ impl<'r> Lines<'r> {
 
     /// The next event as the file has it; `None` at its end.
     pub(crate) fn event(&mut self) -> Result<Option<Event>, RecordError> {
+        let Some(cut) = self.line()? else { return Ok(None) };
+        let event = parse(&self.text, self.number, cut)?;
+        if event.is_none() {
+            (self.partial, self.ended) = (true, true);
+        }
+        Ok(event)
+    }
+
+    /// Fills `batch` with the next lines; an empty one is the end.
+    pub(crate) fn batch(&mut self, batch: &mut Batch) -> Result<(), RecordError> {
+        (batch.first, batch.cut) = (self.number + 1, false);
+        batch.text.clear();
+        batch.ends.clear();
+        while batch.ends.len() < BATCH_LINES && batch.text.len() < BATCH_BYTES {
+            let Some(cut) = self.line()? else { break };
+            batch.text.push_str(&self.text);
+            batch.ends.push(batch.text.len());
+            batch.cut = cut;
+        }
+        Ok(())
+    }
+
+    /// Reads the next line; `None` at the end, else whether its line end is missing: the last one's, whole in a hand-made
+    /// file, half in one that was cut.
+    fn line(&mut self) -> Result<Option<bool>, RecordError> {
         if self.ended {
             return Ok(None);
         }
         self.number += 1;
         let next = next_line(&mut self.source, &mut self.text, self.bounds.line)?;
         self.check_bounds()?;
-        match next {
-            Next::Line => {
-                let bad =
-                    |error: serde_json::Error| RecordError::BadLine { line: self.number, reason: error.to_string() };
-                return serde_json::from_str(&self.text).map(Some).map_err(bad);
+        Ok(match next {
+            Next::Line => Some(false),
+            Next::CutLine => {
+                self.ended = true;
+                Some(true)
             }
-            // A last line without its line end: whole in a hand-made file, half in one that was cut.
-            Next::CutLine => match serde_json::from_str(&self.text) {
-                Ok(event) => return Ok(Some(event)),
-                Err(_) => self.partial = true,
-            },
-            Next::CutStream => self.partial = true,
-            Next::End => {}
-        }
-        self.ended = true;
-        Ok(None)
-    }
-
-    /// Bytes that `event`, of the last line, takes: no fewer than its line has, for [`Event::size`] doesn't count what is short
-    /// in any event of ours, such as an address.
-    pub(crate) fn size(&self, event: &Event) -> u64 {
-        event.size().max(self.text.len()) as u64
+            Next::CutStream | Next::End => {
+                (self.partial, self.ended) = (matches!(next, Next::CutStream), true);
+                None
+            }
+        })
     }
 
     fn check_bounds(&mut self) -> Result<(), RecordError> {
@@ -132,6 +146,55 @@ impl<'r> Lines<'r> {
 
 pub(crate) fn too_large(what: String) -> RecordError {
     RecordError::TooLarge { what }
+}
+
+/// The event of a line; `None` where it is half of one.
+fn parse(text: &str, number: usize, cut: bool) -> Result<Option<Event>, RecordError> {
+    match serde_json::from_str(text) {
+        Ok(event) => Ok(Some(event)),
+        Err(_) if cut => Ok(None),
+        Err(error) => Err(RecordError::BadLine { line: number, reason: error.to_string() }),
+    }
+}
+
+/// Bytes that `event`, of a line of `text` bytes, takes: no fewer than its line has, for [`Event::size`] doesn't count what is
+/// short in any event of ours, such as an address.
+pub(crate) fn size(event: &Event, text: usize) -> u64 {
+    event.size().max(text) as u64
+}
+
+/// Some lines of a file, as they stand there.
+#[derive(Default)]
+pub(crate) struct Batch {
+    text: String,
+    /// Where each ends in the text.
+    ends: Vec<usize>,
+    /// The number of the first.
+    first: usize,
+    /// Whether the last one's line end is missing.
+    cut: bool,
+}
+
+const BATCH_LINES: usize = 1024;
+const BATCH_BYTES: usize = 1 << 20;
+
+impl Batch {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Takes the lines apart into events with their sizes, up to the first that is none; says whether the last one was half.
+    pub(crate) fn parse(&self, events: &mut Vec<(u64, Event)>) -> Result<bool, RecordError> {
+        let mut from = 0;
+        for (at, to) in self.ends.iter().enumerate() {
+            let text = &self.text[from..*to];
+            let last = at + 1 == self.ends.len();
+            let Some(event) = parse(text, self.first + at, self.cut && last)? else { return Ok(true) };
+            events.push((size(&event, text.len()), event));
+            from = *to;
+        }
+        Ok(false)
+    }
 }
 
 /// Counts what passes.

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::io::Read;
 
-use crate::lines::{BOUNDS, Bounds, Lines, too_large};
+use crate::lines::{BOUNDS, Bounds, Lines, size, too_large};
 use crate::{Event, Nanos, RecordError, Recording, RecordingHead};
 
 /// How many events may stand before an earlier one: two threads append a few microseconds out of order.
@@ -36,14 +36,14 @@ impl Reader {
 
 fn events<'r>(source: impl Read + Send + 'r, bounds: Bounds) -> Result<Events<'r>, RecordError> {
     let lines = Lines::open(source, bounds)?;
-    Ok(Events { lines, waiting: VecDeque::with_capacity(WINDOW + 1), held: 0, passed: Nanos::ZERO })
+    Ok(Events { lines, order: Order::new(bounds) })
 }
 
 fn read(source: impl Read + Send, bounds: Bounds) -> Result<Recording, RecordError> {
     let mut lines = Lines::open(source, bounds)?;
     let (mut events, mut held) = (Vec::new(), 0_u64);
     while let Some(event) = lines.event()? {
-        held = held.saturating_add(lines.size(&event));
+        held = held.saturating_add(size(&event, lines.text.len()));
         if held > bounds.held {
             return Err(too_large(format!("the {} GiB of events that are kept in memory", bounds.held >> 30)));
         }
@@ -60,13 +60,59 @@ fn read(source: impl Read + Send, bounds: Bounds) -> Result<Recording, RecordErr
 /// Ends at the first error. [`RecordError::OutOfOrder`] is no fault of the file: its events stand further apart from their
 /// order than is looked ahead, and [`Reader::read`] reads it.
 pub struct Events<'r> {
-    lines: Lines<'r>,
+    pub(crate) lines: Lines<'r>,
+    pub(crate) order: Order,
+}
+
+/// Puts events in the order of their time, as far as is looked ahead.
+pub(crate) struct Order {
     /// Each with the bytes that it takes.
     waiting: VecDeque<(u64, Event)>,
     /// Bytes of those that wait.
     held: u64,
+    /// As many may.
+    most: u64,
     /// The time of the last event that was handed out.
     passed: Nanos,
+}
+
+impl Order {
+    fn new(bounds: Bounds) -> Self {
+        Self { waiting: VecDeque::with_capacity(WINDOW + 1), held: 0, most: bounds.ahead, passed: Nanos::ZERO }
+    }
+
+    fn has_room(&self) -> bool {
+        self.waiting.len() <= WINDOW && self.held <= self.most
+    }
+
+    /// Takes an event in, of `size` bytes.
+    pub(crate) fn put(&mut self, size: u64, event: Event) -> Result<(), RecordError> {
+        if event.at < self.passed {
+            return Err(RecordError::OutOfOrder);
+        }
+        self.held += size;
+        match self.waiting.back() {
+            Some((_, last)) if event.at < last.at => {
+                let place = self.waiting.partition_point(|(_, other)| other.at <= event.at);
+                self.waiting.insert(place, (size, event));
+            }
+            _ => self.waiting.push_back((size, event)),
+        }
+        Ok(())
+    }
+
+    /// The next event, where no more need be looked at before it.
+    pub(crate) fn next_of_many(&mut self) -> Option<Event> {
+        if self.has_room() { None } else { self.next() }
+    }
+
+    /// The next event of those that wait.
+    pub(crate) fn next(&mut self) -> Option<Event> {
+        let (size, event) = self.waiting.pop_front()?;
+        self.held -= size;
+        self.passed = event.at;
+        Some(event)
+    }
 }
 
 impl Events<'_> {
@@ -83,20 +129,9 @@ impl Events<'_> {
     }
 
     fn look_ahead(&mut self) -> Result<(), RecordError> {
-        while self.waiting.len() <= WINDOW && self.held <= self.lines.bounds.ahead {
+        while self.order.has_room() {
             let Some(event) = self.lines.event()? else { break };
-            if event.at < self.passed {
-                return Err(RecordError::OutOfOrder);
-            }
-            let size = self.lines.size(&event);
-            self.held += size;
-            match self.waiting.back() {
-                Some((_, last)) if event.at < last.at => {
-                    let place = self.waiting.partition_point(|(_, other)| other.at <= event.at);
-                    self.waiting.insert(place, (size, event));
-                }
-                _ => self.waiting.push_back((size, event)),
-            }
+            self.order.put(size(&event, self.lines.text.len()), event)?;
         }
         Ok(())
     }
@@ -107,14 +142,11 @@ impl Iterator for Events<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         if let Err(error) = self.look_ahead() {
-            self.waiting.clear();
+            self.order.waiting.clear();
             self.lines.ended = true;
             return Some(Err(error));
         }
-        let (size, event) = self.waiting.pop_front()?;
-        self.held -= size;
-        self.passed = event.at;
-        Some(Ok(event))
+        self.order.next().map(Ok)
     }
 }
 
@@ -231,7 +263,7 @@ mod tests {
         assert_eq!(read(bomb.as_slice(), bounds).unwrap_err().code(), "too-large");
         let mut ahead = events(bomb.as_slice(), bounds).unwrap();
         while let Some(event) = ahead.next() {
-            assert!(event.is_ok() && ahead.waiting.len() <= 3, "{} wait", ahead.waiting.len());
+            assert!(event.is_ok() && ahead.order.waiting.len() <= 3, "{} wait", ahead.order.waiting.len());
         }
     }
 
@@ -254,8 +286,8 @@ mod tests {
         let mut read = Vec::new();
         while let Some(event) = ahead.next() {
             read.push(event.unwrap());
-            assert!(ahead.waiting.len() <= 5, "{} wait", ahead.waiting.len());
+            assert!(ahead.order.waiting.len() <= 5, "{} wait", ahead.order.waiting.len());
         }
-        assert_eq!((read, ahead.held), (answers, 0));
+        assert_eq!((read, ahead.order.held), (answers, 0));
     }
 }

@@ -63,7 +63,8 @@ def _columns(cases: list[Case], unit: Unit, width: int, several: bool) -> _Colum
     labels = [clean(case.subject.label()) for case in cases]
     subject = min(max([cell_len(label) for label in labels] + [12]), LONGEST_SUBJECT)
     cold = _widest([unit.figure(case.trials_s[0]) for case in cases if case.trials_s] + ["cold"])
-    warm = _widest([unit.figure(trial) for case in cases for trial in case.trials_s[1:]])
+    # A recording may have a million trials, and no more are shown than there is room for.
+    warm = _widest([unit.figure(trial) for case in cases for trial in case.trials_s[1 : MOST_LINES * width]])
     mean = _widest([_mean(case, unit) for case in cases] + [f"mean {unit.name}"])
     count = max((len(case.trials_s) - 1 for case in cases), default=0)
     fixed = 2 + subject + len(GAP) + cold + 3 + len(GAP) + mean
@@ -92,7 +93,8 @@ def _row(case: Case, unit: Unit, columns: _Columns) -> Iterator[Text]:
     line = Text("  " + fitted(clean(case.subject.label()), columns.subject) + GAP)
     line.append(right_aligned(unit.figure(case.trials_s[0]), columns.cold), style="dim")
     line.append(" │ ", style="dim")
-    warm = [right_aligned(unit.figure(trial), columns.warm) for trial in case.trials_s[1:]]
+    shown = case.trials_s[1 : 1 + MOST_LINES * columns.across]
+    warm = [right_aligned(unit.figure(trial), columns.warm) for trial in shown]
     chunks = [warm[at : at + columns.across] for at in range(0, len(warm), columns.across)] or [[]]
     line.append(fitted(" ".join(chunks[0]), _warm_width(columns)))
     line.append(GAP + right_aligned(_mean(case, unit), columns.mean), style="bold")
@@ -100,10 +102,10 @@ def _row(case: Case, unit: Unit, columns: _Columns) -> Iterator[Text]:
     line.append(GAP + change_words(case.change, short=columns.short), style=STYLES.get(now, ""))
     yield line
     indent = " " * (2 + columns.subject + len(GAP) + columns.cold) + " │ "
-    for chunk in chunks[1:MOST_LINES]:
+    for chunk in chunks[1:]:
         yield Text(indent + " ".join(chunk))
-    left_out = sum(len(chunk) for chunk in chunks[MOST_LINES:])
-    if left_out:
+    left_out = len(case.trials_s) - 1 - len(shown)
+    if left_out > 0:
         yield Text(f"{indent}and {left_out} more in the run's file", style="dim")
 
 

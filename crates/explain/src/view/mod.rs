@@ -6,7 +6,6 @@
 //!
 //! Input is hostile: an id seen twice keeps its first facts, a fact without its beginning is kept as far as it goes.
 
-mod ahead;
 mod bursts;
 mod calls;
 mod connection;
@@ -84,7 +83,7 @@ pub fn exchanges<'a>(recording: &Recording, texts: &'a Texts) -> View<'a> {
 /// Those of reading, and [`RecordError::TooLarge`] where too much of it would have to be kept.
 pub fn exchanges_of_file<'a>(events: &mut Events<'_>, texts: &'a Texts) -> Result<View<'a>, RecordError> {
     let mut join = join::Join::new(texts);
-    ahead::read_ahead(events, |event| {
+    events.each(|event| {
         join.event(event);
         texts.check()
     })?;
