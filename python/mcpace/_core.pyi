@@ -6,7 +6,7 @@ Ctrl-C. Times ending in ``_ns`` are ``CLOCK_MONOTONIC`` (``time.monotonic_ns``).
 
 import asyncio
 import contextvars
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from typing import Any, Literal
 
 PROFILES: list[str]
@@ -302,7 +302,7 @@ class Explained:
     """Whether its end is missing."""
     def trials(
         self, operation: str
-    ) -> list[tuple[int, float, Literal["ok", "tool-error", "failed", "open"], str | None]]:
+    ) -> Iterator[tuple[int, float, Literal["ok", "tool-error", "failed", "open"], str | None]]:
         """The calls of one operation by their starts: id, seconds, how it ended (``open``: it never returned, and its
         seconds are up to the recording's end), the program's words where it failed."""
     def sum(self, calls: list[int]) -> dict[str, Any]:

@@ -75,19 +75,8 @@ impl Explained {
     }
 
     /// The calls of one operation, by their starts.
-    fn trials(&self, operation: &str) -> Vec<Trial> {
-        let accounts = &self.told.accounts;
-        let trial = |account: &Account| {
-            let seconds = account.end.since(account.start).as_secs_f64();
-            let (ended, message) = match accounts.outcome(account) {
-                Some(CallOutcome::Ok) => ("ok", None),
-                Some(CallOutcome::ToolError) => ("tool-error", None),
-                Some(CallOutcome::Failed(words)) => ("failed", Some(words.clone())),
-                None => ("open", None),
-            };
-            (account.call.0, seconds, ended, message)
-        };
-        accounts.iter().filter(|account| accounts.operation(account) == operation).map(trial).collect()
+    fn trials(slf: Py<Self>, operation: String) -> Trials {
+        Trials { of: slf, operation, next: 0 }
     }
 
     /// The ledgers of `calls`, added up.
@@ -117,6 +106,39 @@ impl Explained {
             )
         })
     }
+}
+
+/// Goes through the calls of one operation, one at a time: all of them would take more than the accounts do.
+#[pyclass(module = "mcpace._core")]
+pub(crate) struct Trials {
+    of: Py<Explained>,
+    operation: String,
+    next: usize,
+}
+
+#[pymethods]
+impl Trials {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&mut self) -> Option<Trial> {
+        let accounts = &self.of.get().told.accounts;
+        let mut rest = accounts.iter().enumerate().skip(self.next);
+        let (at, account) = rest.find(|(_, account)| accounts.operation(account) == self.operation)?;
+        self.next = at + 1;
+        Some(trial(account, accounts.outcome(account)))
+    }
+}
+
+fn trial(account: &Account, outcome: Option<&CallOutcome>) -> Trial {
+    let (ended, message) = match outcome {
+        Some(CallOutcome::Ok) => ("ok", None),
+        Some(CallOutcome::ToolError) => ("tool-error", None),
+        Some(CallOutcome::Failed(words)) => ("failed", Some(words.clone())),
+        None => ("open", None),
+    };
+    (account.call.0, account.end.since(account.start).as_secs_f64(), ended, message)
 }
 
 /// What a recording in memory tells; of a gateway too, where `behind` was recorded between it and the servers that it asks.
