@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from quiet import Held
     from redis_server import RedisServer
 
 
@@ -35,18 +33,3 @@ def django_queries() -> Iterator[list[str]]:
 
     with connection.execute_wrapper(note):
         yield found
-
-
-@pytest.fixture(scope="session")
-def five_minutes() -> Iterator[dict[str, Held]]:
-    """Silent streams of several releases' clients, the controls' first. Whoever asks early has them age meanwhile."""
-    from quiet import held
-
-    with ExitStack() as stack:
-        yield {
-            # The recorder ends what is silent for a quarter of an hour, which a whole proof may take.
-            "go": stack.enter_context(held("go@1.8.0", comments_s=400)),
-            "typescript, with comments": stack.enter_context(held("typescript@1.32.2", comments_s=15)),
-            "typescript": stack.enter_context(held("typescript@1.32.2")),
-            "python": stack.enter_context(held("python@1.30.0")),
-        }

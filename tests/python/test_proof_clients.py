@@ -14,18 +14,12 @@ from mcpace import MCPServer, _core
 from mcpace.lab import adapters, environments
 from mcpace.lab.adapter_file import load
 from proving import interpreter
-from quiet import CLIENTS, Held
 from serving import served as serving
 from shown import found, recorded
 
 pytestmark = [pytest.mark.network, pytest.mark.proof]
 
 LIMIT_S = 60
-
-
-def test_clients_open_streams_that_nobody_speaks_on(five_minutes: dict[str, Held]) -> None:
-    """They stand while the other proofs run; what becomes of them, the last of test_old_releases.py looks at."""
-    assert [len(group.programs) for group in five_minutes.values()] == [CLIENTS] * len(five_minutes)
 
 
 # Three connects by one provider, as a host keeps it. The token runs out after each; the second connect is given up
