@@ -1,14 +1,17 @@
-//! Reading ahead: lines are read on one thread and taken apart on another, while the events before them are taken. Taking
+//! Reading ahead: lines are read on one thread and taken apart on two others, while the events before them are taken. Taking
 //! them apart is most of the work.
 
-use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
 use crate::lines::{Batch, Lines};
 use crate::{Event, Events, RecordError};
 
-/// Batches that wait for the next thread.
-const WAITING: usize = 4;
+/// Threads that take lines apart, batch by batch in turns.
+const APART: usize = 2;
+
+/// Batches that wait for each thread.
+const WAITING: usize = 2;
 
 /// The events of one batch with their sizes, and whether the file ends with half a line after them.
 type Parsed = Result<(Vec<(u64, Event)>, bool), RecordError>;
@@ -22,15 +25,24 @@ impl Events<'_> {
         let Events { lines, order } = self;
         let reading = &mut *lines;
         let half = thread::scope(|scope| {
-            let (full, batches) = sync_channel(WAITING);
             let (emptied, empty) = channel();
+            let (mut full, mut parsed, mut taken) = (Vec::new(), Vec::new(), Vec::new());
+            for _ in 0..APART {
+                let (to, batches) = sync_channel(WAITING);
+                let (apart, from) = sync_channel(WAITING);
+                let (back, freed) = channel();
+                let emptied = emptied.clone();
+                scope.spawn(move || take_apart(&batches, &emptied, &apart, &freed));
+                full.push(to);
+                parsed.push(from);
+                taken.push(back);
+            }
             scope.spawn(move || read(reading, &full, &empty));
-            let (apart, parsed) = sync_channel(WAITING);
-            let (taken, freed) = channel();
-            scope.spawn(move || take_apart(&batches, &|batch| drop(emptied.send(batch)), &apart, &freed));
             let mut half = false;
             let mut done = Vec::new();
-            for part in parsed {
+            // In the turns in which they were read, until one has no more: then no other has.
+            for (parsed, taken) in parsed.iter().zip(&taken).cycle() {
+                let Ok(part) = parsed.recv() else { break };
                 let (mut events, cut) = part?;
                 half |= cut;
                 for (size, event) in events.drain(..) {
@@ -54,8 +66,8 @@ impl Events<'_> {
 }
 
 /// Ends with the lines, with the first error, or when nobody takes them any more.
-fn read(lines: &mut Lines<'_>, full: &SyncSender<Result<Batch, RecordError>>, empty: &Receiver<Batch>) {
-    loop {
+fn read(lines: &mut Lines<'_>, full: &[SyncSender<Result<Batch, RecordError>>], empty: &Receiver<Batch>) {
+    for full in full.iter().cycle() {
         let mut batch = empty.try_recv().unwrap_or_default();
         let read = lines.batch(&mut batch).map(|()| batch);
         let ended = read.as_ref().map_or(true, Batch::is_empty);
@@ -68,7 +80,7 @@ fn read(lines: &mut Lines<'_>, full: &SyncSender<Result<Batch, RecordError>>, em
 /// Ends as [`read`] does, whose batches it takes apart and hands back by `emptied`.
 fn take_apart(
     batches: &Receiver<Result<Batch, RecordError>>,
-    emptied: &dyn Fn(Batch),
+    emptied: &Sender<Batch>,
     apart: &SyncSender<Parsed>,
     freed: &Receiver<Vec<Event>>,
 ) {
@@ -77,7 +89,8 @@ fn take_apart(
         let parsed = batch.and_then(|batch| {
             let mut events = Vec::new();
             let half = batch.parse(&mut events)?;
-            emptied(batch);
+            // At the end nobody waits for it.
+            drop(emptied.send(batch));
             Ok((events, half))
         });
         let failed = parsed.is_err();
