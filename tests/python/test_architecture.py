@@ -36,7 +36,7 @@ CRATES = {
 PURE = {"wire", "record", "explain", "export", "stats"}
 IMPURE_PACKAGES = {"tokio", "hyper", "hyper-util", "pyo3", "mio", "socket2", "rustix", "libc", "rand", "tokio-rustls"}
 # Reading ahead on a thread changes nothing of what comes out.
-THREADED = {"explain": {"view/ahead.rs"}}
+THREADED = {"record": {"ahead.rs"}}
 IMPURE_WORDS = re.compile(r"\bstd::(net|fs|env|process|thread)\b|\b(Instant|SystemTime)::now\b")
 
 # What each Python part imports of the others.

@@ -1,7 +1,7 @@
 //! The Recording: what was seen of MCP traffic, as an append-only list of events on one clock, and its file format.
 //!
 //! Design constraint: pure. No sockets, no files, no clock, no randomness: time, seeds and byte streams are handed in
-//! (`std::io::Read`/`Write` only). Deliberately absent: any judgement of what the events mean; that is `mcpace-explain`.
+//! (`std::io::Read`/`Write` only); threads that read ahead change nothing of what comes out. Deliberately absent: any judgement of what the events mean; that is `mcpace-explain`.
 //!
 //! Every event is redacted *when it is made*: a secret never enters an [`Event`], so it can't leave in a file.
 
