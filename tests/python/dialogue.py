@@ -35,6 +35,8 @@ class Peer:
     """To what the server asks on its standalone stream."""
     apart: list[dict[str, Any]] = field(default_factory=list)
     """What came on the standalone stream and has not been looked at."""
+    heard: threading.Condition = field(default_factory=threading.Condition)
+    """Told of each that comes there."""
     standalone: Exchange | None = None
 
     @property
@@ -61,7 +63,9 @@ class Peer:
         try:
             for told in events(reply):
                 # Kept first: the answer lets the server go on.
-                self.apart.append({**told, "id": "its own"} if "id" in told else told)
+                with self.heard:
+                    self.apart.append({**told, "id": "its own"} if "id" in told else told)
+                    self.heard.notify_all()
                 if "id" in told:
                     self._answer(told["id"], self.answers.get(told["method"]))
         except (OSError, ValueError, AttributeError, http.client.HTTPException):
@@ -74,6 +78,13 @@ class Peer:
         if self.session is not None:
             with self._sent("DELETE", None, {}) as reply:
                 reply.read()
+
+    def catch_up(self, told: dict[str, Any], count: int) -> None:
+        """Waits until ``count`` messages came ahead of an answer: what comes on another stream may come behind it."""
+        with self.heard:
+            self.heard.wait_for(lambda: len(told["ahead"]) + len(self.apart) >= count, LIMIT_S)
+            apart, self.apart = self.apart, []
+        told["ahead"] += apart
 
     def notify(self, method: str) -> None:
         with self._sent("POST", {"jsonrpc": "2.0", "method": method}, {}) as reply:
