@@ -139,6 +139,20 @@ async def reply(send: Send, status: int, content: bytes, kind: str) -> None:
     await send({"type": "http.response.body", "body": content})
 
 
+async def answered(
+    scope: Scope, receive: Receive, send: Send, result: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+) -> None:
+    """Answers a request with what ``result`` makes of it; notifications are taken, and there is no stream."""
+    asked = json.loads(await body(receive) or b"{}") if scope["method"] == "POST" else None
+    if asked is None:
+        await reply(send, 405, b"", "text/plain")
+    elif "id" not in asked:
+        await reply(send, 202, b"", "text/plain")
+    else:
+        answer = {"jsonrpc": "2.0", "id": asked["id"], "result": await result(asked)}
+        await reply(send, 200, json.dumps(answer).encode(), "application/json")
+
+
 async def body(receive: Receive) -> bytes:
     content, more = b"", True
     while more:

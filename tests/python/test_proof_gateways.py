@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from mcpace.lab import targets
 from mcpace.lab.targets import Tool
 from proving import interpreter, listening, recorded_by
 from serving import served as serving
-from shown import Receive, Recorded, Scope, Send, body, patient, recorded, reply
+from shown import Receive, Recorded, Scope, Send, answered, patient, recorded
 from shown import served as asgi
 
 pytestmark = [pytest.mark.network, pytest.mark.proof]
@@ -58,14 +57,7 @@ class Listing:
     """A server with one tool, which takes its time for its list."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        asked = json.loads(await body(receive) or b"{}") if scope["method"] == "POST" else None
-        if asked is None:
-            await reply(send, 405, b"", "text/plain")
-        elif "id" not in asked:
-            await reply(send, 202, b"", "text/plain")
-        else:
-            answer = {"jsonrpc": "2.0", "id": asked["id"], "result": await self.result(asked)}
-            await reply(send, 200, json.dumps(answer).encode(), "application/json")
+        await answered(scope, receive, send, self.result)
 
     async def result(self, asked: dict[str, Any]) -> dict[str, Any]:
         match asked["method"]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from mcpace.lab import experiment, targets
 from mcpace.lab.plan import Plan, Settings
 from mcpace.lab.progress import Silent
 from mcpace.lab.targets import Tool
-from shown import Receive, Scope, Send, body, patient, reply
+from shown import Receive, Scope, Send, answered, patient
 from shown import served as asgi
 
 pytestmark = [pytest.mark.network, pytest.mark.proof]
@@ -25,29 +24,25 @@ ITEMS = [dict.fromkeys(MEMBERS, number) for number in range(8_000)]
 class Reporting:
     """A server whose tool answers with many items, and says by a schema what they are."""
 
-    answer = json.dumps({"content": [{"type": "text", "text": "done"}], "structuredContent": {"items": ITEMS}})
+    answer: ClassVar[dict[str, Any]] = {
+        "content": [{"type": "text", "text": "done"}],
+        "structuredContent": {"items": ITEMS},
+    }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        asked = json.loads(await body(receive) or b"{}") if scope["method"] == "POST" else None
-        if asked is None:
-            await reply(send, 405, b"", "text/plain")
-        elif "id" not in asked:
-            await reply(send, 202, b"", "text/plain")
-        else:
-            answer = f'{{"jsonrpc":"2.0","id":{json.dumps(asked["id"])},"result":{self.result(asked)}}}'
-            await reply(send, 200, answer.encode(), "application/json")
+        await answered(scope, receive, send, self.result)
 
-    def result(self, asked: dict[str, Any]) -> str:
+    async def result(self, asked: dict[str, Any]) -> dict[str, Any]:
         match asked["method"]:
             case "initialize":
                 server = {"name": "reporting", "version": "1"}
                 revision = asked["params"]["protocolVersion"]
-                return json.dumps({"protocolVersion": revision, "capabilities": {"tools": {}}, "serverInfo": server})
+                return {"protocolVersion": revision, "capabilities": {"tools": {}}, "serverInfo": server}
             case "tools/list":
                 tool = {"name": "report", "inputSchema": {"type": "object"}, "outputSchema": SCHEMA}
-                return json.dumps({"tools": [{**tool, "annotations": {"readOnlyHint": True}}]})
+                return {"tools": [{**tool, "annotations": {"readOnlyHint": True}}]}
             case _:
-                return self.answer
+                return {"content": [{"type": "text", "text": "done"}], "structuredContent": {"items": ITEMS}}
 
 
 @patient

@@ -38,6 +38,13 @@ pub struct Call<'a> {
     pub failed_connects: &'a [ConnectionId],
 }
 
+impl Call<'_> {
+    /// Whether it brought nothing: it failed, or never returned.
+    pub(crate) fn is_lost(&self) -> bool {
+        matches!(self.outcome, None | Some(Outcome::Failed(_)))
+    }
+}
+
 /// [`CallOutcome`], with the program's words kept elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome<'a> {

@@ -12,7 +12,7 @@ use super::rhythm::median;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{Cause, Disproof, Finding, Level, Reason, ResumeLoop, Role, Severity};
-use crate::view::{Exchange, Outcome};
+use crate::view::{Call, Exchange};
 
 /// Attempts below which nothing is concluded, with the program's word that the call failed or without.
 const FEWEST: (usize, usize) = (3, 5);
@@ -36,7 +36,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
             continue;
         };
         let call = waiting.call.and_then(|call| scene.view.call(call));
-        let lost = call.map(|call| matches!(call.outcome, None | Some(Outcome::Failed(_))));
+        let lost = call.map(Call::is_lost);
         let enough = if lost.is_some() { FEWEST.0 } else { FEWEST.1 };
         if lost != Some(false) && attempts.len() >= enough {
             let operation = scene.operation(waiting);

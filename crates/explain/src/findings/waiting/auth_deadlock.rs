@@ -17,7 +17,7 @@ use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
 use crate::findings::{AuthDeadlock, Cause, Disproof, Finding, Level, Reason, Role, Severity};
 use crate::ledger::sweep;
-use crate::view::{Call, Exchange, Outcome, Stamp};
+use crate::view::{Call, Exchange, Stamp};
 
 /// Silence below this may be a slow client.
 const SHORTEST: Nanos = Nanos::from_millis(5_000);
@@ -59,7 +59,7 @@ struct Token {
 
 /// One in the call, granted.
 fn last_token<'a>(scene: &Scene<'_, 'a>, call: &Call<'a>) -> Option<Token> {
-    if !is_lost(call) {
+    if !call.is_lost() {
         return None;
     }
     let exchanges = scene.exchanges_of(call);
@@ -88,7 +88,7 @@ fn token_before<'s, 'a>(
     call: &Call<'a>,
     working: &OnceCell<Vec<&'s Exchange<'a>>>,
 ) -> Option<Token> {
-    if !is_lost(call) || !call.exchanges.is_empty() || !call.failed_connects.is_empty() {
+    if !call.is_lost() || !call.exchanges.is_empty() || !call.failed_connects.is_empty() {
         return None;
     }
     let end = scene.view.end_of(call);
@@ -107,10 +107,6 @@ fn token_before<'s, 'a>(
     let from = over.at.max(call.start.at);
     let silent = token.start.at < call.start.at && end.since(from) >= SHORTEST;
     silent.then_some(Token { asked: token.sent(), granted, from })
-}
-
-fn is_lost(call: &Call<'_>) -> bool {
-    matches!(call.outcome, None | Some(Outcome::Failed(_)))
 }
 
 fn charge(scene: &mut Scene<'_, '_>, call: &Call<'_>, token: Token, deadlocks: &mut Deadlocks) {
