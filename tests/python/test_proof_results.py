@@ -24,11 +24,6 @@ ITEMS = [dict.fromkeys(MEMBERS, number) for number in range(8_000)]
 class Reporting:
     """A server whose tool answers with many items, and says by a schema what they are."""
 
-    answer: ClassVar[dict[str, Any]] = {
-        "content": [{"type": "text", "text": "done"}],
-        "structuredContent": {"items": ITEMS},
-    }
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await answered(scope, receive, send, self.result)
 
