@@ -79,20 +79,33 @@ def _root(
 def main() -> None:
     """Finds the command that was asked for, and runs it."""
     try:
-        # The command that is asked for, and what it needs; all of them only where they are to be listed.
+        # A command imports what it needs. All commands are imported only to be listed.
         asked = [command for command in COMMANDS if sys.argv[1:2] == [command]]
         if asked != [SERVE]:
             from mcpace.lab import interruption
 
             interruption.listen()
-        for command in asked or COMMANDS:
+        for command in asked:
             importlib.import_module(f"mcpace.cli.{command}").register(app)
+        if not asked and sys.argv[1:2] != ["--version"]:
+            for command in COMMANDS:
+                _list(command)
     except ModuleNotFoundError as error:
         missing = f"the lab needs {error.name}, which is not installed: pip install 'mcpace[lab]'"
         sys.exit(_complain(missing, UNREACHABLE))
     except KeyboardInterrupt:
         sys.exit(_complain("interrupted", INTERRUPTED))
     app()
+
+
+def _list(command: str) -> None:
+    """Registers a command for the list of all. A command whose packages are missing is listed with what to install."""
+    try:
+        importlib.import_module(f"mcpace.cli.{command}").register(app)
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("mcpace"):
+            raise
+        app.command(command, help="Not installed: pip install 'mcpace[lab]'.")(lambda: None)
 
 
 def _ending(command: Callable[[], object]) -> int:
