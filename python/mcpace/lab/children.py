@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcpace.lab.interruption import hurried
+from mcpace.lab.places import neutral_folder
 
 GRACE_S = 4.0
 """From SIGTERM to SIGKILL: time for a client program to end the stdio server that it started."""
@@ -41,7 +42,8 @@ def run_child(
 ) -> Done:
     """Runs a command to its end. On time-out, Ctrl-C or any other way out, its whole process group is ended.
 
-    A command that can't be started counts as one that failed with that reason. `env` is added to ours.
+    A command that can't be started counts as one that failed with that reason. `cwd` is the neutral folder unless
+    given; `env` is added to ours.
     """
     try:
         child = subprocess.Popen(
@@ -51,7 +53,7 @@ def run_child(
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            cwd=cwd,
+            cwd=cwd or neutral_folder(),
             env={**os.environ, **env} if env else None,
             start_new_session=True,
         )

@@ -112,7 +112,7 @@ def check(installer: Installer, wanted: Wanted, folder: Path) -> None:
     if not adapter.install.check:
         return
     command = fill_in(adapter.install.check, {**installer.places(folder), "adapter": str(adapter.folder)})
-    done = run_child(list(command), CHECK_LIMIT_S)
+    done = run_child(list(command), CHECK_LIMIT_S, cwd=folder)
     if done.timed_out:
         raise EnvironmentProblem(f"{label} is installed, but its check took longer than {CHECK_LIMIT_S:g} s")
     if done.code != 0:

@@ -1,4 +1,4 @@
-"""Where things are on this machine: the cache, and the uv command."""
+"""Where things are on this machine: the cache, the folder that child programs run in, and the uv command."""
 
 from __future__ import annotations
 
@@ -10,14 +10,44 @@ from pathlib import Path
 from mcpace.lab.errors import EnvironmentProblem
 
 CACHE_VARIABLE = "MCPACE_CACHE"
+SEARCH_ENDS = {"go.mod": "module neutral\n", "package.json": "{}\n", "uv.toml": ""}
+"""Files of the neutral folder, with their texts."""
 
 
 def cache_folder() -> Path:
     """MCPACE_CACHE, else XDG_CACHE_HOME/mcpace, else ~/.cache/mcpace. Not made here."""
     if chosen := os.environ.get(CACHE_VARIABLE):
         return Path(chosen).expanduser().absolute()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "mcpace"
+    # The XDG specification has relative paths ignored.
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (base if base.is_absolute() else Path.home() / ".cache") / "mcpace"
+
+
+def neutral_folder() -> Path:
+    """The working folder of every child program that has no folder of its own: private to this user, no code in it.
+
+    Interpreters import from the working folder, and package managers and toolchains read settings from it and from the
+    folders above it. The user's current folder may be a stranger's checkout, and anybody may write to the temporary
+    folder. The empty files stop the search that go, npm and uv make through the folders above.
+
+    Raises :class:`EnvironmentProblem` where the folder can't be made, or belongs to another user.
+    """
+    folder = cache_folder() / "neutral"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+        if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+            raise EnvironmentProblem(
+                f"other users can write to the folder {folder}: set {CACHE_VARIABLE} to one that only you can write to"
+            )
+        for name, text in SEARCH_ENDS.items():
+            if not (folder / name).exists():
+                (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"the folder {folder} can't be used: {error.strerror}; set {CACHE_VARIABLE} to one that can be written"
+        ) from error
+    return folder
 
 
 def find_uv() -> Path:

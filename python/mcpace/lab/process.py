@@ -13,7 +13,6 @@ import os
 import queue
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 from collections import deque
@@ -23,6 +22,7 @@ from typing import IO, Any, Self
 
 from mcpace.lab.children import end_group, has_exited, wait_exit
 from mcpace.lab.errors import ProgramDied, ProgramHung, ProgramRubbish, Unsupported
+from mcpace.lab.places import neutral_folder
 
 READY_LIMIT_S = 60.0
 """Imports of a cold environment on a busy machine."""
@@ -38,15 +38,17 @@ SHOWN = 200
 def spawn(
     command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
-    """Starts a program in a process group of its own, with pipes. Raises `ProgramDied` where it can't be started."""
+    """Starts a program in a process group of its own, with pipes, in the neutral folder unless `cwd` is given.
+
+    Raises `ProgramDied` where it can't be started.
+    """
     try:
         return subprocess.Popen(
             list(command),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            # Nothing that lies in the user's folder may be imported or written by accident.
-            cwd=cwd if cwd is not None else tempfile.gettempdir(),
+            cwd=cwd or neutral_folder(),
             env={**os.environ, **past_proxies(), **(env or {})},
             start_new_session=True,
         )

@@ -45,7 +45,7 @@ ROUND_WARM_UP_S = 1.0
 """Of each round, left out: connections and sessions begin in it."""
 EXPERIMENT_S = 2.0
 
-NULL_SERVER = (sys.executable, "-m", "mcpace.lab.null_server")
+NULL_SERVER = (sys.executable, "-P", "-m", "mcpace.lab.null_server")
 
 
 @dataclass(frozen=True)

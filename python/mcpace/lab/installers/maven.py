@@ -29,6 +29,8 @@ class Maven:
         mvn = needed("mvn", wanted.label, REMEDY)
         say(f"building {wanted.label}")
         copy_sources(wanted, folder)
+        # Maven takes settings and extensions from the nearest `.mvn` of the folders above: here it is this one.
+        (folder / ".mvn").mkdir(exist_ok=True)
         command = [mvn, "--batch-mode", "--quiet", "--file", str(folder / "pom.xml"), "package"]
         run_step(command, wanted.label, limit_s=BUILD_LIMIT_S, cwd=folder)
         jars = [JAR.fullmatch(path.name) for path in sorted((folder / "target").rglob("*.jar"))]

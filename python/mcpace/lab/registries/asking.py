@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
 from mcpace.lab.children import run_child
 from mcpace.lab.errors import ReleasesProblem
-from mcpace.lab.places import cache_folder
 from mcpace.lab.registries.release import Release
 from mcpace.lab.toolchains import REMEDIES
 
@@ -18,30 +16,17 @@ SHOWN = 300
 
 
 def asked(command: list[str], package: str) -> str:
-    """What the tool says. From a folder of nobody's: a project's own settings aren't meant."""
+    """What the tool says, by its settings for this user: those of the current folder's project don't count."""
     if shutil.which(command[0]) is None:
         known = f"which releases of {package} there are is for the command {command[0]} to say, which is missing"
         raise ReleasesProblem(f"{known}: {REMEDIES[command[0]]}")
-    done = run_child(command, ASK_LIMIT_S, cwd=_nobodys(), env={"GOWORK": "off"})
+    done = run_child(command, ASK_LIMIT_S, env={"GOWORK": "off"})
     if done.timed_out:
         raise ReleasesProblem(f"{command[0]} didn't say within {ASK_LIMIT_S:g} s which releases of {package} there are")
     if done.code != 0:
         why = " ".join(done.stderr.split())[-SHOWN:] or f"exit code {done.code}"
         raise ReleasesProblem(f"{command[0]} can't say which releases of {package} there are: {why}")
     return done.stdout
-
-
-def _nobodys() -> Path:
-    """A folder of ours. The temporary folder is everybody's: what others leave there would be obeyed.
-
-    In it is what go and npm look for in the folders above, too: they look no further then.
-    """
-    folder = cache_folder() / "asking"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for name, text in (("go.mod", "module nobodys\n"), ("package.json", "{}\n")):
-        if not (folder / name).exists():
-            (folder / name).write_text(text)
-    return folder
 
 
 def ordered(found: list[Release], package: str) -> list[Release]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import subprocess
 import sys
 import time
 import urllib.error
@@ -29,6 +28,7 @@ from packaging.utils import (
 )
 from packaging.version import InvalidVersion, Version
 
+from mcpace.lab.children import run_child
 from mcpace.lab.errors import LabError, ReleasesProblem
 from mcpace.lab.places import find_uv
 from mcpace.lab.registries.release import Release, moment
@@ -53,7 +53,8 @@ class Pypi:
 
 
 def index_url() -> str:
-    """The package index as uv is configured: environment, uv.toml; else pip's variable.
+    """The package index as uv is configured for this user: environment, the user's or system's uv.toml; else pip's
+    variable. A uv.toml or pyproject.toml of the current folder doesn't count: it may be a stranger's.
 
     Resolving nothing makes uv print its index without touching the network. uv reads no pip configuration, so
     PIP_INDEX_URL counts only where uv says nothing else was chosen, by answering with no index at all.
@@ -63,18 +64,13 @@ def index_url() -> str:
             # UV_DEFAULT_INDEX may name its index: name=url.
             return url.partition("=")[2] if "=" in url.partition("://")[0] else url
     try:
-        done = subprocess.run(
-            [str(find_uv()), "pip", "compile", "-", "--emit-index-url", "--no-deps", "--python", sys.executable],
-            input="",
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-        )
+        command = [str(find_uv()), "pip", "compile", "-", "--emit-index-url", "--no-deps", "--python", sys.executable]
+        done = run_child(command, TIMEOUT_S)
         for line in done.stdout.splitlines():
             if line.startswith("--index-url "):
                 return line.removeprefix("--index-url ").strip()
         reason = last_line(done.stderr)
-    except (LabError, OSError, subprocess.TimeoutExpired) as error:
+    except LabError as error:
         reason = str(error)
     if pip_url := os.environ.get("PIP_INDEX_URL"):
         return pip_url

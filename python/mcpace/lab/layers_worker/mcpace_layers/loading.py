@@ -22,8 +22,9 @@ def load(text: str) -> Any:
     place, _, name = text.rpartition(":")
     if not place or not all(part.isidentifier() for part in name.split(".")):
         raise Problem(USAGE, f"{text!r} names no server object: write MODULE:SERVER, as in mypackage.server:mcp")
-    # As `python -m` has it: this folder's own place is ours alone.
-    sys.path.insert(0, str(Path.cwd()))
+    # As Python itself: modules are looked for in the current folder, files are not. Django's settings are a module.
+    if not place.endswith(".py") or os.environ.get(SETTINGS):
+        sys.path.insert(0, str(Path.cwd()))
     unready = _set_up_django()
     try:
         found = _found(place, name)
