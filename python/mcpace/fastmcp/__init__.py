@@ -18,17 +18,20 @@ from mcpace.fastmcp.authorization import (
 )
 from mcpace.fastmcp.context import Context, get_context
 from mcpace.fastmcp.dependencies import (
+    CallArgument,
     CurrentAccessToken,
     CurrentContext,
     CurrentFastMCP,
     CurrentHeaders,
     CurrentRequest,
+    Dependency,
     Depends,
     Progress,
     TokenClaim,
     get_access_token,
     get_http_headers,
     get_http_request,
+    get_server,
 )
 from mcpace.fastmcp.middleware import Middleware, MiddlewareContext
 from mcpace.fastmcp.tools import FunctionTool, ToolResult
@@ -40,12 +43,14 @@ __all__ = [
     "Audio",
     "AuthContext",
     "AuthorizationError",
+    "CallArgument",
     "Context",
     "CurrentAccessToken",
     "CurrentContext",
     "CurrentFastMCP",
     "CurrentHeaders",
     "CurrentRequest",
+    "Dependency",
     "Depends",
     "FastMCP",
     "FunctionTool",
@@ -62,6 +67,7 @@ __all__ = [
     "get_context",
     "get_http_headers",
     "get_http_request",
+    "get_server",
     "require_roles",
     "require_scopes",
     "restrict_tag",

@@ -215,8 +215,9 @@ class FastMCP(MCPServer[Any]):
             if is_family:
                 self._add_template(ResourceTemplate.from_function(bare, template, **details))
             else:
-                from mcpace.server.resources import FunctionResource
+                from mcpace.server.resources import FunctionResource, check_static
 
+                check_static(bare, uri)
                 self.add_resource(FunctionResource.from_function(bare, uri, **details))
             return function
 

@@ -1,42 +1,93 @@
-"""What FastMCP injects: parameters whose defaults say where their values come from.
+"""Dependencies of FastMCP: parameters whose defaults, or annotations, say where their values come from.
 
-Design constraint: which parameters are injected is found out at registration; a function without any is called bare.
+Design constraint: the dependencies of a function, and of the functions that those call, are collected and checked at
+registration. A function without dependencies is called bare. A client never sends a value for a dependency.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin
 
 from mcpace.fastmcp.context import current, get_context
 from mcpace.server.calling import call_function
-from mcpace.server.injection import find_context
-from mcpace.server.signature import is_async, signature_of
+from mcpace.server.errors import InvalidSignature, is_tool_error
+from mcpace.server.injection import find_context, hints_of
+from mcpace.server.markers import Marker, check_nested
+from mcpace.server.signature import is_async, name_of, signature_of
+
+ValueT = TypeVar("ValueT")
 
 
-class _Depends:
-    def __init__(self, function: Callable[..., Any]) -> None:
+class Dependency(Marker, Generic[ValueT]):
+    """Base of dependencies: ``__aenter__`` gives a call's value, ``__aexit__`` cleans up when the call is over.
+
+    Derive from it for a dependency of your own, and use an instance as a parameter's default.
+    """
+
+    async def __aenter__(self) -> ValueT:
+        raise NotImplementedError
+
+    async def __aexit__(self, *error: object) -> None:
+        """Does nothing, unless overridden."""
+
+
+class _Depends(Dependency[Any]):
+    def __init__(self, function: Callable[..., Any], bindings: Mapping[str, Any]) -> None:
         self.function = function
+        self.bindings = bindings
+
+    def key(self) -> Hashable:
+        """Equal for two dependencies that share a value within a call."""
+        return self.function, tuple((name, _key(self.bindings[name], name)) for name in sorted(self.bindings))
 
 
-def Depends(function: Callable[..., Any]) -> Any:
+def Depends(function: Callable[..., Any], **bindings: Any) -> Any:
     """A parameter's value is what ``function`` gives, made once a call.
 
-    It may be a coroutine function, a generator or give a context manager, which is left when the call is over, and may
-    have dependencies of its own."""
+    The function may be a coroutine function or a generator, or give a context manager, which is left when the call is
+    over. It may have dependencies of its own. ``bindings`` are arguments for it: values, or dependencies such as
+    ``CallArgument("owner")``. Also as ``Annotated[T, Depends(function)]``.
+    """
     if not callable(function):
         raise TypeError(f"Depends takes a function, not {type(function).__name__}")
-    return _Depends(function)
+    return _Depends(function, bindings)
 
 
-class _Current:
+class _CallArgument(Dependency[Any]):
+    def __init__(self, parameter: str | None, optional: bool, default: Any) -> None:
+        if optional and default is not inspect.Parameter.empty:
+            raise TypeError("CallArgument takes optional or default, not both")
+        self.parameter = parameter
+        self.optional = optional
+        self.default = default
+
+    @property
+    def has_fallback(self) -> bool:
+        """Whether there is a value where the outer function has no such argument."""
+        return self.optional or self.default is not inspect.Parameter.empty
+
+    @property
+    def fallback(self) -> Any:
+        """The value where the outer function has no such argument."""
+        return None if self.optional else self.default
+
+
+def CallArgument(
+    parameter: str | None = None, optional: bool = False, *, default: Any = inspect.Parameter.empty
+) -> Any:
+    """Within a dependency: the value of an argument of the outer function, by default the one of the same name."""
+    return _CallArgument(parameter, optional, default)
+
+
+class _Current(Dependency[Any]):
     def __init__(self, find: Callable[[], Any]) -> None:
         self._find = find
 
-    def value(self) -> Any:
+    async def __aenter__(self) -> Any:
         return self._find()
 
 
@@ -47,21 +98,21 @@ def CurrentContext() -> Any:
 
 def CurrentFastMCP() -> Any:
     """The server."""
-    return _Current(lambda: get_context().fastmcp)
+    return _Current(get_server)
 
 
 def CurrentRequest() -> Any:
-    """The HTTP request."""
+    """The HTTP request. The call fails where there is none."""
     return _Current(get_http_request)
 
 
 def CurrentHeaders() -> Any:
-    """The HTTP request's headers, those with credentials left out; empty over stdio."""
-    return _Current(get_http_headers)
+    """The HTTP request's headers, ``authorization`` and ``cookie`` included; empty over stdio."""
+    return _Current(lambda: get_http_headers(include={"authorization", "cookie"}))
 
 
 def CurrentAccessToken() -> Any:
-    """The caller's token. Raises where there is none."""
+    """The caller's token. The call fails where there is none."""
 
     def find() -> Any:
         token = get_access_token()
@@ -73,56 +124,63 @@ def CurrentAccessToken() -> Any:
 
 
 def TokenClaim(name: str) -> Any:
-    """A claim of the caller's token. Raises where there is none of this name."""
+    """A claim of the caller's token, as text. The call fails where there is none of this name."""
 
-    def find() -> Any:
+    def find() -> str:
         token = get_access_token()
+        if token is None:
+            raise RuntimeError(f"No access token available. Cannot extract claim {name!r}.")
         claims = getattr(token, "claims", None) or {}
-        if name not in claims:
-            raise RuntimeError(f"Claim {name!r} not found in the access token")
-        return claims[name]
+        if claims.get(name) is None:
+            raise RuntimeError(f"Claim {name!r} not found in access token. Available claims: {list(claims)}")
+        return str(claims[name])
 
     return _Current(find)
 
 
-class Progress:
-    """Counts up to a total, and tells the client."""
+class Progress(Dependency["Progress"]):
+    """Counts up to a total, and reports it to the client."""
 
     def __init__(self) -> None:
-        self.current = 0.0
-        self.total: float | None = None
+        self.current: float | None = None
+        self.total: float = 1
         self.message: str | None = None
 
-    def value(self) -> Progress:
-        """One of its own for each call."""
+    async def __aenter__(self) -> Progress:
         return Progress()
 
     async def set_total(self, total: float) -> None:
-        """How far it goes."""
+        """Sets how far it goes."""
+        if total < 1:
+            raise ValueError("Total must be at least 1")
         self.total = total
 
     async def increment(self, amount: float = 1) -> None:
-        """Goes on, and tells."""
-        self.current += amount
-        await self._tell()
+        """Goes on, and reports it."""
+        if amount < 1:
+            raise ValueError("Amount must be at least 1")
+        self.current = (self.current or 0) + amount
+        await self._report()
 
     async def set_message(self, message: str | None) -> None:
-        """Says what is being done."""
+        """Says what is being done, and reports it."""
         self.message = message
-        await self._tell()
+        await self._report()
 
-    async def _tell(self) -> None:
-        await get_context().report_progress(self.current, self.total, self.message)
+    async def _report(self) -> None:
+        await get_context().report_progress(self.current or 0, self.total, self.message)
 
 
-Dependency = _Depends | _Current | Progress
-"""The default of a parameter that the server fills in."""
-
-_PRIVATE = frozenset({"authorization", "cookie", "set-cookie", "proxy-authorization"})
-_OF_THE_HOP = frozenset(
-    {"host", "content-length", "content-type", "connection", "transfer-encoding", "accept", "keep-alive", "te"}
+_NOT_FORWARDED = frozenset(
+    {"authorization", "cookie", "set-cookie", "proxy-authenticate", "proxy-authorization", "proxy-connection"}
+    | {"host", "content-length", "content-type", "connection", "transfer-encoding", "accept", "keep-alive", "te"}
     | {"trailer", "upgrade", "expect", "mcp-session-id"}
 )
+
+
+def get_server() -> Any:
+    """The server of the current call. Raises ``RuntimeError`` outside of one."""
+    return get_context().fastmcp
 
 
 def get_http_headers(include_all: bool = False, include: set[str] | None = None) -> dict[str, str]:
@@ -131,17 +189,17 @@ def get_http_headers(include_all: bool = False, include: set[str] | None = None)
     Credentials, and what belongs to the connection, are left out unless they are asked for."""
     context = current.get(None)
     headers = None if context is None or context.call is None else context.headers
-    left_out = frozenset() if include_all else (_PRIVATE | _OF_THE_HOP) - {name.lower() for name in include or ()}
+    left_out = frozenset() if include_all else _NOT_FORWARDED - {name.lower() for name in include or ()}
     return {name: value for name, value in (headers or {}).items() if name not in left_out}
 
 
 def get_http_request() -> Any:
     """The HTTP request. Raises ``RuntimeError`` where there is none."""
     context = current.get(None)
-    request = None if context is None or context.call is None else context.request_context.request
-    if request is None:
+    surroundings = None if context is None or context.call is None else context.request_context
+    if surroundings is None or surroundings.request is None:
         raise RuntimeError("No active HTTP request found.")
-    return request
+    return surroundings.request
 
 
 def get_access_token() -> Any:
@@ -150,65 +208,221 @@ def get_access_token() -> Any:
     return None if context is None or context.call is None else context.call.principal
 
 
+# Registration --------------------------------------------------------------------------------------------------------
+
+
 def injected(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function without the parameters that the server fills in; itself where it has none."""
+    """The function without the parameters that the server fills in; itself where it has none.
+
+    A generator function becomes one that gives the list of its values. Raises ``InvalidSignature`` for a parameter of
+    a dependency that nobody fills in.
+    """
     context = find_context(function)
     dependencies = dependencies_of(function)
     if context is None and not dependencies:
-        return function
-    runs_async = is_async(function)
+        return _listing(function)
+    signature = signature_of(function)
+    left = [one for name, one in signature.parameters.items() if name != context and name not in dependencies]
+    check_dependencies(name_of(function), dependencies, set(signature.parameters))
+    target = _listing(function)
+    runs_async = is_async(target)
 
     @functools.wraps(function)
     async def call(**keywords: Any) -> Any:
         if context is not None:
             keywords[context] = get_context()
-        async with resolved(dependencies) as found:
-            return await call_function(function, runs_async, keywords | found)
+        async with resolved(function, dependencies, keywords) as found:
+            return await call_function(target, runs_async, keywords | found)
 
-    signature = signature_of(function)
-    left = [one for name, one in signature.parameters.items() if name != context and name not in dependencies]
+    call.__name__ = name_of(function)
     # Read by whoever looks at the signature; `wraps` would lead them to the function within.
     call.__signature__ = signature.replace(parameters=left)  # type: ignore[attr-defined]
     del call.__wrapped__
+    hints = hints_of(function)
+    call.__annotations__ = {one.name: hints.get(one.name, one.annotation) for one in left if one.name in hints}
+    if signature.return_annotation is not signature.empty:
+        call.__annotations__["return"] = hints.get("return", signature.return_annotation)
     return call
 
 
-def dependencies_of(function: Callable[..., Any]) -> dict[str, Dependency]:
-    """The parameters that are injected by their defaults."""
-    parameters = inspect.signature(function).parameters.items()
-    return {name: one.default for name, one in parameters if isinstance(one.default, Dependency)}
+def dependencies_of(function: Callable[..., Any]) -> dict[str, Dependency[Any]]:
+    """The parameters that dependencies fill in, by their defaults or the metadata of their annotations."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:  # Some built-in types have no signature.
+        return {}
+    hints = hints_of(function)
+    found = {}
+    for name, parameter in parameters.items():
+        markers = [parameter.default, *_metadata(hints.get(name))]
+        marker = next((one for one in markers if isinstance(one, Dependency)), None)
+        if marker is not None:
+            found[name] = marker
+    return found
+
+
+def check_dependencies(outer: str, dependencies: Mapping[str, Dependency[Any]], arguments: Collection[str]) -> None:
+    """Raises ``InvalidSignature`` where a dependency, or one that it needs, can't be resolved."""
+    for parameter, dependency in dependencies.items():
+        if isinstance(dependency, _CallArgument):
+            wanted = dependency.parameter or parameter
+            if wanted not in arguments and not dependency.has_fallback:
+                raise InvalidSignature(f"CallArgument({wanted!r}) of {outer}: the function has no parameter {wanted!r}")
+        elif isinstance(dependency, _Depends):
+            _check_function(outer, dependency, arguments)
+
+
+def _check_function(outer: str, dependency: _Depends, arguments: Collection[str]) -> None:
+    function, bindings = dependency.function, dependency.bindings
+    own = {name: one for name, one in dependencies_of(function).items() if name not in bindings}
+    bound = {name: one for name, one in bindings.items() if isinstance(one, Dependency)}
+    context = find_context(function)
+    name = f"dependency {name_of(function)!r} of {outer}"
+    check_nested(function, name, {*own, *bindings, *([context] if context else [])})
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:
+        parameters = ()  # type: ignore[assignment]
+    for one in parameters:
+        is_open = one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+        if is_open and one.name not in own and one.name not in bindings and one.name != context:
+            raise InvalidSignature(
+                f"Parameter {one.name!r} of {name}: nobody fills it in. Give it a dependency or a default, or write "
+                f"Depends({name_of(function)}, {one.name}=…)"
+            )
+    check_dependencies(outer, own | bound, arguments)
+
+
+def _listing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A generator function as one that gives a list; any other function as it is."""
+    if inspect.isgeneratorfunction(function):
+
+        @functools.wraps(function)
+        def listed(*args: Any, **keywords: Any) -> Any:
+            return list(function(*args, **keywords))
+
+        return listed
+    if inspect.isasyncgenfunction(function):
+
+        @functools.wraps(function)
+        async def listed_async(*args: Any, **keywords: Any) -> Any:
+            return [one async for one in function(*args, **keywords)]
+
+        return listed_async
+    return function
+
+
+def _metadata(annotation: Any) -> Iterator[Any]:
+    aliased = getattr(annotation, "__value__", None) or getattr(get_origin(annotation), "__value__", None)
+    if aliased is not None:
+        yield from _metadata(aliased)
+    elif get_origin(annotation) is Annotated:
+        kind, *metadata = get_args(annotation)
+        yield from _metadata(kind)
+        yield from metadata
+
+
+# A call --------------------------------------------------------------------------------------------------------------
 
 
 @asynccontextmanager
-async def resolved(dependencies: dict[str, Dependency]) -> AsyncIterator[dict[str, Any]]:
-    """The values of dependencies, for as long as the block lasts."""
+async def resolved(
+    function: Callable[..., Any], dependencies: Mapping[str, Dependency[Any]], arguments: Mapping[str, Any]
+) -> AsyncIterator[dict[str, Any]]:
+    """The values of a function's dependencies, for as long as the block lasts."""
     async with AsyncExitStack() as stack:
-        made: dict[Callable[..., Any], Any] = {}
-        yield {name: await _value(one, stack, made) for name, one in dependencies.items()}
+        call = _Call(function, dependencies, arguments, stack)
+        yield {name: await call.parameter(name) for name in dependencies}
 
 
-async def _value(dependency: Dependency, stack: AsyncExitStack, made: dict[Callable[..., Any], Any]) -> Any:
-    if not isinstance(dependency, _Depends):
-        found = dependency.value()
-        return await found if inspect.isawaitable(found) else found
-    function = dependency.function
-    if function in made:
-        return made[function]
-    keywords = {name: await _value(one, stack, made) for name, one in dependencies_of(function).items()}
-    context = find_context(function)
-    if context is not None:
-        keywords[context] = get_context()
-    if inspect.isasyncgenfunction(function):
-        value = await stack.enter_async_context(asynccontextmanager(function)(**keywords))
-    elif inspect.isgeneratorfunction(function):
-        from contextlib import contextmanager
+class _Call:
+    """The values of one call's dependencies. Each is made once."""
 
-        value = stack.enter_context(contextmanager(function)(**keywords))
-    else:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        dependencies: Mapping[str, Dependency[Any]],
+        arguments: Mapping[str, Any],
+        stack: AsyncExitStack,
+    ) -> None:
+        self._function = function
+        self._dependencies = dependencies
+        self._arguments = arguments
+        self._stack = stack
+        self._parameters: dict[str, Any] = {}
+        self._values: dict[Hashable, Any] = {}
+        self._under_way: list[str] = []
+
+    async def parameter(self, name: str) -> Any:
+        """The value that the function gets for a parameter which a dependency fills in."""
+        if name in self._parameters:
+            return self._parameters[name]
+        if name in self._under_way:
+            path = " -> ".join([*self._under_way, name])
+            raise RuntimeError(f"Circular argument reference in {name_of(self._function)}: {path}")
+        self._under_way.append(name)
+        try:
+            value = await self._value(self._dependencies[name], name)
+        except Exception as error:
+            if is_tool_error(error) or (isinstance(error, RuntimeError) and "Circular argument" in str(error)):
+                raise
+            raise RuntimeError(f"Failed to resolve dependency {name!r} for {name_of(self._function)}") from error
+        finally:
+            self._under_way.pop()
+        self._parameters[name] = value
+        return value
+
+    async def _value(self, dependency: Dependency[Any], parameter: str) -> Any:
+        if isinstance(dependency, _CallArgument):
+            return await self._argument(dependency, dependency.parameter or parameter)
+        if not isinstance(dependency, _Depends):
+            return await self._stack.enter_async_context(dependency)
+        key = dependency.key()
+        if key not in self._values:
+            self._values[key] = await self._made(dependency)
+        return self._values[key]
+
+    async def _argument(self, reference: _CallArgument, name: str) -> Any:
+        if name in self._dependencies:
+            return await self.parameter(name)
+        if name in self._arguments:
+            return self._arguments[name]
+        declared = inspect.signature(self._function).parameters.get(name)
+        if declared is not None and declared.default is not declared.empty:
+            return declared.default
+        if reference.has_fallback:
+            return reference.fallback
+        raise LookupError(f"{name_of(self._function)} received no argument named {name!r}")
+
+    async def _made(self, dependency: _Depends) -> Any:
+        function, keywords = dependency.function, dict(dependency.bindings)
+        needed = {name: one for name, one in dependencies_of(function).items() if name not in keywords}
+        needed |= {name: one for name, one in keywords.items() if isinstance(one, Dependency)}
+        for name, one in needed.items():
+            keywords[name] = await self._value(one, name)
+        context = find_context(function)
+        if context is not None and context not in keywords:
+            keywords[context] = get_context()
+        if inspect.isasyncgenfunction(function):
+            return await self._stack.enter_async_context(asynccontextmanager(function)(**keywords))
+        if inspect.isgeneratorfunction(function):
+            return self._stack.enter_context(contextmanager(function)(**keywords))
         value = await call_function(function, is_async(function), keywords)
         if hasattr(value, "__aenter__"):
-            value = await stack.enter_async_context(value)
-        elif hasattr(value, "__enter__"):
-            value = stack.enter_context(value)
-    made[function] = value
-    return value
+            return await self._stack.enter_async_context(value)
+        if hasattr(value, "__enter__"):
+            return self._stack.enter_context(value)
+        return await value if inspect.isawaitable(value) else value
+
+
+def _key(value: Any, name: str) -> Hashable:
+    """Equal for two bindings that mean the same value."""
+    if isinstance(value, _Depends):
+        return value.key()
+    if isinstance(value, _CallArgument):
+        return _CallArgument, value.parameter or name, value.optional, _key(value.default, name)
+    try:
+        hash(value)
+    except TypeError:
+        return "id", id(value)
+    return ("id", id(value)) if isinstance(value, Dependency) else (type(value), value)

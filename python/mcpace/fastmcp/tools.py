@@ -92,13 +92,16 @@ class FunctionTool(Tool):
         run_in_thread: bool = True,
     ) -> FunctionTool:
         """A tool of a function. Raises ``InvalidSignature`` or ``RegistrationError`` where it can't be one."""
-        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-            raise InvalidSignature(f"Tool {name or function.__name__!r} yields: return a list instead")
         if timeout is not None and not run_in_thread and not inspect.iscoroutinefunction(function):
             raise UnsupportedOption(
                 "timeout with run_in_thread=False: a function on the loop's thread can't be stopped"
             )
         plain = Tool.from_function(injected(function), name, title, description or _description(function))
+        if plain.resolved:
+            raise InvalidSignature(
+                f"Parameter {next(iter(plain.resolved))!r} of tool {plain.name!r}: Resolve(...) belongs to MCPServer; "
+                "write the parameter's default as Depends(find)"
+            )
         output = output_of(function)
         schema = output_schema
         if isinstance(schema, Unset):

@@ -23,6 +23,7 @@ from pydantic import BaseModel
 from mcpace.server.context import Context
 from mcpace.server.elicitation import AcceptedElicitation, CancelledElicitation, DeclinedElicitation
 from mcpace.server.errors import InvalidSignature
+from mcpace.server.markers import Marker, check_nested
 from mcpace.server.session import check_tool_results
 from mcpace.server.signature import is_async, name_of
 from mcpace.types import (
@@ -39,7 +40,7 @@ from mcpace.types import (
 SchemaT = TypeVar("SchemaT", bound=BaseModel)
 
 
-class Resolve:
+class Resolve(Marker):
     """Marks a parameter that a function fills in: ``Annotated[User, Resolve(current_user)]``."""
 
     def __init__(self, fn: Callable[..., Any]) -> None:
@@ -162,6 +163,8 @@ def plans_of(resolved: Mapping[str, Source], arguments: set[str]) -> dict[Hashab
             parameter: _source(function, parameter, hints.get(parameter), arguments)
             for parameter in inspect.signature(function).parameters
         }
+        filled = [parameter for parameter, source in sources.items() if source.kind != "argument"]
+        check_nested(function, f"resolver {name_of(function)!r}", filled)
         _check_questions(hints.get("return"), name_of(function))
         plans[identity] = Plan(function, sources, is_async(function), base if count == 0 else f"{base}#{count}")
         for source in sources.values():

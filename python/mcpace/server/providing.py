@@ -22,6 +22,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 from mcpace.server.context import Context
 from mcpace.server.errors import InvalidSignature, RegistrationError
 from mcpace.server.injection import find_context, hints_of
+from mcpace.server.markers import check_nested
 from mcpace.server.signature import is_async, name_of, signature_of
 
 PROVIDERS_CONTEXT = "mcpace_context"
@@ -125,6 +126,7 @@ def _provider(name: str, function: Callable[..., Any]) -> Provider:
         raise RegistrationError(f"provider {name!r}: {function!r} is no function; give lambda: value for a constant")
     signature = signature_of(function)
     context = find_context(function)
+    check_nested(function, f"provider {name!r}", [] if context is None else [context])
     needs = tuple(
         parameter.name
         for parameter in signature.parameters.values()

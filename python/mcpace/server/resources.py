@@ -30,6 +30,7 @@ from mcpace.server.errors import (
 )
 from mcpace.server.guards import UNGUARDED, Guards
 from mcpace.server.injection import find_context
+from mcpace.server.markers import refuse_markers
 from mcpace.server.providing import PROVIDERS_CONTEXT
 from mcpace.server.security import DEFAULT_RESOURCE_SECURITY, ResourceSecurity
 from mcpace.server.signature import Arguments, arguments_of, is_async, name_of, signature_of
@@ -362,7 +363,9 @@ def check_static(fn: Callable[..., Any], uri: str) -> None:
             f"Resource {uri!r} has no URI template variables, and so no context, but one of its providers takes one. "
             "Add a template variable to the URI, or take the value from a provider without"
         )
-    parameters = {name for name in signature_of(fn).parameters if name != context}
+    signature = signature_of(fn)
+    refuse_markers(name_of(fn), (one for name, one in signature.parameters.items() if name != context))
+    parameters = {name for name in signature.parameters if name != context}
     if parameters:
         raise RegistrationError(
             f"Resource {uri!r} has no URI template variables, but the handler declares parameters "
@@ -384,6 +387,7 @@ def check_uri(uri: str) -> None:
 
 def _check_parameters(fn: Callable[..., Any], template: UriTemplate, context: str | None) -> None:
     parameters = signature_of(fn).parameters
+    refuse_markers(name_of(fn), (one for name, one in parameters.items() if name != context))
     taken = {name for name in parameters if name != context}
     variables = set(template.variable_names)
     if taken != variables:

@@ -23,6 +23,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, SchemaError, SchemaValidator, from_json
 
 from mcpace.server.errors import InvalidArguments, InvalidSignature
+from mcpace.server.markers import refuse_markers
 
 Validate = Callable[[bytes], dict[str, Any]]
 
@@ -108,6 +109,7 @@ def arguments_of(function: Callable[..., Any], skip: Collection[str] = ()) -> Ar
             raise InvalidSignature(f"Parameter {parameter.name} of {name} cannot start with '_'")
         if parameter.name in skip:
             continue
+        refuse_markers(name, [parameter])
         try:
             field, definition = _field(parameter)
         except Exception as error:
