@@ -31,7 +31,8 @@ from mcpace import (
 from mcpace.fastmcp import FastMCP
 from mcpace.server import auth
 from mcpace.server.hints import CACHEABLE
-from mcpace.server.launch import options_of
+from mcpace.server.launch import keywords_of, options_of
+from mcpace.server.parts import HttpKeywords
 from mcpace.server.session import Session
 from mcpace.server.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
 from mcpace.types import Icon
@@ -381,12 +382,52 @@ def test_the_official_keywords_are_understood() -> None:
 
 
 def test_what_a_transport_doesn_t_have_is_refused() -> None:
-    with pytest.raises(UnsupportedOption, match="event_store"):
-        options_of("http", {"event_store": object()})
+    with pytest.raises(UnsupportedOption, match=r"sse_path='/x'.*run sse_app\(\)"):
+        options_of("sse", {"sse_path": "/x"})
     with pytest.raises(TypeError, match="takes no port"):
         options_of("stdio", {"port": 1})
     with pytest.raises(ValueError, match="Unknown transport: carrier-pigeon"):
         MCPServer("t").run("carrier-pigeon")  # type: ignore[arg-type]
+
+
+def test_an_event_store_is_not_used(caplog: pytest.LogCaptureFixture) -> None:
+    assert options_of("http", {"event_store": object()}) == {}
+    [said] = caplog.messages
+    assert said.startswith("event_store is not used")
+    assert "store='redis://" in said
+
+
+def test_settings_of_the_constructor_hold_where_a_transport_is_not_given_its_own() -> None:
+    given: HttpKeywords = {
+        "host": "127.0.0.2",
+        "port": 9777,
+        "streamable_http_path": "/api",
+        "stateless_http": True,
+        "json_response": True,
+        "transport_security": {"allowed_hosts": ["mcp.example"]},
+        "mount_path": "/m",
+    }
+    server = MCPServer("t", **given)
+    assert (server.settings.host, server.settings.port, server.settings.mount_path) == ("127.0.0.2", 9777, "/m")
+    kept = {**given}
+    del kept["mount_path"]
+    assert keywords_of(server, "streamable-http", {}) == kept
+    assert keywords_of(server, "streamable-http", {"port": 1})["port"] == 1
+    assert keywords_of(server, "stdio", {}) == {}
+    assert keywords_of(server, "sse", {}) == {
+        "host": "127.0.0.2",
+        "port": 9777,
+        "mount_path": "/m",
+        "transport_security": {"allowed_hosts": ["mcp.example"]},
+    }
+    server.settings.port = 9778
+    assert keywords_of(server, "sse", {})["port"] == 9778
+    assert keywords_of(MCPServer("plain"), "streamable-http", {}) == {}
+
+
+def test_a_keyword_that_there_is_not_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match=r"MCPServer\(\) got an unexpected keyword argument 'prot'"):
+        MCPServer("t", prot=1)  # type: ignore[call-arg]
 
 
 def test_a_route_without_starlette_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,6 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
-from mcpace import __version__
 from mcpace.fastmcp.authorization import Component, guarded
 from mcpace.fastmcp.context import Context, States, current
 from mcpace.fastmcp.dependencies import injected
@@ -86,7 +85,7 @@ class FastMCP(MCPServer[Any]):
         super().__init__(
             name or f"FastMCP-{secrets.token_hex(2)}",
             instructions=instructions,
-            version=str(version) if version is not None else __version__,
+            version=str(version) if version is not None else "",
             website_url=website_url,
             icons=icons,
             lifespan=lifespan,
@@ -335,8 +334,8 @@ class FastMCP(MCPServer[Any]):
         options: dict[str, Any] = {"json_response": json_response, "stateless_http": stateless_http}
         given = {name: value for name, value in options.items() if value is not None}
         if path is not None:
-            given["path"] = path
-        return self.sse_app(**given) if transport == "sse" else self.asgi(**given)
+            given["sse_path" if transport == "sse" else "streamable_http_path"] = path
+        return self.sse_app(**given) if transport == "sse" else self.streamable_http_app(**given)
 
     def _context(self, call: Any, method: str) -> Context:
         """A call's context, which functions also find by themselves."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from mcpace.server import hints, logs
 from mcpace.server.answering import Answering
@@ -17,7 +17,7 @@ from mcpace.server.errors import UnsupportedOption
 from mcpace.server.guards import of_server
 from mcpace.server.hosting import Hosting
 from mcpace.server.inside import Inside
-from mcpace.server.parts import LifespanT, LogLevel, Settings
+from mcpace.server.parts import HttpKeywords, LifespanT, LogLevel, Settings
 from mcpace.server.providing import Providers
 from mcpace.server.registering import Registering
 from mcpace.server.registry import Registry
@@ -85,8 +85,12 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
         limiter: str | None = None,
         on_store_down: Literal["refuse", "memory"] = "refuse",
         store_prefix: str = "mcpace:",
+        **http: Unpack[HttpKeywords],
     ) -> None:
         """A server. Options of the official SDK that mcpace doesn't have raise ``UnsupportedOption``.
+
+        ``host``, ``port``, ``streamable_http_path``, ``stateless_http`` and the other keywords of mcp 1.x hold where
+        ``run()`` or ``streamable_http_app()`` is not given its own.
 
         ``tool_timeout``: how many seconds a tool may take, where it doesn't say so itself; without limit if not given.
         ``permissions`` and ``rate_limits`` guard all tools, resources and prompts; such a limit counts all of them
@@ -103,6 +107,9 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
         self._version = version
         self._token_verifier = token_verifier
         self.tool_timeout = _limit(tool_timeout)
+        unknown = sorted(http.keys() - HttpKeywords.__annotations__.keys())
+        if unknown:
+            raise TypeError(f"{type(self).__name__}() got an unexpected keyword argument {unknown[0]!r}")
         self.settings = Settings(
             debug,
             log_level,
@@ -112,6 +119,7 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
             dependencies or [],
             lifespan,
             _auth(auth, token_verifier, auth_server_provider),
+            **http,
         )
         self.dependencies = self.settings.dependencies
         self._resource_security = resource_security

@@ -33,7 +33,8 @@ class Hosting(Parts[LifespanT]):
         """Serves until it is told to stop: over stdio, or over HTTP at ``host`` and ``port``.
 
         The keywords are the official SDK's (``streamable_http_path``, ``json_response``, ``stateless_http``, …), and
-        the runner's settings: ``store="redis://…"`` keeps sessions and streams where several processes find them.
+        the runner's settings: ``store="redis://…"`` keeps sessions and streams where several processes find them. What
+        the constructor was given holds where a keyword is left out.
         """
         from mcpace.server.launch import run
 
@@ -58,22 +59,29 @@ class Hosting(Parts[LifespanT]):
         await run_async(self._server, "streamable-http", kwargs)
 
     def asgi(self, **kwargs: Any) -> Any:
-        """An ASGI application, to be mounted in another one or run by its server."""
+        """An ASGI application, to be mounted in another one or run by its server. Needs no package."""
         from mcpace.server.launch import asgi
 
-        self._application = asgi(self._server, "streamable-http", kwargs)
+        self._application = asgi(self._server, kwargs)
         return self._application
 
     def streamable_http_app(self, **kwargs: Any) -> Any:
-        """An ASGI application, with the official SDK's keywords."""
-        return self.asgi(**kwargs)
+        """A Starlette application, with the official SDK's keywords: the endpoint, custom routes and a ``lifespan``.
 
-    def sse_app(self, **kwargs: Any) -> Any:
-        """An ASGI application of the HTTP+SSE transport, with the official SDK's keywords."""
-        from mcpace.server.launch import asgi
+        Needs starlette: ``pip install 'mcpace[routes]'``.
+        """
+        from mcpace.server.launch import streamable_http_app
 
-        self._application = asgi(self._server, "sse", kwargs)
-        return self._application
+        self._application, application = streamable_http_app(self._server, kwargs)
+        return application
+
+    def sse_app(self, mount_path: str | None = None, **kwargs: Any) -> Any:
+        """A Starlette application of the HTTP+SSE transport of 2024-11-05, with the official SDK's keywords."""
+        from mcpace.server.launch import sse_app
+
+        given = kwargs if mount_path is None else {**kwargs, "mount_path": mount_path}
+        self._application, application = sse_app(self._server, given)
+        return application
 
     @property
     def session_manager(self) -> Any:

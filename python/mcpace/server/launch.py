@@ -5,16 +5,22 @@ Design constraint: loaded by whoever runs a server. An option that the runtime d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
-from mcpace import __version__, _core
-from mcpace.server.errors import UnsupportedOption
+from mcpace import _core
+from mcpace.server.errors import UnsupportedOption, logger
+from mcpace.server.parts import Settings
 
 if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
     from mcpace.server.app import MCPServer
+    from mcpace.server.running.application import Application
 
 
 def core_of(server: MCPServer[Any]) -> _core.Server:
@@ -34,7 +40,7 @@ def core_of(server: MCPServer[Any]) -> _core.Server:
         "limiter": inside.limiter_of_core(),
     }
     given = {name: value for name, value in options.items() if value is not None}
-    return _core.Server(server.name, server.version or __version__, **given)
+    return _core.Server(server.name, server.version, **given)
 
 
 # The official SDK's keywords that the runner's settings call otherwise.
@@ -47,21 +53,39 @@ _RENAMED = {
 }
 # Those whose `None` there means what leaving them out means here.
 _LIMITS = {"max_request_body_size", "session_idle_timeout", "max_sessions", "retry_interval"}
-_REFUSED = {
-    "event_store": "the runtime keeps the events of streams itself, so that they can be taken up again",
-    "message_path": "the runtime's are /sse and /messages",
-    "sse_path": "the runtime's are /sse and /messages",
-}
-_DEFAULTS: dict[str, Any] = {"event_store": None, "message_path": "/messages/", "sse_path": "/sse"}
+# Keywords that a transport of the official SDK has, and the constructor of mcp 1.x.
+_HTTP = (
+    "host",
+    "port",
+    "streamable_http_path",
+    "json_response",
+    "stateless_http",
+    "max_request_body_size",
+    "retry_interval",
+    "event_store",
+    "transport_security",
+)
+_SSE = ("host", "port", "mount_path", "sse_path", "message_path", "max_request_body_size", "transport_security")
+_DEFAULTS = {field.name: field.default for field in fields(Settings)}
+_PATHS = ("mount_path", "sse_path", "message_path")
 
 
 def options_of(transport: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The runner's settings by name. Raises ``UnsupportedOption`` or ``TypeError`` for one that it doesn't have."""
     options: dict[str, Any] = {}
     for name, value in given.items():
-        if name in _REFUSED:
-            if value != _DEFAULTS[name]:
-                raise UnsupportedOption(f"{name}={value!r}: {_REFUSED[name]}; leave it out")
+        if name in _PATHS:
+            if value != _DEFAULTS[name] and transport == "sse":
+                raise UnsupportedOption(
+                    f"{name}={value!r}: a server that listens itself has its streams at /sse and its messages at "
+                    "/messages; leave it out, or run sse_app() on an ASGI server, which has the paths that it is given"
+                )
+        elif name == "event_store":
+            if value is not None:
+                logger.warning(
+                    "event_store is not used: the runtime keeps the events of streams itself, so that clients resume "
+                    "them; give store='redis://…' where several processes share them"
+                )
         elif name == "transport_security":
             options |= _security(value)
         elif value is not None or name not in _LIMITS:
@@ -70,6 +94,13 @@ def options_of(transport: str, given: Mapping[str, Any]) -> dict[str, Any]:
     if transport == "stdio" and options:
         raise TypeError(f"run(transport='stdio') takes no {', '.join(sorted(options))}: they are of HTTP")
     return options
+
+
+def keywords_of(server: MCPServer[Any], transport: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The official SDK's keywords for a transport: those that are given, else those of the constructor."""
+    names = {"stdio": (), "sse": _SSE}.get(transport, _HTTP)
+    settings = {name: getattr(server.settings, name) for name in names}
+    return {name: value for name, value in settings.items() if value != _DEFAULTS[name]} | dict(given)
 
 
 def _security(settings: Any) -> dict[str, Any]:
@@ -92,18 +123,72 @@ def run(server: MCPServer[Any], transport: str, given: Mapping[str, Any]) -> Non
 
     if transport not in ("stdio", "sse", "streamable-http", "http"):
         raise ValueError(f"Unknown transport: {transport}")
-    serve(server, transport=transport, **options_of(transport, given))
+    serve(server, transport=transport, **options_of(transport, keywords_of(server, transport, given)))
 
 
 async def run_async(server: MCPServer[Any], transport: str, given: Mapping[str, Any]) -> None:
     """Serves within a running event loop, until the caller's task is cancelled."""
     from mcpace.server.running import run_async as serve
 
-    await serve(server, transport=transport, **options_of(transport, given))
+    await serve(server, transport=transport, **options_of(transport, keywords_of(server, transport, given)))
 
 
-def asgi(server: MCPServer[Any], transport: str, given: Mapping[str, Any]) -> Any:
+def asgi(server: MCPServer[Any], given: Mapping[str, Any]) -> Application:
     """An ASGI application."""
     from mcpace.server.running import asgi as application
 
-    return application(server, transport=transport, **options_of(transport, given))
+    return application(server, **options_of("streamable-http", keywords_of(server, "streamable-http", given)))
+
+
+def streamable_http_app(server: MCPServer[Any], given: Mapping[str, Any]) -> tuple[Application, Starlette]:
+    """A Starlette application of the Streamable HTTP transport, and the endpoint within it."""
+    with _needing_starlette("streamable_http_app()"):
+        from mcpace.server import starlette_application
+    endpoint, _ = _endpoint(server, "streamable-http", given)
+    settings = server.settings
+    return endpoint, starlette_application.streamable_http(
+        endpoint, endpoint.path, server._routes, has_auth=settings.auth is not None, debug=settings.debug
+    )
+
+
+def sse_app(server: MCPServer[Any], given: Mapping[str, Any]) -> tuple[Application, Starlette]:
+    """A Starlette application of the HTTP+SSE transport, and the endpoint within it."""
+    with _needing_starlette("sse_app()"):
+        from mcpace.server import starlette_application
+    endpoint, keywords = _endpoint(server, "sse", given)
+    settings = server.settings
+    sse_path, message_path, mount_path = (
+        keywords.get(name, getattr(settings, name)) for name in ("sse_path", "message_path", "mount_path")
+    )
+    return endpoint, starlette_application.sse(
+        endpoint,
+        sse_path,
+        message_path,
+        mount_path,
+        server._routes,
+        has_auth=settings.auth is not None,
+        debug=settings.debug,
+    )
+
+
+def _endpoint(server: MCPServer[Any], transport: str, given: Mapping[str, Any]) -> tuple[Application, dict[str, Any]]:
+    """The endpoint of a Starlette application, which has a policy of its own for hosts, and all its keywords."""
+    from mcpace.server.running import asgi as application
+    from mcpace.server.running.host_policy import policy_of
+
+    keywords = keywords_of(server, transport, given)
+    own = {name: value for name, value in keywords.items() if name not in (*_PATHS, "transport_security")}
+    policy = policy_of(keywords.get("transport_security"), keywords.get("host", server.settings.host))
+    everything = {"allowed_hosts": ("*",), "allowed_origins": ("*",)}
+    return application(server, transport=transport, policy=policy, **everything | options_of(transport, own)), keywords
+
+
+@contextmanager
+def _needing_starlette(name: str) -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise UnsupportedOption(
+            f"{name} needs {error.name}, which is not installed: pip install 'mcpace[routes]'. server.asgi() is "
+            "an ASGI application that needs no package"
+        ) from error

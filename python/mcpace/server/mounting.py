@@ -18,6 +18,10 @@ class SessionManager:
     def __init__(self, application: Any) -> None:
         self._application = application
 
+    async def handle_request(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answers a request of the host's, whatever its path is."""
+        await self._application.answer(scope, receive, send, self._application.path)
+
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
         """The application lives within the block. Raises ``RuntimeError`` where it can't begin."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, cast
 
 from typing_extensions import TypeVar as DefaultTypeVar
 
@@ -23,9 +23,26 @@ LifespanT = DefaultTypeVar("LifespanT", default=Any)
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 
 
-@dataclass(frozen=True, slots=True)
+class HttpKeywords(TypedDict, total=False):
+    """How a server is served over HTTP: keywords of the constructor that mcp 1.x has, and 2.x has on ``run()``."""
+
+    host: str
+    port: int
+    mount_path: str
+    sse_path: str
+    message_path: str
+    streamable_http_path: str
+    json_response: bool
+    stateless_http: bool
+    max_request_body_size: int | None
+    retry_interval: int | None
+    event_store: Any
+    transport_security: Any
+
+
+@dataclass(slots=True)
 class Settings:
-    """What a server was made with."""
+    """The settings of a server. They may be changed until the server is run."""
 
     debug: bool
     log_level: LogLevel
@@ -35,6 +52,18 @@ class Settings:
     dependencies: list[str]
     lifespan: Any
     auth: AuthSettings | None
+    host: str = "127.0.0.1"
+    port: int = 8000
+    mount_path: str = "/"
+    sse_path: str = "/sse"
+    message_path: str = "/messages/"
+    streamable_http_path: str = "/mcp"
+    json_response: bool = False
+    stateless_http: bool = False
+    max_request_body_size: int | None = None
+    retry_interval: int | None = None
+    event_store: Any = None
+    transport_security: Any = None
 
 
 class Parts(Generic[LifespanT]):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mcpace.server.running.application import Application
+    from mcpace.server.running.host_policy import HostPolicy
     from mcpace.server.running.settings import Settings
 
 
@@ -34,12 +35,15 @@ async def run_async(server: object, *, transport: str = "stdio", **options: Any)
     await run_object_async(server, _settings(transport, options))
 
 
-def asgi(server: object, *, transport: str = "http", **options: Any) -> Application:
-    """An ASGI application of a server object, to be mounted in another one or run by a server of those."""
+def asgi(server: object, *, transport: str = "http", policy: HostPolicy | None = None, **options: Any) -> Application:
+    """An ASGI application of a server object, to be mounted in another one or run by a server of those.
+
+    ``policy`` is which hosts and origins it accepts, beside the runtime's own rules.
+    """
     from mcpace.server.running.application import Application
     from mcpace.server.running.prepared import prepare
 
-    return Application(lambda: prepare(server), _settings(transport, options))
+    return Application(lambda: prepare(server), _settings(transport, options), policy)
 
 
 def _settings(transport: str, options: dict[str, Any]) -> Settings:

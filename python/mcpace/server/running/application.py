@@ -1,8 +1,8 @@
 """An ASGI 3 application, for those who must run within another one or behind its server: ``server.asgi()``.
 
 It may be mounted under any path: the endpoint is at the mount's own root and at its ``path``. Requests are answered
-by the runtime without a socket in between; the author's functions run where they always do, on the runtime's threads
-and event loop, never on the host's.
+by the runtime without a socket in between; the author's functions, those of custom routes included, run where they
+always do, on the runtime's threads and event loop, never on the host's.
 
 The lifespan is entered when the host says so, or before the first request where it doesn't (a mounted application is
 not told); it is left when the host says so, or at the process's end.
@@ -18,6 +18,7 @@ from typing import Any
 from mcpace.server.errors import logger
 from mcpace.server.running import tracebacks
 from mcpace.server.running.errors import AuthorProblem, SetupProblem
+from mcpace.server.running.host_policy import HostPolicy
 from mcpace.server.running.hosted import NOT_YET, Begun, Hosted
 from mcpace.server.running.prepared import Prepared
 from mcpace.server.running.settings import Settings
@@ -28,22 +29,32 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 BODY_LIMIT = 4 << 20
 """Bytes of a request's body, where the settings say nothing."""
+SSE_PATH, MESSAGES_PATH = "/sse", "/messages"
+"""The runtime's paths of the HTTP+SSE transport of 2024-11-05."""
+METADATA_PATH = "/.well-known/oauth-protected-resource"
+"""Where the runtime publishes what clients need to get a token (RFC 9728)."""
 
 
 class Application:
     """See the module. ``make`` is called once, before the lifespan is entered."""
 
-    def __init__(self, make: Callable[[], Prepared], settings: Settings) -> None:
+    def __init__(self, make: Callable[[], Prepared], settings: Settings, policy: HostPolicy | None = None) -> None:
         self._hosted = Hosted(make, settings)
         self._settings = settings
+        self._policy = policy
         self._body_limit = settings.max_body or BODY_LIMIT
+
+    @property
+    def path(self) -> str:
+        """The endpoint's own path."""
+        return self._settings.path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI's own contract."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http":
-            await self._answer(scope, receive, send)
+            await self.answer(scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
         else:
@@ -71,11 +82,18 @@ class Application:
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            begun = self._hosted.begun or await self._hosted.begin_on_loop()
-        except SetupProblem:
-            await _refuse(send, 503, NOT_YET.encode())
+    async def answer(self, scope: Scope, receive: Receive, send: Send, path: str | None = None) -> None:
+        """Answers a request, as one for ``path`` where that is given: a host that routes by itself knows the path."""
+        begun = await self._begun(send)
+        if begun is None:
+            return
+        below = path or self._below(scope, begun)
+        if path is None and begun.beside is not None and not self._is_own(below):
+            await self._answer_beside(begun, begun.beside, scope, receive, send)
+            return
+        refusal = None if self._policy is None else self._policy.refusal(scope["headers"])
+        if refusal is not None:
+            await _refuse(send, refusal[0], refusal[1].encode())
             return
         reason = begun.loopback_only
         if reason is not None and _is_elsewhere(scope.get("client")):
@@ -92,7 +110,7 @@ class Application:
             return
         headers = [(bytes(name), bytes(value)) for name, value in scope["headers"]]
         call = asyncio.ensure_future(
-            _awaited(begun.endpoint.call(scope["method"], self._target(scope, begun), headers, body))
+            _awaited(begun.endpoint.call(scope["method"], _target(scope, below), headers, body))
         )
         gone = asyncio.ensure_future(_gone(receive))
         try:
@@ -104,13 +122,42 @@ class Application:
             call.cancel()
             gone.cancel()
 
-    def _target(self, scope: Scope, begun: Begun) -> str:
+    async def answer_beside(self, application: Any, scope: Scope, receive: Receive, send: Send) -> None:
+        """Has an ASGI application answer on the runtime's event loop, where the author's lifespan was entered."""
+        begun = await self._begun(send)
+        if begun is not None:
+            await self._answer_beside(begun, application, scope, receive, send)
+
+    async def _begun(self, send: Send) -> Begun | None:
+        """What answers; ``None`` where the endpoint can't begin, which the client has been answered then."""
+        try:
+            return self._hosted.begun or await self._hosted.begin_on_loop()
+        except SetupProblem:
+            await _refuse(send, 503, NOT_YET.encode())
+            return None
+
+    async def _answer_beside(self, begun: Begun, application: Any, scope: Scope, receive: Receive, send: Send) -> None:
+        host, own = asyncio.get_running_loop(), begun.core.event_loop()
+
+        def on_host(function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+            async def call(*words: Any) -> Any:
+                return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_awaited(function(*words)), host))
+
+            return call
+
+        running = application(scope, on_host(receive), on_host(send))
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_awaited(running), own))
+
+    def _below(self, scope: Scope, begun: Begun) -> str:
+        """The path below the mount; the mount's own root stands for the endpoint."""
         path, root = str(scope["path"]), str(scope.get("root_path", ""))
         below = path[len(root) :] if root and path.startswith(root) else path
-        if below in ("", "/") and not begun.has_routes:
-            below = self._settings.path
-        query = bytes(scope.get("query_string", b"")).decode("latin-1")
-        return f"{below}?{query}" if query else below
+        return self._settings.path if below in ("", "/") and begun.beside is None else below
+
+    def _is_own(self, path: str) -> bool:
+        """Whether the runtime answers a path, and not a custom route."""
+        legacy = (SSE_PATH, MESSAGES_PATH) if self._settings.transport == "sse" else ()
+        return path.rstrip("/") in (self._settings.path.rstrip("/"), *legacy) or path.startswith(METADATA_PATH)
 
     async def _body(self, receive: Receive) -> bytes | None:
         """All of it; ``None`` where it is too long. Raises ``ConnectionResetError`` where the client left half way."""
@@ -127,6 +174,11 @@ class Application:
             parts.append(part)
             if not message.get("more_body", False):
                 return b"".join(parts)
+
+
+def _target(scope: Scope, path: str) -> str:
+    query = bytes(scope.get("query_string", b"")).decode("latin-1")
+    return f"{path}?{query}" if query else path
 
 
 def _is_elsewhere(client: Any) -> bool:

@@ -36,8 +36,8 @@ class Begun:
     """What answers requests."""
     loopback_only: str | None
     """Why other machines are refused, where they are."""
-    has_routes: bool
-    """Whether the author serves other paths, too."""
+    beside: Any
+    """The ASGI application of the author's custom routes; ``None`` where there are none."""
     entered: Entered
 
 
@@ -117,7 +117,7 @@ class Hosted:
             raise SetupProblem(str(problem)) from problem
         entered = Entered(prepared)
         entered.__enter__()
-        return Begun(prepared.core, endpoint, prepared.loopback_only, "asgi" in prepared.options, entered)
+        return Begun(prepared.core, endpoint, prepared.loopback_only, prepared.options.get("asgi"), entered)
 
     def _say(self, problem: BaseException) -> None:
         """Once, not for each request; what is the author's own is his host's to say."""
