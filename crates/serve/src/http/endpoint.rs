@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::BodyExt as _;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::pulse::{Observed, Patience, Pulse};
@@ -90,9 +89,7 @@ pub struct Reply(ReplyBody);
 impl Reply {
     /// The next piece; `None` at the end.
     pub async fn next(&mut self) -> Option<Bytes> {
-        let frame = self.0.frame().await?;
-        let Ok(frame) = frame;
-        frame.into_data().ok()
+        std::future::poll_fn(|cx| self.0.poll_next(cx)).await
     }
 
     /// Whether more may come after the first piece.

@@ -46,6 +46,7 @@ mod sharing;
 mod site;
 mod streams;
 mod tls;
+mod transfer;
 mod unheard;
 mod worker;
 

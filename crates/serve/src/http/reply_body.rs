@@ -1,11 +1,10 @@
 //! What hyper sends as a body.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http_body::{Body, Frame, SizeHint};
+use http_body::{Body as _, SizeHint};
 use hyper::body::Incoming;
 use tokio::sync::mpsc;
 
@@ -22,12 +21,10 @@ pub(super) enum ReplyBody {
     Passed(Box<Incoming>),
 }
 
-impl Body for ReplyBody {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let data = match &mut *self {
+impl ReplyBody {
+    /// The next bytes; `None` at the end.
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        Poll::Ready(match self {
             ReplyBody::Empty => None,
             ReplyBody::Full(bytes) => {
                 let bytes = std::mem::take(bytes);
@@ -41,11 +38,11 @@ impl Body for ReplyBody {
                 Some(Ok(frame)) => frame.into_data().ok(),
                 Some(Err(_)) | None => None,
             },
-        };
-        Poll::Ready(data.map(|data| Ok(Frame::data(data))))
+        })
     }
 
-    fn is_end_stream(&self) -> bool {
+    /// Whether [`ReplyBody::poll_next`] is known to give nothing more.
+    pub(super) fn is_end_stream(&self) -> bool {
         match self {
             ReplyBody::Empty => true,
             ReplyBody::Full(bytes) => bytes.is_empty(),
@@ -55,7 +52,7 @@ impl Body for ReplyBody {
         }
     }
 
-    fn size_hint(&self) -> SizeHint {
+    pub(super) fn size_hint(&self) -> SizeHint {
         match self {
             ReplyBody::Empty => SizeHint::with_exact(0),
             ReplyBody::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),

@@ -162,7 +162,6 @@ impl Site {
         pulse: &Pulse,
         protocol: Protocol,
     ) -> Response<ReplyBody> {
-        let _busy = pulse.begin();
         let Some(log) = &self.access_log else { return self.respond_to(request, pulse, protocol).await };
         let seen = Seen::of(&request);
         let response = self.respond_to(request, pulse, protocol).await;

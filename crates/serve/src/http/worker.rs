@@ -61,7 +61,7 @@ impl Worker {
                 return;
             }
         };
-        tokio::spawn(watch(Arc::clone(&self.connections), self.patience()));
+        tokio::spawn(watch(Arc::clone(&self.connections), self.patience(), self.stop.clone()));
         if sweeps_sessions {
             tokio::spawn(sweep(Arc::clone(&self.site)));
         }
@@ -142,11 +142,22 @@ impl Worker {
     }
 }
 
-/// Looks at all connections of a worker, every now and then.
-async fn watch(connections: Arc<Connections>, patience: Patience) {
+/// Looks at all connections of a worker, once an interval.
+async fn watch(connections: Arc<Connections>, patience: Patience, stop: CancellationToken) {
+    let looking = async {
+        loop {
+            tokio::time::sleep(patience.interval).await;
+            connections.look(&patience);
+        }
+    };
+    tokio::select! {
+        () = looking => {}
+        () = stop.cancelled() => {}
+    }
+    let stopping = patience.stopping();
     loop {
-        tokio::time::sleep(patience.interval).await;
-        connections.look(&patience);
+        tokio::time::sleep(stopping.interval).await;
+        connections.look(&stopping);
     }
 }
 

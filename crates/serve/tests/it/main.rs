@@ -24,6 +24,8 @@ mod guard_bounds;
 mod guard_limits;
 mod guard_lists;
 mod guard_permissions;
+
+mod http2_flow;
 mod http_access;
 mod http_checks;
 mod http_connections;
