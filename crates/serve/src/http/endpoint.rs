@@ -40,7 +40,7 @@ impl Endpoint {
     /// Serves one connection, HTTP/1.1 or HTTP/2 in clear, to its end. Dropping the future cuts it off.
     pub async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         self.sweep();
-        let pulse = Arc::new(Pulse::default());
+        let pulse = Arc::new(Pulse::new(self.site.limits.connection_reply_bytes));
         let serving = connection::plain(stream, Arc::clone(&self.site), Arc::clone(&pulse));
         tokio::select! {
             () = serving => {}

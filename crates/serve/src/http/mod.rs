@@ -48,6 +48,7 @@ mod streams;
 mod tls;
 mod transfer;
 mod unheard;
+mod unsent;
 mod worker;
 
 pub use access::{Access, AccessLog};

@@ -22,6 +22,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::transfer::{Progress, Transfer};
+use super::unsent::Account;
 
 /// What a connection is told to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +36,10 @@ pub(super) enum Order {
 }
 
 /// Liveness state of one connection, shared between its task and its worker's look.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Pulse {
+    /// Bytes of replies that wait for the client.
+    account: Arc<Account>,
     order: AtomicU8,
     waker: Mutex<Option<Waker>>,
     /// Bytes came or went; counts up.
@@ -68,6 +71,28 @@ fn bump(counter: &AtomicU32) {
 }
 
 impl Pulse {
+    /// `reply_bytes`: the limit of its account.
+    pub(super) fn new(reply_bytes: usize) -> Self {
+        Self {
+            account: Account::new(reply_bytes),
+            order: AtomicU8::default(),
+            waker: Mutex::default(),
+            moves: AtomicU32::default(),
+            calls: AtomicU32::default(),
+            busy: AtomicU32::default(),
+            in_head: AtomicBool::default(),
+            in_body: AtomicBool::default(),
+            body_expired: AtomicBool::default(),
+            blocked: AtomicBool::default(),
+            is_http2: AtomicBool::default(),
+            transfers: Mutex::default(),
+        }
+    }
+
+    pub(super) fn account(&self) -> &Arc<Account> {
+        &self.account
+    }
+
     pub(super) fn order(&self) -> Order {
         match self.order.load(Relaxed) {
             0 => Order::Serve,
@@ -292,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_head_that_trickles_is_cut() {
-        let pulse = Pulse::default();
+        let pulse = Pulse::new(0);
         pulse.has_read();
         let looks = looks_until(Order::Cut, &pulse, Pulse::has_read);
         assert!(looks >= patience().head && looks <= patience().head + 1, "{looks}");
@@ -300,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_connection_with_calls_is_never_slow() {
-        let pulse = Pulse::default();
+        let pulse = Pulse::new(0);
         let mut observed = Observed::default();
         for _ in 0..1000 {
             pulse.has_read();
@@ -313,7 +338,7 @@ mod tests {
 
     #[test]
     fn an_idle_connection_is_asked_to_finish_and_a_busy_one_is_not() {
-        let pulse = Pulse::default();
+        let pulse = Pulse::new(0);
         let busy = pulse.begin();
         let mut observed = Observed::default();
         for _ in 0..1000 {
@@ -326,7 +351,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_stands_still_is_cut() {
-        let pulse = Pulse::default();
+        let pulse = Pulse::new(0);
         let _busy = pulse.begin();
         pulse.is_blocked();
         looks_until(Order::Cut, &pulse, |_| {});
@@ -334,7 +359,7 @@ mod tests {
 
     #[test]
     fn a_slow_body_expires_and_the_next_has_its_own_time() {
-        let pulse = Pulse::default();
+        let pulse = Pulse::new(0);
         let _busy = pulse.begin();
         let body = pulse.begin_body();
         let mut observed = Observed::default();

@@ -36,6 +36,7 @@ mod http_hooks;
 mod http_limits;
 mod http_sessions;
 mod http_streams;
+mod http_unread;
 mod http_virtual;
 mod peer;
 mod stdio;
