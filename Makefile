@@ -9,7 +9,7 @@ PAGE_SOURCES := $(wildcard web/src/*) web/package-lock.json web/tsconfig.json we
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python adapters proof conformance soak lint format lock docs bench-ledger bench-explain bench-recorder bench-serve bench-load bench-layers fuzz clean
+.PHONY: help build demo test test-rust test-python adapters proof conformance compat soak lint format lock docs bench-ledger bench-explain bench-recorder bench-serve bench-load bench-layers fuzz clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -42,6 +42,10 @@ proof: build ## Show every finding and its controls, and sound combinations wher
 conformance: build ## Run the official conformance suite against our 'everything' servers and our clients; needs Node
 	$(BIN)/python tests/conformance/run.py
 	$(BIN)/python tests/conformance/clients.py
+
+COMPAT ?=
+compat: build ## Run servers of other SDKs as written, migrated and adopted, and compare; needs the package index
+	$(BIN)/python tests/compat/run.py $(COMPAT)
 
 SOAK_SECONDS ?= 60
 soak: ## Mixed load on the runtime for a minute: fails if memory, tasks, threads or descriptors grow

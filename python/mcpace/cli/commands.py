@@ -35,6 +35,7 @@ COMMANDS = (
     "report",
     "ui",
     "serve",
+    "migrate",
 )
 SERVE = "serve"
 """Light: it loads nothing of the lab, and has a way of its own with signals."""

@@ -4,36 +4,30 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use super::unsent::{Accounts, Finished};
 use crate::exchange::Reply;
 
 /// A handler at work.
 pub(super) type Call = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
 /// See the module. All are polled together: there are at most [`super::Limits::batch`].
+#[derive(Default)]
 pub(super) struct Calls {
     slots: Vec<Slot>,
-    accounts: Accounts,
 }
 
 enum Slot {
     Waiting(Call),
-    Done(Finished),
+    Done(Reply),
     Taken,
 }
 
 impl Calls {
-    /// Whose replies are counted there.
-    pub(super) fn new(accounts: Accounts) -> Self {
-        Self { slots: Vec::new(), accounts }
-    }
-
     pub(super) fn push(&mut self, call: Call) {
         self.slots.push(Slot::Waiting(call));
     }
 
     pub(super) fn push_done(&mut self, reply: Reply) {
-        self.slots.push(Slot::Done(self.accounts.finish(reply)));
+        self.slots.push(Slot::Done(reply));
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -46,7 +40,7 @@ impl Calls {
         for slot in &mut self.slots {
             if let Slot::Waiting(call) = slot {
                 match call.as_mut().poll(cx) {
-                    Poll::Ready(reply) => *slot = Slot::Done(self.accounts.finish(reply)),
+                    Poll::Ready(reply) => *slot = Slot::Done(reply),
                     Poll::Pending => all = Poll::Pending,
                 }
             }
@@ -55,9 +49,9 @@ impl Calls {
     }
 
     /// The replies there are, in the order of their requests; each is given once.
-    pub(super) fn take_done(&mut self) -> impl Iterator<Item = Finished> {
+    pub(super) fn take_done(&mut self) -> impl Iterator<Item = Reply> {
         self.slots.iter_mut().filter_map(|slot| match std::mem::replace(slot, Slot::Taken) {
-            Slot::Done(finished) => Some(finished),
+            Slot::Done(reply) => Some(reply),
             other => {
                 *slot = other;
                 None

@@ -46,9 +46,7 @@ mod sharing;
 mod site;
 mod streams;
 mod tls;
-mod transfer;
 mod unheard;
-mod unsent;
 mod worker;
 
 pub use access::{Access, AccessLog};

@@ -24,8 +24,6 @@ mod guard_bounds;
 mod guard_limits;
 mod guard_lists;
 mod guard_permissions;
-
-mod http2_flow;
 mod http_access;
 mod http_checks;
 mod http_connections;
@@ -36,7 +34,6 @@ mod http_hooks;
 mod http_limits;
 mod http_sessions;
 mod http_streams;
-mod http_unread;
 mod http_virtual;
 mod peer;
 mod stdio;

@@ -15,8 +15,7 @@ use bytes::Bytes;
 use mcpace_wire::sse::{Event, encode_message};
 
 use super::sharing::Tee;
-use super::unsent::{Finished, Permit};
-use crate::exchange::{Gone, Outlet};
+use crate::exchange::{Gone, Outlet, Reply};
 pub(super) use event_id::position_after;
 pub(super) use held::LogBounds;
 pub(super) use reader::Reader;
@@ -110,22 +109,21 @@ impl Log {
     }
 
     /// Adds a reply, which is never refused: who asked for it waits for it.
-    pub(super) fn push_reply(&self, message: &[u8], permit: Permit) {
+    pub(super) fn push_reply(&self, message: &[u8]) {
         let mut state = self.state();
         if !state.abandoned {
             if let Some(tee) = &self.tee {
                 tee.event(state.held.next(), Bytes::copy_from_slice(message));
             }
             let encoded = self.encode(&state, message);
-            self.add(&mut state, permit.around(encoded));
+            self.add(&mut state, encoded);
         }
     }
 
     /// Adds the reply of a call that ended. One that was taken back is not answered: its stream just ends.
-    pub(super) fn push(&self, finished: Finished) {
-        let Finished { reply, permit } = finished;
+    pub(super) fn push(&self, reply: &Reply) {
         if !reply.cancelled {
-            self.push_reply(&reply.message, permit);
+            self.push_reply(&reply.message);
         }
     }
 
@@ -202,10 +200,11 @@ impl Log {
         Poll::Pending
     }
 
-    /// All events, for a reply that is sent whole. In a resumable log they count as sent and stay.
-    pub(super) fn take_all(&self) -> Vec<Bytes> {
+    /// All events in one piece, for a reply that is sent whole. In a resumable log they count as sent and stay.
+    pub(super) fn take_all(&self) -> Bytes {
         let mut state = self.state();
-        std::iter::from_fn(|| self.unread(&mut state)).collect()
+        let whole = self.unread(&mut state);
+        whole.unwrap_or_default()
     }
 
     /// Begins to read, at `from` or at the first event not sent yet. Whoever read before gets no more.
@@ -236,12 +235,12 @@ impl Log {
         state.wake();
     }
 
-    /// The next events that are not read yet. A log that isn't resumable holds them no longer.
+    /// What is not read yet. A log that isn't resumable holds it no longer.
     fn unread(&self, state: &mut State) -> Option<Bytes> {
         let unread = state.held.read_on()?;
         state.wake_writer();
         if self.number.is_none() {
-            state.held.forget_read();
+            state.held.forget();
         }
         Some(unread)
     }
@@ -302,7 +301,7 @@ mod tests {
                 send(&log, "m").unwrap();
             }
             assert_eq!(send(&log, "m"), Err(Gone));
-            log.push_reply(b"reply", Permit::default());
+            log.push_reply(b"reply");
             log.end();
             assert_eq!(read(&mut reader).unwrap().matches("data: ").count(), BOUNDS.events + 1);
             assert!(reader.is_at_end());

@@ -1,0 +1,91 @@
+"""``mcpace migrate``: a project's imports of the official SDK or FastMCP, rewritten to mcpace's."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mcpace.cli.notes import note
+from mcpace.migration import project
+from mcpace.migration.rewriting import Rewritten, Unreadable, rewrite
+
+HIT, USAGE, UNREACHABLE = 1, 2, 3
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("migrate")(migrate)
+
+
+def migrate(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A folder, or one Python file.")],
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit code 1 where an import would be rewritten.")
+    ] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Write nothing; print the changes as a unified diff.")] = False,
+) -> None:
+    """Rewrite the imports of mcp 1.x, mcp 2.x and FastMCP that have a counterpart in mcpace.
+
+    Nothing else changes. Imports without a counterpart are listed with their place and what to do. Exit codes: 0 done,
+    1 --check found an import to rewrite, 2 usage, 3 a file could not be read, parsed or written.
+    """
+    if not path.exists():
+        note(f"there is no file or folder {path}")
+        raise typer.Exit(USAGE)
+    own = project.own_packages(path)
+    imports = changed = left = failed = 0
+    for file in project.files(path):
+        shown = _shown(file, path)
+        try:
+            before = file.read_bytes()
+            done = rewrite(before, own)
+            if done.data != before:
+                if diff:
+                    typer.echo(_diff(shown, before, done.data), nl=False)
+                elif not check:
+                    project.replace(file, done.data)
+        except Unreadable as problem:
+            note(f"{shown} is left as it is: it cannot be parsed ({problem})")
+            failed += 1
+            continue
+        except OSError as problem:
+            note(f"{shown} is left as it is: {problem.strerror}")
+            failed += 1
+            continue
+        if done.data != before:
+            changed += 1
+            imports += done.imports
+            if not diff:
+                typer.echo(f"{shown}: {_counted(done.imports, 'import')} {'to rewrite' if check else 'rewritten'}")
+        _report(shown, done)
+        left += len(done.left)
+    verb = "would be rewritten" if check or diff else "rewritten"
+    rest = f"; {_counted(left, 'import')} without a counterpart" if left else ""
+    note(f"{_counted(imports, 'import')} in {_counted(changed, 'file')} {verb}{rest}")
+    if failed:
+        raise typer.Exit(UNREACHABLE)
+    if check and changed:
+        raise typer.Exit(HIT)
+
+
+def _report(shown: str, done: Rewritten) -> None:
+    for left in done.left:
+        note(f"{shown}:{left.line}: {left.name} has no counterpart: {left.advice}")
+
+
+def _shown(file: Path, path: Path) -> str:
+    """The file as the user would name it."""
+    return str(path / file.relative_to(path.resolve())) if path.is_dir() else str(path)
+
+
+def _diff(shown: str, before: bytes, after: bytes) -> str:
+    left, right = (data.decode(errors="replace").splitlines(keepends=True) for data in (before, after))
+    found = difflib.unified_diff(left, right, f"a/{shown}", f"b/{shown}")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in found)
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"

@@ -1,0 +1,67 @@
+"""A project's files: which are looked at, and how one is replaced."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from mcpace.migration.counterparts import PACKAGES
+
+SUFFIXES = (".py", ".pyi")
+SKIPPED = {"node_modules", "site-packages", "__pycache__"}
+SOURCES = ("", "src", "lib")
+"""Where a project's own packages usually are."""
+
+
+def files(root: Path) -> Iterator[Path]:
+    """The Python files of a folder, in order. Links and hidden folders are left alone, and virtual environments."""
+    if not root.is_dir():
+        yield root.resolve()
+        return
+    for folder, folders, names in os.walk(root.resolve()):
+        here = Path(folder)
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and _is_own(here / name))
+        for name in sorted(names):
+            if name.endswith(SUFFIXES) and (here / name).is_file() and not (here / name).is_symlink():
+                yield here / name
+
+
+def own_packages(root: Path) -> frozenset[str]:
+    """Packages of the project that have an SDK's name: imports of these are the project's own."""
+    folders = [root / source for source in SOURCES] if root.is_dir() else [root.resolve().parent]
+    return frozenset(
+        name
+        for name in PACKAGES
+        for folder in folders
+        if (folder / f"{name}.py").is_file() or (folder / name / "__init__.py").is_file()
+    )
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Replaces a file's content whole or not at all; permissions and owner stay.
+
+    Raises :class:`OSError`.
+    """
+    status = path.stat()
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(PermissionError):
+            os.chown(temporary, status.st_uid, status.st_gid)
+        temporary.chmod(stat.S_IMODE(status.st_mode))
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _is_own(folder: Path) -> bool:
+    return folder.name not in SKIPPED and not folder.is_symlink() and not (folder / "pyvenv.cfg").exists()

@@ -1,0 +1,162 @@
+"""One server object in one way: its processes, and the transcripts of its runs."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import socket
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from compare import Documented, Spot, differences
+from corpora import Corpus, import_roots
+from hosting import Host, Process
+from probes import Step, Transcript, run
+from wire import Http, Stdio
+
+START_LIMIT_S = 20.0
+ORIGINAL, SWAPPED, ADOPTED = "original", "swapped", "adopted"
+STDIO, HTTP = "stdio", "http"
+SAME, TOLD, DIFFERENT, REFUSED, CRASHED, LEFT = "same", "documented", "different", "refused", "crashed", "not swapped"
+REFUSALS = re.compile(r"UnsupportedOption|RegistrationError|^mcpace: ", re.MULTILINE)
+NOT_SWAPPED = 71
+
+_ports = itertools.count(20_000)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A server object of a corpus."""
+
+    corpus: Corpus
+    file: Path
+    name: str
+    kind: str
+    path: str
+
+    @property
+    def label(self) -> str:
+        return f"{self.file}:{self.name}"
+
+
+@dataclass
+class Runs:
+    """The transcripts of one object in one way, by transport and revision."""
+
+    transcripts: dict[str, Transcript] = field(default_factory=dict)
+    failure: str = ""
+    """Standard error of a server that did not start."""
+    status: int | None = None
+
+
+@dataclass
+class Outcome:
+    """One object in one way, compared with the original."""
+
+    verdict: str
+    spots: list[tuple[str, Spot, str]] = field(default_factory=list)
+    """The run, the spot, and the name of the documented difference that covers it, or nothing."""
+    failure: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        shown = [{"run": run, **spot.to_json(), "documented": name} for run, spot, name in self.spots]
+        return {"verdict": self.verdict, "failure": self.failure, "spots": shown}
+
+
+def measure(host: Host, subject: Subject, way: str, runs: list[tuple[str, str]], steps: dict[str, list[Step]]) -> Runs:
+    """Runs an object; `steps` has the requests of each run, or is filled with them by the original."""
+    done = Runs()
+    for revision in (revision for transport, revision in runs if transport == STDIO):
+        with host.running(_task(subject, way, STDIO, 0)) as process:
+            peer = Stdio(revision, process.stdin, process.stdout)
+            _one(done, STDIO, revision, peer, steps, process)
+    over_http = [revision for transport, revision in runs if transport == HTTP]
+    if over_http:
+        port = _free_port()
+        with host.running(_task(subject, way, HTTP, port)) as process:
+            listens = _listens(process, port)
+            for revision in over_http:
+                if listens:
+                    _one(done, HTTP, revision, Http(revision, port, subject.path), steps, process)
+                else:
+                    process.ended.wait(0.2)
+                    done.failure, done.status = process.stderr(), process.status
+                    done.transcripts[f"{HTTP} {revision}"] = Transcript(end="the server did not start")
+    return done
+
+
+def _one(done: Runs, transport: str, revision: str, peer: Any, steps: dict[str, list[Step]], process: Process) -> None:
+    key = f"{transport} {revision}"
+    transcript = run(peer, steps.get(key), START_LIMIT_S)
+    if transcript.end is not None and not transcript.answers:
+        process.ended.wait(2)
+        done.failure, done.status = process.stderr(), process.status
+        transcript.end = "the server did not start"
+    steps.setdefault(key, transcript.steps)
+    done.transcripts[key] = transcript
+
+
+def judge(
+    way: str, subject: Subject, original: Runs, other: Runs, unstable: Runs | None, known: list[Documented]
+) -> Outcome:
+    """What a user of the object would see."""
+    if other.status == NOT_SWAPPED:
+        return Outcome(LEFT)
+    found: list[tuple[str, Spot, str]] = []
+    for key, transcript in original.transcripts.items():
+        moved = {spot.place for spot in differences(transcript, unstable.transcripts[key])} if unstable else set()
+        for spot in differences(transcript, other.transcripts[key]):
+            if spot.place in moved:
+                continue
+            line = subject.corpus.line.name
+            name = next((one.name for one in known if one.covers(way, line, subject.label, key, spot)), "")
+            found.append((key, spot, name))
+    if other.failure and not original.failure:
+        return Outcome(REFUSED if REFUSALS.search(other.failure) else CRASHED, found, other.failure)
+    if any(not name for _, _, name in found):
+        return Outcome(DIFFERENT, found)
+    return Outcome(TOLD if found else SAME, found)
+
+
+def runs_of(subject: Subject, transports: list[str], revisions: list[str]) -> list[tuple[str, str]]:
+    """The runs that an object's SDK can take part in."""
+    spoken = [one for one in revisions if one in subject.corpus.line.revisions]
+    return [(transport, revision) for transport in transports for revision in spoken]
+
+
+def _task(subject: Subject, way: str, transport: str, port: int) -> dict[str, Any]:
+    tree = subject.corpus.swapped if way == SWAPPED else subject.corpus.original
+    return {
+        "do": "adopt" if way == ADOPTED else "serve",
+        "way": way,
+        "file": str(tree / subject.file),
+        "object": subject.name,
+        "transport": transport,
+        "port": port,
+        "paths": import_roots(tree, subject.file),
+    }
+
+
+def _free_port() -> int:
+    # Below the ports that the system hands out, and each once: nobody takes it between the look and the use.
+    while True:
+        port = 20_000 + next(_ports) % 12_000
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+
+
+def _listens(process: Process, port: int) -> bool:
+    deadline = time.monotonic() + START_LIMIT_S
+    while time.monotonic() < deadline and not process.ended.is_set():
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return True
+        except OSError:
+            process.ended.wait(0.02)
+    return False
