@@ -46,7 +46,7 @@ PARTS = {
     "report": set(),
     "ui": {"lab", "report"},
     "server": {"_core", "types"},
-    "fastmcp": {"server", "types"},
+    "fastmcp": {"client", "server", "types"},
     "django": {"server", "types"},
     "client": {"server", "types", "_core"},
     "testing": {"client", "server", "_core"},

@@ -3,10 +3,12 @@
 For servers that are to be written so. A server that *is* FastMCP's is adopted as it is (:mod:`mcpace.server.adopt`).
 
 Design constraint: a face on :class:`mcpace.MCPServer`, whose machinery does the work. What FastMCP has and this has not
-raises an error that says so, never silence.
+raises an error that says so, never silence. The client is loaded when its name is first used.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from mcpace.fastmcp.app import FastMCP
 from mcpace.fastmcp.authorization import (
@@ -16,7 +18,9 @@ from mcpace.fastmcp.authorization import (
     require_scopes,
     restrict_tag,
 )
-from mcpace.fastmcp.context import Context, get_context
+from mcpace.fastmcp.content import File
+from mcpace.fastmcp.context import Context, SamplingResult, get_context
+from mcpace.fastmcp.decorators import prompt, resource, tool
 from mcpace.fastmcp.dependencies import (
     CallArgument,
     CurrentAccessToken,
@@ -33,42 +37,109 @@ from mcpace.fastmcp.dependencies import (
     get_http_request,
     get_server,
 )
-from mcpace.fastmcp.middleware import Middleware, MiddlewareContext
+from mcpace.fastmcp.errors import DisabledError, FastMCPError, NotFoundError, PromptError, ValidationError
+from mcpace.fastmcp.middleware import CallNext, Middleware, MiddlewareContext
+from mcpace.fastmcp.prompts import FunctionPrompt, Message, PromptResult
+from mcpace.fastmcp.prompts import FunctionPrompt as Prompt
+from mcpace.fastmcp.resources import (
+    BinaryResource,
+    DirectoryResource,
+    FileResource,
+    FunctionResource,
+    HttpResource,
+    Resource,
+    ResourceContent,
+    ResourceResult,
+    TextResource,
+)
+from mcpace.fastmcp.resources import FunctionTemplate as ResourceTemplate
 from mcpace.fastmcp.tools import FunctionTool, ToolResult
-from mcpace.server.errors import ResourceError, ToolError
+from mcpace.fastmcp.tools import FunctionTool as Tool
+from mcpace.server.elicitation import AcceptedElicitation, CancelledElicitation, DeclinedElicitation
+from mcpace.server.errors import MCPError, ResourceError, ToolError
+from mcpace.server.errors import MCPError as McpError
 from mcpace.server.media import Audio, Image
-from mcpace.server.prompts import Message
+from mcpace.server.security import ResourceSecurity
+
+if TYPE_CHECKING:
+    from mcpace.fastmcp.client import Client
+    from mcpace.server.auth import AccessToken
 
 __all__ = [
+    "AcceptedElicitation",
+    "AccessToken",
     "Audio",
     "AuthContext",
     "AuthorizationError",
+    "BinaryResource",
     "CallArgument",
+    "CallNext",
+    "CancelledElicitation",
+    "Client",
     "Context",
     "CurrentAccessToken",
     "CurrentContext",
     "CurrentFastMCP",
     "CurrentHeaders",
     "CurrentRequest",
+    "DeclinedElicitation",
     "Dependency",
     "Depends",
+    "DirectoryResource",
+    "DisabledError",
     "FastMCP",
+    "FastMCPError",
+    "File",
+    "FileResource",
+    "FunctionPrompt",
+    "FunctionResource",
     "FunctionTool",
+    "HttpResource",
     "Image",
+    "MCPError",
+    "McpError",
     "Message",
     "Middleware",
     "MiddlewareContext",
+    "NotFoundError",
     "Progress",
+    "Prompt",
+    "PromptError",
+    "PromptResult",
+    "Resource",
+    "ResourceContent",
     "ResourceError",
+    "ResourceResult",
+    "ResourceSecurity",
+    "ResourceTemplate",
+    "SamplingResult",
+    "TextResource",
     "TokenClaim",
+    "Tool",
     "ToolError",
     "ToolResult",
+    "ValidationError",
     "get_access_token",
     "get_context",
     "get_http_headers",
     "get_http_request",
     "get_server",
+    "prompt",
     "require_roles",
     "require_scopes",
+    "resource",
     "restrict_tag",
+    "tool",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Client":
+        from mcpace.fastmcp.client import Client
+
+        return Client
+    if name == "AccessToken":
+        from mcpace.server.auth import AccessToken
+
+        return AccessToken
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,32 +7,51 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
-from mcpace.fastmcp.authorization import Component, guarded
+from mcpace.fastmcp.components import KINDS, Kind, Visibility, key_of, moved
 from mcpace.fastmcp.context import Context, States, current
-from mcpace.fastmcp.dependencies import injected
+from mcpace.fastmcp.errors import NotFoundError, PromptError
 from mcpace.fastmcp.middleware import Adapted, outermost
+from mcpace.fastmcp.prompts import FunctionPrompt, PromptResult
+from mcpace.fastmcp.resources import (
+    ForeignResource,
+    FunctionResource,
+    FunctionTemplate,
+    ResourceContent,
+    ResourceResult,
+    spanning,
+)
 from mcpace.fastmcp.tools import UNSET, FunctionTool, ToolResult, Unset
+from mcpace.server import resources as plain
 from mcpace.server.app import MCPServer
-from mcpace.server.errors import RegistrationError, UnsupportedOption, logger
+from mcpace.server.errors import (
+    MCPError,
+    RegistrationError,
+    ResourceError,
+    ResourceNotFoundError,
+    ToolError,
+    UnsupportedOption,
+    logger,
+)
+from mcpace.server.extension import Extension
 from mcpace.server.principal import TRUSTED
 from mcpace.server.prompts import Prompt
-from mcpace.server.resources import ResourceTemplate, check_uri
-from mcpace.server.signature import name_of
+from mcpace.server.resources import check_uri
+from mcpace.server.security import DEFAULT_RESOURCE_SECURITY, ResourceSecurity
 from mcpace.server.tools import Tool
 from mcpace.server.uri_template import UriTemplate
-from mcpace.types import InputRequiredResult
+from mcpace.types import Annotations, InputRequiredResult
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 Duplicates = Literal["warn", "error", "replace", "ignore"]
 
+_ADOPTED = "make the server with FastMCP itself, and serve it as it is: mcpace serve FILE.py:OBJECT"
 _INSTEAD = {
     "auth": "pass token_verifier= and auth=AuthSettings(…) to mcpace.MCPServer, which checks tokens of any issuer",
     "providers": "register what they provide, or mount() a server",
     "transforms": "give names and descriptions where tools are registered",
     "list_page_size": "the runtime's pages hold 1,000 entries",
-    "strict_input_validation": "annotate parameters with pydantic's Strict types",
     "tasks": "tasks are offered by mcpace_serve, not yet from Python",
     "session_state_store": "state is kept in this process",
     "request_state_security": "the runtime seals requestState with a key of its own",
@@ -41,6 +60,15 @@ _INSTEAD = {
     "client_log_level": "clients set the level themselves",
     "experimental_capabilities": "there are none",
 }
+
+
+def _refused(name: str, instead: str) -> Any:
+    """A method of FastMCP's that says what to do instead of it."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise UnsupportedOption(f"FastMCP.{name}(): {instead}")
+
+    return staticmethod(refuse)
 
 
 class FastMCP(MCPServer[Any]):
@@ -73,12 +101,16 @@ class FastMCP(MCPServer[Any]):
         on_duplicate: Duplicates | None = None,
         mask_error_details: bool | None = None,
         dereference_schemas: bool = True,
+        strict_input_validation: bool | None = None,
+        resource_security: ResourceSecurity | None = DEFAULT_RESOURCE_SECURITY,
         **options: Any,
     ) -> None:
         for option, value in options.items():
+            if option in _REMOVED:
+                raise TypeError(f"FastMCP() no longer accepts `{option}`. {_REMOVED[option]}")
             if option not in _INSTEAD:
                 raise TypeError(f"FastMCP() got an unexpected keyword argument {option!r}")
-            if value is not None:
+            if value not in (None, False, [], (), {}):
                 raise UnsupportedOption(f"{option}={value!r}: {_INSTEAD[option]}")
         if on_duplicate not in (None, "warn", "error", "replace", "ignore"):
             raise ValueError(f"on_duplicate must be warn, error, replace or ignore, not {on_duplicate!r}")
@@ -93,7 +125,13 @@ class FastMCP(MCPServer[Any]):
         self._on_duplicate: Duplicates = on_duplicate or "warn"
         self._above: list[tuple[FastMCP, str | None]] = []
         self.masks_errors = bool(mask_error_details)
+        """Whether clients are told only that something failed."""
+        self.strict_input_validation = bool(strict_input_validation)
+        """Whether arguments are validated without converting types."""
         self.states = States()
+        self._visibility = Visibility()
+        self._parts: dict[tuple[Kind, str], Any] = {}
+        self._resource_security_default = resource_security
         for one in middleware or ():
             self.add_middleware(one)
         for tool in tools or ():
@@ -117,13 +155,14 @@ class FastMCP(MCPServer[Any]):
         output_schema: dict[str, Any] | Unset | None = UNSET,
         annotations: Any = None,
         meta: dict[str, Any] | None = None,
+        app: Any = None,
         task: Any = None,
         timeout: float | None = None,
         auth: Any = None,
         run_in_thread: bool = True,
     ) -> Any:
         """Registers a function as a tool, with or without parentheses; with a function as argument, at once."""
-        _refuse(version=version, task=task)
+        _refuse(version=version, task=task, app=app)
 
         def register(function: FunctionT) -> FunctionT:
             tool = FunctionTool.of(
@@ -145,14 +184,16 @@ class FastMCP(MCPServer[Any]):
 
         return register(name_or_fn) if callable(name_or_fn) else register
 
-    def add_tool(self, tool: Any) -> Any:  # type: ignore[override]
-        """Registers a tool, or a function as one. Also while the server runs."""
-        made = tool if isinstance(tool, Tool) else FunctionTool.of(tool)
-        if self._may_add("Tool", made.name, self.registry.tools, self.registry.remove_tool):
-            self.registry.add_tool(made)
-            for above, namespace in self._above:
-                above.add_tool(_renamed(made, _name(namespace, made.name)))
-        return made
+    def add_tool(self, tool: Any, **options: Any) -> Any:  # type: ignore[override]
+        """Registers a tool, or a function as one, with the options of :meth:`tool`. Also while the server runs."""
+        self._put("tool", tool if isinstance(tool, Tool) else _made("tool", FunctionTool.of, tool, options))
+        return tool
+
+    def remove_tool(self, name: str) -> None:
+        """Takes a tool away, also while the server runs. Raises ``ToolError`` where there is none."""
+        if ("tool", name) not in self._parts:
+            raise ToolError(f"Unknown tool: {name}")
+        self._take("tool", name)
 
     async def call_tool(
         self,
@@ -168,7 +209,7 @@ class FastMCP(MCPServer[Any]):
         With ``principal``, as that caller's client would; without, no guard looks at it. Gives a ``ToolResult``, or
         what the tool asks the client (``InputRequiredResult``).
         """
-        result = await super().call_tool(name, arguments, context or Context(server=self), principal=principal)
+        result = await super().call_tool(name, arguments, context or self._here(), principal=principal)
         if isinstance(result, InputRequiredResult):
             return result
         return ToolResult.model_validate(result.model_dump()) if type(result) is not ToolResult else result
@@ -188,54 +229,81 @@ class FastMCP(MCPServer[Any]):
         tags: set[str] | None = None,
         annotations: Any = None,
         meta: dict[str, Any] | None = None,
+        app: Any = None,
         task: Any = None,
         auth: Any = None,
+        security: Any = UNSET,
     ) -> Callable[[FunctionT], FunctionT]:
         """Registers a function as a resource, or as a family of them where the URI has variables."""
         if callable(uri):
             raise TypeError("The @resource decorator needs a URI: @resource('resource://…')")
-        _refuse(version=version, task=task)
-        template = _template(uri)
-        is_family = bool(UriTemplate.parse(template).variable_names)
-        where = {"uri_template": template} if is_family else {"uri": uri}
+        _refuse(version=version, task=task, app=app)
         details: dict[str, Any] = {
             "name": name,
             "title": title,
             "description": description,
             "mime_type": mime_type,
             "icons": icons,
-            "annotations": annotations,
-            "meta": _tagged(meta, tags),
-            "guards": guarded(auth, Component(name or uri, frozenset(tags or ()), meta, **where)),
+            "annotations": Annotations.model_validate(annotations) if isinstance(annotations, dict) else annotations,
+            "meta": meta,
+            "tags": tags,
+            "auth": auth,
         }
 
         def register(function: FunctionT) -> FunctionT:
-            bare = injected(function)
-            if is_family:
-                self._add_template(ResourceTemplate.from_function(bare, template, **details))
+            if UriTemplate.parse(spanning(uri)).variable_names:
+                policy = self._resource_security_default if isinstance(security, Unset) else security
+                self.add_template(FunctionTemplate.of(function, uri, security=policy, **details))
             else:
-                from mcpace.server.resources import FunctionResource, check_static
-
-                check_static(bare, uri)
-                self.add_resource(FunctionResource.from_function(bare, uri, **details))
+                self.add_resource(FunctionResource.of(function, uri, **details))
             return function
 
         return register
 
     def add_resource(self, resource: Any) -> Any:
-        """Registers a resource. Also while the server runs."""
-        uri = str(resource.uri)
-        check_uri(uri)
-        if self._may_add("Resource", uri, self.registry.resources, self.registry.remove_resource):
-            self.registry.add_resource(resource)
-            for above, namespace in self._above:
-                above.add_resource(_moved(resource, uri, namespace))
+        """Registers a resource, or a function that ``@resource`` marked. Also while the server runs."""
+        if isinstance(resource, FunctionTemplate):
+            return self.add_template(resource)
+        if callable(resource) and not hasattr(resource, "uri"):
+            made = _made("resource", _resource_of, resource)
+            return self.add_template(made) if isinstance(made, FunctionTemplate) else self.add_resource(made)
+        entry = resource if isinstance(resource, plain.Resource) else _foreign_resource(resource)
+        check_uri(str(entry.uri))
+        self._put("resource", entry)
         return resource
 
-    def _add_template(self, template: ResourceTemplate) -> None:
-        self.registry.add_template(template)
-        for above, namespace in self._above:
-            above._add_template(_moved_template(template, namespace))
+    def add_template(self, template: Any) -> Any:
+        """Registers a family of resources. Also while the server runs."""
+        if not isinstance(template, plain.ResourceTemplate):
+            raise RegistrationError(
+                f"add_template takes a ResourceTemplate of mcpace.fastmcp, not {_kind_of(template)}; a function is one "
+                "with @mcp.resource(uri)"
+            )
+        self._put("template", template)
+        return template
+
+    def remove_resource(self, uri: str) -> None:
+        """Takes a resource or a template away. Raises ``ValueError`` where there is none."""
+        kind = next((kind for kind in ("resource", "template") if (kind, uri) in self._parts), None)
+        if kind is None:
+            raise ValueError(f"Unknown resource: {uri}")
+        self._take(cast("Kind", kind), uri)
+
+    async def read_resource(self, uri: Any, context: Any = None, *, principal: Any = TRUSTED, **_: Any) -> Any:
+        """Reads a resource in this process: a ``ResourceResult``, or what it asks (``InputRequiredResult``).
+
+        Raises ``NotFoundError`` where there is none, ``ResourceError`` where reading fails.
+        """
+        try:
+            contents = await super().read_resource(uri, context or self._here(), principal=principal)
+        except ResourceNotFoundError as error:
+            raise NotFoundError(f"Unknown resource: {str(uri)!r}") from error
+        except MCPError as error:
+            raise ResourceError(error.message) from error
+        if isinstance(contents, InputRequiredResult):
+            return contents
+        own = [ResourceContent(one.content, one.mime_type, one.meta) for one in contents]
+        return ResourceResult(own, getattr(contents, "meta", None))
 
     def prompt(  # type: ignore[override]
         self,
@@ -255,50 +323,213 @@ class FastMCP(MCPServer[Any]):
         _refuse(version=version, task=task)
 
         def register(function: FunctionT) -> FunctionT:
-            called = name or (name_or_fn if isinstance(name_or_fn, str) else None)
-            guards = guarded(auth, Component(called or name_of(function), frozenset(tags or ()), meta))
-            self.add_prompt(Prompt.from_function(injected(function), called, title, description, icons, guards=guards))
+            prompt = FunctionPrompt.of(
+                function,
+                name=name or (name_or_fn if isinstance(name_or_fn, str) else None),
+                title=title,
+                description=description,
+                icons=icons,
+                tags=tags,
+                meta=meta,
+                auth=auth,
+            )
+            self.add_prompt(prompt)
             return function
 
         return register(name_or_fn) if callable(name_or_fn) else register
 
-    def add_prompt(self, prompt: Prompt) -> Any:
-        """Registers a prompt. Also while the server runs."""
-        if self._may_add("Prompt", prompt.name, self.registry.prompts, self.registry.remove_prompt):
-            self.registry.add_prompt(prompt)
-            for above, namespace in self._above:
-                above.add_prompt(_renamed(prompt, _name(namespace, prompt.name)))
+    def add_prompt(self, prompt: Any) -> Any:
+        """Registers a prompt, or a function as one. Also while the server runs."""
+        self._put("prompt", prompt if isinstance(prompt, Prompt) else _made("prompt", FunctionPrompt.of, prompt))
         return prompt
+
+    def remove_prompt(self, name: str) -> None:
+        """Takes a prompt away, also while the server runs. Raises ``ValueError`` where there is none."""
+        if ("prompt", name) not in self._parts:
+            raise ValueError(f"Unknown prompt: {name}")
+        self._take("prompt", name)
+
+    async def render_prompt(self, name: str, arguments: Mapping[str, Any] | None = None, **_: Any) -> PromptResult:
+        """Fills a prompt in, in this process. Raises ``NotFoundError`` where there is none, ``PromptError`` where it
+        fails."""
+        prompt = self.registry.prompts.get(name)
+        if prompt is None:
+            raise NotFoundError(f"Unknown prompt: {name!r}")
+        context = self._here()
+        token = current.set(context)
+        try:
+            rendered: Any = await prompt.render(arguments, context)
+        except MCPError as error:
+            raise PromptError(error.message) from error
+        finally:
+            current.reset(token)
+        return PromptResult(list(rendered), getattr(rendered, "description", None), getattr(rendered, "meta", None))
+
+    def completion(self, function: Any = None) -> Any:
+        """Registers the function that proposes values of arguments, with or without parentheses."""
+        return super().completion() if function is None else super().completion()(function)
+
+    def add_completion_handler(self, function: Callable[..., Any]) -> None:
+        """Registers the function that proposes values of arguments."""
+        self.completion(function)
+
+    def add_extension(self, extension: Any) -> None:
+        """Adds an extension of the protocol: :class:`mcpace.Extension`, with tools and a hook around tool calls."""
+        if not isinstance(extension, Extension):
+            raise UnsupportedOption(
+                f"add_extension() of {_kind_of(extension)}: derive it from mcpace.Extension, which brings tools, "
+                "resources and a hook around tool calls; methods of its own are not served"
+            )
+        self._add_extension(extension)
+
+    @property
+    def local_provider(self) -> FastMCP:
+        """What stores the components: this server itself."""
+        return self
+
+    async def get_tool(self, name: str, version: Any = None) -> Any:
+        """A tool by its name; ``None`` where there is none, or it is disabled."""
+        return self.registry.tools.get(name)
+
+    async def get_resource(self, uri: Any, version: Any = None) -> Any:
+        """A resource by its URI; ``None`` where there is none, or it is disabled."""
+        return self.registry.resources.get(str(uri))
+
+    async def get_resource_template(self, uri: Any, version: Any = None) -> Any:
+        """The family that a URI belongs to; ``None`` where there is none."""
+        return next((one for one in self.registry.templates.values() if one.matches(str(uri)) is not None), None)
+
+    async def get_prompt(self, name: str, version: Any = None) -> Any:  # type: ignore[override]
+        """A prompt by its name; ``None`` where there is none, or it is disabled. ``render_prompt`` fills it in."""
+        return self.registry.prompts.get(name)
+
+    # Visibility --------------------------------------------------------------------------------------------------
+
+    def enable(self, *, only: bool = False, **criteria: Any) -> FastMCP:
+        """Shows what fits: ``names``, ``keys``, ``tags``, ``components``; with ``only=True``, nothing else."""
+        if only:
+            self._visibility.add(False, {"match_all": True})
+        return self._show(True, criteria)
+
+    def disable(self, **criteria: Any) -> FastMCP:
+        """Hides what fits: ``names``, ``keys``, ``tags``, ``components``. It can be neither listed nor used."""
+        return self._show(False, criteria)
+
+    def _show(self, enabled: bool, criteria: Mapping[str, Any]) -> FastMCP:
+        if criteria.get("version") is not None:
+            raise UnsupportedOption(f"version={criteria['version']!r}: {_NO_VERSIONS}")
+        self._visibility.add(enabled, criteria)
+        for (kind, key), entry in list(self._parts.items()):
+            is_there = key in self._shelf(kind)
+            if self._visibility.shows(kind, key, entry) == is_there:
+                continue
+            if is_there:
+                self._hide(kind, key)
+            else:
+                self._register(kind, entry)
+        return self
+
+    # Components --------------------------------------------------------------------------------------------------
+
+    def _put(self, kind: Kind, entry: Any) -> None:
+        key = key_of(kind, entry)
+        if (kind, key) in self._parts:
+            words = f"{kind.title()} already exists: {key}"
+            if self._on_duplicate == "error":
+                raise RegistrationError(words)
+            if self._on_duplicate == "ignore":
+                return
+            if self._on_duplicate == "warn":
+                logger.warning("%s; it is replaced", words)
+            self._take(kind, key)
+        self._parts[kind, key] = entry
+        if self._visibility.shows(kind, key, entry):
+            self._register(kind, entry)
+
+    def _take(self, kind: Kind, key: str) -> None:
+        del self._parts[kind, key]
+        if key in self._shelf(kind):
+            self._hide(kind, key)
+
+    def _register(self, kind: Kind, entry: Any) -> None:
+        registry = self.registry
+        add: dict[Kind, Callable[[Any], Any]] = {
+            "tool": registry.add_tool,
+            "resource": registry.add_resource,
+            "template": registry.add_template,
+            "prompt": registry.add_prompt,
+        }
+        add[kind](entry)
+        for above, namespace in self._above:
+            above._put(kind, moved(kind, entry, namespace))
+
+    def _hide(self, kind: Kind, key: str) -> None:
+        entry = self._shelf(kind)[key]
+        registry = self.registry
+        remove = {"tool": registry.remove_tool, "prompt": registry.remove_prompt}.get(kind, registry.remove_resource)
+        remove(key)
+        for above, namespace in self._above:
+            name = key_of(kind, moved(kind, entry, namespace))
+            if (kind, name) in above._parts:
+                above._take(kind, name)
+
+    def _shelf(self, kind: Kind) -> dict[str, Any]:
+        registry = self.registry
+        shelves: dict[Kind, dict[str, Any]] = {
+            "tool": registry.tools,
+            "resource": registry.resources,
+            "template": registry.templates,
+            "prompt": registry.prompts,
+        }
+        return shelves[kind]
+
+    def _here(self) -> Context:
+        """The context of the current call; outside of one, a context of no call."""
+        context = current.get(None)
+        return Context(server=self) if context is None else context.nested()
 
     # Servers within servers, and middleware ----------------------------------------------------------------------
 
-    def mount(self, server: FastMCP, namespace: str | None = None, **more: Any) -> None:
+    def mount(self, server: Any, namespace: str | None = None, **more: Any) -> None:
         """Puts another server's tools, resources and prompts into this one, now and whenever it gets new ones.
 
         Tools and prompts are named ``namespace_name``, resources ``scheme://namespace/path``."""
         if more:
             raise UnsupportedOption(f"mount() has no {', '.join(sorted(more))}; rename where things are registered")
         if not isinstance(server, FastMCP):
-            raise TypeError(f"mount() takes a FastMCP, not {type(server).__name__}")
+            raise UnsupportedOption(
+                f"mount() takes a FastMCP of mcpace.fastmcp, not {_kind_of(server)}: import FastMCP from "
+                "mcpace.fastmcp there, too"
+            )
         if server.middleware:
             raise UnsupportedOption("mount() of a server with middleware: add the middleware to the outer server")
         if server is self:
             raise ValueError("a server can't be mounted in itself")
-        for tool in server.registry.tools.values():
-            self.add_tool(_renamed(tool, _name(namespace, tool.name)))
-        for resource in server.registry.resources.values():
-            self.add_resource(_moved(resource, str(resource.uri), namespace))
-        for template in server.registry.templates.values():
-            self._add_template(_moved_template(template, namespace))
-        for prompt in server.registry.prompts.values():
-            self.add_prompt(_renamed(prompt, _name(namespace, prompt.name)))
+        for kind in KINDS:
+            for entry in list(server._shelf(kind).values()):
+                self._put(kind, moved(kind, entry, namespace))
+        self._routes.extend(server._routes)
         server._above.append((self, namespace))
 
     def add_middleware(self, middleware: Any) -> None:
         """Adds middleware, innermost of those that are there. Before the server is run."""
+        foreign = next((base for base in type(middleware).__mro__ if base.__module__.startswith("fastmcp.")), None)
+        if foreign is not None:
+            raise UnsupportedOption(
+                f"add_middleware({type(middleware).__name__}(…)): its class {foreign.__name__} is fastmcp's and reads "
+                f"FastMCP's own request. {_MIDDLEWARE.get(foreign.__name__, _OWN_MIDDLEWARE)}"
+            )
         if not self.middleware:
             self.middleware.append(outermost)
         self.middleware.append(Adapted(self, middleware))
+
+    add_provider = _refused("add_provider", _INSTEAD["providers"])
+    add_transform = _refused("add_transform", _INSTEAD["transforms"])
+    add_tool_transformation = _refused("add_tool_transformation", _INSTEAD["transforms"])
+    import_server = _refused("import_server", "mount() the server: what it has is there at once")
+    from_openapi = _refused("from_openapi", _ADOPTED)
+    from_fastapi = _refused("from_fastapi", _ADOPTED)
+    as_proxy = _refused("as_proxy", _ADOPTED)
 
     # Running -----------------------------------------------------------------------------------------------------
 
@@ -325,17 +556,39 @@ class FastMCP(MCPServer[Any]):
         stateless_http: bool | None = None,
         transport: str = "http",
         event_store: Any = None,
-        **more: Any,
+        retry_interval: int | None = None,
+        host_origin_protection: Any = None,
+        allowed_hosts: Sequence[str] | None = None,
+        allowed_origins: Sequence[str] | None = None,
+        session_idle_timeout: Any = None,
     ) -> Any:
-        """An ASGI application."""
-        if middleware or event_store is not None or more:
-            named = ["middleware"] * bool(middleware) + ["event_store"] * (event_store is not None) + sorted(more)
-            raise UnsupportedOption(f"http_app() has no {', '.join(named)}: wrap the application instead")
-        options: dict[str, Any] = {"json_response": json_response, "stateless_http": stateless_http}
-        given = {name: value for name, value in options.items() if value is not None}
+        """A Starlette application: the endpoint, custom routes, Starlette's own ``middleware``, and a ``lifespan``.
+
+        ``allowed_hosts`` and ``allowed_origins`` name those that are served besides loopback;
+        ``host_origin_protection=False`` serves any. Streams can be taken up again without an ``event_store``.
+        """
+        if event_store is not None:
+            raise UnsupportedOption("event_store=…: streams can be taken up again without one; leave it out")
+        given: dict[str, Any] = _keywords(
+            {
+                "json_response": json_response,
+                "stateless_http": stateless_http,
+                "retry_interval": retry_interval,
+                "session_idle_timeout": None if session_idle_timeout == "auto" else session_idle_timeout,
+            }
+        )
+        if host_origin_protection is False or allowed_hosts is not None or allowed_origins is not None:
+            given["transport_security"] = {
+                "enable_dns_rebinding_protection": host_origin_protection is not False,
+                "allowed_hosts": [*_LOOPBACK, *(allowed_hosts or ())],
+                "allowed_origins": [*_LOOPBACK_ORIGINS, *(allowed_origins or ())],
+            }
         if path is not None:
             given["sse_path" if transport == "sse" else "streamable_http_path"] = path
-        return self.sse_app(**given) if transport == "sse" else self.streamable_http_app(**given)
+        application = self.sse_app(**given) if transport == "sse" else self.streamable_http_app(**given)
+        for one in reversed(middleware or ()):
+            application.add_middleware(one.cls, *one.args, **one.kwargs)
+        return application
 
     def _context(self, call: Any, method: str) -> Context:
         """A call's context, which functions also find by themselves."""
@@ -343,26 +596,15 @@ class FastMCP(MCPServer[Any]):
         current.set(context)
         return context
 
-    def _may_add(self, kind: str, name: str, known: Mapping[str, Any], remove: Callable[[str], Any]) -> bool:
-        if name not in known:
-            return True
-        if self._on_duplicate == "error":
-            raise RegistrationError(f"{kind} already exists: {name}")
-        if self._on_duplicate == "ignore":
-            return False
-        if self._on_duplicate == "warn":
-            logger.warning("%s already exists: %s; it is replaced", kind, name)
-        remove(name)
-        return True
-
 
 def _refuse(**options: Any) -> None:
     instead = {
-        "version": "give a new version another name",
-        "task": "tasks are not offered from Python yet",
+        "version": _NO_VERSIONS,
+        "task": "tasks are not offered by mcpace.fastmcp",
+        "app": "MCP Apps are not offered; put their resource URI into meta={'ui': …}",
     }
     for option, value in options.items():
-        if value is not None:
+        if value is not None and value is not False:
             raise UnsupportedOption(f"{option}={value!r}: {instead[option]}")
 
 
@@ -383,40 +625,75 @@ def _keywords(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _name(namespace: str | None, name: str) -> str:
-    return f"{namespace}_{name}" if namespace else name
+_LOOPBACK = [entry for name in ("127.0.0.1", "localhost", "[::1]") for entry in (name, f"{name}:*")]
+_LOOPBACK_ORIGINS = [f"{scheme}://{name}" for scheme in ("http", "https") for name in _LOOPBACK]
+_NO_VERSIONS = "components have no versions here; give a new version another name"
+_OWN_MIDDLEWARE = "Import Middleware from mcpace.fastmcp and derive your own class from it"
+_MIDDLEWARE = {
+    "AuthMiddleware": "Give tools, resources and prompts auth= checks instead",
+    "RateLimitingMiddleware": "Use rate_limits= of mcpace.MCPServer instead",
+    "SlidingWindowRateLimitingMiddleware": "Use rate_limits= of mcpace.MCPServer instead",
+    "TimingMiddleware": "The runtime tells durations by OpenTelemetry (docs/python.md), or derive your own Middleware",
+    "ToolInjectionMiddleware": "Add the tools with add_tool() instead",
+    "PingMiddleware": "The runtime keeps connections alive by itself: leave it out",
+}
+_REMOVED = {
+    "include_tags": "Use `server.enable(tags=..., only=True)` after creating the server.",
+    "exclude_tags": "Use `server.disable(tags=...)` after creating the server.",
+    "tool_serializer": "Return ToolResult from your tools instead.",
+    "tool_transformations": "Give names and descriptions where tools are registered.",
+    "sampling_handler": "Call an LLM directly from your tool.",
+    "sampling_handler_behavior": "Call an LLM directly from your tool.",
+    "on_duplicate_tools": "Use `on_duplicate=` instead.",
+    "on_duplicate_resources": "Use `on_duplicate=` instead.",
+    "on_duplicate_prompts": "Use `on_duplicate=` instead.",
+    "host": "Pass `host` to `run()`.",
+    "port": "Pass `port` to `run()`.",
+    "sse_path": "Pass `path` to `run()` or `http_app()`.",
+    "message_path": "Pass `message_path` to `run()`.",
+    "streamable_http_path": "Pass `path` to `run()` or `http_app()`.",
+    "json_response": "Pass `json_response` to `run()` or `http_app()`.",
+    "stateless_http": "Pass `stateless_http` to `run()` or `http_app()`.",
+    "debug": "Set the level of the logger `mcpace`.",
+    "log_level": "Set the level of the logger `mcpace`.",
+}
 
 
-def _renamed(part: Any, name: str) -> Any:
-    from dataclasses import replace
-
-    return part if part.name == name else replace(part, name=name)
-
-
-def _within(uri: str, namespace: str | None) -> str:
-    scheme, mark, rest = uri.partition("://")
-    return f"{scheme}://{namespace}/{rest}" if namespace and mark else uri
+def _kind_of(value: Any) -> str:
+    kind = type(value)
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _moved(resource: Any, uri: str, namespace: str | None) -> Any:
-    moved = _within(uri, namespace)
-    return resource if moved == uri else resource.model_copy(update={"uri": moved})
+def _made(kind: str, make: Callable[..., Any], function: Any, given: Mapping[str, Any] | None = None) -> Any:
+    """A component of a function: of its own options where a decorator marked it."""
+    if not callable(function) or _kind_of(function).startswith("fastmcp."):
+        raise RegistrationError(
+            f"add_{kind}() takes a function, or a {kind} of mcpace.fastmcp, not {_kind_of(function)}: register the "
+            f"function with @mcp.{kind}"
+        )
+    marked = getattr(function, "__fastmcp__", None)
+    if marked is None or given:
+        return make(function, **given or {})
+    options = {key: value for key, value in vars(marked).items() if key not in ("type", "enabled")}
+    _refuse(version=options.pop("version", None), task=options.pop("task", None), app=options.pop("app", None))
+    # How FastMCP's own decorators say that an option was not given.
+    unset = {"output_schema": ("ellipsis", "NotSetT"), "security": ("InheritSecurity",)}
+    left = {key: value for key, value in options.items() if type(value).__name__ not in unset.get(key, ())}
+    return make(function, **left)
 
 
-def _moved_template(template: ResourceTemplate, namespace: str | None) -> ResourceTemplate:
-    from dataclasses import replace
-
-    uri = _within(template.uri_template, namespace)
-    return replace(template, uri_template=uri, template=UriTemplate.parse(uri))
-
-
-def _template(uri: str) -> str:
-    """FastMCP's ``{path*}`` is RFC 6570's ``{+path}``."""
-    import re
-
-    return re.sub(r"\{(\w+)\*\}", r"{+\1}", uri)
+def _resource_of(function: Callable[..., Any], uri: str | None = None, **options: Any) -> Any:
+    if uri is None:
+        raise RegistrationError(f"add_resource({function!r}): a function has no URI; use @mcp.resource(uri)")
+    if UriTemplate.parse(spanning(uri)).variable_names:
+        return FunctionTemplate.of(function, uri, **options)
+    options.pop("security", None)
+    return FunctionResource.of(function, uri, **options)
 
 
-def _tagged(meta: dict[str, Any] | None, tags: set[str] | None) -> dict[str, Any]:
-    own = meta or {}
-    return {**own, "fastmcp": {**own.get("fastmcp", {}), "tags": sorted(tags or ())}}
+def _foreign_resource(resource: Any) -> ForeignResource:
+    if not callable(getattr(resource, "read", None)) or not hasattr(resource, "uri"):
+        raise RegistrationError(
+            f"add_resource takes a Resource, not {_kind_of(resource)}; a function is one with @mcp.resource(uri)"
+        )
+    return ForeignResource(resource)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+from pydantic_core import PydanticSerializationError, to_json
 
 from mcpace.fastmcp.authorization import guarded
-from mcpace.fastmcp.context import Context, current
+from mcpace.fastmcp.content import blocks_of, has_blocks, jsonable
+from mcpace.fastmcp.context import current
 from mcpace.fastmcp.dependencies import injected
-from mcpace.server.content import content_of, failure_json, media_block
+from mcpace.fastmcp.errors import is_told
+from mcpace.fastmcp.schemas import CallArguments, arguments_of, documented, inlined, is_object, output_schema_of
+from mcpace.server.content import failure_json
 from mcpace.server.errors import (
     InputRequired,
     InvalidArguments,
     InvalidSignature,
+    RegistrationError,
     ToolError,
     UnsupportedOption,
     is_protocol_error,
@@ -24,20 +27,21 @@ from mcpace.server.errors import (
     logger,
 )
 from mcpace.server.handlers import Answer, Plan, protocol_answer
+from mcpace.server.injection import find_resolved
 from mcpace.server.lookout import looks_around
-from mcpace.server.output import output_of, result_json
-from mcpace.server.tools import Tool
-from mcpace.types import CallToolResult, InputRequiredResult, is_content_type, is_kind, wire
+from mcpace.server.output import result_json, unstructured
+from mcpace.server.signature import is_async, name_of, signature_of
+from mcpace.server.tools import Tool, check_name
+from mcpace.types import CallToolResult, InputRequiredResult, ToolAnnotations, is_content_type, is_kind, wire
 
 if TYPE_CHECKING:
     from mcpace.fastmcp.app import FastMCP
 
 WRAPPED = {"fastmcp": {"wrap_result": True}}
-_CONTEXT = "_context"
 
 
 class Unset:
-    """What stands where nothing was given and ``None`` says something."""
+    """Stands for an option that was not given, where ``None`` has a meaning."""
 
 
 UNSET = Unset()
@@ -56,8 +60,12 @@ class ToolResult(CallToolResult):
     ) -> None:
         if content is None and structured_content is None and not members:
             raise ValueError("Either content or structured_content must be provided")
+        if structured_content is not None:
+            structured_content = jsonable(structured_content)
+            if not isinstance(structured_content, dict):
+                raise ValueError(f"structured_content must be a dict or None, not {type(structured_content).__name__}")
         shown = structured_content if content is None else content
-        blocks = shown if _is_wire(shown) else _blocks(shown)
+        blocks = shown if _is_wire(shown) else blocks_of(shown)
         given = {"structured_content": structured_content, "meta": meta, "is_error": is_error}
         super().__init__(content=blocks, **{key: value for key, value in given.items() if value is not None}, **members)
 
@@ -71,6 +79,8 @@ class FunctionTool(Tool):
     run_in_thread: bool = True
     schema: dict[str, Any] | None = None
     """Of the structured content."""
+    returned: Any = None
+    """The function's return annotation."""
     bare: Callable[..., Any] = field(default=lambda: None)
     """The author's function."""
 
@@ -92,61 +102,72 @@ class FunctionTool(Tool):
         run_in_thread: bool = True,
     ) -> FunctionTool:
         """A tool of a function. Raises ``InvalidSignature`` or ``RegistrationError`` where it can't be one."""
-        if timeout is not None and not run_in_thread and not inspect.iscoroutinefunction(function):
+        if not callable(function):
+            raise RegistrationError(f"A tool is a function, not {type(function).__name__} {function!r}")
+        called = name or name_of(function)
+        if called == "<lambda>":
+            raise RegistrationError("You must provide a name for lambda functions")
+        check_name(called)
+        _check_resolvers(function, called)
+        fn = injected(function)
+        if timeout is not None and not run_in_thread and not is_async(function):
             raise UnsupportedOption(
                 "timeout with run_in_thread=False: a function on the loop's thread can't be stopped"
             )
-        plain = Tool.from_function(injected(function), name, title, description or _description(function))
-        if plain.resolved:
-            raise InvalidSignature(
-                f"Parameter {next(iter(plain.resolved))!r} of tool {plain.name!r}: Resolve(...) belongs to MCPServer; "
-                "write the parameter's default as Depends(find)"
-            )
-        output = output_of(function)
-        schema = output_schema
-        if isinstance(schema, Unset):
-            schema = _schema(output.schema, plain.fn)
-        elif schema is not None and schema.get("type") != "object" and "properties" not in schema:
-            raise UnsupportedOption(f"output_schema of tool {plain.name!r}: it must be an object's")
+        returned = signature_of(fn).return_annotation
+        schema = output_schema_of(returned) if isinstance(output_schema, Unset) else output_schema
+        if schema is not None and not is_object(schema):
+            raise RegistrationError(f"output_schema of tool {called!r}: it must be an object's, not {schema!r}")
+        about, described = documented(function)
         tool = cls(
-            fn=plain.fn,
-            name=plain.name,
+            fn=fn,
+            name=called,
             title=title,
-            description=plain.description,
-            arguments=plain.arguments,
-            output=output,
-            is_async=plain.is_async,
+            description=description if description is not None else about or "",
+            arguments=arguments_of(fn, described),
+            output=_NO_OUTPUT,
+            is_async=is_async(fn),
             context_kwarg=None,
             resolved={},
             plans={},
-            annotations=annotations,
+            annotations=ToolAnnotations.model_validate(annotations) if isinstance(annotations, dict) else annotations,
             icons=icons,
             meta=meta,
             tags=frozenset(tags or ()),
             timeout=timeout,
             run_in_thread=run_in_thread,
             schema=schema,
+            returned=returned,
             bare=function,
         )
         return tool if auth is None and timeout is None else replace(tool, guards=guarded(auth, tool, timeout))
+
+    @classmethod
+    def from_function(cls, fn: Callable[..., Any], **options: Any) -> FunctionTool:  # type: ignore[override]
+        """A tool of a function, with the options of ``FastMCP.tool``."""
+        return cls.of(fn, **options)
 
     @property
     def is_wrapped(self) -> bool:
         """Whether structured content is ``{"result": …}`` around the value."""
         return bool(self.schema and self.schema.get("x-fastmcp-wrap-result"))
 
+    @property
+    def output_schema(self) -> dict[str, Any] | None:
+        """The structured content's JSON Schema."""
+        return self.schema
+
     def listed(self) -> dict[str, Any]:
         """What lists show, in wire names."""
-        own = self.meta or {}
         entry = {
             "name": self.name,
-            "title": self.title or self.name.replace("_", " ").replace("-", " ").title(),
+            "title": self.title or getattr(self.annotations, "title", None) or _title(self.name),
             "description": self.description or None,
-            "inputSchema": _untitled(self.arguments.schema),
-            "outputSchema": self.schema,
+            "inputSchema": inlined(self.arguments.schema),
+            "outputSchema": inlined(self.schema),
             "icons": wire(self.icons),
             "annotations": wire(self.annotations),
-            "_meta": {**own, "fastmcp": {**own.get("fastmcp", {}), "tags": sorted(self.tags)}},
+            "_meta": tagged(self.meta, self.tags),
         }
         return {key: value for key, value in entry.items() if value is not None}
 
@@ -157,10 +178,11 @@ class FunctionTool(Tool):
         if not self.is_async and not self.run_in_thread:
             function, kind = _on_the_loop(self.fn), "async"
         takes_text: Literal["text", "custom"] = "text" if self.schema is None else "custom"
+        arguments = cast("CallArguments", self.arguments)
         return Plan(
             function=function,
             kind="async" if kind == "async" else "sync",
-            validate=self.arguments.validate_json,
+            validate=arguments.strictly() if server.strict_input_validation else arguments.validate_json,
             context=None,
             wrap_context=server._inside.contexts("tools/call")
             if needs_context or server._inside.remembers_principals
@@ -176,17 +198,23 @@ class FunctionTool(Tool):
             text = to_json(value)
             head = b'{"content":[{"type":"text","text":' + text + b'}],"structuredContent":{"result":'
             return head + text + b'},"_meta":{"fastmcp":{"wrap_result":true}},"isError":false}'
-        if is_kind(type(value), InputRequiredResult, "InputRequiredResult"):
+        kind = type(value)
+        if is_kind(kind, InputRequiredResult, "InputRequiredResult"):
             raise InputRequired(InputRequiredResult.model_validate(value))
-        if is_kind(type(value), (CallToolResult, ToolResult), "CallToolResult", "ToolResult"):
+        if is_kind(kind, CallToolResult, "CallToolResult"):
             return result_json(value)
-        result: dict[str, Any] = {"content": [wire(block) for block in _blocks(value)]}
-        if self.schema is not None or not _has_blocks(value):
+        if is_kind(kind, ToolResult, "ToolResult"):
+            return result_json(own_result(value))
+        structured, content = _NOTHING, value
+        if not isinstance(value, bytes) and (self.schema is not None or not has_blocks(value)):
             structured = self._structured(value)
-            if structured is not None:
-                result["structuredContent"] = structured
-        if self.is_wrapped:
-            result["_meta"] = WRAPPED
+            if structured is not _NOTHING and not has_blocks(value):
+                content = structured
+        result: dict[str, Any] = {"content": [wire(block) for block in blocks_of(content)]}
+        if structured is not _NOTHING and self.is_wrapped:
+            result |= {"structuredContent": {"result": structured}, "_meta": WRAPPED}
+        elif isinstance(structured, dict):
+            result["structuredContent"] = structured
         return to_json({**result, "isError": False})
 
     def failure(self, server: FastMCP) -> Callable[[BaseException], Answer]:
@@ -204,7 +232,7 @@ class FunctionTool(Tool):
         """What a failure is told as. A crash is logged."""
         if isinstance(error, InvalidArguments):
             return str(error.__cause__ or error)
-        if is_tool_error(error):
+        if is_tool_error(error) or is_told(error):
             return str(error)
         logger.error("Error calling tool %r", self.name, exc_info=error)
         if server.masks_errors:
@@ -214,7 +242,7 @@ class FunctionTool(Tool):
     async def run(self, arguments: Mapping[str, Any], context: Any, convert_result: bool = False) -> Any:
         """Runs the tool in this process. Raises ``ToolError`` where it fails; a protocol error passes."""
         server = context.mcp_server
-        token = current.set(context if isinstance(context, Context) else Context(call=context.call, server=server))
+        token = current.set(context)
         try:
             value = await self.call(self.arguments.validate(arguments), context)
             return ToolResult.model_validate_json(self.finish(value)) if convert_result else value
@@ -228,17 +256,49 @@ class FunctionTool(Tool):
             current.reset(token)
 
     def _structured(self, value: Any) -> Any:
+        """A value as structured content holds it; ``_NOTHING`` where it can't be and need not."""
         try:
-            jsonable = to_jsonable_python(value, by_alias=True)
-        except PydanticSerializationError as error:
+            return jsonable(value, self.returned)
+        except (PydanticSerializationError, UnicodeDecodeError) as error:
             if self.schema is None:
-                return None
+                return _NOTHING
             raise ToolError(
-                f"Could not serialize the return value of tool {self.name!r} for its output schema: {error}"
+                f"Could not serialize the return value of tool {self.name!r} for its output schema: {error}. If this "
+                "is unexpected, set the tool's output_schema to None to disable automatic serialization."
             ) from error
-        if self.is_wrapped:
-            return {"result": jsonable}
-        return jsonable if self.schema is not None or isinstance(jsonable, dict) else None
+
+
+_NOTHING: Any = object()
+
+
+def own_result(value: Any) -> ToolResult:
+    """A ``ToolResult`` of FastMCP's as ours."""
+    return ToolResult(
+        content=list(value.content),
+        structured_content=value.structured_content,
+        meta=value.meta,
+        is_error=value.is_error,
+    )
+
+
+def tagged(meta: dict[str, Any] | None, tags: Iterable[str]) -> dict[str, Any]:
+    """A component's metadata as lists show it: with its tags."""
+    own = meta or {}
+    public = {key: value for key, value in own.get("fastmcp", {}).items() if not key.startswith("_")}
+    return {**own, "fastmcp": {**public, "tags": sorted(tags)}}
+
+
+def _title(name: str) -> str:
+    return name.replace("_", " ").replace("-", " ").title()
+
+
+def _check_resolvers(function: Callable[..., Any], tool: str) -> None:
+    resolved = find_resolved(function)
+    if resolved:
+        raise InvalidSignature(
+            f"Parameter {next(iter(resolved))!r} of tool {tool!r}: Resolve(...) belongs to MCPServer; write the "
+            "parameter's default as Depends(find)"
+        )
 
 
 def _on_the_loop(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -248,57 +308,16 @@ def _on_the_loop(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _schema(official: dict[str, Any] | None, function: Callable[..., Any]) -> dict[str, Any] | None:
-    """FastMCP's output schema, from the official SDK's: no titles, and a mark where the value is wrapped."""
-    if official is None:
-        return None
-    schema: dict[str, Any] = _untitled(official)
-    is_wrapper = official.get("title") == f"{function.__name__}Output" and list(official["properties"]) == ["result"]
-    if not is_wrapper:
-        return schema
-    if schema["properties"]["result"] == {"type": "null"}:
-        return None
-    return {**schema, "x-fastmcp-wrap-result": True}
-
-
-def _untitled(schema: Any, within_properties: bool = False) -> Any:
-    """A schema without the titles that pydantic makes of names."""
-    if isinstance(schema, list):
-        return [_untitled(one) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: _untitled(value, key in ("properties", "$defs") and not within_properties)
-        for key, value in schema.items()
-        if within_properties or key != "title" or not isinstance(value, str)
-    }
-
-
-def _description(function: Callable[..., Any]) -> str:
-    return inspect.getdoc(function) or ""
-
-
 def _is_wire(value: Any) -> bool:
-    """Whether content is blocks already, of ours or as JSON."""
-    return isinstance(value, list) and all(_is_block(one) or (isinstance(one, dict) and "type" in one) for one in value)
+    """Whether content is blocks already, as objects or as JSON."""
+    if not isinstance(value, list) or not value:
+        return False
+    return all(is_content_type(type(one)) or (isinstance(one, dict) and _is_block_json(one)) for one in value)
 
 
-def _is_block(value: Any) -> bool:
-    return is_content_type(type(value)) or media_block(value) is not None
+def _is_block_json(value: dict[str, Any]) -> bool:
+    return value.get("type") in ("text", "image", "audio", "resource", "resource_link")
 
 
-def _has_blocks(value: Any) -> bool:
-    return _is_block(value) or (isinstance(value, list | tuple) and any(_is_block(one) for one in value))
-
-
-def _blocks(value: Any) -> list[Any]:
-    """A value as content: blocks as they are, text as text, anything else as one text of JSON."""
-    if value is None:
-        return []
-    if isinstance(value, bytes):
-        value = value.decode(errors="replace")
-    if isinstance(value, str) or _is_block(value):
-        return list(content_of(value))
-    if isinstance(value, list | tuple) and _has_blocks(value):
-        return [block for one in value for block in _blocks(one)]
-    return list(content_of(to_json(value, by_alias=True, fallback=str).decode()))
+_NO_OUTPUT = unstructured()
+"""Results are written here, not by the official SDK's rules."""

@@ -92,37 +92,65 @@ ROWS = (
         "ReadResourceResult Resource RootsCapability SamplingCapability SamplingMessage Tool",
         "mcpace.types",
     ),
-    Row("fastmcp", "FastMCP Context", "mcpace.fastmcp"),
+    Row("fastmcp", "FastMCP Context Client", "mcpace.fastmcp"),
+    Row("fastmcp.client fastmcp.client.client", "Client", "mcpace.fastmcp"),
     Row("fastmcp.server", "FastMCP Context", "mcpace.fastmcp"),
     Row("fastmcp.server.server", "FastMCP", "mcpace.fastmcp"),
     Row("fastmcp.server.context", "Context", "mcpace.fastmcp"),
     Row(
         "fastmcp.server.dependencies",
-        "CurrentAccessToken CurrentContext CurrentFastMCP CurrentHeaders CurrentRequest Progress TokenClaim "
-        "get_access_token get_context get_http_headers get_http_request",
+        "AccessToken CurrentAccessToken CurrentContext CurrentFastMCP CurrentHeaders CurrentRequest Progress "
+        "TokenClaim get_access_token get_context get_http_headers get_http_request get_server",
         "mcpace.fastmcp",
     ),
     Row(
         "fastmcp.dependencies",
-        "CurrentAccessToken CurrentContext CurrentFastMCP CurrentHeaders CurrentRequest Depends Progress TokenClaim",
+        "CallArgument CurrentAccessToken CurrentContext CurrentFastMCP CurrentHeaders CurrentRequest Dependency "
+        "Depends Progress TokenClaim",
         "mcpace.fastmcp",
     ),
-    Row("fastmcp.server.middleware", "Middleware MiddlewareContext", "mcpace.fastmcp"),
+    Row(
+        "fastmcp.server.middleware fastmcp.server.middleware.middleware",
+        "CallNext Middleware MiddlewareContext",
+        "mcpace.fastmcp",
+    ),
     Row("fastmcp.server.auth", "AuthContext require_roles require_scopes restrict_tag", "mcpace.fastmcp"),
     Row("fastmcp.server.auth", "AccessToken JWTVerifier StaticTokenVerifier TokenVerifier", "mcpace"),
     Row("fastmcp.server.auth.providers.jwt", "JWTVerifier StaticTokenVerifier", "mcpace"),
     Row("fastmcp.server.auth.providers.introspection", "IntrospectionTokenVerifier", "mcpace"),
     Row("fastmcp.server.elicitation", "AcceptedElicitation CancelledElicitation DeclinedElicitation", "mcpace"),
-    Row("fastmcp.exceptions", "ToolError ResourceError AuthorizationError", "mcpace.fastmcp"),
-    Row("fastmcp.prompts", "Message", "mcpace.fastmcp"),
+    Row(
+        "fastmcp.exceptions",
+        "AuthorizationError DisabledError FastMCPError MCPError McpError NotFoundError PromptError ResourceError "
+        "ToolError ValidationError",
+        "mcpace.fastmcp",
+    ),
+    Row(
+        "fastmcp.prompts fastmcp.prompts.prompt", "FunctionPrompt Message Prompt PromptResult prompt", "mcpace.fastmcp"
+    ),
+    Row("fastmcp.prompts.base", "Message Prompt PromptResult", "mcpace.fastmcp"),
+    Row("fastmcp.prompts.function_prompt", "FunctionPrompt prompt", "mcpace.fastmcp"),
     Row(
         "fastmcp.resources",
-        "TextResource BinaryResource FileResource DirectoryResource HttpResource FunctionResource ResourceSecurity",
-        "mcpace",
+        "BinaryResource DirectoryResource FileResource FunctionResource HttpResource Resource ResourceContent "
+        "ResourceResult ResourceSecurity ResourceTemplate TextResource resource",
+        "mcpace.fastmcp",
     ),
-    Row("fastmcp.tools", "FunctionTool ToolResult", "mcpace.fastmcp"),
-    Row("fastmcp.tools.function_tool", "FunctionTool ToolResult", "mcpace.fastmcp"),
-    Row("fastmcp.utilities.types", "Image Audio", "mcpace.fastmcp"),
+    Row("fastmcp.resources.base", "Resource ResourceContent ResourceResult", "mcpace.fastmcp"),
+    Row(
+        "fastmcp.resources.resource fastmcp.resources.function_resource", "FunctionResource resource", "mcpace.fastmcp"
+    ),
+    Row(
+        "fastmcp.resources.types",
+        "BinaryResource DirectoryResource FileResource HttpResource TextResource",
+        "mcpace.fastmcp",
+    ),
+    Row("fastmcp.resources.template", "ResourceTemplate", "mcpace.fastmcp"),
+    Row("fastmcp.resources.security", "ResourceSecurity", "mcpace.fastmcp"),
+    Row("fastmcp.tools fastmcp.tools.tool fastmcp.tools.function_tool", "FunctionTool tool", "mcpace.fastmcp"),
+    Row("fastmcp.tools fastmcp.tools.tool fastmcp.tools.base", "Tool ToolResult", "mcpace.fastmcp"),
+    Row("fastmcp.tools.function_tool", "ToolResult", "mcpace.fastmcp"),
+    Row("fastmcp.utilities.types", "Audio File Image", "mcpace.fastmcp"),
 )
 
 COUNTERPARTS: dict[tuple[str, str], tuple[str, str]] = {
@@ -171,7 +199,6 @@ ADVICE = {
     "mcp.shared.exceptions:McpError": "use mcpace.MCPError(code, message, data)",
     "mcp:McpError": "use mcpace.MCPError(code, message, data)",
     "mcp.types": "mcpace.types has no such type; build the answer with those it has, or " + SERVE,
-    "fastmcp:Client": "use mcpace.Client, or mcpace.testing (docs/testing.md)",
     "fastmcp.client": "use mcpace.Client, or mcpace.testing (docs/testing.md)",
     "fastmcp.server.auth": TOKENS + SERVE,
     "fastmcp.server.middleware": "derive from mcpace.fastmcp.Middleware, or " + SERVE,

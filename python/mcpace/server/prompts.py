@@ -165,9 +165,22 @@ def messages_of(value: Any) -> list[Message]:
     return [_message(one) for one in (value if isinstance(value, list | tuple) else [value])]
 
 
-def messages_json(description: str, messages: Sequence[Message]) -> bytes:
+class Messages(list[Message]):
+    """The messages of a filled in prompt that says more: a description of its own, metadata."""
+
+    def __init__(self, messages: Sequence[Message], description: str | None, meta: dict[str, Any] | None) -> None:
+        super().__init__(messages)
+        self.description = description
+        self.meta = meta
+
+
+def messages_json(description: str | None, messages: Sequence[Message]) -> bytes:
     """A filled in prompt as JSON, without what only the transport knows."""
-    return to_json({"description": description, "messages": [wire(message) for message in messages]})
+    told: dict[str, Any] = {"description": description, "messages": [wire(message) for message in messages]}
+    if isinstance(messages, Messages):
+        more = {"description": messages.description, "_meta": messages.meta}
+        told = {key: value for key, value in (told | more).items() if value is not None}
+    return to_json(told)
 
 
 def messages_length(description: str, messages: Any) -> int:

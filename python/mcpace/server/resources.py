@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,6 +21,7 @@ from pydantic_core import to_json
 
 from mcpace.server.calling import call_function
 from mcpace.server.content import text_of
+from mcpace.server.context import ReadResourceContents
 from mcpace.server.errors import (
     InputRequired,
     RegistrationError,
@@ -79,7 +80,7 @@ class Resource(BaseModel, ABC):
         return name or str(info.data["uri"])
 
     @abstractmethod
-    async def read(self) -> str | bytes:
+    async def read(self) -> str | bytes | Contents:
         """The contents."""
 
 
@@ -108,7 +109,7 @@ class FunctionResource(Resource):
 
     fn: Callable[[], Any] = Field(exclude=True)
 
-    async def read(self) -> str | bytes:
+    async def read(self) -> str | bytes | Contents:
         """Calls the function."""
         return await contents_of(await call_function(self.fn, is_async(self.fn), {}))
 
@@ -277,7 +278,7 @@ class ResourceTemplate:
             raise ResourceNotFoundError(f"Unknown resource: {uri}")
         return values
 
-    async def read(self, uri: str, values: Values, context: Any) -> str | bytes | InputRequiredResult:
+    async def read(self, uri: str, values: Values, context: Any) -> str | bytes | Contents | InputRequiredResult:
         """Calls the function with the values of the variables.
 
         Raises ``ResourceError`` where it fails, ``UnexpectedResourceError`` where it crashes.
@@ -308,23 +309,39 @@ class ResourceTemplate:
 
 def listed_resource(resource: Any) -> dict[str, Any]:
     """What lists show of a resource, in wire names."""
+    own = getattr(resource, "listed", None)
+    if own is not None:
+        # A face with rules of its own.
+        return dict(own())
     uri = str(resource.uri)
     return _described(resource, {"uri": uri, "name": resource.name or uri})
 
 
-def contents_json(uri: str, content: str | bytes, mime_type: str | None, meta: Any = None) -> bytes:
+class Contents(list[ReadResourceContents]):
+    """What reading a resource gave that says it whole: several contents, metadata of the result."""
+
+    def __init__(self, contents: Iterable[ReadResourceContents], meta: dict[str, Any] | None = None) -> None:
+        super().__init__(contents)
+        self.meta = meta
+
+
+def contents_json(uri: str, contents: Iterable[ReadResourceContents]) -> bytes:
     """A read resource as JSON, without what only the transport knows."""
+    told: dict[str, Any] = {"contents": [_entry(uri, one.content, one.mime_type, one.meta) for one in contents]}
+    meta = getattr(contents, "meta", None)
+    return to_json(told if meta is None else {**told, "_meta": meta})
+
+
+def _entry(uri: str, content: str | bytes, mime_type: str | None, meta: Any) -> dict[str, Any]:
     entry: dict[str, Any] = {"uri": uri}
     if isinstance(content, bytes):
         entry |= {"mimeType": mime_type or "application/octet-stream", "blob": base64.b64encode(content).decode()}
     else:
         entry |= {"mimeType": mime_type or "text/plain", "text": content}
-    if meta is not None:
-        entry["_meta"] = meta
-    return b'{"contents":[' + to_json(entry) + b"]}"
+    return entry if meta is None else {**entry, "_meta": meta}
 
 
-async def contents_of(value: Any) -> str | bytes:
+async def contents_of(value: Any) -> str | bytes | Contents:
     """A function's value as contents."""
     if isinstance(value, str | bytes):
         return value
@@ -337,15 +354,17 @@ async def contents_of(value: Any) -> str | bytes:
     return text_of(value)
 
 
-async def read_checked(resource: Any) -> str | bytes:
+async def read_checked(resource: Any) -> str | bytes | Contents:
     """A resource's contents. Raises ``TypeError`` where its ``read`` gives anything else."""
-    content = await resource.read()
-    if not isinstance(content, str | bytes):
+    whole = getattr(resource, "contents", None)
+    # A face's own resources say it whole.
+    content = await (resource.read() if whole is None else whole())
+    if not isinstance(content, str | bytes | Contents):
         raise TypeError(f"Resource.read() must return str or bytes, not {type(content).__name__}")
     return content
 
 
-async def read_resource(resource: Any) -> str | bytes:
+async def read_resource(resource: Any) -> str | bytes | Contents:
     """A resource's contents. Raises ``ResourceError`` where it fails, ``UnexpectedResourceError`` where it crashes."""
     try:
         return await read_checked(resource)

@@ -27,7 +27,7 @@ from mcpace.server.errors import (
 )
 from mcpace.server.output import result_json
 from mcpace.server.prompts import messages_json
-from mcpace.server.resources import contents_json, read_resource
+from mcpace.server.resources import Contents, contents_json, read_resource
 from mcpace.server.signature import is_async
 from mcpace.types import (
     INTERNAL_ERROR,
@@ -55,23 +55,28 @@ async def read(server: MCPServer[Any], uri: str, context: Context[Any, Any]) -> 
     """
     resource = server.registry.resources.get(uri)
     if resource is not None:
-        content = await read_resource(resource)
-        return [ReadResourceContents(content, resource.mime_type, resource.meta)]
+        return _whole(await read_resource(resource), resource)
     for template in server.registry.templates.values():
         values = template.matches(uri)
         if values is not None:
             result = await template.read(uri, values, context)
             if isinstance(result, InputRequiredResult):
                 return result
-            return [ReadResourceContents(result, template.mime_type, template.meta)]
+            return _whole(result, template)
     raise ResourceNotFoundError(f"Unknown resource: {uri}")
+
+
+def _whole(content: str | bytes | Contents, entry: Any) -> list[ReadResourceContents]:
+    if isinstance(content, Contents):
+        return content
+    return [ReadResourceContents(content, entry.mime_type, entry.meta)]
 
 
 def contents_length(uri: str, contents: Any) -> int:
     """Of a resource as a client gets it, in bytes. Questions have none."""
     if isinstance(contents, InputRequiredResult):
         return 0
-    return sum(len(contents_json(uri, one.content, one.mime_type, one.meta)) - len(b"{}") for one in contents)
+    return len(contents_json(uri, contents)) - len(b"{}")
 
 
 async def resource_json(server: MCPServer[Any], uri: str, context: Context[Any, Any]) -> bytes:
@@ -82,8 +87,7 @@ async def resource_json(server: MCPServer[Any], uri: str, context: Context[Any, 
         raise resource_answer(uri, error) from error
     if isinstance(contents, InputRequiredResult):
         raise InputRequired(contents)
-    [only] = contents
-    return contents_json(uri, only.content, only.mime_type, only.meta)
+    return contents_json(uri, contents)
 
 
 async def prompt_json(prompt: Prompt, arguments: Mapping[str, Any] | None, context: Context[Any, Any]) -> bytes:

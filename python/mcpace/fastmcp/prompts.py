@@ -1,0 +1,223 @@
+"""FastMCP's prompts: messages of any content, whole results, arguments of any type that travel as text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from pydantic import BaseModel, TypeAdapter
+from pydantic import ValidationError as PydanticValidationError
+
+from mcpace.fastmcp.authorization import Component, guarded
+from mcpace.fastmcp.content import is_block, text_of
+from mcpace.fastmcp.dependencies import injected
+from mcpace.fastmcp.errors import PromptError, protocol_error
+from mcpace.fastmcp.schemas import arguments_of, documented
+from mcpace.fastmcp.tools import tagged
+from mcpace.server import prompts as plain
+from mcpace.server.calling import call_function
+from mcpace.server.errors import InputRequired, MCPError, RegistrationError, is_protocol_error, logger
+from mcpace.server.signature import is_async, name_of, signature_of
+from mcpace.types import INVALID_PARAMS, InputRequiredResult, PromptArgument, is_kind, wire
+
+if TYPE_CHECKING:
+    from mcpace.fastmcp.schemas import CallArguments
+
+
+class Message(plain.Message):
+    """One message of a prompt, by default the user's. Content that is neither text nor a block is written as JSON."""
+
+    def __init__(self, content: Any, role: Literal["user", "assistant"] = "user") -> None:
+        shown = content if isinstance(content, str) or is_block(content) else text_of(content)
+        super().__init__(shown, role=role)
+
+
+class PromptResult(BaseModel):
+    """A prompt's whole result: messages, a description, metadata."""
+
+    messages: list[Message]
+    description: str | None = None
+    meta: dict[str, Any] | None = None
+
+    def __init__(self, messages: Any, description: str | None = None, meta: dict[str, Any] | None = None) -> None:
+        super().__init__(messages=_messages(messages), description=description, meta=meta)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FunctionPrompt(plain.Prompt):
+    """A function as a prompt of FastMCP's kind."""
+
+    tags: frozenset[str] = frozenset()
+    meta: dict[str, Any] | None = None
+    readers: Mapping[str, tuple[Any, TypeAdapter[Any]]] = field(default_factory=dict)
+    """The types of arguments that are no text, and what reads them, by name."""
+
+    @classmethod
+    def of(
+        cls,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        icons: Sequence[Any] | None = None,
+        tags: Iterable[str] | None = None,
+        meta: dict[str, Any] | None = None,
+        auth: Any = None,
+    ) -> FunctionPrompt:
+        """A prompt of a function. Raises ``InvalidSignature`` or ``RegistrationError`` where it can't be one."""
+        called = name or name_of(function)
+        if called == "<lambda>":
+            raise RegistrationError("You must provide a name for lambda functions")
+        fn = injected(function)
+        about, described = documented(function)
+        taken = arguments_of(fn, described)
+        kinds = {one.name: one.annotation for one in signature_of(fn).parameters.values()}
+        readers = {key: (kind, TypeAdapter(kind)) for key, kind in kinds.items() if kind not in (str, _UNTYPED)}
+        properties = taken.schema.get("properties", {})
+        arguments = [
+            PromptArgument(
+                name=key,
+                description=_argument(properties[key].get("description"), readers.get(key)),
+                required=key in taken.schema.get("required", ()),
+            )
+            for key in properties
+        ]
+        labels = frozenset(tags or ())
+        return cls(
+            fn=fn,
+            name=called,
+            title=title,
+            description=description if description is not None else about or "",
+            arguments=arguments,
+            taken=taken,
+            is_async=is_async(fn),
+            context_kwarg=None,
+            icons=icons,
+            guards=guarded(auth, Component(called, labels, meta)),
+            tags=labels,
+            meta=meta,
+            readers=readers,
+        )
+
+    @classmethod
+    def from_function(cls, fn: Callable[..., Any], **options: Any) -> FunctionPrompt:  # type: ignore[override]
+        """A prompt of a function, with the options of ``FastMCP.prompt``."""
+        return cls.of(fn, **options)
+
+    def listed(self) -> dict[str, Any]:
+        """What lists show, in wire names."""
+        entry = {
+            "name": self.name,
+            "title": self.title,
+            "description": self.description or None,
+            "arguments": wire(self.arguments),
+            "icons": wire(self.icons),
+            "_meta": tagged(self.meta, self.tags),
+        }
+        return {key: value for key, value in entry.items() if value is not None}
+
+    async def render(self, arguments: Mapping[str, Any] | None, context: Any) -> Any:
+        """The messages. Raises ``MCPError`` where a required argument is missing, or the function fails."""
+        given = dict(arguments or {})
+        missing = {one.name for one in self.arguments if one.required} - given.keys()
+        if missing:
+            raise MCPError(INVALID_PARAMS, f"Missing required arguments: {missing}")
+        try:
+            value = await self.call(given, context)
+            if is_kind(type(value), InputRequiredResult, "InputRequiredResult"):
+                return InputRequiredResult.model_validate(value)
+            return self.result(value)
+        except InputRequired as questions:
+            return questions.result
+        except Exception as error:
+            if is_protocol_error(error) or hasattr(error, "_asked"):
+                raise
+            logger.error("Error rendering prompt %r", self.name, exc_info=error)
+            words = f"Error rendering prompt {self.name!r}"
+            raise protocol_error(error, words, context.mcp_server.masks_errors) from error
+
+    async def call(self, arguments: Mapping[str, Any], context: Any) -> Any:
+        """Calls the function, its arguments as its types want them. Those that it doesn't have are passed over."""
+        known = {name: self._read(name, value) for name, value in arguments.items() if name in self.taken.names}
+        keywords = cast("CallArguments", self.taken).validate(known)
+        return await call_function(self.fn, self.is_async, keywords)
+
+    def result(self, value: Any) -> plain.Messages:
+        """What a function returned, as messages with a description and metadata."""
+        if is_kind(type(value), PromptResult, "PromptResult"):
+            return plain.Messages(_messages(list(value.messages)), value.description, value.meta)
+        if not isinstance(value, str | list | tuple):
+            raise TypeError(f"Prompt must return str, list[Message], or PromptResult, got {type(value).__name__}")
+        return plain.Messages(_messages(value), self.description or None, public_meta(self.meta))
+
+    def _read(self, name: str, value: Any) -> Any:
+        """An argument's text as the parameter's type wants it."""
+        if name not in self.readers or not isinstance(value, str):
+            return value
+        kind, adapter = self.readers[name]
+        try:
+            read = adapter.validate_python(value)
+            return read if isinstance(read, str) else _or(adapter, value, read)
+        except ValueError:
+            try:
+                return adapter.validate_json(value)
+            except PydanticValidationError as error:
+                raise PromptError(
+                    f"Could not convert argument {name!r} with value {value!r} to expected type {kind}. Error: {error}"
+                ) from error
+
+
+_UNTYPED = signature_of(lambda _value: None).parameters["_value"].annotation
+
+
+def public_meta(meta: dict[str, Any] | None) -> dict[str, Any] | None:
+    """A component's metadata as its results carry it: without what is FastMCP's own."""
+    if not meta:
+        return None
+    public = {key: value for key, value in meta.items() if key != "fastmcp"}
+    own = {key: value for key, value in (meta.get("fastmcp") or {}).items() if not key.startswith("_")}
+    return {**public, **({"fastmcp": own} if own else {})} or None
+
+
+def _or(adapter: TypeAdapter[Any], text: str, read: Any) -> Any:
+    """What the text says as JSON, where it is some of this type."""
+    try:
+        return adapter.validate_json(text)
+    except ValueError:
+        return read
+
+
+def _argument(description: str | None, reader: tuple[Any, TypeAdapter[Any]] | None) -> str | None:
+    """A description that says how to write the argument, which is text on the wire."""
+    if reader is None:
+        return description
+    try:
+        schema = json.dumps(reader[1].json_schema(), separators=(",", ":"))
+    except Exception:  # What pydantic raises for types without a schema has no common base.
+        return description
+    note = f"Provide a value matching the following JSON schema: {schema}. Encode non-string values as JSON."
+    return f"{description}\n\n{note}" if description else note
+
+
+def _messages(value: Any) -> list[Message]:
+    if isinstance(value, str):
+        return [Message(value)]
+    if not isinstance(value, list | tuple):
+        raise TypeError(f"messages must be str or list[Message], got {type(value).__name__}")
+    return [_message(one, number) for number, one in enumerate(value)]
+
+
+def _message(value: Any, number: int) -> Message:
+    if isinstance(value, Message):
+        return value
+    if isinstance(value, str):
+        return Message(value)
+    if is_kind(type(value), plain.Message, "Message", "UserMessage", "AssistantMessage", "PromptMessage"):
+        return Message(value.content, value.role)
+    raise TypeError(
+        f"messages[{number}] must be Message or str, got {type(value).__name__}. Use Message({value!r}) to wrap the "
+        "value."
+    )
