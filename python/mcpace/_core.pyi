@@ -208,7 +208,10 @@ class Recorder:
         body_limit: int = 65536,
         extra_root: str | None = None,
         quickack: bool = False,
-    ) -> Recorder: ...
+        headers: list[tuple[str, str]] = ...,
+    ) -> Recorder:
+        """``headers`` are added to each request to ``upstream``; they replace a client's headers of the same names and
+        are not recorded."""
     def recording(self) -> Recording:
         """What was seen so far, where it is kept."""
     def wait(self) -> None:

@@ -12,6 +12,7 @@ from mcpace.cli import load_scenario, load_words
 from mcpace.cli.load_asked import Asked, over, resolve
 from mcpace.lab import load_check, load_thresholds
 from mcpace.lab.errors import LabError, UnknownName, Unreachable, UsageProblem
+from mcpace.lab.headers import parse_headers
 from mcpace.lab.load_settings import LoadSettings, Ramp
 
 TOOLS: dict[str, dict[str, Any]] = {
@@ -30,12 +31,16 @@ def test_words_become_values() -> None:
     assert load_words.arguments(['echo={"text": "a=b"}']) == {"echo": {"text": "a=b"}}
     assert load_words.stages("10s:50, 1m:0.5") == (Ramp(10.0, 50.0), Ramp(60.0, 0.5))
     assert load_words.cores("0") == (0,)
-    assert load_words.headers(["X-Key:  a: b "]) == (("x-key", "a: b"),)
+    assert parse_headers(["X-Key:  a: b "]) == (("x-key", "a: b"),)
 
 
 def test_a_header_takes_variables_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOAD_KEY", "s3cret")
-    assert load_words.headers(["X-Key: Key $LOAD_KEY"]) == (("x-key", "Key s3cret"),)
+    assert parse_headers(["X-Key: Key $LOAD_KEY"]) == (("x-key", "Key s3cret"),)
+    assert parse_headers(["X-Key: ${LOAD_KEY}$5"]) == (("x-key", "s3cret$5"),)
+    monkeypatch.delenv("LOAD_KEY")
+    with pytest.raises(UsageProblem, match="--header X-Key: the environment variable LOAD_KEY is not set"):
+        parse_headers(["X-Key: Key $LOAD_KEY"])
 
 
 @pytest.mark.parametrize(
@@ -56,10 +61,10 @@ def test_a_header_takes_variables_of_the_environment(monkeypatch: pytest.MonkeyP
         (load_words.stages, "ten:5", "TIME:COUNT"),
         (load_words.cores, "9999", "there is no core 9999"),
         (load_words.cores, "3-1", "write numbers of cores"),
-        (load_words.headers, ["no colon"], "NAME: VALUE"),
-        (load_words.headers, ["Mcp-Session-Id: s3cret"], "the protocol's own"),
-        (load_words.headers, ["X-Key: s3cret\r\nX-Other: 1"], "control characters"),
-        (load_words.headers, ["X-Key: s3cret\0"], "control characters"),
+        (parse_headers, ["no colon"], "NAME: VALUE"),
+        (parse_headers, ["Mcp-Session-Id: s3cret"], "belongs to the protocol"),
+        (parse_headers, ["X-Key: s3cret\r\nX-Other: 1"], "control characters"),
+        (parse_headers, ["X-Key: s3cret\0"], "control characters"),
         (load_words.data, ["names=/dev/zero"], "has more than [0-9,]+ bytes"),
         (load_words.data, ["names=/dev/null"], "from 1 to 1,000,000 choices, not 0"),
         (load_words.stages, "10s:nan", "TIME:COUNT"),

@@ -59,7 +59,7 @@ def test_commands_are_words_not_shell() -> None:
         ("http://", "names no host"),
         ("stdio:", "needs a command"),
         ("stdio:'x", "cannot read the command"),
-        ("ftp://x", "is no target"),
+        ("ftp://x", "is not a target"),
     ],
 )
 def test_what_is_no_target_is_refused_with_a_hint(text: str, says: str) -> None:
@@ -101,3 +101,62 @@ def test_a_configuration_that_is_none(tmp_path: Path) -> None:
         targets.parse("x", config=tmp_path / "absent.json")
     with pytest.raises(UsageProblem, match="mcpServers"):
         targets.parse("x", config=config(tmp_path, []))
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        (
+            {"url": "http://h/mcp", "headers": {"X-Key": "${UNSET_KEY}"}},
+            "headers.X-Key needs .* UNSET_KEY, which is not",
+        ),
+        ({"command": "x", "args": ["${UNSET_KEY}"]}, r"args\[0\] needs the environment variable UNSET_KEY"),
+        ({"command": "x", "env": {"A": "${input:key}"}}, "env.A has .*input:key.*, which mcpace can't resolve"),
+        ({"command": "x", "env": {"A": None}}, "env.A must be a string, not null"),
+        ({"command": "x", "args": "-m"}, "args must be an array, not a string"),
+        ({"url": "http://h/mcp", "headers": {"Host": "a"}}, "the header host belongs to the protocol"),
+        ({"url": "http://h/mcp", "headers": {"X": "a\nb"}}, "the header x has control characters"),
+        (None, "must be an object, not null"),
+    ],
+)
+def test_an_unusable_entry_names_file_server_and_member(
+    entry: object, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("UNSET_KEY", raising=False)
+    path = config(tmp_path, {"mcpServers": {"x": entry}})
+    with pytest.raises(UsageProblem, match=says) as problem:
+        targets.parse("x", config=path)
+    assert "mcp.json: server 'x'" in str(problem.value)
+
+
+def test_variables_and_headers_of_a_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEAM", "blue")
+    monkeypatch.delenv("UNSET_KEY", raising=False)
+    entry = {
+        "url": "http://${UNSET_HOST:-127.0.0.1}/mcp",
+        "headers": {"X-Team": "${env:TEAM}", "X-Folder": "${workspaceFolder}", "X-Price": "$5"},
+    }
+    (tmp_path / ".vscode").mkdir()
+    target = targets.parse("x", config=config(tmp_path / ".vscode", {"servers": {"x": entry}}))
+    assert target.url == "http://127.0.0.1/mcp"
+    assert dict(target.headers) == {"x-team": "blue", "x-folder": str(tmp_path), "x-price": "$5"}
+
+
+def test_headers_of_the_command_line_replace_those_of_the_configuration(tmp_path: Path) -> None:
+    entry = {"url": "http://h/mcp", "headers": {"Authorization": "Bearer FROM-FILE", "X-A": "1", "X-B": "2"}}
+    path = config(tmp_path, {"mcpServers": {"x": entry, "p": {"command": "y"}}})
+    target = targets.parse("x", config=path, headers=(("authorization", "Key MINE"), ("x-a", "3")))
+    assert (target.auth, target.token) == ("none", None)
+    assert dict(target.headers) == {"authorization": "Key MINE", "x-a": "3", "x-b": "2"}
+    for place in ("p", "profile:simple"):
+        with pytest.raises(UsageProblem, match="needs a target with a URL"):
+            targets.parse(place, config=path, headers=(("x-a", "3"),))
+
+
+def test_a_configuration_may_have_comments_and_trailing_commas(tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text('\ufeff{ // servers\n "servers": { /* one */ "x": { "command": "a//b", "args": ["1",], }, },\n}')
+    assert targets.parse("x", config=path).command == ("a//b", "1")
+    path.write_text('{"servers": {"x": [1,')
+    with pytest.raises(UsageProblem, match="is not JSON"):
+        targets.parse("x", config=path)

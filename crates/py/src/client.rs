@@ -137,7 +137,7 @@ fn parse_endpoint(endpoint: &Bound<'_, PyAny>, environment: Vec<(String, String)
     Ok((endpoint, program))
 }
 
-fn parse_headers(headers: &[(String, String)]) -> PyResult<HeaderMap> {
+pub(crate) fn parse_headers(headers: &[(String, String)]) -> PyResult<HeaderMap> {
     headers
         .iter()
         .map(|(name, value)| {

@@ -12,6 +12,7 @@ use mcpace_record::{Instrument, RecordingHead, Redactor};
 use pyo3::prelude::*;
 use url::Url;
 
+use crate::client::parse_headers;
 use crate::problem::{OrRaise, UsageProblem};
 use crate::recording::Recording;
 use crate::runtime::wait;
@@ -26,7 +27,8 @@ pub(crate) struct Recorder {
 #[pymethods]
 impl Recorder {
     #[new]
-    #[pyo3(signature = (upstream, *, file=None, keep=true, port=0, body_limit=65536, extra_root=None, quickack=false))]
+    #[pyo3(signature = (upstream, *, file=None, keep=true, port=0, body_limit=65536, extra_root=None, quickack=false,
+                        headers=Vec::new()))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
@@ -37,12 +39,14 @@ impl Recorder {
         body_limit: usize,
         extra_root: Option<String>,
         quickack: bool,
+        headers: Vec<(String, String)>,
     ) -> PyResult<Self> {
         let url = parse_url(upstream)?;
         let mut options = RecorderOptions::new(url);
         options.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         options.extra_root = extra_root;
         options.quickack = quickack;
+        options.headers = parse_headers(&headers)?;
         py.detach(|| {
             let sink = Sink::new(head(Instrument::Recorder, upstream), SinkOptions { keep, file, body_limit })?;
             let running = mcpace_net::recorder::Recorder::start(options, Arc::clone(&sink))?;

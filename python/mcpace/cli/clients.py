@@ -11,6 +11,7 @@ from mcpace.cli.deliver import check_codes, deliver
 from mcpace.cli.progress import shown
 from mcpace.lab import experiment, journal, targets
 from mcpace.lab.errors import UsageProblem
+from mcpace.lab.headers import parse_headers
 from mcpace.lab.plan import Plan, Settings
 
 
@@ -37,6 +38,7 @@ def clients(
     tool: options.ToolName = None,
     args: options.ToolArguments = None,
     auth: options.Authentication = None,
+    header: options.Header = [],  # noqa: B006 - typer copies it
     config: options.Config = None,
     time_limit: options.TimeLimit = options.TIME_LIMIT,
     recordings: options.Recordings = None,
@@ -48,7 +50,8 @@ def clients(
     """Run real SDK releases as clients against targets and find out where their time goes."""
     check_codes(fail_on)
     call, way_in = options.tool(tool, args), options.authentication(auth)
-    places = tuple(targets.parse(text, config=config, auth=way_in, tool=call) for text in target)
+    added = parse_headers(header)
+    places = tuple(targets.parse(text, config=config, auth=way_in, tool=call, headers=added) for text in target)
     if len({place.name for place in places}) < len(places):
         raise UsageProblem("a target is named twice, or two differ in their query only")
     settings = Settings(trials, hold, options.faults(fault, places), time_limit, recordings)

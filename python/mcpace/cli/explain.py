@@ -14,6 +14,7 @@ from mcpace.cli.progress import shown
 from mcpace.lab import factors as lab
 from mcpace.lab import recorded, targets
 from mcpace.lab.errors import UsageProblem
+from mcpace.lab.headers import parse_headers
 from mcpace.lab.load_settings import LoadSettings
 
 RECORDINGS = (".jsonl", ".jsonl.zst")
@@ -41,6 +42,7 @@ def explain(
         str | None, typer.Option(help="Protocol revision of the base case, e.g. 2025-06-18; negotiated unless given.")
     ] = None,
     auth: options.Authentication = None,
+    header: options.Header = [],  # noqa: B006 - typer copies it
     config: options.Config = None,
     cacert: options.Cacert = None,
     hold: options.Hold = options.HOLD,
@@ -76,13 +78,20 @@ def explain(
         if files:
             raise UsageProblem(f"{option} belongs to a saved recording; TARGET is none")
     spoken = options.revision(revision)
-    place = targets.parse(target, config=config, auth=options.authentication(auth), tool=options.tool(tool, args))
+    place = targets.parse(
+        target,
+        config=config,
+        auth=options.authentication(auth),
+        tool=options.tool(tool, args),
+        headers=parse_headers(header),
+    )
     # A profile has a tool of its own that may be called.
     call = place.tool
     settings = LoadSettings(
         vus=1,
         mix=((call.name, 1.0),) if call else (),
         arguments={call.name: call.arguments} if call and (args is not None or place.profile) else {},
+        headers=place.headers,
         revision=spoken,
         timeout_s=time_limit,
         extra_root=cacert,

@@ -15,6 +15,7 @@ from mcpace.cli.progress import shown
 from mcpace.lab import gate as lab
 from mcpace.lab import targets
 from mcpace.lab.errors import UsageProblem
+from mcpace.lab.headers import parse_headers
 from mcpace.lab.plan import Settings
 
 
@@ -41,6 +42,7 @@ def gate(
     args: options.ToolArguments = None,
     revision: options.Revision = None,
     auth: options.Authentication = None,
+    header: options.Header = [],  # noqa: B006 - typer copies it
     config: options.Config = None,
     cacert: options.Cacert = None,
     hold: options.Hold = options.HOLD,
@@ -73,8 +75,9 @@ def gate(
         return deliver(run, as_json=as_json, out=out, page=html, also=also)
     spoken = options.revision(revision)
     call, way_in = options.tool(tool, args), options.authentication(auth)
-    place = targets.parse(target, config=config, auth=way_in, tool=call)
-    other = targets.parse(base, config=config, auth=way_in, tool=call) if base is not None else None
+    added = parse_headers(header)
+    place = targets.parse(target, config=config, auth=way_in, tool=call, headers=added)
+    other = targets.parse(base, config=config, auth=way_in, tool=call, headers=added) if base is not None else None
     against = other or before
     assert against is not None, "one of the two is given"
     settings = Settings(trials, hold, options.faults(fault, [place, other] if other else [place]), time_limit)

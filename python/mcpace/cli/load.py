@@ -19,6 +19,7 @@ from mcpace.cli.times import seconds
 from mcpace.lab import journal, targets
 from mcpace.lab import load as lab
 from mcpace.lab.errors import UsageProblem
+from mcpace.lab.headers import parse_headers
 from mcpace.lab.interruption import held
 from mcpace.lab.targets import Target
 
@@ -108,9 +109,7 @@ def load(
             metavar="FILE", help="Send a recording's requests (up to 1,000) in order, each user in a session."
         ),
     ] = None,
-    header: Annotated[
-        list[str], typer.Option("--header", metavar="NAME: VALUE", help="$VARIABLE in it is the environment's.")
-    ] = [],  # noqa: B006
+    header: options.Header = [],  # noqa: B006 - typer copies it
     bearer: Annotated[
         str | None,
         typer.Option(metavar="VARIABLE", help="The environment variable of the bearer token; read once, at the start."),
@@ -160,7 +159,7 @@ def load(
         threads=threads,
         cores=load_words.cores(cores) if cores is not None else None,
         seed=seed,
-        header=load_words.headers(header) or None,
+        header=parse_headers(header) or None,
         bearer=bearer,
         auth=auth,
         threshold=tuple(threshold) or None,
@@ -170,7 +169,7 @@ def load(
     place = _target(asked, config)
     notes: list[str] = []
     settings = load_asked.resolve(asked, hold_s=hold, faults=options.faults(fault, [place]), notes=notes)
-    settings = replace(settings, server_timing=server_timing)
+    settings = replace(settings, headers=place.headers, server_timing=server_timing)
     exporter = export(prometheus, otlp)
     with held():
         with shown() as told, journal.kept_load(told, out, place.name) as watcher:
@@ -192,10 +191,11 @@ def _target(asked: Asked, config: Path | None) -> Target:
     if asked.target is None:
         raise UsageProblem("there is no TARGET: give a URL, stdio:COMMAND or profile:NAME, or --scenario with one")
     auth = options.authentication(asked.auth)
-    if asked.bearer is None:
-        place = targets.parse(asked.target, config=config, auth=auth)
-    else:
-        place = replace(targets.parse(asked.target, config=config), auth="bearer", token=load_words.token(asked.bearer))
-    if place.command and (asked.header or place.auth != "none"):
-        raise UsageProblem(f"{place.name} is a process, which has no headers: --header, --bearer and --auth are HTTP's")
+    if asked.bearer is not None:
+        auth = None
+    place = targets.parse(asked.target, config=config, auth=auth, headers=asked.header or ())
+    if asked.bearer is not None:
+        place = replace(place, auth="bearer", token=load_words.token(asked.bearer))
+    if place.command and place.auth != "none":
+        raise UsageProblem(f"{place.name} is a process, which needs no token: --bearer and --auth need a URL")
     return place

@@ -115,7 +115,6 @@ def resolve(asked: Asked, *, hold_s: float, faults: tuple[str, ...], notes: list
         threads=asked.threads or max(1, len(asked.cores or ())),
         cores=asked.cores or (),
         seed=_given(asked.seed, 1),
-        headers=asked.header or (),
         extra_root=asked.cacert,
         thresholds=tuple(load_thresholds.parse(text) for text in asked.threshold or ()),
         hold_s=hold_s,

@@ -19,6 +19,7 @@ from mcpace.cli.load_asked import Asked
 from mcpace.cli.times import parsed
 from mcpace.lab.errors import UsageProblem, nearest, suggestion
 from mcpace.lab.files import read_text
+from mcpace.lab.headers import parse_headers
 
 
 class Scenario(BaseModel):
@@ -109,7 +110,7 @@ def _value(name: str, value: Any, folder: Path) -> Any:
         case "cores":
             return load_words.cores(value)
         case "header":
-            return load_words.headers(value)
+            return parse_headers(value)
         case "threshold":
             return tuple(value)
         case "replay" | "cacert":

@@ -21,8 +21,6 @@ from mcpace.lab.load_settings import Ramp
 MOST_CHOICES = 1_000_000
 MOST_DATA = 64 * 1024 * 1024
 """Bytes of a file of choices."""
-OURS = {"content-type", "content-length", "host", "accept", "connection", "transfer-encoding"}
-"""Headers that are the protocol's or the engine's."""
 
 
 def token(variable: str) -> str:
@@ -130,23 +128,6 @@ def cores(text: str) -> tuple[int, ...]:
     if strange := sorted(set(found) - usable):
         usual = ",".join(map(str, sorted(usable)))
         raise UsageProblem(f"--cores {text!r}: there is no core {strange[0]} for this process; it may use {usual}")
-    return tuple(found)
-
-
-def headers(words: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """``NAME: VALUE`` …; ``$VARIABLE`` in a value is the environment's. Values are never repeated in a message."""
-    found = []
-    for word in words:
-        name, colon, value = word.partition(":")
-        name = name.strip().lower()
-        if not colon or re.fullmatch(r"[a-z0-9!#$%&'*+.^_`|~-]+", name) is None:
-            raise UsageProblem("--header takes NAME: VALUE, as in --header 'X-Api-Key: $KEY'")
-        if name in OURS or name.startswith("mcp-"):
-            raise UsageProblem(f"--header {name}: this header is the protocol's own and can't be replaced")
-        value = os.path.expandvars(value.strip())
-        if any((ord(character) < 32 and character != "\t") or ord(character) == 127 for character in value):
-            raise UsageProblem(f"--header {name}: its value has control characters, which no header can have")
-        found.append((name, value))
     return tuple(found)
 
 

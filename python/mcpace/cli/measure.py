@@ -11,6 +11,7 @@ from mcpace.cli.deliver import check_codes, deliver
 from mcpace.cli.progress import shown
 from mcpace.lab import journal, targets
 from mcpace.lab import measure as lab
+from mcpace.lab.headers import parse_headers
 from mcpace.lab.plan import Settings
 
 
@@ -30,6 +31,7 @@ def measure(
     trials: options.Trials = options.TRIALS,
     hold: options.Hold = options.HOLD,
     fault: options.Fault = [],  # noqa: B006 - typer copies it
+    header: options.Header = [],  # noqa: B006 - typer copies it
     config: options.Config = None,
     cacert: options.Cacert = None,
     server_timing: Annotated[
@@ -50,7 +52,13 @@ def measure(
     """
     spoken = options.revision(revision)
     check_codes(fail_on)
-    place = targets.parse(target, config=config, auth=options.authentication(auth), tool=options.tool(tool, args))
+    place = targets.parse(
+        target,
+        config=config,
+        auth=options.authentication(auth),
+        tool=options.tool(tool, args),
+        headers=parse_headers(header),
+    )
     settings = Settings(trials, hold, options.faults(fault, [place]), time_limit, recordings)
     with shown() as told, journal.kept(told, out, "measure", place.name) as progress:
         run = lab.run(place, settings, progress, revision=spoken, server_timing=server_timing, extra_root=cacert)

@@ -48,6 +48,14 @@ Recordings = Annotated[
     typer.Option("--recordings", metavar="FOLDER", help="Keep the recordings, one file for each subject and target."),
 ]
 Config = Annotated[Path | None, typer.Option(help="An mcp.json whose servers may be named as targets.")]
+Header = Annotated[
+    list[str],
+    typer.Option(
+        "--header",
+        metavar="NAME: VALUE",
+        help="A header of each HTTP request; $VARIABLE is an environment variable. Repeatable.",
+    ),
+]
 ToolName = Annotated[str | None, typer.Option("--tool", help="The tool to call.")]
 ToolArguments = Annotated[str | None, typer.Option("--args", metavar="JSON", help="Its arguments, a JSON object.")]
 Authentication = Annotated[

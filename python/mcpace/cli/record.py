@@ -15,6 +15,7 @@ from mcpace.cli.notes import note
 from mcpace.cli.whole import is_other, replacing
 from mcpace.lab import targets
 from mcpace.lab.errors import LabError, UsageProblem
+from mcpace.lab.headers import parse_headers
 from mcpace.lab.interruption import held
 from mcpace.lab.process_samples import ProcessSamples, read
 
@@ -31,6 +32,7 @@ def record(
     ] = None,
     port: Annotated[int, typer.Option(help="Port on loopback to listen on; 0 picks a free one.", min=0, max=65535)] = 0,
     body_limit: Annotated[int, typer.Option(help="Bytes of each body to record; 0 for none.", min=0)] = 65_536,
+    header: options.Header = [],  # noqa: B006 - typer copies it
     cacert: options.Cacert = None,
     watch: Annotated[
         int | None,
@@ -50,7 +52,10 @@ def record(
         why = "over stdio" if upstream.startswith("stdio:") else f"of process {watch}: there is none"
         raise UsageProblem(f"--watch can't take samples {why}")
     file = out or Path(f"mcpace-{time.strftime('%Y%m%d-%H%M%S')}.jsonl.zst")
+    added = parse_headers(header)
     if upstream.startswith("stdio:"):
+        if added:
+            raise UsageProblem("--header needs an upstream with a URL: a process gets no HTTP requests")
         command = targets.parse(upstream).command
         _check(file)
         # The server is this process's child, its only one.
@@ -65,7 +70,13 @@ def record(
     _check(file)
     try:
         recorder = _core.Recorder(
-            upstream, file=str(file), keep=False, port=port, body_limit=body_limit, extra_root=certificate
+            upstream,
+            file=str(file),
+            keep=False,
+            port=port,
+            body_limit=body_limit,
+            extra_root=certificate,
+            headers=list(added),
         )
     except _core.EnvironmentProblem as problem:
         raise LabError(f"cannot record to {file}: {problem}") from problem

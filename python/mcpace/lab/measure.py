@@ -90,6 +90,7 @@ class Session:
             limit_s=settings.time_limit_s,
             server_timing=server_timing,
             extra_root=certificate,
+            headers=list(target.headers),
         )
         stack.callback(self._client.disconnect)
         subject = Subject(sdk="mcpace-client", mode=revision)

@@ -151,7 +151,7 @@ class Station:
             self._stack.callback(scripted.stop)
             upstream, certificate = scripted.url, scripted.certificate_pem
         assert upstream is not None, "a target is a profile, a URL or a command"
-        self._recorder = _core.Recorder(upstream, extra_root=certificate)
+        self._recorder = _core.Recorder(upstream, extra_root=certificate, headers=list(self._target.headers))
         self._stack.callback(self._recorder.stop)
 
     def _attempt(self, operation: Operation) -> bool:

@@ -7,7 +7,6 @@ once, here; commands are split into words and never given to a shell.
 from __future__ import annotations
 
 import difflib
-import json
 import os
 import re
 import secrets
@@ -18,6 +17,7 @@ from typing import Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
 from mcpace import _core
+from mcpace.lab import server_configuration
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.files import read_text
 
@@ -55,6 +55,8 @@ class Target:
     auth: Auth = "none"
     token: str | None = field(default=None, repr=False)
     """For ``auth="bearer"``."""
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """Further headers of each HTTP request to ``url``: lower-case names and values, which may be secret."""
     tool: Tool | None = None
     """What to call; ``None`` where the user named no tool."""
 
@@ -73,17 +75,37 @@ class Target:
 GREET = Tool("greet", {"name": "mcpace"})
 
 
-def parse(text: str, *, config: Path | None = None, auth: Auth | None = None, tool: Tool | None = None) -> Target:
-    """Reads TARGET.
+def parse(
+    text: str,
+    *,
+    config: Path | None = None,
+    auth: Auth | None = None,
+    tool: Tool | None = None,
+    headers: tuple[tuple[str, str], ...] = (),
+) -> Target:
+    """Reads TARGET. ``headers`` replace those of the same names in the configuration.
 
     Raises :class:`UsageProblem` where it is none of the forms, with the nearest names.
     """
     target = _parse(text, config)
+    if headers:
+        target = _with_headers(target, headers)
     if auth is not None and target.profile is None:
         target = replace(target, auth=auth)
     if target.auth == "bearer" and target.token is None:
         target = replace(target, token=_token(target))
     return replace(target, tool=tool) if tool is not None else target
+
+
+def _with_headers(target: Target, headers: tuple[tuple[str, str], ...]) -> Target:
+    if target.url is None:
+        kind = "a process" if target.command else "a profile"
+        raise UsageProblem(f"--header needs a target with a URL, and {target.name} is {kind}")
+    names = {name for name, _ in headers}
+    if "authorization" in names:
+        target = replace(target, auth="none", token=None)
+    kept = tuple(header for header in target.headers if header[0] not in names)
+    return replace(target, headers=(*kept, *headers))
 
 
 def certificate(path: Path) -> str:
@@ -112,7 +134,7 @@ def _parse(text: str, config: Path | None) -> Target:
     meant = dict.fromkeys(name if name.startswith("profile:") else f"profile:{name}" for name in near)
     hint = f" Did you mean {' or '.join(meant)}?" if meant else ""
     raise UsageProblem(
-        f"{text!r} is no target: give a URL, stdio:COMMAND, profile:NAME, "
+        f"{text!r} is not a target: give a URL, stdio:COMMAND, profile:NAME, "
         f"or a server's name with --config mcp.json.{hint}"
     )
 
@@ -122,7 +144,7 @@ def _url(text: str) -> str:
         parts = urlsplit(text)
         complete = bool(parts.hostname) and parts.port != 0
     except ValueError as error:
-        raise UsageProblem(f"{text!r} is no URL: {error}") from error
+        raise UsageProblem(f"{text!r} is not a URL: {error}") from error
     if not complete:
         raise UsageProblem(f"{text!r} names no host: a URL target looks like http://127.0.0.1:8000/mcp")
     return text
@@ -185,32 +207,15 @@ def _words(command: str) -> tuple[str, ...]:
 
 
 def _configured(name: str, config: Path) -> Target:
-    servers = _servers(config)
-    entry = servers.get(name)
-    if not isinstance(entry, dict):
-        near = difflib.get_close_matches(name, servers, n=1, cutoff=0.3)
-        hint = f" Did you mean {near[0]}?" if near else f" It has: {', '.join(sorted(servers)) or 'none'}."
-        raise UsageProblem(f"{config} has no server {name!r}.{hint}")
-    if isinstance(entry.get("url"), str):
-        header = {k.lower(): v for k, v in (entry.get("headers") or {}).items()}.get("authorization", "")
-        if header.lower().startswith("bearer "):
-            return Target(name=name, url=_url(entry["url"]), auth="bearer", token=os.path.expandvars(header[7:]))
-        return Target(name=name, url=_url(entry["url"]))
-    if isinstance(entry.get("command"), str):
-        arguments = [str(argument) for argument in entry.get("args") or []]
-        environment = tuple((str(k), os.path.expandvars(str(v))) for k, v in (entry.get("env") or {}).items())
-        return Target(name=name, command=(entry["command"], *arguments), environment=environment)
-    raise UsageProblem(f"server {name!r} in {config} has neither url nor command")
+    server = server_configuration.read_server(name, config)
+    if server.url is None:
+        return Target(name=name, command=server.command, environment=server.environment)
+    bearer = [value for header, value in server.headers if header == "authorization" and _is_bearer(value)]
+    if bearer:
+        others = tuple(pair for pair in server.headers if pair[0] != "authorization")
+        return Target(name=name, url=_url(server.url), headers=others, auth="bearer", token=bearer[0][7:].strip())
+    return Target(name=name, url=_url(server.url), headers=server.headers)
 
 
-def _servers(config: Path) -> dict[str, Any]:
-    try:
-        document = json.loads(config.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageProblem(f"cannot read {config}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise UsageProblem(f"{config} is not JSON: {error}") from error
-    for key in ("mcpServers", "servers"):
-        if isinstance(document, dict) and isinstance(document.get(key), dict):
-            return dict(document[key])
-    raise UsageProblem(f'{config} has no "mcpServers" object')
+def _is_bearer(value: str) -> bool:
+    return value.lower().startswith("bearer ")

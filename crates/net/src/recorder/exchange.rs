@@ -68,7 +68,7 @@ pub(super) async fn pass(link: Arc<Link>, request: Request<Incoming>) -> io::Res
         open.link.front.declare_close(Closer::Client);
     }
     close.pass_on(&mut head.headers);
-    route.change_request(&mut head.headers);
+    route.change_request(&mut head.headers, &open.link.shared.options.headers);
     open.forward(&route, head, body).await
 }
 

@@ -33,6 +33,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
+use http::HeaderMap;
 use tokio::sync::watch;
 use url::Url;
 
@@ -65,6 +66,9 @@ pub struct RecorderOptions {
     pub extra_root: Option<String>,
     /// An experiment: sets `TCP_QUICKACK` towards the server, which makes a server's delayed-ACK stall vanish.
     pub quickack: bool,
+    /// Headers that are added to each request to the upstream, in the place of the client's of the same names. The
+    /// recording has the client's own headers only.
+    pub headers: HeaderMap,
     /// Threads that serve connections.
     pub threads: usize,
 }
@@ -84,6 +88,7 @@ impl RecorderOptions {
             max_connections: 20_000,
             extra_root: None,
             quickack: false,
+            headers: HeaderMap::new(),
             threads: std::thread::available_parallelism().map_or(1, |cores| cores.get().min(2)),
         }
     }

@@ -82,8 +82,14 @@ impl Route {
             && text(headers, HeaderName::from_static("sec-fetch-mode")).eq_ignore_ascii_case("navigate")
     }
 
-    /// Changes a request's headers to what a direct client would have sent.
-    pub(super) fn change_request(&self, headers: &mut HeaderMap) {
+    /// Changes a request's headers to what a direct client would have sent. `added` are for the upstream alone: an
+    /// authorization server must not see them.
+    pub(super) fn change_request(&self, headers: &mut HeaderMap, added: &HeaderMap) {
+        if self.place.origin == self.upstream {
+            for (name, value) in added {
+                headers.insert(name.clone(), value.clone());
+            }
+        }
         set(headers, HOST, &self.place.origin.authority());
         for name in [ORIGIN, REFERER] {
             if let Some(url) = self.to_server(text(headers, name.clone())) {

@@ -1,6 +1,6 @@
 //! OAuth through the recorder: the client only ever sees the recorder's address, the servers only their own.
 
-use mcpace_net::recorder::Recorder;
+use mcpace_net::recorder::{Recorder, RecorderOptions};
 use mcpace_target::{Options, Profile, Target};
 use serde_json::{Value, json};
 
@@ -193,4 +193,33 @@ async fn mcps_own_bodies_are_never_touched() {
     let (_, reply) = caller.post(recorder.url(), "application/json", &text).await;
     assert_eq!(upstream.last().1, text);
     assert!(reply.contains(upstream.url.as_str()), "{reply}");
+}
+
+#[tokio::test]
+async fn added_headers_reach_the_upstream_alone_and_no_recording() {
+    let elsewhere = Site::start(|_, _| json_reply("{}")).await;
+    let issuer = elsewhere.origin();
+    let upstream = Site::start(move |head, _| {
+        let origin = format!("http://{}", header(head, "host"));
+        json_reply(&json!({"resource": format!("{origin}/mcp"), "authorization_servers": [issuer]}).to_string())
+    })
+    .await;
+    let mut options = RecorderOptions::new(upstream.url.clone());
+    options.headers.insert("x-key", "PLANTED".parse().unwrap());
+    let recorder = Recorder::start(options, sink()).unwrap();
+    let mut caller = Caller::new(&recorder).await;
+
+    let metadata = format!("http://{}/.well-known/oauth-protected-resource/mcp", authority(&recorder));
+    let server = caller.document(&metadata).await["authorization_servers"][0].as_str().unwrap().to_owned();
+    assert_eq!(header(&upstream.last().0, "x-key"), "PLANTED");
+    let target = caller.own(&format!("{server}/.well-known/oauth-authorization-server"));
+    caller.get(&target).await;
+    assert!(!elsewhere.last().0.contains("x-key"), "{}", elsewhere.last().0);
+
+    let host = authority(&recorder);
+    caller.peer.send(&format!("GET /mcp HTTP/1.1\r\nHost: {host}\r\nx-key: the client's\r\n\r\n")).await;
+    caller.peer.message().await;
+    assert_eq!(upstream.last().0.matches("x-key").count(), 1);
+    assert_eq!(header(&upstream.last().0, "x-key"), "PLANTED");
+    assert!(!format!("{:?}", events(&recorder)).contains("PLANTED"));
 }
