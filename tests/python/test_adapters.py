@@ -166,6 +166,7 @@ def test_subjects() -> None:
     assert isinstance(exact.selection, Exact)
     assert (str(exact), exact.mode) == ("python@1.12.1:legacy", "legacy")
     assert parse_subject("python", known).selection == Newest()
+    assert parse_subject("python-sdk@1.x", known).adapter.name == "python"
     assert parse_subject("python@latest", known).selection == Newest()
     assert parse_subject("python@1.x", known).selection == Newest(1)
 

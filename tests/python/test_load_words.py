@@ -29,6 +29,10 @@ def settled(asked: Asked) -> LoadSettings:
 def test_words_become_values() -> None:
     assert load_words.mix(["echo=3", "a=b=0.5", "greet"]) == (("echo", 3.0), ("a=b", 0.5), ("greet", 1.0))
     assert load_words.arguments(['echo={"text": "a=b"}']) == {"echo": {"text": "a=b"}}
+    assert load_words.arguments(['{"n": 1}', "b={}"], "a") == {"a": {"n": 1}, "b": {}}
+    assert load_words.mix_of("a=b", []) == (("a=b", 1.0),)
+    with pytest.raises(UsageProblem, match="--tool and --mix name tools: give one of the two"):
+        load_words.mix_of("a", ["b=1"])
     assert load_words.stages("10s:50, 1m:0.5") == (Ramp(10.0, 50.0), Ramp(60.0, 0.5))
     assert load_words.cores("0") == (0,)
     assert parse_headers(["X-Key:  a: b "]) == (("x-key", "a: b"),)

@@ -98,6 +98,14 @@ def test_newest_is_stable(index: type[Index]) -> None:
         find("toy", Newest(2))
 
 
+@pytest.mark.parametrize(
+    ("asked", "near"), [("9.9.9", "1.10.0"), ("1.9.5", "1.9.0, 1.10.0"), ("0.1", "1.9.0"), ("1.11", "1.10.0")]
+)
+def test_an_unknown_release_names_its_neighbours(asked: str, near: str, index: type[Index]) -> None:
+    with pytest.raises(UnknownVersion, match=rf"toy has no release {asked}; nearest: {near} \(published"):
+        find("toy", parse_selection(asked))
+
+
 def test_unknown_version_names_the_nearest(index: type[Index]) -> None:
     with pytest.raises(UnknownVersion, match=r"nearest: 1\.10\.0") as caught:
         find("toy", parse_selection("1.10.1"))

@@ -366,8 +366,8 @@ def test_the_port_of_another_of_our_servers_is_in_use(tmp_path: Path) -> None:
         (["server.py", "--path", "mcp"], USAGE, "doesn't begin with a slash: write /mcp"),
         (["server.py", "--path", "/a?b"], USAGE, "no client could ask for the path '/a?b'"),
         (["server.py", "--path", "//"], USAGE, "no client could ask for the path '//'"),
-        (["server.py", "--allowed-host", "https://a.example"], USAGE, "the allowed host 'https://a.example' is none"),
-        (["server.py", "--allowed-origin", "a.example"], USAGE, "the allowed origin 'a.example' is none"),
+        (["server.py", "--allowed-host", "https://a.example"], USAGE, "'https://a.example' is not an allowed host"),
+        (["server.py", "--allowed-origin", "a.example"], USAGE, "'a.example' is not an origin"),
         (["server.py", "--ssl-certfile", "c.pem"], USAGE, "there is no key: add --ssl-keyfile"),
         (
             ["server.py", "--ssl-certfile", "c.pem", "--ssl-keyfile", "k.pem"],

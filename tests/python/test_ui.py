@@ -663,4 +663,4 @@ def test_no_browser_of_a_console_is_opened(monkeypatch: pytest.MonkeyPatch) -> N
 def test_what_is_no_folder_is_said(tmp_path: Path) -> None:
     ended = run("ui", "nowhere", folder=tmp_path)
     assert ended.code == 2
-    assert "nowhere is no folder" in ended.sentence()
+    assert "nowhere is not a folder" in ended.sentence()

@@ -1,4 +1,4 @@
-"""``mcpace bisect``: the release that broke it, or mended it, by real runs."""
+"""``mcpace bisect``: the release that broke it, or fixed it, by real runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
 def bisect(
     sdk: Annotated[str, typer.Argument(help="The SDK, e.g. python.")],
     good: Annotated[str, typer.Option(help="A release that is well.")],
-    bad: Annotated[str, typer.Option(help="A release that isn't. Older than --good: find the release that mended it.")],
+    bad: Annotated[str, typer.Option(help="A release that isn't. Older than --good: find the release that fixed it.")],
     target: Annotated[
         str, typer.Option(metavar="TARGET", help="URL, stdio:COMMAND, profile:NAME, or a name out of --config.")
     ],

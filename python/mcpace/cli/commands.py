@@ -15,40 +15,87 @@ import typer
 from typer.core import TyperGroup
 
 from mcpace import __version__
-from mcpace.cli.notes import flush_stdout, give_up_stdout, note
+from mcpace.cli.notes import flush_stdout, give_up_stdout, note, silence_information
 
 DONE, USAGE, UNREACHABLE, INTERRUPTED = 0, 2, 3, 130
-COMMANDS = (
-    "clients",
-    "measure",
-    "load",
-    "servers",
-    "layers",
-    "bisect",
-    "compare",
-    "gate",
-    "explain",
-    "demo",
-    "record",
-    "export",
-    "target",
-    "report",
-    "ui",
-    "serve",
-    "migrate",
-)
+SECTIONS = {
+    "Find out why it is slow": {
+        "measure": "Split a server's time by layer and name causes.",
+        "explain": "Change one thing at a time on a server, or explain a recording.",
+        "clients": "Run real SDK releases as clients and find their time.",
+        "layers": "Measure the layers inside one Python server.",
+        "record": "Record what passes between a client and a server.",
+    },
+    "Put load on it": {
+        "load": "Closed or open load on a server, each reply checked.",
+        "servers": "Real SDK servers under the same load, in turns.",
+    },
+    "Compare and gate": {
+        "gate": "Exit with 1 where a server is slower than before.",
+        "compare": "Compare two saved runs.",
+        "bisect": "Find the release that made it slow.",
+    },
+    "Serve": {
+        "serve": "Serve an MCP server from the runtime.",
+        "migrate": "Change a project's imports of mcp or fastmcp to mcpace's.",
+        "target": "Run a scripted MCP server with faults.",
+    },
+    "Look at results": {
+        "report": "Show a saved run on the terminal or as HTML.",
+        "ui": "Look at a folder of runs in the browser.",
+        "export": "Write a recording as HAR, a Chrome trace or OTLP spans.",
+        "demo": "Find a real regression, on this machine alone.",
+    },
+}
+"""The list of ``mcpace --help``: a command is imported only when it runs."""
+SUMMARIES = {name: summary for section in SECTIONS.values() for name, summary in section.items()}
+COMMANDS = tuple(SUMMARIES)
 SERVE = "serve"
-"""Light: it loads nothing of the lab, and has a way of its own with signals."""
+"""Loads nothing of the lab, and has its own way with signals."""
 
 
 class Commands(TyperGroup):
-    """All commands. Typer on its own would say nothing to Ctrl-C and take a reader that left for a failure."""
+    """All commands, each imported when it is used. Any end of a command becomes one sentence and an exit code."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Runs the command that was asked for; leaves with an exit code however it ends."""
+        """Runs the command of the command line; leaves with an exit code however the command ends."""
         code = _ending(lambda: super(Commands, self).invoke(ctx))
         if code != DONE:
             raise typer.Exit(code)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The commands' names, in the order of ``--help``."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Imports a command; ``None`` where there is none of that name."""
+        if cmd_name not in SUMMARIES:
+            return None
+        own = typer.Typer(rich_markup_mode=None, add_completion=False)
+        try:
+            importlib.import_module(f"mcpace.cli.{cmd_name}").register(own)
+        except ModuleNotFoundError as error:
+            if error.name and error.name.startswith("mcpace"):
+                raise
+            missing = f"{cmd_name} needs {error.name}, which is not installed: pip install 'mcpace[lab]'"
+            sys.exit(_complain(missing, UNREACHABLE))
+        command = typer.main.get_command(own)
+        if cmd_name != SERVE:
+            command.params.append(_quiet_option())
+        return command
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The list of ``--help``, by section."""
+        for section, commands in SECTIONS.items():
+            with formatter.section(section):
+                formatter.write_dl([(f"{name:8}", summary) for name, summary in commands.items()])
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Names and options for the shell. Imports no command."""
+        from typer._click.shell_completion import CompletionItem
+
+        names = [CompletionItem(name, help=text) for name, text in SUMMARIES.items() if name.startswith(incomplete)]
+        return names + super(TyperGroup, self).shell_complete(ctx, incomplete)
 
 
 app = typer.Typer(
@@ -56,14 +103,14 @@ app = typer.Typer(
     help="Finds where the time of an MCP call goes, and says why.",
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"mcpace {__version__}")
         raise typer.Exit
 
@@ -71,42 +118,42 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+        bool, typer.Option("--version", "-V", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Finds where the time of an MCP call goes, and says why."""
 
 
+def _quiet_option() -> Any:
+    """The option ``--quiet``, which every command of the lab has."""
+    own = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+    @own.command()
+    def options(
+        quiet: Annotated[
+            bool,
+            typer.Option("--quiet", "-q", help="No progress on stderr.", callback=_set_quiet, expose_value=False),
+        ] = False,
+    ) -> None: ...
+
+    return typer.main.get_command(own).params[0]
+
+
+def _set_quiet(wanted: bool) -> None:
+    if wanted:
+        silence_information()
+
+
 def main() -> None:
-    """Finds the command that was asked for, and runs it."""
+    """Runs the command line."""
     try:
-        # A command imports what it needs. All commands are imported only to be listed.
-        asked = [command for command in COMMANDS if sys.argv[1:2] == [command]]
-        if asked != [SERVE]:
+        if sys.argv[1:2] != [SERVE] and sys.argv[1:2] and sys.argv[1] in SUMMARIES:
             from mcpace.lab import interruption
 
             interruption.listen()
-        for command in asked:
-            importlib.import_module(f"mcpace.cli.{command}").register(app)
-        if not asked and sys.argv[1:2] != ["--version"]:
-            for command in COMMANDS:
-                _list(command)
-    except ModuleNotFoundError as error:
-        missing = f"the lab needs {error.name}, which is not installed: pip install 'mcpace[lab]'"
-        sys.exit(_complain(missing, UNREACHABLE))
     except KeyboardInterrupt:
         sys.exit(_complain("interrupted", INTERRUPTED))
     app()
-
-
-def _list(command: str) -> None:
-    """Registers a command for the list of all. A command whose packages are missing is listed with what to install."""
-    try:
-        importlib.import_module(f"mcpace.cli.{command}").register(app)
-    except ModuleNotFoundError as error:
-        if error.name and error.name.startswith("mcpace"):
-            raise
-        app.command(command, help="Not installed: pip install 'mcpace[lab]'.")(lambda: None)
 
 
 def _ending(command: Callable[[], object]) -> int:

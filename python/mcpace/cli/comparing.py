@@ -19,7 +19,7 @@ def share(text: str) -> float:
     value = float(match[1]) / (100 if match[2] else 1) if match else -1.0
     if not 0 <= value <= (10 if match and match[2] else 1):
         raise typer.BadParameter(
-            f"{text!r} is no share: write 10% or 0.1, and more than the whole with its %, up to 1000%"
+            f"{text!r} is not a tolerance: write 10% or 0.1; above 100 % write the percent sign, up to 1000%"
         )
     return value
 

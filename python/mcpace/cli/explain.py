@@ -39,7 +39,7 @@ def explain(
         float, typer.Option(parser=options.limit, metavar="TIME", help="For all experiments together.")
     ] = f"{lab.BUDGET_S:.0f}s",  # type: ignore[assignment]  # read by its parser
     revision: Annotated[
-        str | None, typer.Option(help="Protocol revision of the base case, e.g. 2025-06-18; negotiated unless given.")
+        str | None, typer.Option(help="Protocol revision of the base case, e.g. 2025-06-18; [default: negotiated]")
     ] = None,
     auth: options.Authentication = None,
     header: options.Header = [],  # noqa: B006 - typer copies it
@@ -76,7 +76,7 @@ def explain(
         return
     for option, files in (("--behind", behind), ("--beside", beside)):
         if files:
-            raise UsageProblem(f"{option} belongs to a saved recording; TARGET is none")
+            raise UsageProblem(f"{option} belongs to a saved recording; TARGET is not a recording")
     spoken = options.revision(revision)
     place = targets.parse(
         target,

@@ -16,7 +16,7 @@ import typer
 
 from mcpace import _core
 from mcpace.cli.mistaken import load_recording
-from mcpace.cli.notes import note
+from mcpace.cli.notes import inform, note
 from mcpace.cli.whole import is_other, replacing
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.interruption import held
@@ -72,7 +72,7 @@ def _write(recording: _core.Recording, source: Path, format_: str, path: Path) -
             recording.export(format_, str(temporary))
     except OSError as error:
         raise LabError(f"cannot write {path}: {error.strerror}") from error
-    note(f"exported to {path}")
+    inform(f"exported to {path}")
 
 
 def _send(recording: _core.Recording, url: str) -> None:
@@ -92,7 +92,7 @@ def _send(recording: _core.Recording, url: str) -> None:
             refused, why, sent = refused + more, words or why, sent + 1
     if refused:
         raise LabError(f"{place} refused {refused} of the spans{f': {why}' if why else ''}")
-    note(f"sent {count(sent, 'batch', 'batches')} to {place}{f', which says: {why}' if why else ''}")
+    inform(f"sent {count(sent, 'batch', 'batches')} to {place}{f', which says: {why}' if why else ''}")
 
 
 def check_url(url: str, example: str) -> None:
@@ -103,7 +103,7 @@ def check_url(url: str, example: str) -> None:
     except ValueError:  # half a bracket, a port that is no number
         said = False
     if not said:
-        raise UsageProblem(f"--otlp {clean(url, LONGEST_WORDS)!r} is no collector's URL: write {example}")
+        raise UsageProblem(f"--otlp {clean(url, LONGEST_WORDS)!r} is not a collector's URL: write {example}")
 
 
 def _post(opener: urllib.request.OpenerDirector, url: str, place: str, line: bytes, sent: int) -> bytes:

@@ -35,7 +35,7 @@ def layers(
     args: options.ToolArguments = None,
     python: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="The interpreter whose environment has the server; this one unless said."),
+        typer.Option(metavar="PATH", help="The interpreter whose environment has the server. [default: this one]"),
     ] = None,
     rounds: Annotated[int, typer.Option(help="Batches of each layer, in turns.", min=2, max=1000)] = ROUNDS,
     batch: Annotated[float, typer.Option(parser=options.limit, metavar="TIME", help="Length of a batch.")] = BATCH,

@@ -37,12 +37,12 @@ def load(
             help="URL, stdio:COMMAND (a process a user), profile:NAME, or a name out of --config; or --scenario's.",
         ),
     ] = None,
-    vus: Annotated[int | None, typer.Option(help="Closed load: so many users, 10 unless said.", min=1)] = None,
+    vus: Annotated[int | None, typer.Option(help="Closed load: the number of users. [default: 10]", min=1)] = None,
     rate: Annotated[
-        float | None, typer.Option(help="Open load: so many calls a second, whatever the target does.", min=0)
+        float | None, typer.Option(help="Open load: calls per second, whatever the target does.", min=0)
     ] = None,
     duration: Annotated[
-        float | None, typer.Option(parser=seconds, metavar="TIME", help="How long; 10s unless said.")
+        float | None, typer.Option(parser=seconds, metavar="TIME", help="Length of the measurement. [default: 10s]")
     ] = None,
     stages: Annotated[
         str | None,
@@ -51,53 +51,69 @@ def load(
             help="Ramps: 10s:50,30s:200 goes to 50 users (with --rate: calls a second) in 10 s, then to 200 in 30 s.",
         ),
     ] = None,
+    tool: Annotated[
+        str | None, typer.Option("--tool", help="The one tool to call; the short form of --mix TOOL=1.")
+    ] = None,
     mix: Annotated[
         list[str],
-        typer.Option("--mix", metavar="TOOL=WEIGHT", help="What is called, and how often; tools/list and ping too."),
+        typer.Option(
+            "--mix",
+            metavar="TOOL=WEIGHT",
+            help="Tools to call, with weights. tools/list and ping count as tools. Repeatable.",
+        ),
     ] = [],  # noqa: B006 - typer copies it
     args: Annotated[
         list[str],
         typer.Option(
             "--args",
-            metavar="TOOL=JSON",
-            help="A tool's arguments. In strings: {{counter}}, {{random(1,100)}}, {{uuid}}, {{user}}, {{choice:NAME}}.",
+            metavar="[TOOL=]JSON",
+            help="A tool's arguments; with --tool, JSON alone. "
+            "Strings may hold {{counter}}, {{random(1,100)}}, {{uuid}}, {{user}} and {{choice:NAME}}.",
         ),
     ] = [],  # noqa: B006
     data: Annotated[
-        list[str], typer.Option("--data", metavar="NAME=FILE", help="What {{choice:NAME}} chooses from: a line each.")
+        list[str], typer.Option("--data", metavar="NAME=FILE", help="The choices of {{choice:NAME}}, one per line.")
     ] = [],  # noqa: B006
     think: Annotated[
-        float | None, typer.Option(parser=seconds, metavar="TIME", help="A user's pause between two calls.")
+        float | None, typer.Option(parser=seconds, metavar="TIME", help="Pause of a user between two calls.")
     ] = None,
     arrivals: Annotated[
-        str | None, typer.Option(metavar="constant|poisson", help="How an open load's calls lie in time.")
+        str | None,
+        typer.Option(
+            metavar="constant|poisson", help="Distribution of an open load's calls in time. [default: constant]"
+        ),
     ] = None,
     max_in_flight: Annotated[
-        int | None, typer.Option(help="An open load's calls at once; later ones wait and count as late.", min=1)
+        int | None,
+        typer.Option(
+            help="Most concurrent calls of an open load; further calls wait and count as late. [default: 1000]", min=1
+        ),
     ] = None,
-    max_calls: Annotated[int | None, typer.Option(help="End after so many calls.", min=1)] = None,
+    max_calls: Annotated[int | None, typer.Option(help="End after this number of calls.", min=1)] = None,
     session: Annotated[
         str | None,
-        typer.Option(metavar="user|call|none", help="A session a user (unless said), a call, or none at all."),
+        typer.Option(metavar="user|call|none", help="One session per user, one per call, or none. [default: user]"),
     ] = None,
     revision: options.Revision = None,
-    accept: Annotated[str | None, typer.Option(metavar="both|json|sse", help="What replies are asked for.")] = None,
+    accept: Annotated[
+        str | None, typer.Option(metavar="both|json|sse", help="Reply types that requests accept. [default: both]")
+    ] = None,
     warm_up: Annotated[
         float | None,
-        typer.Option(parser=seconds, metavar="TIME", help="Before the measurement, left out of it; 1s unless said."),
+        typer.Option(parser=seconds, metavar="TIME", help="Load before the measurement, left out of it. [default: 1s]"),
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(parser=options.limit, metavar="TIME", help="Of each call; 30s unless said.")
+        float | None, typer.Option(parser=options.limit, metavar="TIME", help="Limit of each call. [default: 30s]")
     ] = None,
-    threads: Annotated[int | None, typer.Option(help="Of the generator; 1 unless said.", min=1)] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads of the generator. [default: 1]", min=1)] = None,
     cores: Annotated[str | None, typer.Option(metavar="0,2-3", help="Pin the generator's threads to these.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of all that is random.", min=0)] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of all random values. [default: 1]", min=0)] = None,
     threshold: Annotated[
         list[str],
         typer.Option(
             "--threshold",
             metavar="LIMIT",
-            help="Exit with 1 where it isn't met: 'p99<50ms', 'errors<0.1%', 'rps>1000', 'echo:p95<20ms'.",
+            help="Exit with 1 where this limit is not met: 'p99<50ms', 'errors<0.1%', 'rps>1000', 'echo:p95<20ms'.",
         ),
     ] = [],  # noqa: B006
     scenario: Annotated[
@@ -134,8 +150,8 @@ def load(
 ) -> None:
     """Put load on a server: users who wait for their replies, or calls at a rate that nothing slows down.
 
-    Each reply is parsed and checked. Latency runs from when a call was due. The tool echo is called unless --mix says
-    others, or the only tool that needs no arguments.
+    Each reply is parsed and checked. Latency counts from the time at which a call was due. Without --tool and --mix,
+    the tool echo is called, or the only tool that needs no arguments.
     """
     given = Asked(
         target=target,
@@ -148,8 +164,8 @@ def load(
         warm_up=warm_up,
         think=think,
         max_calls=max_calls,
-        mix=load_words.mix(mix) or None,
-        args=load_words.arguments(args) or None,
+        mix=load_words.mix_of(tool, mix) or None,
+        args=load_words.arguments(args, tool) or None,
         data=load_words.data(data) or None,
         replay=replay,
         session=session,

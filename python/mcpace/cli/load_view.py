@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from mcpace.cli.notes import note
+from mcpace.cli.notes import inform, is_quiet
 from mcpace.lab.load import Watcher
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ class Notes:
     def second(self, second: LoadSecond) -> None: ...
     def note(self, text: str) -> None:
         """One line on stderr."""
-        note(text)
+        inform(text)
 
 
 @contextmanager
 def shown() -> Iterator[Watcher]:
     """The view for as long as the load lasts."""
-    if sys.stderr is None or not sys.stderr.isatty():
+    if is_quiet() or sys.stderr is None or not sys.stderr.isatty():
         yield Notes()
         return
     # Loaded for terminals alone: it takes as long as all else before the first request.

@@ -54,10 +54,24 @@ def mix(words: Sequence[str]) -> tuple[tuple[str, float], ...]:
     return tuple(found.items())
 
 
-def arguments(words: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """``TOOL={"text": "hi"}`` …"""
+def mix_of(tool: str | None, words: Sequence[str]) -> tuple[tuple[str, float], ...]:
+    """``--tool`` or ``--mix``, as a mix.
+
+    Raises :class:`UsageProblem` where both are given.
+    """
+    if tool is None:
+        return mix(words)
+    if words:
+        raise UsageProblem("--tool and --mix name tools: give one of the two")
+    return ((tool, 1.0),)
+
+
+def arguments(words: Sequence[str], tool: str | None = None) -> dict[str, dict[str, Any]]:
+    """``TOOL={"text": "hi"}`` …; where there is a ``tool``, ``{"text": "hi"}`` is for that."""
     found: dict[str, dict[str, Any]] = {}
     for word in words:
+        if tool is not None and word.lstrip().startswith("{"):
+            word = f"{tool}={word}"
         name, equals, text = word.partition("=")
         if not equals or not name or name.lstrip().startswith("{"):
             raise UsageProblem('--args takes TOOL=JSON, as in --args \'echo={"text": "hi"}\'')

@@ -9,6 +9,24 @@ import sys
 from mcpace.report.quantities import clean
 
 LONGEST = 2_000
+_is_quiet = False
+
+
+def silence_information() -> None:
+    """Leaves out progress and :func:`inform`, for the rest of the process."""
+    global _is_quiet
+    _is_quiet = True
+
+
+def is_quiet() -> bool:
+    """Whether the user wants no progress."""
+    return _is_quiet
+
+
+def inform(sentence: str) -> None:
+    """Says what went well, unless the user wants no progress."""
+    if not _is_quiet:
+        note(sentence)
 
 
 def note(sentence: str) -> None:

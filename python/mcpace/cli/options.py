@@ -25,7 +25,7 @@ def limit(text: str) -> float:
 
 
 Trials = Annotated[
-    int, typer.Option(help="Trials of each operation; the first is cold and shown apart.", min=1, max=1000)
+    int, typer.Option(help="Trials of each operation. The first one is cold and shown separately.", min=1, max=1000)
 ]
 Hold = Annotated[
     float,
@@ -45,9 +45,11 @@ Html = Annotated[
 ]
 Recordings = Annotated[
     Path | None,
-    typer.Option("--recordings", metavar="FOLDER", help="Keep the recordings, one file for each subject and target."),
+    typer.Option(
+        "--recordings", metavar="FOLDER", help="Keep the recordings in FOLDER, one file for each subject and target."
+    ),
 ]
-Config = Annotated[Path | None, typer.Option(help="An mcp.json whose servers may be named as targets.")]
+Config = Annotated[Path | None, typer.Option(help="A host's mcp.json; its servers' names can be used as targets.")]
 Header = Annotated[
     list[str],
     typer.Option(
@@ -57,20 +59,23 @@ Header = Annotated[
     ),
 ]
 ToolName = Annotated[str | None, typer.Option("--tool", help="The tool to call.")]
-ToolArguments = Annotated[str | None, typer.Option("--args", metavar="JSON", help="Its arguments, a JSON object.")]
+ToolArguments = Annotated[
+    str | None, typer.Option("--args", metavar="JSON", help="Arguments of the tool, a JSON object.")
+]
 Authentication = Annotated[
-    str | None, typer.Option("--auth", metavar="none|bearer|oauth", help="How to get in; bearer reads MCPACE_TOKEN.")
+    str | None,
+    typer.Option("--auth", metavar="none|bearer|oauth", help="How to authenticate; bearer reads MCPACE_TOKEN."),
 ]
-Revision = Annotated[
-    str | None, typer.Option(help="Protocol revision to speak, e.g. 2025-06-18; negotiated unless given.")
-]
+Revision = Annotated[str | None, typer.Option(help="Protocol revision, e.g. 2025-06-18. [default: negotiated]")]
 Cacert = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="PEM certificates to trust beside the system's: of the CA, or the server's own."),
+    typer.Option(metavar="FILE", help="PEM file with further certificates to trust: the CA's or the server's own."),
 ]
 FailOn = Annotated[
     list[str],
-    typer.Option("--fail-on", metavar="CODE", help="Exit with 1 where this finding shows; 'any' for every one."),
+    typer.Option(
+        "--fail-on", metavar="CODE", help="Exit with 1 where this finding is reported; 'any' for all. Repeatable."
+    ),
 ]
 
 TRIALS = DEFAULT_TRIALS
@@ -112,7 +117,7 @@ def faults(given: list[str], places: Sequence[Target]) -> tuple[str, ...]:
         raise UsageProblem(f"--fault: {error}") from error
     strangers = [place.name for place in places if place.profile is None]
     if given and strangers:
-        raise UsageProblem(f"--fault works on profiles only, and {strangers[0]} is none")
+        raise UsageProblem(f"--fault works on profiles only, and {strangers[0]} is not a profile")
     return tuple(given)
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from mcpace.cli.notes import note
+from mcpace.cli.notes import inform, is_quiet
 from mcpace.lab import progress
 from mcpace.report.quantities import clean
 
@@ -50,14 +50,14 @@ class Notes(progress.Silent):
 
     def note(self, text: str) -> None:
         """One line on stderr."""
-        note(text)
+        inform(text)
 
 
 @contextmanager
 def shown() -> Iterator[progress.Progress]:
     """Progress for as long as the work lasts; the line is gone afterwards."""
     console = Console(stderr=True)
-    if not console.is_terminal:
+    if not console.is_terminal or is_quiet():
         yield Notes()
         return
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TimeRemainingColumn(compact=True))

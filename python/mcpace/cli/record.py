@@ -11,7 +11,7 @@ import typer
 
 from mcpace import _core
 from mcpace.cli import options
-from mcpace.cli.notes import note
+from mcpace.cli.notes import inform, note
 from mcpace.cli.whole import is_other, replacing
 from mcpace.lab import targets
 from mcpace.lab.errors import LabError, UsageProblem
@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 def record(
     upstream: Annotated[str, typer.Option(metavar="URL|stdio:COMMAND", help="The real server.")],
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="The recording; mcpace-TIME.jsonl.zst unless given.")
+        Path | None, typer.Option("--out", metavar="FILE", help="The recording. [default: mcpace-TIME.jsonl.zst]")
     ] = None,
     port: Annotated[int, typer.Option(help="Port on loopback to listen on; 0 picks a free one.", min=0, max=65535)] = 0,
     body_limit: Annotated[int, typer.Option(help="Bytes of each body to record; 0 for none.", min=0)] = 65_536,
@@ -39,7 +39,7 @@ def record(
         typer.Option(
             "--watch",
             metavar="PID",
-            help="The server's process: sample its memory and processor time. Over stdio that is done unasked.",
+            help="The server's process: sample its memory and processor time. Over stdio this is always done.",
             min=1,
         ),
     ] = None,
@@ -93,7 +93,7 @@ def record(
         raise LabError(f"the recording in {file} is incomplete: writing failed (is the disk full?)")
     if watch is not None:
         _add(samples, file)
-    note(f"recorded {recorder.exchanges} exchanges in {file}")
+    inform(f"recorded {recorder.exchanges} exchanges in {file}")
 
 
 def _add(samples: ProcessSamples, file: Path) -> None:

@@ -48,7 +48,7 @@ def servers(
     workload: Annotated[
         str, typer.Option(metavar="|".join(NAMES), help="echo: one tool; shop: three that ask an HTTP API and a Redis.")
     ] = "echo",
-    vus: Annotated[int | None, typer.Option(help=f"So many users, {DEFAULT_VUS} unless said.", min=1)] = None,
+    vus: Annotated[int | None, typer.Option(help=f"Number of users. [default: {DEFAULT_VUS}]", min=1)] = None,
     rate: Annotated[
         float | None, typer.Option(help="So many calls a second instead, whatever the server does.", min=0.1)
     ] = None,
@@ -60,18 +60,19 @@ def servers(
         float, typer.Option(parser=seconds, metavar="TIME", help="Load before the first round, left out.")
     ] = WARM_UP,
     cpus: Annotated[
-        float | None, typer.Option(help="Processors of each server; 2 unless said, or 1 where there is one.", min=0.05)
+        float | None, typer.Option(help="Processors of each server. [default: 2, or 1 on a machine with one]", min=0.05)
     ] = None,
     memory: Annotated[
         str, typer.Option(metavar="SIZE", help="Memory of each server, where control groups are allowed.")
     ] = DEFAULT_MEMORY,
     session: Annotated[
-        str | None, typer.Option(metavar="|".join(SESSIONS), help="A session a user (unless said), a call, or none.")
+        str | None,
+        typer.Option(metavar="|".join(SESSIONS), help="One session per user, one per call, or none. [default: user]"),
     ] = None,
     state: Annotated[str, typer.Option(metavar="|".join(STATES), help="How servers are started.")] = "stateless",
     revision: Annotated[
         str | None,
-        typer.Option(help=f"Protocol revision; {REVISION} unless said, or {OLDER} with servers that have no newer."),
+        typer.Option(help=f"Protocol revision. [default: {REVISION}, or {OLDER} where a server has no newer one]"),
     ] = None,
     server_timing: Annotated[
         bool, typer.Option("--server-timing", help="Ask servers for their layers: one user more, ten calls a second.")

@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 def ui(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where runs are saved, by --out.")] = Path(),
-    port: Annotated[int, typer.Option(help="Port on loopback; a free one unless said.", min=0, max=65535)] = 0,
+    port: Annotated[int, typer.Option(help="Port on loopback; 0 picks a free one.", min=0, max=65535)] = 0,
     browser: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the browser, where this is a terminal.")
     ] = True,
@@ -38,7 +38,7 @@ def ui(
     It serves this machine only, to whoever has the printed address. Ctrl-C ends it.
     """
     if not folder.is_dir():
-        raise UsageProblem(f"{folder} is no folder: name the one that --out saves runs in")
+        raise UsageProblem(f"{folder} is not a folder: give the folder that holds the runs saved with --out")
     try:
         server = Server(Folder(folder.resolve(), partial(run_of, tolerance=DEFAULT_TOLERANCE)), port)
     except NotBuilt as error:

@@ -21,7 +21,7 @@ def find_folder() -> Path:
     """The folder of all adapters: MCPACE_ADAPTERS, else inside the package, else in the source tree."""
     if chosen := os.environ.get(ADAPTERS_VARIABLE):
         if not Path(chosen).is_dir():
-            raise AdapterProblem(f"{ADAPTERS_VARIABLE} names {chosen}, which is no folder")
+            raise AdapterProblem(f"{ADAPTERS_VARIABLE} names {chosen}, which is not a folder")
         return Path(chosen).resolve()
     package = Path(__file__).resolve().parents[1]
     for folder in (package / "adapters", package.parents[1] / "adapters"):

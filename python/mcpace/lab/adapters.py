@@ -85,6 +85,8 @@ def find(name: str, role: Role = Role.CLIENT) -> Adapter:
 def with_role(name: str, adapters: dict[str, Adapter], role: Role) -> Adapter:
     able = sorted(known for known, adapter in adapters.items() if adapter.has(role))
     if name not in adapters:
+        name = name.removesuffix("-sdk")  # the official repositories are called python-sdk, go-sdk, …
+    if name not in adapters:
         raise UnknownName("SDK", name, able)
     if name not in able:
         raise UsageProblem(f"{name} has no {role.value} here; with a {role.value}: {', '.join(able) or 'none'}")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from mcpace.lab.errors import ReleasesProblem, UsageProblem, nearest
+from mcpace.lab.errors import ReleasesProblem, UsageProblem
 from mcpace.lab.places import cache_folder
 from mcpace.lab.registries import REGISTRIES
 from mcpace.lab.registries.release import Release
@@ -75,7 +75,7 @@ def parse_selection(text: str) -> Selection:
     try:
         return Exact(Version(text))
     except InvalidVersion:
-        raise UsageProblem(f"{text!r} is no version: write a number like 1.12.1, `latest`, or `1.x`") from None
+        raise UsageProblem(f"{text!r} is not a version: write a number like 1.12.1, `latest`, or `1.x`") from None
 
 
 def find(package: str, selection: Selection, say: Say | None = None, kind: str = "pypi") -> Release:
@@ -176,12 +176,20 @@ def published(
 
 
 def unknown(asked: str, known: Sequence[Release], package: str) -> UnknownVersion:
-    numbers = [release.version for release in known]
-    near = [] if asked.endswith(".x") else nearest(asked, numbers)
+    is_number = asked != "latest" and not asked.endswith(".x")
+    near = _neighbours(Version(asked), known) if is_number else []
     hint = f"; nearest: {', '.join(near)}" if near else ""
     stable = [release.version for release in known if release.stable]
     span = f" (published: {stable[0]} to {stable[-1]})" if stable else ""
     return UnknownVersion(f"{package} has no release {asked}{hint}{span}")
+
+
+def _neighbours(asked: Version, known: Sequence[Release]) -> list[str]:
+    """The releases just below and above a number, stable ones where there are any."""
+    numbers = sorted((release for release in known if release.stable), key=lambda release: release.number) or known
+    below = [release.version for release in numbers if release.number < asked]
+    above = [release.version for release in numbers if release.number > asked]
+    return below[-1:] + above[:1]
 
 
 @dataclass(frozen=True)

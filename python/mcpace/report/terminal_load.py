@@ -24,8 +24,12 @@ from mcpace.report.words_load import (
 )
 
 COLUMNS = ("mean", "p50", "p90", "p99", "p99.9", "max")
-NARROW = ("mean", "p50", "p99", "max")
-"""What a narrow terminal has room for."""
+LEFT_OUT = ("p99.9", "mean", "p90")
+"""Columns that a narrow terminal has no room for, the first to go first."""
+READABLE_NAME = 24
+"""Cells of an operation's name that are worth more than a further column."""
+GAP = 2
+"""Cells between two columns."""
 RATE, GOOD = 9, 10
 """Widths of the columns with calls a second and good replies."""
 BARS = "▁▂▃▄▅▆▇█"
@@ -60,28 +64,43 @@ class _Layout:
 
     unit: Unit
     name: int
-    columns: tuple[str, ...]
-    figure: int
+    columns: dict[str, int]
+    """Each column's width, with the gap before it."""
 
     @classmethod
-    def of(cls, operations: Sequence[LoadOperation], width: int) -> _Layout:
-        timed = [one.latency_s for one in operations if one.latency_s]
-        columns, figure_width = (COLUMNS, 9) if width >= 100 else (COLUMNS, 7) if width >= 80 else (NARROW, 7)
-        room = width - RATE - GOOD - figure_width * len(columns)
-        longest = max([cell_len(clean(one.name, 60)) for one in operations] + [12])
-        return cls(common_unit(told.p50 for told in timed), min(longest + 2, room), columns, figure_width)
+    def of(cls, operations: Sequence[LoadOperation], together: Latencies | None, width: int) -> _Layout:
+        told = [one.latency_s for one in operations if one.latency_s]
+        unit = common_unit(latencies.p50 for latencies in told)
+        told += [one.service_s for one in operations if one.service_s]
+        told += [together] if together else []
+        columns = {
+            name: GAP + max([cell_len(unit.figure(_values(latencies)[at])) for latencies in told] + [len(name)])
+            for at, name in enumerate(COLUMNS)
+        }
+        wanted = 2 + max([cell_len(clean(one.name, 60)) for one in operations] + [12])
+        room = width - RATE - GOOD
+        for name in LEFT_OUT:
+            if room - sum(columns.values()) < min(wanted, READABLE_NAME):
+                del columns[name]
+        return cls(unit, max(min(wanted, room - sum(columns.values())), 1), columns)
+
+    def header(self) -> str:
+        return "".join(right_aligned(name, width) for name, width in self.columns.items())
 
     def figures(self, told: Latencies) -> Text:
         values = dict(zip(COLUMNS, _values(told), strict=True))
-        return Text("".join(right_aligned(self.unit.figure(values[name]), self.figure) for name in self.columns))
+        cells = (right_aligned(self.unit.figure(values[name]), width) for name, width in self.columns.items())
+        return Text("".join(cells))
 
 
 def _table(case: Case, width: int) -> Iterator[Text]:
     assert case.load is not None, "a case of load"
-    calls, others = list((case.by_tool or {}).values()), list(case.load.others.values())
-    layout = _Layout.of([*calls, *others], width)
+    calls = list((case.by_tool or {}).values())
+    # A notification has no reply and so no latency.
+    others = [one for one in case.load.others.values() if one.errors or (one.latency_s and one.latency_s.max)]
+    layout = _Layout.of([*calls, *others], case.latency_s, width)
     header = fitted(f"  {layout.unit.name}", layout.name) + right_aligned("calls/s", RATE) + right_aligned("good", GOOD)
-    yield Text(header + "".join(right_aligned(column, layout.figure) for column in layout.columns), style="dim")
+    yield Text(header + layout.header(), style="dim")
     for one in calls:
         yield from _rows(one, layout)
     if len(calls) > 1 and case.latency_s:
@@ -90,7 +109,7 @@ def _table(case: Case, width: int) -> Iterator[Text]:
         together.append(right_aligned(f"{case.latency_s.count:,}", GOOD))
         yield together + layout.figures(case.latency_s)
     if others:
-        yield Text("  counted apart", style="dim")
+        yield Text("  not counted as calls", style="dim")
     for one in others:
         yield from _rows(one, layout)
 
@@ -138,7 +157,7 @@ def _series(seconds: Sequence[LoadSecond], width: int) -> Iterator[Text]:
     groups = [seconds[start : start + step] for start in range(0, len(seconds), step)]
     yield blank()
     every = "each second" if step == 1 else f"every {step} seconds"
-    yield Text(f"Course ({every}, the warm-up dim)", style="bold")
+    yield Text(f"Timeline ({every}, the warm-up dim)", style="bold")
     rates = [sum(second.ok for second in group) / len(group) for group in groups]
     slow = [max((second.p99_s or 0.0 for second in group), default=0.0) for group in groups]
     dim = [group[-1].warm_up for group in groups]
@@ -178,13 +197,13 @@ def _around(case: Case, width: int) -> Iterator[Text]:
     load = case.load
     assert load is not None, "a case of load"
     yield blank()
-    due = f"{load.intended:,} calls were due, {load.begun:,} begun"
+    due = f"{load.begun - load.late:,} of {load.intended:,} calls started on schedule"
     rest = [
         f"{number:,} {word}"
         for number, word in (
-            (load.dropped, "never begun"),
-            (load.late, "begun late for want of a free slot"),
-            (load.unfinished, "without an end when the load was over"),
+            (load.dropped, "never started"),
+            (load.late, "started late because no slot was free"),
+            (load.unfinished, "still running when the load ended"),
         )
         if number
     ]

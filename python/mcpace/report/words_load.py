@@ -128,8 +128,8 @@ def course(case: Case) -> list[LoadSecond]:
 def lateness_words(late_s: float) -> str:
     """How far from their due time calls left."""
     if late_s < 1e-6:
-        return "calls left when they were due"
-    return f"99 % of the calls left within {duration(late_s)} of when they were due"
+        return "calls started when they were due"
+    return f"99 % of the calls started within {duration(late_s)} of their due time"
 
 
 def length_words(case: Case) -> str:

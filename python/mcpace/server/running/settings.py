@@ -88,10 +88,10 @@ class Settings:
             raise UsageProblem(f"no client could ask for the path {self.path!r}: one is like /mcp, of plain characters")
         for host in self.allowed_hosts:
             if host != "*" and not _HOST.fullmatch(host):
-                raise UsageProblem(f"the allowed host {host!r} is none: write a name, or name:port, without http://")
+                raise UsageProblem(f"{host!r} is not an allowed host: write a name, or name:port, without http://")
         for origin in self.allowed_origins:
             if origin not in ("*", "null") and not _ORIGIN.fullmatch(origin):
-                raise UsageProblem(f"the allowed origin {origin!r} is none: write it as https://app.example")
+                raise UsageProblem(f"{origin!r} is not an origin: write it as https://app.example")
         if not self.graceful_timeout_s >= 0:
             raise UsageProblem(f"a graceful timeout of {self.graceful_timeout_s} s can't be: 0 or more")
         if (self.ssl_certfile is None) != (self.ssl_keyfile is None):
