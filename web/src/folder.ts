@@ -68,6 +68,7 @@ function row(entry: Entry, choose: (id: string, on: boolean, box: HTMLInputEleme
       "li",
       { class: "unreadable" },
       h("span", {}),
+      h("div", { class: "dated" }),
       h("div", {}, h("b", {}, entry.id), h("p", {}, entry.reason)),
     );
   }
@@ -84,14 +85,18 @@ function row(entry: Entry, choose: (id: string, on: boolean, box: HTMLInputEleme
     live ? h("span", { class: "pulse", "data-tip": "in progress" }) : box,
     h(
       "div",
+      { class: "dated" },
+      h("time", {}, when(told.started)),
+      h("span", { class: "tag" }, told.kind),
+      told.partial && !live ? h("span", { class: "tag medium" }, "interrupted") : null,
+    ),
+    h(
+      "div",
       {},
       h("a", { href: `#/${live ? "live" : "run"}/${encodeURIComponent(entry.id)}` }, told.verdict[0] ?? entry.id),
       h(
         "p",
         { class: "facts" },
-        h("span", { class: "tag" }, told.kind),
-        told.partial && !live ? h("span", { class: "tag medium" }, "interrupted") : null,
-        h("time", {}, when(told.started)),
         h("span", {}, told.subjects),
         told.targets ? h("span", {}, `at ${told.targets}`) : null,
         h("code", {}, entry.id),

@@ -103,7 +103,7 @@ export function operations(all: readonly OperationShown[]): HTMLElement {
           h(
             "tr",
             { class: one.apart ? "apart" : null },
-            h("th", { scope: "row" }, one.name, one.apart ? h("small", {}, " beside the calls") : null),
+            h("th", { scope: "row" }, one.name, one.apart ? h("small", {}, " not counted as calls") : null),
             h("td", { class: "figure" }, amount(Number(one.rate.toFixed(1)))),
             h("td", { class: "figure" }, amount(one.good)),
             h("td", { class: one.failed ? "figure bad" : "figure" }, amount(one.failed)),

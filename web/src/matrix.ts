@@ -15,12 +15,19 @@ export interface Panel {
 
 const LIFE = ["provider", "connect", "list", "call", "disconnect"];
 
-/** The cases that `wanted` takes, by target and operation. */
+const DIFFERENT = ["much-slower", "much-faster"];
+
+/** The cases that `wanted` takes, by target and operation. Targets with a difference come first. */
 export function bands(page: Page, wanted: (one: CaseShown) => boolean): Band[] {
   const targets = [...new Set(page.cases.map((one) => one.target))];
   return targets
     .map((target) => ({ target, panels: panels(page.cases.filter((one) => one.target === target && wanted(one))) }))
-    .filter((band) => band.panels.length > 0);
+    .filter((band) => band.panels.length > 0)
+    .sort((first, second) => Number(isDifferent(second)) - Number(isDifferent(first)));
+}
+
+function isDifferent(band: Band): boolean {
+  return band.panels.some((panel) => panel.cases.some((one) => DIFFERENT.includes(one.tone)));
 }
 
 function panels(cases: readonly CaseShown[]): Panel[] {

@@ -13,7 +13,7 @@ import { servers } from "./servers";
 import { setup } from "./setup";
 import { trials } from "./trials";
 
-/** All of it. What matters most comes first: which part that is depends on what was measured. */
+/** All of it. The findings follow the verdict; which part comes next depends on what was measured. */
 export function run(page: Page): Child[] {
   const wire = part("The calls", () => calls(page));
   const shown = wire !== null && "show" in wire ? wire : null;
@@ -29,12 +29,12 @@ export function run(page: Page): Child[] {
   const whereTimeWent = ofSecond(part("The ledger", () => ledger(page)));
   return [
     head(page.head),
+    ofSecond(part("The findings", () => findings(page, open))),
     part("The search", () => (page.search ? search(page.search) : null)),
     part("The experiments", () => (page.factors ? factors(page.factors) : null)),
     first,
     compared ? rest : null,
     drawnWithFirst(page) ? null : ofSecond(part("The trials", () => trials(page, (index) => open?.(index)))),
-    ofSecond(part("The findings", () => findings(page, open))),
     ofSecond(shown ? shown.element : (wire as HTMLElement | null)),
     compared ? null : rest,
     // Of a run that is a load it comes first; beside other things, after them.

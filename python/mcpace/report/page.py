@@ -64,7 +64,8 @@ def page_of(run: Run) -> Page:
         cases=cases,
         pairs=[places[id(pair.case)] for pair in chosen],
         findings=[page_findings.told(group, places) for group in groups],
-        loads=page_load.loads(run),
+        # The load behind an experiment is its instrument.
+        loads=[] if run.factors else page_load.loads(run),
         servers=page_servers.compared(run),
         layers=page_layers.layered(run),
         search=page_search.searched(run),

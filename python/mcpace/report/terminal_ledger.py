@@ -22,10 +22,10 @@ from mcpace.report.words_comparison import of_second
 LOOKS: dict[str, tuple[str, str]] = {
     "client.send": ("color(75)", "-"),
     "connect": ("color(134)", "+"),
-    "request": ("color(79)", ">"),
+    "request": ("color(37)", ">"),
     "server": ("color(172)", "S"),
-    "response": ("color(29)", "<"),
-    "client.receive": ("color(26)", "R"),
+    "response": ("color(70)", "<"),
+    "client.receive": ("color(204)", "R"),
     "unaccounted": ("color(245)", "."),
 }
 BLOCK = "▆"

@@ -47,10 +47,12 @@ class Folder:
         self._journals: dict[str, Journal] = {}
 
     def listing(self) -> Listing:
-        """Those in progress first, then the newest."""
+        """Runs in progress first, then the others by the time at which they started, the newest first."""
         files = self._files()
         self._forget(files)
         entries = [entry for file in files[:MOST_FILES] if (entry := self._entry(file)) is not None]
+        # A file that was copied or downloaded is newer than its run.
+        entries.sort(key=lambda entry: entry.head.started if entry.head else "", reverse=True)
         entries.sort(key=lambda entry: entry.state != "live")
         return Listing(folder=clean(self._path, 300), entries=entries, left_out=max(0, len(files) - MOST_FILES))
 
