@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mcpace.client import Client, StdioServerParameters, SyncClient
     from mcpace.server.app import MCPServer
     from mcpace.server.auth import AccessToken, AuthSettings, TokenVerifier
-    from mcpace.server.context import Context, RequestContext
+    from mcpace.server.context import Context, RequestContext, ServerRequestContext
     from mcpace.server.elicitation import (
         AcceptedElicitation,
         AcceptedUrlElicitation,
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mcpace.server.errors import (
         InvalidSignature,
         MCPError,
+        McpError,
         RegistrationError,
         ResourceError,
         ResourceNotFoundError,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
         TextResource,
     )
     from mcpace.server.security import DEFAULT_RESOURCE_SECURITY, ResourceSecurity, safe_join
+    from mcpace.server.session import ServerSession
     from mcpace.server.subscriptions import InMemorySubscriptionBus, SubscriptionBus
     from mcpace.server.tokens import (
         AllowAny,
@@ -62,12 +64,14 @@ if TYPE_CHECKING:
         TokensUnavailable,
     )
     from mcpace.server.tools import Tool
+    from mcpace.server.transport_security import TransportSecuritySettings
+    from mcpace.server.uri_template import InvalidUriTemplate, UriTemplate
     from mcpace.types import Icon
 
 _WHERE = {
     "app": ("MCPServer",),
     "auth": ("AccessToken", "AuthSettings", "TokenVerifier"),
-    "context": ("Context", "RequestContext"),
+    "context": ("Context", "RequestContext", "ServerRequestContext"),
     "elicitation": (
         "AcceptedElicitation",
         "AcceptedUrlElicitation",
@@ -79,6 +83,7 @@ _WHERE = {
     "errors": (
         "InvalidSignature",
         "MCPError",
+        "McpError",
         "RegistrationError",
         "ResourceError",
         "ResourceNotFoundError",
@@ -106,6 +111,7 @@ _WHERE = {
         "TextResource",
     ),
     "security": ("DEFAULT_RESOURCE_SECURITY", "ResourceSecurity", "safe_join"),
+    "session": ("ServerSession",),
     "subscriptions": ("InMemorySubscriptionBus", "SubscriptionBus"),
     "tokens": (
         "AllowAny",
@@ -115,6 +121,8 @@ _WHERE = {
         "TokensUnavailable",
     ),
     "tools": ("Tool",),
+    "transport_security": ("TransportSecuritySettings",),
+    "uri_template": ("InvalidUriTemplate", "UriTemplate"),
 }
 _MODULES = {name: f"mcpace.server.{module}" for module, names in _WHERE.items() for name in names} | {
     "Icon": "mcpace.types",
@@ -152,10 +160,12 @@ __all__ = [
     "InMemorySubscriptionBus",
     "IntrospectionTokenVerifier",
     "InvalidSignature",
+    "InvalidUriTemplate",
     "JWTVerifier",
     "ListRoots",
     "MCPError",
     "MCPServer",
+    "McpError",
     "Message",
     "Prompt",
     "RateLimit",
@@ -170,6 +180,8 @@ __all__ = [
     "ResourceSecurity",
     "Sample",
     "ServerError",
+    "ServerRequestContext",
+    "ServerSession",
     "StaticTokenVerifier",
     "StdioServerParameters",
     "SubscriptionBus",
@@ -180,9 +192,11 @@ __all__ = [
     "Tool",
     "ToolBinding",
     "ToolError",
+    "TransportSecuritySettings",
     "UnexpectedResourceError",
     "UnexpectedToolError",
     "UnsupportedOption",
+    "UriTemplate",
     "UrlElicitationRequiredError",
     "UrlElicitationResult",
     "UserMessage",

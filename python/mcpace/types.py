@@ -4,16 +4,20 @@ One model a construct, with the fields of every revision, in the names that the 
 here, ``mimeType`` on the wire: :func:`wire`). Objects of that SDK may stand wherever one of these may: whatever has
 ``model_dump`` is read by its wire names, and nothing is imported for it.
 
-Design constraint: pydantic only, and built when first used, since this is loaded with every server. Deliberately
-absent: JSON-RPC's envelopes, and requests that only a runtime sends.
+Requests, notifications and results of lists are in :mod:`mcpace.messages`; this module offers them, too.
+
+Design constraint: pydantic only, and built when first used, since this is loaded with every server.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
+
+if TYPE_CHECKING:
+    from mcpace.messages import *  # noqa: F403
 
 MODERN: Final = "2026-07-28"
 """The first revision without sessions: requests stand alone, and questions to the client come in rounds."""
@@ -62,6 +66,15 @@ class Model(BaseModel):
         if isinstance(value, dict | cls) or not hasattr(value, "model_dump"):
             return value
         return wire(value)
+
+    if not TYPE_CHECKING:  # It would hide misspelled attributes from type checkers.
+
+        def __getattr__(self, name: str) -> Any:
+            """A member by its wire name, as mcp 1.x has it: ``result.isError``."""
+            for field, info in type(self).model_fields.items():
+                if info.alias == name and field != name:
+                    return getattr(self, field)
+            return super().__getattr__(name)
 
 
 class WithMeta(Model):
@@ -576,3 +589,11 @@ def content_block(value: Any) -> ContentBlock:
     own = {cls.model_fields["type"].default: cls for cls in _OWN_CONTENT}
     block: ContentBlock = own[value.type].model_validate(value)
     return block
+
+
+def __getattr__(name: str) -> Any:
+    from mcpace import messages
+
+    if name.startswith("_") or name not in vars(messages):
+        raise AttributeError(f"module 'mcpace.types' has no attribute {name!r}")
+    return vars(messages)[name]

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from mcpace.server import hints, logs
 from mcpace.server.answering import Answering
-from mcpace.server.context import Context
+from mcpace.server.context import Context, current
 from mcpace.server.errors import UnsupportedOption
+from mcpace.server.foreign import check_entry, check_middleware, tool_keywords
 from mcpace.server.guards import of_server
 from mcpace.server.hosting import Hosting
 from mcpace.server.inside import Inside
@@ -134,8 +135,11 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
         self._inside.count_over_all(limiter, on_store_down, store_prefix)
         self._bus = _bus(subscriptions)
         self._middleware = list(middleware or ())
+        for one in self._middleware:
+            check_middleware(one)
         self._routes: list[Any] = []
         self._application: Any = None
+        self._connections: list[Any] = []
         self._lifespan_context: Any = {}
         self.registry = Registry(
             self,
@@ -147,9 +151,11 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
         )
         logs.begin(_level(log_level))
         for tool in tools or ():
-            self.registry.add_tool(tool)
+            if tool_keywords(tool) is None:
+                check_entry(tool, Tool, "tools=", "Tools, such as Tool.from_function(function)")
+            self.add_tool(tool)
         for resource in resources or ():
-            self.registry.add_resource(resource)
+            self.add_resource(resource)
         for extension in extensions or ():
             self._add_extension(extension)
 
@@ -203,6 +209,33 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
         """What the lifespan yielded; an empty dictionary without one."""
         return cast("LifespanT", self._lifespan_context)
 
+    def get_context(self) -> Context[LifespanT, Any]:
+        """The context of the current call, as mcp 1.x has it. A parameter annotated ``Context`` is the quicker way."""
+        context = current.get()
+        return context if context is not None and context.is_of(self) else Context(server=self)
+
+    # A transport of the official SDK's client --------------------------------------------------------------------
+
+    async def __aenter__(self) -> Any:
+        """For the official SDK's ``Client(server)``: the streams of a connection in memory."""
+        from mcpace.server.sdk_transport import connected
+
+        connection = connected(self)
+        streams = await connection.__aenter__()
+        self._connections.append(connection)
+        return streams
+
+    async def __aexit__(self, *raised: Any) -> Any:
+        """Ends the connection that began last."""
+        return await self._connections.pop().__aexit__(*raised)
+
+    if not TYPE_CHECKING:  # It would hide misspelled attributes from type checkers.
+
+        def __getattr__(self, name: str) -> Any:
+            from mcpace.server.private_members import replacement
+
+            return replacement(self, name)
+
     # For the runner ----------------------------------------------------------------------------------------------
 
     def __mcpace__(self) -> Prepared:
@@ -229,7 +262,9 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
 
     def _context(self, call: Any, method: str) -> Context[Any, Any]:
         """A call's context."""
-        return Context(call=call, server=self, method=method)
+        context: Context[Any, Any] = Context(call=call, server=self, method=method)
+        current.set(context)
+        return context
 
     def _http_options(self) -> dict[str, Any]:
         options: dict[str, Any] = {}

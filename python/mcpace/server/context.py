@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Iterable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, cast
 
 from pydantic import BaseModel
 from typing_extensions import TypeVar
 
+from mcpace.server.foreign import shared
 from mcpace.types import ClientCapabilities, InputRequiredResult, InputResponses, LoggingLevel, RequestId
 
 if TYPE_CHECKING:
@@ -115,6 +117,13 @@ class Context(Generic[LifespanT, RequestT]):
 
     __slots__ = ("_call", "_method", "_nested", "_request_context", "_server")
 
+    if not TYPE_CHECKING:
+
+        def __class_getitem__(cls, parameters: Any) -> Any:
+            """``Context[ServerSession, State, Request]`` of mcp 1.x, too: its first parameter means nothing here."""
+            is_old = isinstance(parameters, tuple) and len(parameters) == 3
+            return super().__class_getitem__(parameters[1:] if is_old else parameters)
+
     def __init__(
         self,
         *,
@@ -140,6 +149,11 @@ class Context(Generic[LifespanT, RequestT]):
         if self._server is None:
             raise ValueError(_OUTSIDE)
         return self._server
+
+    @property
+    def fastmcp(self) -> Any:
+        """The server, as mcp 1.x calls it."""
+        return self.mcp_server
 
     @property
     def request_context(self) -> RequestContext[LifespanT, RequestT]:
@@ -195,7 +209,7 @@ class Context(Generic[LifespanT, RequestT]):
     def client_capabilities(self) -> ClientCapabilities | None:
         """What the client says it can do; ``None`` where it says nothing."""
         raw = self._required().client_capabilities
-        return None if raw is None else ClientCapabilities.model_validate_json(raw)
+        return None if raw is None else shared(ClientCapabilities.model_validate_json(raw))
 
     @property
     def session(self) -> Session:
@@ -298,6 +312,10 @@ class Context(Generic[LifespanT, RequestT]):
         """Tells the clients that subscribed to a resource that it changed."""
         await self.mcp_server.notify_resource_updated(str(uri))
 
+    def is_of(self, server: Any) -> bool:
+        """Whether it is a call of this server."""
+        return self._server is server
+
     # Within the package ------------------------------------------------------------------------------------------
 
     def nested(self) -> Context[LifespanT, RequestT]:
@@ -338,5 +356,11 @@ class Context(Generic[LifespanT, RequestT]):
             request=cast("RequestT", Request(headers)) if headers else None,
         )
 
+
+current: ContextVar[Context[Any, Any] | None] = ContextVar("mcpace_context", default=None)
+"""The context of the current call, for ``server.get_context()``."""
+
+ServerRequestContext = RequestContext
+"""The official SDK's name of it."""
 
 _OUTSIDE = "Context is not available outside of a request"

@@ -15,6 +15,7 @@ from pydantic_core import core_schema, to_json
 from typing_extensions import TypeAliasType
 
 from mcpace.server.calling import asked
+from mcpace.server.foreign import shared
 from mcpace.types import ElicitRequestFormParams, ElicitRequestURLParams, ElicitResult, wire
 
 if TYPE_CHECKING:
@@ -70,13 +71,13 @@ async def elicit(call: Call, message: str, schema: type[DataT]) -> ElicitationRe
     params = ElicitRequestFormParams(message=message, requested_schema=form_of(schema))
     answer = ElicitResult.model_validate_json(await asked(call.elicit(to_json(wire(params)))))
     if answer.action == "decline":
-        return DeclinedElicitation()
+        return shared(DeclinedElicitation())
     if answer.action == "cancel":
-        return CancelledElicitation()
+        return shared(CancelledElicitation())
     if answer.content is None:
         raise ValueError("Received an accepted elicitation with no content")
     try:
-        return AcceptedElicitation(data=schema.model_validate(answer.content))
+        return shared(AcceptedElicitation(data=schema.model_validate(answer.content)))
     except ValidationError as error:
         raise ValueError(
             "Received an accepted elicitation whose content does not match the requested schema"
@@ -91,7 +92,7 @@ async def elicit_url(call: Call, message: str, url: str, elicitation_id: str) ->
         "accept": AcceptedUrlElicitation(),
         "decline": DeclinedElicitation(),
     }
-    return answers.get(answer.action, CancelledElicitation())
+    return shared(answers.get(answer.action, CancelledElicitation()))
 
 
 def form_of(schema: type[BaseModel]) -> dict[str, Any]:

@@ -81,6 +81,13 @@ class MCPError(Exception):
         return self.message
 
 
+class McpError(MCPError):
+    """A protocol error as mcp 1.x makes it: of an ``ErrorData``."""
+
+    def __init__(self, error: Any) -> None:
+        super().__init__(error.code, error.message, error.data)
+
+
 class UrlElicitationRequiredError(MCPError):
     """The user has to visit pages first (2025-11-25)."""
 

@@ -27,6 +27,7 @@ from mcpace.server.errors import (
     of_tool,
     resource_answer,
 )
+from mcpace.server.lookout import uses
 from mcpace.types import INTERNAL_ERROR, wire
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 Answer = bytes | tuple[int, str, str | None]
 """A whole result as JSON (questions to the client are one too), or ``(code, message, data)`` of a protocol error."""
 
+_WAYS = frozenset({"get_context"})
+"""Names by which a function finds its context without a parameter."""
 _CONTEXT = "_context"  # No parameter of an author's begins with an underscore.
 
 
@@ -90,7 +93,7 @@ def tool_plan(server: MCPServer[Any], tool: Tool) -> Plan:
     if tool.resolved:
         function, kind, context = _resolving(tool), True, _CONTEXT
     is_structured = tool.output.kind == "structured"
-    is_bare = context is None and not server._inside.remembers_principals
+    is_bare = context is None and not (server._inside.remembers_principals or uses(tool.fn, _WAYS))
     return Plan(
         function=function,
         kind="async" if kind else "sync",

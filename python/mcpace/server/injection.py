@@ -264,12 +264,14 @@ def _wants_outcome(kind: Any) -> bool:
     kind = aliased if aliased is not None else kind
     members = get_args(kind) if get_origin(kind) is not None else (kind,)
     outcomes = (AcceptedElicitation, DeclinedElicitation, CancelledElicitation)
-    return any(isinstance(member, type) and issubclass(member, outcomes) for member in members)
+    names = [outcome.__name__ for outcome in outcomes]
+    return any(is_kind(get_origin(member) or member, outcomes, *names) for member in members)
 
 
 def _check_questions(returned: Any, name: str) -> None:
     arms = get_args(returned) if _is_union(returned) else (returned,)
-    questions = [arm for arm in arms if is_kind(get_origin(arm) or arm, (Elicit, Sample, ListRoots))]
+    kinds = (Elicit, Sample, ListRoots)
+    questions = [arm for arm in arms if is_kind(get_origin(arm) or arm, kinds, *(kind.__name__ for kind in kinds))]
     if len(questions) > 1:
         raise InvalidSignature(
             f"Resolver {name!r} return annotation has multiple Elicit/Sample/ListRoots arms; "

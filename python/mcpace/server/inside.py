@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mcpace.server import hints
+from mcpace.server.foreign import check_middleware
 from mcpace.server.guards import guards_of
 from mcpace.server.principal import remember
 from mcpace.types import wire
@@ -63,6 +64,8 @@ class Inside:
         if self.started is None:
             from mcpace.server.launch import core_of
 
+            for middleware in self._server.middleware:
+                check_middleware(middleware)
             core = core_of(self._server)
             self._server.registry.bind(core)
             if self._server.middleware:

@@ -7,6 +7,8 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Any
 
+from mcpace.server.foreign import remember_principal
+
 _principal: ContextVar[Any] = ContextVar("mcpace_principal", default=None)
 
 
@@ -18,6 +20,7 @@ def get_access_token() -> Any:
 def remember(principal: Any) -> None:
     """Puts a call's token where :func:`get_access_token` finds it: among the call's own context variables."""
     _principal.set(principal)
+    remember_principal(principal)
 
 
 class Trusted:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
+from mcpace.server.errors import RegistrationError
+from mcpace.server.foreign import check_entry, prompt_keywords, tool_keywords
 from mcpace.server.guards import guards
 from mcpace.server.parts import FunctionT, LifespanT, Parts
 from mcpace.server.signature import name_of
@@ -71,7 +73,7 @@ class Registering(Parts[LifespanT]):
 
     def add_tool(
         self,
-        fn: Callable[..., Any],
+        fn: Callable[..., Any] | Tool,
         name: str | None = None,
         title: str | None = None,
         description: str | None = None,
@@ -84,8 +86,17 @@ class Registering(Parts[LifespanT]):
         **guarding: Unpack[GuardOptions],
     ) -> None:
         """Registers a function as a tool, without the decorator. Also while the server runs."""
+        theirs = tool_keywords(fn)
         if isinstance(fn, Tool):
             tool = fn
+        elif theirs is not None:
+            theirs["fn"] = self._filled(theirs["fn"])
+            tool = Tool.from_function(**theirs)
+            if tool.parameters != fn.parameters:  # type: ignore[attr-defined]
+                raise RegistrationError(
+                    f"tool {tool.name!r} of {type(fn).__module__} has a schema that its function does not have: "
+                    "register the function with mcpace's add_tool, and annotate its parameters"
+                )
         else:
             what = f"tool {name or name_of(fn)!r}"
             tool = Tool.from_function(
@@ -195,6 +206,12 @@ class Registering(Parts[LifespanT]):
 
     def add_prompt(self, prompt: Prompt) -> None:
         """Registers a prompt, also while the server runs."""
+        from mcpace.server.prompts import Prompt
+
+        theirs = prompt_keywords(prompt)
+        if theirs is not None:
+            prompt = Prompt.from_function(self._filled(theirs.pop("fn")), **theirs)
+        check_entry(prompt, Prompt, "add_prompt", "a Prompt, such as Prompt.from_function(function)")
         self.registry.add_prompt(prompt)
 
     def remove_prompt(self, name: str) -> None:

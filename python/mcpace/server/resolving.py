@@ -28,6 +28,7 @@ from mcpace.server.elicitation import (
     form_of,
 )
 from mcpace.server.errors import MCPError, ToolError, logger
+from mcpace.server.foreign import shared
 from mcpace.server.injection import Elicit, ListRoots, Plan, Sample, Source, identity_of
 from mcpace.types import (
     MISSING_REQUIRED_CLIENT_CAPABILITY,
@@ -239,16 +240,16 @@ def _recalled(question: Question, key: str, digest: str, this: _Round) -> Outcom
 
 def _outcome(question: Question, entry: _Entry) -> Outcome:
     if entry.action == "decline":
-        return DeclinedElicitation()
+        return shared(DeclinedElicitation())
     if entry.action == "cancel":
-        return CancelledElicitation()
+        return shared(CancelledElicitation())
     kind: Any = question.schema if _is_form(question) else _answer_type(question)  # type: ignore[union-attr]
     return _accepted(kind.model_validate(entry.data))
 
 
 def _accepted(data: Any) -> AcceptedElicitation[Any]:
     # Not validated: a resolver may return whatever it likes.
-    return AcceptedElicitation[Any].model_construct(data=data)
+    return shared(AcceptedElicitation[Any].model_construct(data=data))
 
 
 def _is_question(value: Any) -> bool:

@@ -25,6 +25,7 @@ from mcpace.server.errors import (
     logger,
     resource_answer,
 )
+from mcpace.server.foreign import shared
 from mcpace.server.output import result_json
 from mcpace.server.prompts import messages_json
 from mcpace.server.resources import Contents, contents_json, read_resource
@@ -222,9 +223,9 @@ def _completed(params: Mapping[str, Any]) -> tuple[Any, ...]:
     reference, context = params["ref"], params.get("context")
     kind = PromptReference if reference.get("type") == "ref/prompt" else ResourceTemplateReference
     return (
-        kind.model_validate(reference),
-        CompletionArgument.model_validate(params["argument"]),
-        None if context is None else CompletionContext.model_validate(context),
+        shared(kind.model_validate(reference)),
+        shared(CompletionArgument.model_validate(params["argument"])),
+        None if context is None else shared(CompletionContext.model_validate(context)),
     )
 
 

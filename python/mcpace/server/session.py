@@ -1,19 +1,20 @@
 """Messages to the client in all their detail: what the official SDK has as ``ctx.session``.
 
-Deliberately absent: sending any request or notification by its bare type. What the protocol has, has a method.
+Each message of the protocol has a method; ``send_request`` and ``send_notification`` take the message by its type.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from mcpace.server.calling import asked
 from mcpace.server.errors import MCPError
+from mcpace.server.foreign import shared
 from mcpace.types import (
     INVALID_PARAMS,
     ClientCapabilities,
@@ -37,7 +38,10 @@ from mcpace.types import (
 )
 
 if TYPE_CHECKING:
+    from mcpace.messages import EmptyResult
     from mcpace.server.context import Call, Context
+
+ResultT = TypeVar("ResultT", bound=BaseModel)
 
 
 class Session:
@@ -57,7 +61,7 @@ class Session:
     def client_info(self) -> Implementation | None:
         """The client's name and version; ``None`` where it doesn't say."""
         raw = self._call.client_info
-        return None if raw is None else Implementation.model_validate_json(raw)
+        return None if raw is None else shared(Implementation.model_validate_json(raw))
 
     @property
     def client_capabilities(self) -> ClientCapabilities | None:
@@ -104,11 +108,11 @@ class Session:
         check_tool_results(params.messages)
         answer = await asked(self._call.sample(to_json(wire(params))))
         kind = CreateMessageResultWithTools if with_tools else CreateMessageResult
-        return kind.model_validate_json(answer)
+        return shared(kind.model_validate_json(answer))
 
     async def list_roots(self) -> ListRootsResult:
         """Asks for the client's roots."""
-        return ListRootsResult.model_validate_json(await asked(self._call.list_roots()))
+        return shared(ListRootsResult.model_validate_json(await asked(self._call.list_roots())))
 
     async def elicit(
         self, message: str, requested_schema: dict[str, Any], related_request_id: Any = None
@@ -122,7 +126,7 @@ class Session:
         """Puts a form to the user, by its JSON Schema."""
         del related_request_id
         params = ElicitRequestFormParams(message=message, requested_schema=requested_schema)
-        return ElicitResult.model_validate_json(await asked(self._call.elicit(to_json(wire(params)))))
+        return shared(ElicitResult.model_validate_json(await asked(self._call.elicit(to_json(wire(params))))))
 
     async def elicit_url(
         self, message: str, url: str, elicitation_id: str, related_request_id: Any = None
@@ -130,7 +134,7 @@ class Session:
         """Asks the user to visit a page."""
         del related_request_id
         params = ElicitRequestURLParams(message=message, url=url, elicitation_id=elicitation_id)
-        return ElicitResult.model_validate_json(await asked(self._call.elicit(to_json(wire(params)))))
+        return shared(ElicitResult.model_validate_json(await asked(self._call.elicit(to_json(wire(params))))))
 
     async def send_log_message(
         self, level: LoggingLevel, data: Any, logger: str | None = None, related_request_id: Any = None
@@ -179,12 +183,74 @@ class Session:
         """Tells clients that the list of resources changed."""
         await self._context.mcp_server.notify_list_changed("resources")
 
+    async def send_ping(self) -> EmptyResult:
+        """Does nothing: the runtime itself finds out whether the client is there."""
+        from mcpace.messages import EmptyResult
+
+        return EmptyResult()
+
+    async def send_notification(self, notification: Any, related_request_id: Any = None) -> None:
+        """Sends a notification by its type, such as ``LoggingMessageNotification``.
+
+        Raises ``ValueError`` for a notification that a call does not send.
+        """
+        del related_request_id
+        method, params = _message(notification)
+        match method:
+            case "notifications/message":
+                await self.send_log_message(params["level"], params.get("data"), params.get("logger"))
+            case "notifications/progress":
+                total, message = params.get("total"), params.get("message")
+                await self.send_progress_notification(params["progressToken"], params["progress"], total, message)
+            case "notifications/resources/updated":
+                await self.send_resource_updated(params["uri"])
+            case "notifications/elicitation/complete":
+                await self.send_elicit_complete(params["elicitationId"])
+            case "notifications/tools/list_changed":
+                await self.send_tool_list_changed()
+            case "notifications/prompts/list_changed":
+                await self.send_prompt_list_changed()
+            case "notifications/resources/list_changed":
+                await self.send_resource_list_changed()
+            case _:
+                raise ValueError(
+                    f"{method} is not a notification of a call; server.notify(session_id, method, params) sends any"
+                )
+
+    async def send_request(self, request: Any, result_type: type[ResultT], *options: Any, **more: Any) -> ResultT:
+        """Asks the client by the type of a request: sampling, elicitation, or roots.
+
+        Raises ``ValueError`` for another request.
+        """
+        del options, more
+        method, params = _message(request)
+        match method:
+            case "sampling/createMessage":
+                answer = await asked(self._call.sample(to_json(params)))
+            case "elicitation/create":
+                answer = await asked(self._call.elicit(to_json(params)))
+            case "roots/list":
+                answer = await asked(self._call.list_roots())
+            case _:
+                raise ValueError(f"{method} is not a request that a server sends")
+        return result_type.model_validate_json(answer)
+
     @property
     def _call(self) -> Call:
         call = self._context.call
         if call is None:
             raise ValueError("there is no session outside of a request")
         return call
+
+
+ServerSession = Session
+"""The official SDK's name of it."""
+
+
+def _message(message: Any) -> tuple[str, dict[str, Any]]:
+    """The method and the parameters of a request or a notification. mcp 1.x has some in a ``root``."""
+    sent = wire(getattr(message, "root", message))
+    return sent["method"], sent.get("params") or {}
 
 
 _ANSWER: TypeAdapter[InputResponse] = TypeAdapter(InputResponse, config={"defer_build": True})
@@ -195,7 +261,7 @@ def answers_of(raw: bytes) -> InputResponses:
     answers: InputResponses = {}
     for key, answer in cast("dict[str, Any]", json.loads(raw)).items():
         try:
-            answers[key] = _ANSWER.validate_python(answer)
+            answers[key] = shared(_ANSWER.validate_python(answer))
         except ValidationError:
             continue
     return answers

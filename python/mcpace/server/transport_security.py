@@ -1,0 +1,13 @@
+"""Which hosts and origins an HTTP transport accepts, as authors say it to the official SDK."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+
+class TransportSecuritySettings(BaseModel):
+    """The ``Host`` and ``Origin`` headers that are accepted. An entry that ends with ``:*`` accepts any port."""
+
+    enable_dns_rebinding_protection: bool = True
+    allowed_hosts: list[str] = []
+    allowed_origins: list[str] = []
