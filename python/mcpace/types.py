@@ -592,7 +592,7 @@ def content_block(value: Any) -> ContentBlock:
 
 
 def __getattr__(name: str) -> Any:
-    from mcpace import messages
+    import mcpace.messages as messages
 
     if name.startswith("_") or name not in vars(messages):
         raise AttributeError(f"module 'mcpace.types' has no attribute {name!r}")

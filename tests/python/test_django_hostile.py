@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 import threading
 import types
 from typing import Any
@@ -39,6 +40,7 @@ from mcpace.server.running.errors import UsageProblem
 from mcpace.server.running.in_process import Served
 from mcpace.server.running.settings import Settings
 from mcpace.server.tokens import StaticTokenVerifier
+from mcpace.testing import connect_sync
 
 FORBIDDEN, LIMITED = -32003, -32004
 
@@ -524,3 +526,25 @@ def test_an_option_that_there_is_none_of_is_refused() -> None:
         service(lambda: {}, rate_limit="1/s")
     with pytest.raises(TypeError, match="auth=TokenBackend"):
         server(token_verifier=object())
+
+
+@pytest.mark.parametrize("value", ["a\r\nX-Injected: yes", "a\nb", "nul\0", "\u2603"])
+def test_a_header_that_http_does_not_allow_is_a_bad_request(value: str) -> None:
+    with mounted(service(lambda: 1)):
+        answer = DjangoClient().post("/mcp", b"{}", content_type="application/json", headers={"X-Odd": value})
+    assert answer.status_code == 400
+    assert answer.content == b"the header X-Odd has characters that HTTP does not allow"
+
+
+def test_a_test_without_a_database_is_told_what_to_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pytest-django raises this where a test has no mark; its module stands in for it here."""
+
+    def blocked() -> int:
+        raise RuntimeError('Database access not allowed, use the "django_db" mark, or the "db" fixture to enable it.')
+
+    made = service(blocked)
+    with connect_sync(made) as client:
+        assert client.call_tool("t", {}).is_error
+        monkeypatch.setitem(sys.modules, "pytest_django", types.ModuleType("pytest_django"))
+        with pytest.raises(MCPError, match=r"mark it @pytest\.mark\.django_db\(transaction=True\)"):
+            client.call_tool("t", {})

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from mcpace.messages import (
+from mcpace.types import (
     CompleteResult,
     EmptyResult,
+    Implementation,
     ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
     ListToolsResult,
     LoggingMessageNotificationParams,
     Notification,
+    Result,
     ServerCapabilities,
     SubscriptionFilter,
 )
-from mcpace.messages import PaginatedResult as Listed
-from mcpace.types import Implementation, Result
+from mcpace.types import PaginatedResult as Listed
 
 __all__ = [
     "CompleteResult",

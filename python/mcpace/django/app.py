@@ -347,9 +347,7 @@ class MCPServer(PlainServer[Any]):
         prepared = super().__mcpace__()
         if not isinstance(self.backend, backends.AllowAny):
             return prepared
-        return replace(
-            prepared, loopback_only=self.backend.loopback_only, notes=(*prepared.notes, self.backend.warning)
-        )
+        return replace(prepared, loopback_only=self.backend.loopback_only)
 
     def _terms(
         self, kind: str, name: str, options: Mapping[str, Any], known: type, classes: Any, function: Any

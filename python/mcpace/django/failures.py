@@ -9,6 +9,7 @@ Design constraint: the only place that decides what leaves.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -92,9 +93,22 @@ def protocol_error(error: BaseException) -> MCPError | None:
         return MCPError(FORBIDDEN, error.message, {"requiredScopes": list(error.scopes)})
     if isinstance(error, Uncounted):
         return MCPError(INTERNAL_ERROR, str(error))
+    if _is_database_closed(error):
+        return MCPError(
+            INTERNAL_ERROR,
+            "the test may not use the database: mark it @pytest.mark.django_db(transaction=True), or make it a "
+            "TransactionTestCase. A client's calls run on threads of their own, which see committed rows only",
+        )
     if isinstance(error, exceptions.PermissionDenied | PermissionDenied | NotAuthenticated | AuthenticationFailed):
         return MCPError(FORBIDDEN, "you do not have permission to perform this action", {"requiredScopes": []})
     return None
+
+
+def _is_database_closed(error: BaseException) -> bool:
+    """Whether a test runner keeps the test from using the database: pytest-django, or Django's ``SimpleTestCase``."""
+    if "pytest_django" in sys.modules and type(error) is RuntimeError:
+        return str(error).startswith("Database access not allowed")
+    return type(error).__name__ == "DatabaseOperationForbidden" and "django.test.testcases" in sys.modules
 
 
 def told_of(error: BaseException) -> Refused | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -25,7 +26,7 @@ from django.urls import URLPattern, path
 from mcpace.django.conf import setting
 from mcpace.django.stores import stored
 from mcpace.server.errors import logger
-from mcpace.server.running.addresses import LOOPBACK
+from mcpace.server.running.addresses import is_loopback
 from mcpace.server.running.errors import SetupProblem
 from mcpace.server.running.hosted import NOT_YET, Hosted
 from mcpace.server.running.prepared import prepare
@@ -174,9 +175,12 @@ async def _awaited(make: Callable[[], Awaitable[Any]]) -> Any:
 def _checked(request: HttpRequest, loopback_only: str | None) -> bytes | HttpResponse:
     """The body, or why there is none. Raises ``DisallowedHost`` where the project doesn't know the host."""
     request.get_host()
-    if loopback_only is not None and not request.META.get("REMOTE_ADDR", "").startswith(LOOPBACK):
+    if loopback_only is not None and not is_loopback(request.META.get("REMOTE_ADDR", "")):
         logger.warning("refused a request from %r: %s", request.META.get("REMOTE_ADDR"), loopback_only)
         return _refused(403, loopback_only)
+    wrong = next((name for name, value in request.headers.items() if not _HEADER.fullmatch(value)), None)
+    if wrong is not None:
+        return _refused(400, f"the header {wrong} has characters that HTTP does not allow")
     limit = setting("MAX_REQUEST_BYTES")
     try:
         length = int(request.META.get("CONTENT_LENGTH") or 0)
@@ -190,6 +194,10 @@ def _checked(request: HttpRequest, loopback_only: str | None) -> bytes | HttpRes
         return _refused(413, "the body is larger than DATA_UPLOAD_MAX_MEMORY_SIZE")
     except (UnreadablePostError, RawPostDataException):
         return _refused(400, "the body could not be read")
+
+
+_HEADER = re.compile("[\t\x20-\x7e\x80-\xff]*")
+"""A header's value (RFC 9110, 5.5)."""
 
 
 def _refused(status: int, reason: str) -> HttpResponse:

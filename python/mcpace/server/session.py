@@ -38,8 +38,8 @@ from mcpace.types import (
 )
 
 if TYPE_CHECKING:
-    from mcpace.messages import EmptyResult
     from mcpace.server.context import Call, Context
+    from mcpace.types import EmptyResult
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
 
@@ -185,7 +185,7 @@ class Session:
 
     async def send_ping(self) -> EmptyResult:
         """Does nothing: the runtime itself finds out whether the client is there."""
-        from mcpace.messages import EmptyResult
+        from mcpace.types import EmptyResult
 
         return EmptyResult()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import ipaddress
 import os
 import socket
 from dataclasses import dataclass
@@ -10,7 +11,14 @@ from typing import Self
 
 from mcpace.server.running.errors import SetupProblem
 
-LOOPBACK = ("127.", "::1")
+
+def is_loopback(host: str) -> bool:
+    """Whether a literal address is this machine's own. A socket of both families shows IPv4 as ``::ffff:127.0.0.1``."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +44,7 @@ class Address:
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine reaches it."""
-        return self.host.startswith(LOOPBACK)
+        return is_loopback(self.host)
 
     @property
     def is_any(self) -> bool:

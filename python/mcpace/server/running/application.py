@@ -17,6 +17,7 @@ from typing import Any
 
 from mcpace.server.errors import logger
 from mcpace.server.running import tracebacks
+from mcpace.server.running.addresses import is_loopback
 from mcpace.server.running.errors import AuthorProblem, SetupProblem
 from mcpace.server.running.host_policy import HostPolicy
 from mcpace.server.running.hosted import NOT_YET, Begun, Hosted
@@ -184,11 +185,11 @@ def _target(scope: Scope, path: str) -> str:
 def _is_elsewhere(client: Any) -> bool:
     """Whether a request comes from another machine. Who has no address (a Unix socket, a test) is of this one."""
     try:
-        address = ipaddress.ip_address(client[0])
+        host = str(client[0])
+        ipaddress.ip_address(host)
     except (TypeError, IndexError, ValueError):
         return False
-    # A socket of both families shows IPv4 so.
-    return not (getattr(address, "ipv4_mapped", None) or address).is_loopback
+    return not is_loopback(host)
 
 
 async def _pass_on(reply: Any, gone: asyncio.Future[None], send: Send) -> None:
