@@ -85,15 +85,21 @@ def test_servers_out_of_a_configuration(tmp_path: Path, monkeypatch: pytest.Monk
         "web": {"url": "http://127.0.0.1:1/mcp", "headers": {"Authorization": "Bearer ${MY_TOKEN}"}},
         "local": {"command": "python", "args": ["-m", "x"], "env": {"A": "1"}},
         "broken": {},
+        "file": {"url": "ftp://u:PLANTED@localhost/mcp"},
     }
     path = config(tmp_path, {"mcpServers": servers})
     web = targets.parse("web", config=path)
     assert (web.url, web.auth, web.token) == ("http://127.0.0.1:1/mcp", "bearer", "abc")
     local = targets.parse("local", config=path)
     assert (local.command, local.environment) == (("python", "-m", "x"), (("A", "1"),))
-    for name, says in (("wbe", "Did you mean web"), ("broken", "neither url nor command")):
-        with pytest.raises(UsageProblem, match=says):
+    for name, says in (
+        ("wbe", "Did you mean web"),
+        ("broken", "neither url nor command"),
+        ("file", "must begin with http:// or https://"),
+    ):
+        with pytest.raises(UsageProblem, match=says) as refused:
             targets.parse(name, config=path)
+        assert "PLANTED" not in str(refused.value)
 
 
 def test_a_configuration_that_is_none(tmp_path: Path) -> None:
@@ -160,3 +166,29 @@ def test_a_configuration_may_have_comments_and_trailing_commas(tmp_path: Path) -
     path.write_text('{"servers": {"x": [1,')
     with pytest.raises(UsageProblem, match="is not JSON"):
         targets.parse("x", config=path)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https", "postgres", "mongodb+srv", "redis", "amqp", "x-custom.1"])
+@pytest.mark.parametrize(
+    "form",
+    ["{}", "--db={}", "DATABASE_URL={}", "jdbc:{}", '\'{{"url": "{}"}}\'', "-e {}", "--dsn {}"],
+)
+@pytest.mark.parametrize(
+    "url",
+    [
+        "u:PLANTED@h/db", "u:PLANTED@h:5432", "PLANTED@h/db", ":PLANTED@h/0", "u:PLA@NTED@h/db", "h?x=PLANTED",
+        "u:PLANTED#PLANTED@h/db", "h/db?password=PLANTED", "h/db?a=b&token=PLANTED#PLANTED", "u:PLANTED/x@h/db",
+    ],
+)  # fmt: skip
+def test_a_commands_urls_are_shown_without_their_secrets(scheme: str, form: str, url: str) -> None:
+    target = targets.parse(f"stdio:server {form.format(f'{scheme}://{url}')} last")
+    assert "PLA" not in target.name and "NTED" not in target.name
+    assert target.name.endswith(" last") and f"{scheme}://h" in target.name
+    assert "PLA" in " ".join(target.command)
+
+
+@pytest.mark.parametrize(
+    "word", ["https://registry/@scope/p", "http://h:80/@a/b", "@scope/p", "a=b@c", "http://[::1]:1/x"]
+)
+def test_words_without_secrets_are_shown_as_they_are(word: str) -> None:
+    assert targets.parse(f"stdio:server {word}").name == f"stdio:server {word}"

@@ -29,6 +29,10 @@ SECRET = r"(?:key|token|secret|passw|passphrase|credential|auth|signature)[\w.-]
 SECRET_OPTION = re.compile(rf"-[\w.-]*{SECRET}", re.IGNORECASE)
 """Its value is the next word."""
 SECRET_VALUE = re.compile(rf"({SECRET}\s*[=:]\s*)\S.*", re.IGNORECASE | re.DOTALL)
+URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s\"'<>]+", re.IGNORECASE)
+"""Of any scheme, wherever it stands in a word."""
+USER_INFORMATION = re.compile(r"(?<=://)(?:[^/?#]*@|[^/@:]*:(?!\d+[/?#])[^@]*@)")
+"""Also with a password that should have been escaped."""
 MOST_PEM = 4 * 1024 * 1024
 """Bytes of a file of certificates: the system's own bundles have a quarter of a megabyte."""
 
@@ -145,19 +149,22 @@ def _url(text: str) -> str:
         complete = bool(parts.hostname) and parts.port != 0
     except ValueError as error:
         raise UsageProblem(f"{text!r} is not a URL: {error}") from error
+    if parts.scheme not in ("http", "https"):
+        raise UsageProblem(f"{shown(text)!r} is not a URL of an MCP server: it must begin with http:// or https://")
     if not complete:
         raise UsageProblem(f"{text!r} names no host: a URL target looks like http://127.0.0.1:8000/mcp")
     return text
 
 
 def shown(url: str) -> str:
-    """A URL for people: without user information, and with the query's names only."""
+    """A URL of any scheme for people: without user information, and with the query's names only."""
+    url = USER_INFORMATION.sub("", url)
     try:
         parts = urlsplit(url)
     except ValueError:
         return url  # none at all, which is said next
     names = "&".join(f"{name}=…" for name, _ in parse_qsl(parts.query, keep_blank_values=True))
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query=names, fragment="").geturl()
+    return parts._replace(query=names, fragment="").geturl()
 
 
 def shown_command(text: str) -> str:
@@ -166,12 +173,12 @@ def shown_command(text: str) -> str:
     words = _words(text)
     told: list[str] = []
     for word, before in zip(words, ("", *words), strict=False):
-        if word.startswith(("http://", "https://")):
+        if URL.fullmatch(word):
             told.append(shown(word))
         elif SECRET_OPTION.fullmatch(before) and not word.startswith("-"):
             told.append("…")
         else:
-            told.append(SECRET_VALUE.sub(r"\1…", word))
+            told.append(URL.sub(lambda url: shown(url[0]), SECRET_VALUE.sub(r"\1…", word)))
     if told == list(words):
         return text
     return " ".join(word if "…" in word else shlex.quote(word) for word in told)
