@@ -11,8 +11,10 @@ import threading
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from commands import closed_port, end, flood, line, mcp_answer, read_request, reply, run, started, tcp_server
+from mcpace.report.run import Run, RunFormatError
 
 DONE, HIT, USAGE, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
 SECRETS = ("s3cret-bearer", "s3cret-query", "s3cret-password", "s3cret-cookie")
@@ -296,3 +298,27 @@ def test_secrets_and_escapes_reach_no_output(tmp_path: Path) -> None:
         assert not [secret for secret in SECRETS if secret in text]
         assert "\x1b" not in text
     assert "<script>alert" not in page
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"schema":"mcpace.run/1","cases":[' + "0," * 500_000 + "0]}", "not a run: at"),
+        ('{"schema":"mcpace.run/1","versions":{' + '"a":0,' * 5 + '"b":0}}', "not a run: at"),
+        ('{"schema":"mcpace.run/1","versions":{' + ",".join(f'"{n}":0' for n in range(5_000)) + "}}", "5,00. members"),
+    ],
+    ids=["list", "members", "many-members"],
+)
+def test_a_run_with_many_mistakes_is_refused_by_its_first(tmp_path: Path, text: str, says: str) -> None:
+    file = tmp_path / "run.json"
+    file.write_text(text)
+    with pytest.raises(RunFormatError, match=says) as refused:
+        Run.load(file)
+    cause = refused.value.__cause__
+    # Every mistake of a list would be kept, of several hundred bytes each.
+    assert isinstance(cause, ValidationError) and cause.error_count() < 10_000
+
+
+def test_a_run_without_end_is_not_read(tmp_path: Path) -> None:
+    done = run("report", "/dev/zero", folder=tmp_path)
+    assert (done.code, "larger than 64 MiB" in done.sentence()) == (2, True)

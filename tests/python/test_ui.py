@@ -29,6 +29,7 @@ from commands import COMMAND, end, line, run, started
 from mcpace.lab import journal
 from mcpace.lab.compare import DEFAULT_TOLERANCE, run_of
 from mcpace.lab.progress import Silent
+from mcpace.report import run as run_module
 from mcpace.report.run import Run
 from mcpace.report.run_load import LoadSecond
 from mcpace.ui import folder as folder_module
@@ -232,7 +233,7 @@ def test_a_run_that_changes_is_read_anew_and_one_that_goes_is_missed(runs: Path)
 
 
 def test_a_huge_file_is_not_read(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folder_module, "MOST_BYTES", 1000)
+    monkeypatch.setattr(run_module, "MOST_BYTES", 1000)
     with served(runs) as server:
         status, _, body = ask(server, "/api/run?id=clients.json")
         assert status == 422

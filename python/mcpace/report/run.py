@@ -26,6 +26,10 @@ from mcpace.report.run_recording import RecordingFacts
 from mcpace.report.run_servers import ServerComparison, ServerFacts
 
 SCHEMA: Literal["mcpace.run/1"] = "mcpace.run/1"
+MOST_BYTES = 64 * 2**20
+"""Of a run's file: a day's load, second by second, has a third of it."""
+MOST_ERRORS = 1_000
+"""That are looked at, to name the first."""
 
 Kind = Literal[
     "clients", "measure", "bisect", "demo", "load", "servers", "layers", "compare", "gate", "explain", "recording"
@@ -369,8 +373,12 @@ class Run(Model):
 
     @classmethod
     def load(cls, path: Path) -> Run:
-        """Reads a run from a file."""
-        return cls.from_json(path.read_bytes())
+        """Reads a run from a file of :data:`MOST_BYTES` at most; any path may be a device or a pipe without end."""
+        with path.open("rb") as file:
+            read = file.read(MOST_BYTES + 1)
+        if len(read) > MOST_BYTES:
+            raise RunFormatError(f"not a run: larger than {MOST_BYTES // 2**20} MiB, which is more than is read")
+        return cls.from_json(read)
 
     @field_validator("schema_", mode="before")
     @classmethod
@@ -385,6 +393,8 @@ class RunFormatError(ValueError):
 
 
 def _why(error: ValidationError) -> str:
+    if error.error_count() > MOST_ERRORS:  # each would become a dict of several hundred bytes
+        return f"not a run: it has {error.error_count():,} members that no run has"
     first = error.errors(include_url=False)[0]
     place = ".".join(str(part) for part in first["loc"]) or "the top level"
     return f"not a run: at {place}: {first['msg']}"

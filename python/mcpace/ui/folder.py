@@ -20,8 +20,6 @@ from mcpace.ui.live import Journal
 
 MOST_FILES = 500
 """The newest are listed."""
-MOST_BYTES = 256 * 2**20
-"""Of a run."""
 MARK = b'"mcpace.run/'
 MARKED_WITHIN = 4096
 """Where a run has its schema: other JSON files are nobody's business here."""
@@ -61,11 +59,11 @@ class Folder:
 
         Raises :class:`Missing` and :class:`RunFormatError`; of a run that nobody has foreseen, whatever came of it.
         """
-        return page_of(_run(self._file(name)))
+        return page_of(Run.load(self._file(name)))
 
     def comparison(self, first: str, second: str) -> Page:
         """Two, the second held against the first. Raises as :meth:`page` does."""
-        return page_of(self._compare(_run(self._file(first)), _run(self._file(second)), names=(first, second)))
+        return page_of(self._compare(Run.load(self._file(first)), Run.load(self._file(second)), names=(first, second)))
 
     def live(self, name: str) -> Live:
         """One in progress.
@@ -137,7 +135,7 @@ def _entry(file: Path, changed: float) -> Entry | None:
         if MARK not in opened.read(MARKED_WITHIN):
             return None
     try:
-        told: Head = head(_run(file))
+        told: Head = head(Run.load(file))
         told.model_dump_json()
     except RunFormatError as error:
         reason = clean(error, 300)
@@ -148,12 +146,6 @@ def _entry(file: Path, changed: float) -> Entry | None:
     else:
         return Entry(id=_id(file), state="done", changed=changed, head=told)
     return Entry(id=_id(file), state="unreadable", changed=changed, reason=reason)
-
-
-def _run(file: Path) -> Run:
-    if file.stat().st_size > MOST_BYTES:
-        raise RunFormatError(f"larger than {MOST_BYTES // 2**20} MiB, which is more than is read")
-    return Run.load(file)
 
 
 def _id(file: Path) -> str:
