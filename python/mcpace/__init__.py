@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from mcpace.server.security import DEFAULT_RESOURCE_SECURITY, ResourceSecurity, safe_join
     from mcpace.server.session import ServerSession
     from mcpace.server.subscriptions import InMemorySubscriptionBus, SubscriptionBus
+    from mcpace.server.tasks import TaskConfig
     from mcpace.server.tokens import (
         AllowAny,
         IntrospectionTokenVerifier,
@@ -113,6 +114,7 @@ _WHERE = {
     "security": ("DEFAULT_RESOURCE_SECURITY", "ResourceSecurity", "safe_join"),
     "session": ("ServerSession",),
     "subscriptions": ("InMemorySubscriptionBus", "SubscriptionBus"),
+    "tasks": ("TaskConfig",),
     "tokens": (
         "AllowAny",
         "IntrospectionTokenVerifier",
@@ -186,6 +188,7 @@ __all__ = [
     "StdioServerParameters",
     "SubscriptionBus",
     "SyncClient",
+    "TaskConfig",
     "TextResource",
     "TokenVerifier",
     "TokensUnavailable",

@@ -445,18 +445,32 @@ class Server:
         open: bool = False,
         limiter: Limiter | None = None,
         on_limiter_down: Literal["refuse", "allow"] | str = "refuse",
+        max_tasks: int | None = None,
     ) -> Server:
         """
         ``icons`` and ``extensions`` (settings by name) are JSON. ``key`` (32 bytes) protects ``requestState``: servers
         behind one address need the same. ``keep_headers``: a call that takes a context has the request's headers.
         ``threads``: how many functions that are not quick may run at a time. ``open``: tools, resources and prompts
         are declared where there are none, since some may come later. ``limiter`` counts uses for rate limits; without
-        one each server counts in its own memory. ``on_limiter_down``: whether they pass where it can't.
+        one each server counts in its own memory. ``on_limiter_down``: whether they pass where it can't. ``max_tasks``:
+        how many tasks are kept at a time.
         """
     def add_tool(
-        self, listed: bytes | str, handler: Handler, *, timeout_s: float | None = None, guard: Guard | None = None
+        self,
+        listed: bytes | str,
+        handler: Handler,
+        *,
+        timeout_s: float | None = None,
+        guard: Guard | None = None,
+        task: Literal["optional", "required", "on-demand"] | str | None = None,
+        task_ttl_s: float | None = None,
+        task_poll_interval_s: float | None = None,
     ) -> None:
-        """``listed`` is the tool's JSON as ``tools/list`` tells it. Raises :class:`RegistrationProblem`."""
+        """
+        ``listed`` is the tool's JSON as ``tools/list`` tells it. ``task``: whether calls run as tasks of 2026-07-28
+        where the client takes them (``optional``), always (``required``), or once the handler asks for it
+        (``on-demand``). Raises :class:`RegistrationProblem`.
+        """
     def remove_tool(self, name: str) -> bool:
         """Whether there was one. Calls under way go on."""
     def add_resource(
@@ -559,7 +573,10 @@ class Context:
         """Raises :class:`AskProblem`; :class:`InputRequired` where the round ends with the question."""
     def sample(self, params: bytes | str) -> Awaitable[bytes]: ...
     def list_roots(self) -> Awaitable[bytes]: ...
-    def begin_task(self) -> Awaitable[bytes]: ...
+    @property
+    def task_id(self) -> str | None: ...
+    def begin_task(self) -> Awaitable[bytes]:
+        """Raises :class:`AskProblem` where the client takes no tasks."""
 
 def admit(
     server: Server,

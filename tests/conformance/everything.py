@@ -1,9 +1,7 @@
 """The conformance suite's 'everything' server once more, with the Python face: the same names and command line.
 
-    everything.py http [--response auto|json|sse] [--stateless]
-    everything.py stdio
-
-What the face doesn't have is absent: tasks (2026-07-28, an extension).
+everything.py http [--response auto|json|sse] [--stateless]
+everything.py stdio
 """
 
 from __future__ import annotations
@@ -17,9 +15,22 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from mcpace import Audio, Context, Image, MCPError, MCPServer, TextResource, Tool, ToolError, UserMessage, _core
+from mcpace import (
+    Audio,
+    Context,
+    Image,
+    MCPError,
+    MCPServer,
+    TaskConfig,
+    TextResource,
+    Tool,
+    ToolError,
+    UserMessage,
+    _core,
+)
 from mcpace.server.running.lifespans import Entered
 from mcpace.types import (
+    INTERNAL_ERROR,
     MISSING_REQUIRED_CLIENT_CAPABILITY,
     Completion,
     CreateMessageRequest,
@@ -373,6 +384,56 @@ async def test_input_required_result_prompt(ctx: Context) -> str | InputRequired
     return asking(user_context=text_form("What context should the prompt use?", "context"))
 
 
+# Tools that run as tasks; for clients that take no tasks they are calls like any other ------------------------------
+
+
+@server.tool(task=True)
+async def slow_compute(
+    seconds: Annotated[float, Field(description="How long it takes.")],
+    label: Annotated[str, Field(description="What to call it.")] = "it",
+) -> str:
+    """Takes as long as it is told to"""
+    await asyncio.sleep(seconds)
+    return f"{label} computed for {seconds} s"
+
+
+@server.tool(task=TaskConfig(mode="required"))
+async def failing_job() -> str:
+    """Fails, as a tool does; a task or nothing"""
+    await asyncio.sleep(0.1)
+    raise ToolError("the job failed")
+
+
+@server.tool(task=True)
+async def protocol_error_job() -> str:
+    """Fails, as a protocol does"""
+    raise MCPError(INTERNAL_ERROR, "the job broke down")
+
+
+@server.tool(task=True)
+async def confirm_delete(filename: str, ctx: Context) -> str:
+    """Asks before it would delete"""
+    return f"{filename} {'deleted' if await confirms(ctx, f'Delete {filename}?') else 'kept'}"
+
+
+@server.tool(task=True)
+async def multi_input(ctx: Context) -> str:
+    """Asks two things at once"""
+    answers = await asyncio.gather(confirms(ctx, "First?"), confirms(ctx, "Second?"))
+    return f"{sum(answers)} of 2 accepted"
+
+
+@server.tool(task=TaskConfig(mode="on-demand"))
+async def test_tool_with_task(ctx: Context) -> str:
+    """Asks, then goes on as a task"""
+    answer = await ctx.session.elicit_form("What is your name?", form({"name": {"type": "string"}}, "name"))
+    if answer.action != "accept" or answer.content is None:
+        raise ToolError("nobody said a name")
+    await ctx.begin_task()
+    await asyncio.sleep(0.1)
+    return f"Done for {answer.content['name']}"
+
+
 # Changes, resources, prompts -----------------------------------------------------------------------------------------
 
 
@@ -510,6 +571,11 @@ def filled(ctx: Context, key: str, field: str) -> str | None:
     answer = answered(ctx, key, ElicitResult)
     value = (answer.content or {}).get(field) if answer else None
     return value if isinstance(value, str) else None
+
+
+async def confirms(ctx: Context, message: str) -> bool:
+    answer = await ctx.session.elicit_form(message, form({"confirm": {"type": "boolean"}}, "confirm"))
+    return answer.action == "accept"
 
 
 def confirmed(ctx: Context, done: str) -> str | InputRequiredResult:

@@ -19,6 +19,8 @@ MODERN = "2026-07-28"
 LEGACY = "2025-11-25"
 PREFIX = "io.modelcontextprotocol/"
 LIMIT_S = 30
+NAMED = ("tools/call", "prompts/get", "resources/read", "tasks/get", "tasks/update", "tasks/cancel")
+"""Methods whose object is named in a header."""
 
 
 @contextlib.contextmanager
@@ -122,8 +124,8 @@ class Client:
             headers["Mcp-Session-Id"] = self.session
         if self.era == "modern" and "method" in message:
             headers["Mcp-Method"] = message["method"]
-            name = message["params"].get("name") or message["params"].get("uri")
-            if name and message["method"] in ("tools/call", "prompts/get", "resources/read"):
+            name = message["params"].get("name") or message["params"].get("uri") or message["params"].get("taskId")
+            if name and message["method"] in NAMED:
                 headers["Mcp-Name"] = name
         connection.request("POST", "/mcp", json.dumps(message).encode(), headers)
         response = connection.getresponse()

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use mcpace_wire::jsonrpc::Message;
 use mcpace_wire::mcp::ParamsOutline;
 use mcpace_wire::revision::Revision;
+use tokio_util::sync::CancellationToken;
 
 use crate::session::Session;
 
@@ -144,6 +145,11 @@ pub trait Channel {
     /// The road that the message came by.
     fn road(&self) -> Road {
         Road::default()
+    }
+
+    /// Fires when the connection ends, where nobody else could ask for the tasks that it began.
+    fn closed(&self) -> Option<CancellationToken> {
+        None
     }
 }
 

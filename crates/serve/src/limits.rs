@@ -23,10 +23,13 @@ pub struct Limits {
     pub request_state_time: Duration,
     /// Rounds of one multi-round-trip request.
     pub rounds: u32,
-    /// Tasks kept at a time, in the whole server.
+    /// Tasks kept at a time, in the whole server. Once half of them are taken, an authenticated caller may begin no more
+    /// than a tenth of them.
     pub tasks: usize,
-    /// How long a task is kept.
+    /// How long a task is kept, where its tool sets no other time.
     pub task_time: Duration,
+    /// Bytes of results that tasks keep, in the whole server. A result that finds no room is an error of its task.
+    pub task_bytes: usize,
 }
 
 impl Default for Limits {
@@ -43,6 +46,13 @@ impl Default for Limits {
             rounds: 32,
             tasks: 10_000,
             task_time: Duration::from_secs(900),
+            task_bytes: 256 * 1024 * 1024,
         }
     }
+}
+
+/// Whether a caller who has `own` of the `taken` places may take another of `limit`: one caller alone must not keep all
+/// others out. `own` gives `None` for a caller without a token, who has no share.
+pub(crate) fn has_room(limit: usize, taken: usize, own: impl FnOnce() -> Option<usize>) -> bool {
+    taken < limit && (taken < limit / 2 || own().is_none_or(|own| own < (limit / 10).max(1)))
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::exchange::Outlet;
+use crate::limits::has_room;
 use crate::tasks::Running;
 
 /// All open subscriptions.
@@ -74,8 +75,7 @@ impl Change<'_> {
 }
 
 impl Listeners {
-    /// Opens one: the acknowledgement is on its way when this returns. `None` when there are `limit` already, or half of that and
-    /// this caller has more than a tenth: one alone keeps nobody else out.
+    /// Opens one: the acknowledgement is on its way when this returns. `None` where [`has_room`] says so.
     pub(crate) fn begin(
         &self,
         id: Id<'static>,
@@ -97,14 +97,9 @@ impl Listeners {
             gone: CancellationToken::new(),
         });
         let mut open = lock(&self.open);
-        if open.len() >= limit {
+        let own = || subject.map(|_| open.iter().filter(|other| other.subject == entry.subject).count());
+        if !has_room(limit, open.len(), own) {
             return None;
-        }
-        if subject.is_some() && open.len() >= limit / 2 {
-            let own = open.iter().filter(|other| other.subject == entry.subject).count();
-            if own >= (limit / 10).max(1) {
-                return None;
-            }
         }
         // Under the lock, so that no change can come before it.
         let params = SubscriptionParams { notifications: filter, meta: Some(meta), extra: Extra::new() };

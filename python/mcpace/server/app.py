@@ -82,6 +82,7 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
         permissions: Sequence[Permission] | Permission = (),
         rate_limits: Sequence[RateLimit | str] | RateLimit | str = (),
         max_result_bytes: int | None = None,
+        max_tasks: int | None = None,
         providers: Mapping[str, Callable[..., Any]] | None = None,
         limiter: str | None = None,
         on_store_down: Literal["refuse", "memory"] = "refuse",
@@ -95,7 +96,9 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
 
         ``tool_timeout``: how many seconds a tool may take, where it doesn't say so itself; without limit if not given.
         ``permissions`` and ``rate_limits`` guard all tools, resources and prompts; such a limit counts all of them
-        together. ``max_result_bytes``: of what says nothing itself. ``providers`` fill in parameters by name.
+        together. ``max_result_bytes``: of what says nothing itself. ``max_tasks``: how many tasks are kept at a time,
+        10,000 if not given; once half of them are taken, an authenticated caller may have no more than a tenth.
+        ``providers`` fill in parameters by name.
         ``limiter``: the URL of a Redis by which rate limits hold over all processes, what to do while that is away, and
         what its keys begin with. Servers of one name and prefix count together, so such a server has a name.
         """
@@ -111,6 +114,7 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
         unknown = sorted(http.keys() - HttpKeywords.__annotations__.keys())
         if unknown:
             raise TypeError(f"{type(self).__name__}() got an unexpected keyword argument {unknown[0]!r}")
+        self.max_tasks = _count(max_tasks)
         self.settings = Settings(
             debug,
             log_level,
@@ -314,6 +318,12 @@ def _limit(seconds: float | None) -> float | None:
     if seconds is not None and not seconds > 0:
         raise ValueError(f"tool_timeout must be more than 0 seconds, got {seconds!r}")
     return seconds
+
+
+def _count(tasks: int | None) -> int | None:
+    if tasks is not None and not tasks >= 0:
+        raise ValueError(f"max_tasks must not be negative, got {tasks!r}")
+    return tasks
 
 
 def _bus(given: Any) -> Any:

@@ -19,7 +19,14 @@ from pydantic import BaseModel
 from typing_extensions import TypeVar
 
 from mcpace.server.foreign import shared
-from mcpace.types import ClientCapabilities, InputRequiredResult, InputResponses, LoggingLevel, RequestId
+from mcpace.types import (
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
+    ClientCapabilities,
+    InputRequiredResult,
+    InputResponses,
+    LoggingLevel,
+    RequestId,
+)
 
 if TYPE_CHECKING:
     from mcpace.server.app import MCPServer
@@ -61,6 +68,8 @@ class Call(Protocol):
     def request_state(self) -> str | None: ...
     @property
     def params(self) -> bytes | None: ...
+    @property
+    def task_id(self) -> str | None: ...
     def is_cancelled(self) -> bool: ...
     def progress(self, progress: float, total: float | None, message: str | None) -> None: ...
     def log(self, level: str, logger: str | None, data: bytes) -> None: ...
@@ -69,6 +78,7 @@ class Call(Protocol):
     def elicit(self, params: bytes) -> Awaitable[bytes]: ...
     def sample(self, params: bytes) -> Awaitable[bytes]: ...
     def list_roots(self) -> Awaitable[bytes]: ...
+    def begin_task(self) -> Awaitable[bytes]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +245,16 @@ class Context(Generic[LifespanT, RequestT]):
         """The state of the ``InputRequiredResult`` before; ``None`` in the first round. It was not tampered with."""
         return None if self._nested or self._call is None else self._call.request_state
 
+    @property
+    def task_id(self) -> str | None:
+        """The id of the task that the function runs as; ``None`` in a call that is no task."""
+        return None if self._call is None else self._call.task_id
+
+    @property
+    def is_background_task(self) -> bool:
+        """Whether the function runs as a task."""
+        return self.task_id is not None
+
     def is_cancelled(self) -> bool:
         """Whether the client no longer waits: a function that runs long may look now and then."""
         return self._call is not None and self._call.is_cancelled()
@@ -281,6 +301,22 @@ class Context(Generic[LifespanT, RequestT]):
         from mcpace.server.elicitation import elicit_url
 
         return await elicit_url(self._required(), message, url, elicitation_id)
+
+    async def begin_task(self, *, required: bool = True) -> bool:
+        """Makes the call a task, in a tool with ``task=TaskConfig(mode="on-demand")``; whether it is one now.
+
+        The client gets the task for an answer at once. What the function returns becomes the task's result, and the
+        questions that it asks from here on are the task's. A client that takes no tasks is refused, unless the task is
+        not ``required``: then the function goes on as a call.
+        """
+        try:
+            await self._required().begin_task()
+        except Exception as error:
+            is_undeclared = getattr(error, "kind", None) == "undeclared"
+            if required or not (is_undeclared or getattr(error, "code", None) == MISSING_REQUIRED_CLIENT_CAPABILITY):
+                raise
+            return False
+        return True
 
     async def read_resource(self, uri: Any) -> Iterable[ReadResourceContents]:
         """Reads one of the server's own resources."""

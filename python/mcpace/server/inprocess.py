@@ -22,7 +22,14 @@ from mcpace.server.content import failure_json, text_json
 from mcpace.server.errors import MCPError
 from mcpace.server.handlers import Answer, Plan
 from mcpace.server.principal import checked, remember
-from mcpace.types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, MODERN, wire
+from mcpace.types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
+    MODERN,
+    wire,
+)
 
 if TYPE_CHECKING:
     from mcpace import _core
@@ -256,6 +263,7 @@ class _Call:
     meta: bytes | None = None
     input_responses: bytes | None = None
     request_state: str | None = None
+    task_id: str | None = None
 
     def __init__(self, name: str, arguments: bytes, principal: Any) -> None:
         self._name = name
@@ -289,3 +297,8 @@ class _Call:
 
     def list_roots(self) -> NoReturn:
         self.elicit(b"")
+
+    def begin_task(self) -> NoReturn:
+        raise MCPError(
+            MISSING_REQUIRED_CLIENT_CAPABILITY, "a call within the process is answered with its result, not with a task"
+        )

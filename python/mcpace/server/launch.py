@@ -38,6 +38,7 @@ def core_of(server: MCPServer[Any]) -> _core.Server:
         "extensions": to_json(inside.declared) if inside.declared else None,
         "open": True,
         "limiter": inside.limiter_of_core(),
+        "max_tasks": server.max_tasks,
     }
     given = {name: value for name, value in options.items() if value is not None}
     return _core.Server(server.name, server.version, **given)

@@ -123,6 +123,7 @@ class _Listing:
         self.client_capabilities: bytes | None = self._of_meta("clientCapabilities")
         self.input_responses: bytes | None = None
         self.request_state: str | None = None
+        self.task_id: str | None = None
 
     @property
     def headers(self) -> dict[str, str]:
@@ -163,6 +164,10 @@ class _Listing:
     def list_roots(self) -> NoReturn:
         """Not from here."""
         self.elicit(b"")
+
+    def begin_task(self) -> NoReturn:
+        """Not from here."""
+        raise MCPError(INVALID_REQUEST, "a request for a list becomes no task")
 
     def _of_meta(self, name: str) -> bytes | None:
         found = json.loads(self.meta or b"{}").get(f"io.modelcontextprotocol/{name}")

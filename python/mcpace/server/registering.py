@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mcpace.server.guards import GuardOptions
     from mcpace.server.prompts import Prompt
     from mcpace.server.security import ResourceSecurity
+    from mcpace.server.tasks import TaskConfig
     from mcpace.server.toon import OutputFormat
     from mcpace.types import Icon
 
@@ -37,6 +38,7 @@ class Registering(Parts[LifespanT]):
         structured_output: bool | None = None,
         *,
         output_format: OutputFormat = "json",
+        task: bool | TaskConfig | None = None,
         **guarding: Unpack[GuardOptions],
     ) -> Callable[[FunctionT], FunctionT]:
         """Registers a function as a tool.
@@ -47,7 +49,8 @@ class Registering(Parts[LifespanT]):
 
         ``permissions`` and ``rate_limits`` guard it, beside the server's own; ``timeout`` is in seconds; a result
         longer than ``max_result_bytes`` is an error. ``output_format="toon"`` writes the text of data as TOON,
-        ``"auto"`` where that is shorter.
+        ``"auto"`` where that is shorter. ``task=True`` runs it as a task for clients that take tasks; see
+        :class:`mcpace.TaskConfig`.
         """
         if callable(name):
             raise TypeError(
@@ -65,6 +68,7 @@ class Registering(Parts[LifespanT]):
                 meta,
                 structured_output,
                 output_format=output_format,
+                task=task,
                 **guarding,
             )
             return fn
@@ -83,6 +87,7 @@ class Registering(Parts[LifespanT]):
         structured_output: bool | None = None,
         *,
         output_format: OutputFormat = "json",
+        task: bool | TaskConfig | None = None,
         **guarding: Unpack[GuardOptions],
     ) -> None:
         """Registers a function as a tool, without the decorator. Also while the server runs."""
@@ -110,6 +115,7 @@ class Registering(Parts[LifespanT]):
                 structured_output=structured_output,
                 guards=guards(**guarding, what=what),
                 output_format=output_format,
+                task=task,
             )
         self.registry.add_tool(tool)
 

@@ -16,6 +16,7 @@ from mcpace.server.errors import RegistrationError, ToolError
 from mcpace.server.guards import compiled
 from mcpace.server.handlers import Plan, completion_plan, prompt_plan, resource_plan, tool_plan
 from mcpace.server.shelf import Shelf, named
+from mcpace.server.tasks import FORBIDDEN
 from mcpace.server.tools import Tool
 
 if TYPE_CHECKING:
@@ -132,7 +133,9 @@ class Registry:
     def _tell_tool(self, core: _core.Server, tool: Tool) -> None:
         guarded = self._guarded("tool", tool.name, tool)
         guarded.setdefault("timeout_s", self._server.tool_timeout)
-        core.add_tool(_json(tool.listed()), tool_plan(self._server, tool).handler(), **guarded)
+        # A tool of another face may have no tasks.
+        task = getattr(tool, "task", FORBIDDEN).registered()
+        core.add_tool(_json(tool.listed()), tool_plan(self._server, tool).handler(), **guarded, **task)
 
     def _tell_resource(self, core: _core.Server, resource: Any) -> None:
         from mcpace.server.resources import listed_resource

@@ -17,6 +17,7 @@ from mcpace.server.guards import UNGUARDED, Guards
 from mcpace.server.injection import Plan, Source, find_context, find_resolved, plans_of, returns_questions
 from mcpace.server.output import Notation, Output, output_of
 from mcpace.server.signature import Arguments, arguments_of, is_async, name_of
+from mcpace.server.tasks import FORBIDDEN, TaskConfig, task_config
 from mcpace.types import InputRequiredResult, is_kind, wire
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Tool:
     meta: dict[str, Any] | None = None
     guards: Guards = UNGUARDED
     """What must hold before it is called."""
+    task: TaskConfig = FORBIDDEN
+    """How it runs as a task."""
 
     @classmethod
     def from_function(
@@ -60,6 +63,7 @@ class Tool:
         *,
         guards: Guards = UNGUARDED,
         output_format: OutputFormat = "json",
+        task: bool | TaskConfig | None = None,
     ) -> Tool:
         """A tool of a function: its name, description and schemas are the function's where they aren't given.
 
@@ -94,6 +98,7 @@ class Tool:
             icons=icons,
             meta=meta,
             guards=guards,
+            task=task_config(task, called, is_async=is_async(fn)),
         )
 
     @property

@@ -221,6 +221,12 @@ impl Context {
         self.asking(py, (), |context, ()| async move { context.list_roots().await })
     }
 
+    /// The id of the task that the call runs as.
+    #[getter]
+    fn task_id(&self) -> Option<&str> {
+        self.inner.task_id()
+    }
+
     /// Makes the call a task; an awaitable.
     fn begin_task<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.asking(py, (), |context, ()| async move { context.begin_task().await })

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcpace_serve::store::Told;
-use mcpace_serve::{Changes, NotifyError, Prompt, Resource, ResourceTemplate, Tool, http, stdio};
+use mcpace_serve::{Changes, Limits, NotifyError, Prompt, Resource, ResourceTemplate, Tool, http, stdio};
 use mcpace_wire::mcp::{self, CacheScope, Extra, Icon};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -65,7 +65,7 @@ impl Server {
     #[pyo3(signature = (name, version, *, title=None, description=None, instructions=None, website_url=None, icons=None,
                         page_size=1000, ttl_ms=0, cache_scope="private", tell_failures=false, key=None, revisions=None,
                         extensions=None, keep_headers=true, threads=40, open=false, limiter=None,
-                        on_limiter_down="refuse"))]
+                        on_limiter_down="refuse", max_tasks=None))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         name: String,
@@ -87,6 +87,7 @@ impl Server {
         open: bool,
         limiter: Option<&Limiter>,
         on_limiter_down: &str,
+        max_tasks: Option<usize>,
     ) -> PyResult<Self> {
         let scope = match cache_scope {
             "private" => CacheScope::Private,
@@ -100,6 +101,9 @@ impl Server {
             .cache(ttl_ms, scope)
             .tell_failures(tell_failures)
             .on_limiter_down(on_down(on_limiter_down)?);
+        if let Some(tasks) = max_tasks {
+            builder = builder.limits(Limits { tasks, ..Limits::default() });
+        }
         if let Some(limiter) = limiter {
             builder = builder.limiter(limiter.inner());
         }
@@ -136,8 +140,11 @@ impl Server {
         Ok(Self { inner, shared: Arc::new(Shared::new(threads)), known: Mutex::default() })
     }
 
-    /// Registers a tool; `listed` is its JSON as `tools/list` tells it.
-    #[pyo3(signature = (listed, handler, *, timeout_s=None, guard=None))]
+    /// Registers a tool; `listed` is its JSON as `tools/list` tells it. `task`: `optional`, `required`, `on-demand`, or
+    /// `None` for a tool without tasks.
+    #[pyo3(signature = (listed, handler, *, timeout_s=None, guard=None, task=None, task_ttl_s=None,
+                        task_poll_interval_s=None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn add_tool(
         &self,
         py: Python<'_>,
@@ -145,11 +152,32 @@ impl Server {
         handler: &Handler,
         timeout_s: Option<f64>,
         guard: Option<&Guard>,
+        task: Option<&str>,
+        task_ttl_s: Option<f64>,
+        task_poll_interval_s: Option<f64>,
     ) -> PyResult<()> {
         let listed: mcp::Tool = read("tool", listed)?;
         let name = listed.name.clone();
         let target = self.target(py, handler, timeout_s)?;
         let tool = Tool::raw(listed, PythonTool { target });
+        let tool = match task {
+            None => tool,
+            Some("optional") => tool.task(),
+            Some("required") => tool.task_required(),
+            Some("on-demand") => tool.task_on_demand(),
+            Some(other) => {
+                let message = format!("task takes optional, required or on-demand, not {other:?}");
+                return Err(UsageProblem::new_err(message));
+            }
+        };
+        let tool = match task_ttl_s {
+            Some(ttl) => tool.task_ttl(seconds("task_ttl_s", ttl)?),
+            None => tool,
+        };
+        let tool = match task_poll_interval_s {
+            Some(interval) => tool.task_poll_interval(seconds("task_poll_interval_s", interval)?),
+            None => tool,
+        };
         let tool = match guard {
             Some(guard) => tool.guard(guard.resolve(py, &self.shared)?),
             None => tool,

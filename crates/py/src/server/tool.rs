@@ -22,8 +22,8 @@ pub(super) struct PythonTool {
 impl RawHandler for PythonTool {
     fn call(&self, call: RawCall<'_>) -> RawAnswer {
         let Target { callable, pace, limit, .. } = &self.target;
-        // Inline nothing could end it.
-        let is_inline = callable.kind == Kind::Sync && limit.is_none();
+        // Inline nothing could end it, and the client of a task does not wait for it.
+        let is_inline = callable.kind == Kind::Sync && limit.is_none() && !call.is_task();
         if is_inline && pace.as_ref().is_some_and(|pace| pace.is_inline()) {
             return RawAnswer::Now(self.inline(call).unwrap_or_else(RawDone::failed));
         }

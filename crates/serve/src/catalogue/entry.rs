@@ -14,6 +14,7 @@ use crate::service::{
     Completed, Completion, CompletionHandler, Prompt, PromptHandler, ReadHandler, Resource, ResourceTemplate, TaskUse,
     Tool, ToolHandler, UriTemplate, arguments,
 };
+use crate::tasks::Terms;
 
 /// A tool.
 pub(crate) struct ToolEntry {
@@ -24,6 +25,7 @@ pub(crate) struct ToolEntry {
     pub(crate) headers: Arc<[ParamHeader]>,
     pub(crate) handler: ToolHandler,
     pub(crate) task: TaskUse,
+    pub(crate) terms: Terms,
     pub(crate) guard: Option<Arc<Compiled>>,
 }
 
@@ -31,7 +33,7 @@ const TOOL: &str = "tool";
 
 impl ToolEntry {
     pub(crate) fn check(tool: Tool) -> Result<Self, BuildError> {
-        let Tool { mut listed, input, output, handler, task, guard } = tool;
+        let Tool { mut listed, input, output, handler, task, terms, guard } = tool;
         let name = listed.name.clone();
         if !is_tool_name(&name) {
             return Err(BuildError::Name { kind: TOOL, name });
@@ -52,7 +54,8 @@ impl ToolEntry {
             .map_err(|error| BuildError::Header { name: name.clone(), error })?;
         let object_output = output.as_ref().is_some_and(arguments::is_object);
         let guard = Compiled::compile(TOOL, &name, guard)?;
-        Ok(Self { texts: Texts::default(), listed, object_output, headers: headers.into(), handler, task, guard })
+        let headers = headers.into();
+        Ok(Self { texts: Texts::default(), listed, object_output, headers, handler, task, terms, guard })
     }
 }
 

@@ -6,13 +6,15 @@ use std::time::Duration;
 use mcpace_wire::Revision;
 use mcpace_wire::jsonrpc::code;
 use mcpace_wire::mcp::CallToolResult;
+use tokio::runtime::Handle;
 
-use super::bounds::{in_time, too_long};
+use super::bounds::too_long;
 use super::clocks::Clocks;
 use super::failing::{self, Failing};
 use super::guarding::Used;
 use super::reply::{End, head};
 use super::running::InFlight;
+use super::tasking::in_time_of;
 use super::{Call, Refusal, missing, tasking, tracing};
 use crate::catalogue::{Catalogue, Listed as _, ToolEntry};
 use crate::exchange::{Handled, Reply};
@@ -48,8 +50,19 @@ impl Call<'_> {
                 }
                 self.call_plain(tool, handler)
             }
-            ToolHandler::Async(handler) => self.call_async(tool, handler),
-            ToolHandler::Raw(handler) => self.call_raw(tool, handler),
+            handler => {
+                let runtime = self.task_runtime(tool);
+                match (tool.task, &runtime) {
+                    (TaskUse::AtOnce | TaskUse::Required, Some(runtime)) => return self.call_task(tool, runtime),
+                    (TaskUse::Required, None) => return self.refuse_without_tasks(tool),
+                    _ => {}
+                }
+                match handler {
+                    ToolHandler::Async(handler) => self.call_async(tool, handler, runtime),
+                    ToolHandler::Raw(handler) => self.call_raw(tool, handler, runtime),
+                    ToolHandler::Plain(handler) => self.call_plain(tool, handler),
+                }
+            }
         }
     }
 
@@ -66,24 +79,16 @@ impl Call<'_> {
             .map(Handled::Now)
     }
 
-    fn call_async(&self, tool: &Arc<ToolEntry>, handler: &AsyncCall) -> Result<Handled, Refusal> {
+    /// `runtime`: where the call goes on once its handler makes it a task.
+    fn call_async(
+        &self,
+        tool: &Arc<ToolEntry>,
+        handler: &AsyncCall,
+        runtime: Option<Handle>,
+    ) -> Result<Handled, Refusal> {
         let inputs = self.inputs()?;
-        let runtime = match tool.task {
-            TaskUse::Never => None,
-            TaskUse::AtOnce | TaskUse::OnDemand => {
-                tokio::runtime::Handle::try_current().ok().filter(|_| self.takes_tasks())
-            }
-        };
-        if tool.task == TaskUse::AtOnce
-            && let Some(runtime) = &runtime
-        {
-            return self.call_task(tool, runtime, handler);
-        }
         let in_flight = InFlight::begin(self)?;
-        let context = match &runtime {
-            Some(_) => self.detachable_context(&in_flight, inputs),
-            None => self.context(&in_flight, inputs),
-        };
+        let context = self.context(&in_flight, inputs, runtime.is_some());
         let out = head(self.id());
         let members = out.len();
         let work = match handler(self.outline.arguments, context.clone(), out) {
@@ -96,10 +101,10 @@ impl Call<'_> {
                     .map(Handled::Now);
             }
         };
-        let work = self.in_time(tool, work);
+        let work = in_time_of(tool, self.id(), work);
         let end = self.finish_later(tool, members);
         if let Some(runtime) = runtime {
-            return Ok(Handled::Later(Box::pin(on_demand(runtime, end, in_flight, context, work))));
+            return Ok(Handled::Later(Box::pin(on_demand(runtime, Arc::clone(tool), end, in_flight, context, work))));
         }
         Ok(Handled::Later(Box::pin(async move {
             let (request, revision) = (context.request(), end.revision);
@@ -108,39 +113,6 @@ impl Call<'_> {
                 .reply(done.out, done.outcome, done.service)
                 .unwrap_or_else(|refusal| refusal.reply(&request.id, revision))
         })))
-    }
-
-    /// The same, with the task for an answer.
-    fn call_task(
-        &self,
-        tool: &ToolEntry,
-        runtime: &tokio::runtime::Handle,
-        handler: &AsyncCall,
-    ) -> Result<Handled, Refusal> {
-        let task = self.begin_task()?;
-        let context = self.task_context(&task);
-        let out = head(self.id());
-        let members = out.len();
-        let work = match handler(self.outline.arguments, context.clone(), out) {
-            Ok(work) => work,
-            Err(malformed) => {
-                // Nothing to wait for.
-                self.server.tasks.forget(&task.id);
-                let failed = Err(CallFailure::Malformed(malformed));
-                return self
-                    .finish(tool, members, None)
-                    .reply(head(self.id()), failed, Duration::ZERO)
-                    .map(Handled::Now);
-            }
-        };
-        let work = self.in_time(tool, work);
-        let end = FinishLater { clocks: None, ..self.finish_later(tool, members) };
-        self.run_task(runtime, task, async move {
-            let done = work.await;
-            let (id, revision) = (context.request_id(), end.revision);
-            let reply = end.finish(None).reply(done.out, done.outcome, done.service);
-            reply.unwrap_or_else(|refusal| refusal.reply(id, revision))
-        })
     }
 
     pub(super) fn finish<'f>(&'f self, tool: &ToolEntry, members: usize, request: Option<&'f Request>) -> Finish<'f> {
@@ -152,15 +124,6 @@ impl Call<'_> {
     pub(super) fn finish_later(&self, tool: &ToolEntry, members: usize) -> FinishLater {
         let (server, most) = (Arc::clone(self.server), most(tool));
         FinishLater { server, revision: self.revision, clocks: self.clocks, members, most }
-    }
-
-    /// Ends the tool's work where it takes too long.
-    fn in_time(&self, tool: &ToolEntry, work: BoxFuture<Done>) -> BoxFuture<Done> {
-        let Some(guard) = tool.guard.as_deref() else { return work };
-        // The buffer is the work's.
-        let id = self.id().clone().into_owned();
-        let late = move |error, service| Done { out: head(&id), outcome: Err(CallFailure::Failed(error)), service };
-        in_time(Some(guard), work, late)
     }
 }
 
@@ -183,6 +146,11 @@ impl FinishLater {
         self.revision
     }
 
+    /// For a reply that nobody waits for.
+    pub(super) fn untimed(self) -> Self {
+        Self { clocks: None, ..self }
+    }
+
     pub(super) fn finish<'f>(&'f self, request: Option<&'f Request>) -> Finish<'f> {
         let Self { server, revision, clocks, members, most } = self;
         Finish { server, revision: *revision, clocks: *clocks, members: *members, most: *most, request }
@@ -190,8 +158,9 @@ impl FinishLater {
 }
 
 /// A call that its handler may turn into a task.
-async fn on_demand(
-    runtime: tokio::runtime::Handle,
+pub(super) async fn on_demand(
+    runtime: Handle,
+    tool: Arc<ToolEntry>,
     end: FinishLater,
     in_flight: InFlight,
     context: Context,
@@ -213,16 +182,15 @@ async fn on_demand(
         None => return Refusal::Cancelled.reply(&request.id, revision),
         Some(Some(done)) => end.finish(Some(request)).reply(done.out, done.outcome, done.service),
         Some(None) => {
-            let (then, context_then) = (FinishLater { clocks: None, ..end.clone() }, context.clone());
+            let rest = tasking::rounds(Arc::clone(&tool), context.clone(), work, end.clone().untimed());
             let rest = async move {
-                let done = work.await;
-                // Kept until here: when it goes, whatever the handler spawned learns of the end.
+                let reply = rest.await;
+                // Kept until here: when it goes, what the handler spawned learns of the end.
                 drop(in_flight);
-                let reply = then.finish(None).reply(done.out, done.outcome, done.service);
-                reply.unwrap_or_else(|refusal| refusal.reply(&context_then.request().id, revision))
+                reply
             };
             let told = End::new(&end.server, revision, end.clocks.as_ref());
-            tasking::detach(&runtime, &end.server, request, told, rest)
+            tasking::detach(&runtime, &end.server, &tool, request, told, rest)
         }
     };
     reply.unwrap_or_else(|refusal| refusal.reply(&request.id, revision))

@@ -11,6 +11,7 @@ use mcpace_wire::Revision;
 use mcpace_wire::jsonrpc::{Id, Message, Request};
 use mcpace_wire::mcp::{Method, ParamsOutline};
 use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
 
 use super::clocks::Clocks;
 use super::running::InFlight;
@@ -101,6 +102,7 @@ impl Call<'_> {
                 headers: channel.headers(),
                 session: channel.session_id().map(Box::from),
                 road: channel.road(),
+                closed: channel.closed(),
             },
             clocks: self.clocks,
             received: *received,
@@ -187,6 +189,7 @@ struct KeptWay {
     headers: Option<Headers>,
     session: Option<Box<str>>,
     road: Road,
+    closed: Option<CancellationToken>,
 }
 
 impl Channel for KeptWay {
@@ -204,6 +207,10 @@ impl Channel for KeptWay {
 
     fn road(&self) -> Road {
         self.road
+    }
+
+    fn closed(&self) -> Option<CancellationToken> {
+        self.closed.clone()
     }
 }
 

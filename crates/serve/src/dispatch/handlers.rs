@@ -120,7 +120,7 @@ impl Call<'_> {
             }
             Handler::Async(handler) => {
                 let in_flight = InFlight::begin(self)?;
-                let context = self.context(&in_flight, inputs);
+                let context = self.context(&in_flight, inputs, false);
                 finish.context = Some(context.clone());
                 let work = in_time(guard, handler(input, context), |error, _| Err(error));
                 let (id, revision, timed) = (self.id().clone().into_owned(), self.revision, self.clocks.is_some());

@@ -71,28 +71,22 @@ impl Drop for InFlight {
 }
 
 impl Call<'_> {
-    /// A context for this request's handler.
-    pub(super) fn context(&self, in_flight: &InFlight, inputs: Inputs) -> Context {
-        self.context_in(self.incoming.peer.session.clone(), in_flight, inputs)
+    /// A context for this request's handler, which may become a task where it `is_detachable`.
+    pub(super) fn context(&self, in_flight: &InFlight, inputs: Inputs, is_detachable: bool) -> Context {
+        let (outlet, session) = (self.incoming.channel.open(), self.incoming.peer.session.clone());
+        let detach = is_detachable.then(Detach::default);
+        self.context_with(session, outlet, in_flight.token().clone(), inputs, None, detach)
     }
 
-    /// The same, in a session that may be only just beginning.
+    /// A context in a session that may be only just beginning.
     pub(super) fn context_in(&self, session: Option<Arc<Session>>, in_flight: &InFlight, inputs: Inputs) -> Context {
-        let outlet = self.incoming.channel.open();
-        self.context_with(session, outlet, in_flight.token().clone(), inputs, None, None)
-    }
-
-    /// The same, for a handler that may become a task.
-    pub(super) fn detachable_context(&self, in_flight: &InFlight, inputs: Inputs) -> Context {
-        let outlet = self.incoming.channel.open();
-        let session = self.incoming.peer.session.clone();
-        self.context_with(session, outlet, in_flight.token().clone(), inputs, None, Some(Detach::default()))
+        self.context_with(session, self.incoming.channel.open(), in_flight.token().clone(), inputs, None, None)
     }
 
     /// A context for a handler that runs as a task.
-    pub(super) fn task_context(&self, task: &Arc<Running>) -> Context {
+    pub(super) fn task_context(&self, task: &Arc<Running>, inputs: Inputs) -> Context {
         let session = self.incoming.peer.session.clone();
-        self.context_with(session, Arc::new(Nowhere), task.cancellation.clone(), Inputs::default(), Some(task), None)
+        self.context_with(session, Arc::new(Nowhere), task.cancellation.clone(), inputs, Some(task), None)
     }
 
     fn context_with(
@@ -117,6 +111,7 @@ impl Call<'_> {
             headers: if keeps { channel.headers() } else { None },
             session_id: if keeps { channel.session_id().map(Box::from) } else { None },
             road: channel.road(),
+            closed: channel.closed(),
             outlet,
             cancellation,
             progress_token: self.meta().and_then(|meta| meta.progress_token.clone()),

@@ -3,7 +3,7 @@
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -48,6 +48,16 @@ impl Admitted {
     }
 }
 
+impl Admitted {
+    /// How long the head of a stream waits for a refusal, which has a status of its own since 2026-07-28.
+    fn head_delay(&self) -> Duration {
+        if self.revision.is_modern() { HEAD_DELAY } else { Duration::ZERO }
+    }
+}
+
+/// A refusal by a function on another thread comes within this time. Longer, and clients would take the server for dead.
+const HEAD_DELAY: Duration = Duration::from_millis(100);
+
 /// How a wait went.
 enum Turn {
     /// All is answered.
@@ -79,6 +89,10 @@ impl Site {
     pub(super) async fn settle(&self, exchange: Exchange, mut calls: Calls) -> Answer {
         // The session's id is a header: `initialize` holds the head back whatever the mode.
         let holds = exchange.mode == ResponseMode::Json || exchange.admitted.place.is_some();
+        let limit = match exchange.mode {
+            ResponseMode::Sse => exchange.admitted.head_delay().min(self.keep_alive),
+            _ => self.keep_alive,
+        };
         let mut timer = None;
         let turn = poll_fn(|cx| {
             if calls.poll_all(cx).is_ready() {
@@ -88,10 +102,10 @@ impl Site {
                 return Poll::Pending;
             }
             let speaks = exchange.log.as_ref().is_some_and(|log| log.poll_spoken(cx).is_ready());
-            if speaks || exchange.mode == ResponseMode::Sse {
+            if speaks || limit.is_zero() {
                 return Poll::Ready(Turn::Speaks);
             }
-            let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.keep_alive)));
+            let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
             timer.as_mut().poll(cx).map(|()| Turn::Speaks)
         });
         match turn.await {

@@ -14,7 +14,7 @@ use mcpace_wire::Revision;
 use mcpace_wire::jsonrpc::{Id, write_notification, write_request};
 use mcpace_wire::mcp::{
     CancelledParams, ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitParams,
-    ElicitResult, ElicitationCompleteParams, Extra, Json, ListRootsResult, Method,
+    ElicitResult, ElicitationCompleteParams, Extra, InputRequest, Json, ListRootsResult, Method,
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -170,7 +170,8 @@ impl Context {
         let answer = if let Some(session) = self.session().filter(|_| self.revision().is_legacy()) {
             self.ask_now(session, method, params.as_ref()).await?
         } else if let Some(task) = self.task() {
-            let answer = task.ask(key(), method, params);
+            let request = InputRequest { method: method.as_str().to_owned(), params, extra: Extra::new() };
+            let answer = task.ask(key(), request);
             self.request().server.listeners.tell_task(task);
             answer.await.map_err(|_| AskError::Unreachable)?.get().into()
         } else if let Some(answer) = self.request().inputs.answers.get(&key()) {

@@ -40,6 +40,8 @@ pub(crate) struct Request {
     /// The id of the session that it belongs to, where headers are kept and the transport has given it one.
     pub(crate) session_id: Option<Box<str>>,
     pub(crate) road: Road,
+    /// Fires when the connection ends, where the tasks that it began end with it.
+    pub(crate) closed: Option<CancellationToken>,
     pub(crate) outlet: Arc<dyn Outlet>,
     pub(crate) cancellation: CancellationToken,
     pub(crate) progress_token: Option<Id<'static>>,
@@ -135,8 +137,14 @@ impl Context {
     }
 
     /// Tells how far the work is, if the client asked to know. Progress strictly rises: what doesn't is not sent. Nothing
-    /// happens when the client can't be reached.
+    /// happens when the client can't be reached. In a task the message becomes the task's status message.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        if let Some(task) = self.task() {
+            if message.is_some_and(|message| task.describe(message)) {
+                self.inner.server.listeners.tell_task(task);
+            }
+            return;
+        }
         let Some(token) = &self.inner.progress_token else { return };
         // Held while sending, so that two threads can't overtake each other.
         let mut last = self.inner.progress.lock().unwrap_or_else(PoisonError::into_inner);
@@ -178,6 +186,50 @@ impl Context {
         self.inner.session.as_ref().is_none_or(|session| rank(level) >= session.log_level())
     }
 
+    /// The context of the same request's next round.
+    pub(crate) fn next_round(&self, inputs: Inputs) -> Self {
+        let Request {
+            server,
+            session,
+            revision,
+            principal,
+            id,
+            method,
+            params,
+            headers,
+            session_id,
+            road,
+            closed,
+            outlet,
+            ..
+        } = &*self.inner;
+        let progress = *self.inner.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        Self::new(Request {
+            server: Arc::clone(server),
+            session: session.clone(),
+            revision: *revision,
+            principal: principal.clone(),
+            id: id.clone(),
+            method: *method,
+            params: params.clone(),
+            headers: headers.clone(),
+            session_id: session_id.clone(),
+            road: *road,
+            closed: closed.clone(),
+            outlet: Arc::clone(outlet),
+            cancellation: self.inner.cancellation.clone(),
+            progress_token: self.inner.progress_token.clone(),
+            progress: Mutex::new(progress),
+            log_level: self.inner.log_level,
+            timed: self.inner.timed,
+            capabilities: self.inner.capabilities.clone(),
+            inputs,
+            asked: AtomicU32::new(0),
+            task: self.inner.task.clone(),
+            detach: None,
+        })
+    }
+
     pub(crate) fn is_timed(&self) -> bool {
         self.inner.timed
     }
@@ -210,6 +262,10 @@ impl Channel for Request {
 
     fn road(&self) -> Road {
         self.road
+    }
+
+    fn closed(&self) -> Option<CancellationToken> {
+        self.closed.clone()
     }
 }
 

@@ -37,6 +37,12 @@ impl Context {
         Ok(())
     }
 
+    /// The id of the task that the handler runs as.
+    #[must_use]
+    pub fn task_id(&self) -> Option<&str> {
+        self.task().map(|task| &*task.id)
+    }
+
     /// The task that the handler runs as.
     pub(crate) fn task(&self) -> Option<&Arc<Running>> {
         self.request().task.get()

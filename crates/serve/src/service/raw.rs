@@ -52,6 +52,7 @@ pub(crate) trait Backing {
     fn context(&self) -> Result<Context, HandlerError>;
     fn principal(&self) -> Option<&Principal>;
     fn keep(&self, part: &str) -> Bytes;
+    fn is_task(&self) -> bool;
 }
 
 impl<'a> RawCall<'a> {
@@ -77,6 +78,12 @@ impl<'a> RawCall<'a> {
     #[must_use]
     pub fn principal(&self) -> Option<&Principal> {
         self.backing.principal()
+    }
+
+    /// Whether the call runs as a task, so that its client does not wait. An answer at once is the call's own.
+    #[must_use]
+    pub fn is_task(&self) -> bool {
+        self.backing.is_task()
     }
 
     /// A context, as other handlers get. The same one each time.

@@ -14,6 +14,7 @@ use super::arguments::{self, Malformed};
 use super::described::described;
 use super::{Context, HandlerError, Panicked, RawHandler, ToolOutput, ToolWriter, caught, caught_future};
 use crate::guard::{BoxFuture, Guard};
+use crate::tasks::Terms;
 
 /// A tool to register with [`crate::Builder::tool`].
 ///
@@ -50,6 +51,7 @@ pub struct Tool {
     pub(crate) output: Option<Schema>,
     pub(crate) handler: Option<ToolHandler>,
     pub(crate) task: TaskUse,
+    pub(crate) terms: Terms,
     pub(crate) guard: Option<Guard>,
 }
 
@@ -76,6 +78,7 @@ impl Tool {
             output: None,
             handler: None,
             task: TaskUse::Never,
+            terms: Terms::default(),
             guard: None,
         }
     }
@@ -96,10 +99,18 @@ impl Tool {
     }
 
     /// Runs the tool as a task where the client declares the extension `io.modelcontextprotocol/tasks` (2026-07-28): the
-    /// call is answered at once, the result is fetched later. Has no effect on plain handlers, nor for other clients.
+    /// call is answered at once, the result is fetched later. Has no effect on plain handlers, nor for other clients. A raw
+    /// handler that answers at once is not made a task either.
     #[must_use]
     pub fn task(mut self) -> Self {
         self.task = TaskUse::AtOnce;
+        self
+    }
+
+    /// As [`Tool::task`], but a client that has not declared the extension is refused (−32021).
+    #[must_use]
+    pub fn task_required(mut self) -> Self {
+        self.task = TaskUse::Required;
         self
     }
 
@@ -108,6 +119,21 @@ impl Tool {
     #[must_use]
     pub fn task_on_demand(mut self) -> Self {
         self.task = TaskUse::OnDemand;
+        self
+    }
+
+    /// How long a task of this tool is kept, from its creation on, instead of [`crate::Limits::task_time`]. Work that takes
+    /// longer is cancelled.
+    #[must_use]
+    pub fn task_ttl(mut self, ttl: Duration) -> Self {
+        self.terms.ttl = Some(ttl);
+        self
+    }
+
+    /// How long clients are asked to wait between two looks at a task of this tool, instead of a second.
+    #[must_use]
+    pub fn task_poll_interval(mut self, interval: Duration) -> Self {
+        self.terms.poll_interval = Some(interval);
         self
     }
 
@@ -187,6 +213,7 @@ impl Tool {
             listed,
             handler: Some(ToolHandler::Raw(Arc::new(handler))),
             task: TaskUse::Never,
+            terms: Terms::default(),
             guard: None,
         }
     }
@@ -217,6 +244,8 @@ pub(crate) enum TaskUse {
     Never,
     /// Before the handler runs.
     AtOnce,
+    /// Before the handler runs; other clients are refused.
+    Required,
     /// When the handler says so.
     OnDemand,
 }

@@ -11,6 +11,7 @@ use mcpace_wire::jsonrpc::{Id, Message, Payload, code, is_deeper_than, write_err
 use mcpace_wire::lines::LineError;
 use mcpace_wire::mcp::{CancelledParams, Method, ParamsOutline};
 use tokio::task::JoinSet;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Options;
 use super::answer::{Answer, Batch, Call, CallOutlet, Calls, Destination};
@@ -33,11 +34,17 @@ pub(super) struct Connection {
     timed: bool,
     principal: Option<Principal>,
     road: Road,
+    /// Fires when the connection ends, however it does: the tasks that it began end with it.
+    closed: CancellationToken,
+    _closes: DropGuard,
 }
 
 impl Connection {
     pub(super) fn new(server: Server, options: &Options, outbox: Outbox) -> Self {
+        let closed = CancellationToken::new();
         Self {
+            _closes: closed.clone().drop_guard(),
+            closed,
             server,
             outbox,
             calls: Arc::default(),
@@ -106,6 +113,7 @@ impl Connection {
             session.cancel_all();
         }
         self.tasks.abort_all();
+        self.closed.cancel();
     }
 
     /// Takes one line.
@@ -219,7 +227,8 @@ impl Connection {
     }
 
     fn dispatch(&mut self, message: &Message<'_>, body: &Bytes, peer: &Peer, received: Instant, to: &Destination) {
-        let channel = CallChannel { outbox: &self.outbox, outlet: OnceCell::new(), road: self.road };
+        let channel =
+            CallChannel { outbox: &self.outbox, outlet: OnceCell::new(), road: self.road, closed: &self.closed };
         let incoming = Incoming { message, outline: None, body, peer, channel: &channel, received, timed: self.timed };
         let handled = self.server.handle(incoming);
         let outlet = channel.outlet.into_inner();
@@ -315,6 +324,7 @@ struct CallChannel<'a> {
     outbox: &'a Outbox,
     outlet: OnceCell<Arc<CallOutlet>>,
     road: Road,
+    closed: &'a CancellationToken,
 }
 
 impl Channel for CallChannel<'_> {
@@ -324,5 +334,9 @@ impl Channel for CallChannel<'_> {
 
     fn road(&self) -> Road {
         self.road
+    }
+
+    fn closed(&self) -> Option<CancellationToken> {
+        Some(self.closed.clone())
     }
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use mcpace_serve::{Limits, ReplyStatus};
+use mcpace_serve::{
+    Context, HandlerError, InputRequired, Limits, NoArguments, RawAnswer, RawCall, ReplyStatus, Server, Tool,
+};
 use mcpace_wire::Revision;
 use serde_json::{Value, json};
 
@@ -118,4 +120,90 @@ async fn tasks_belong_to_who_began_them_and_to_clients_that_take_them() {
     assert_eq!(told.result()["capabilities"]["extensions"], json!({"io.modelcontextprotocol/tasks": {}}));
     let told = Client::connect(&server, Revision::V2025_11_25).now(1, "tasks/get", json!({}));
     assert_eq!(told.error().0, -32601);
+}
+
+/// A raw tool that asks for a name in rounds, and reports progress meanwhile.
+fn rounds() -> Server {
+    let listed = serde_json::from_str(r#"{"name":"rounds","inputSchema":{"type":"object"}}"#).unwrap();
+    let handler = |call: RawCall<'_>| {
+        assert_eq!(call.arguments(), r#"{"greeting":"Hello"}"#);
+        let (context, is_task) = (call.context().unwrap(), call.is_task());
+        let mut reply = call.reply();
+        RawAnswer::Later(Box::pin(async move {
+            context.progress(1.0, None, Some("asking"));
+            let answer: Option<mcpace_wire::mcp::ElicitResult> = context.input_response("who");
+            let Some(name) = answer.and_then(|answer| answer.content) else {
+                let state = context.request_state::<u32>().unwrap_or_default();
+                let question = serde_json::from_value(json!({"message": "Who?", "requestedSchema": {}})).unwrap();
+                let asked = InputRequired::new().state(&(state + 1)).and_then(|asked| asked.elicit("who", &question));
+                return reply.done(Err(asked.unwrap().into()));
+            };
+            let text = format!("{is_task} {} {}", name.get(), context.request_state::<u32>().unwrap());
+            let written = reply.write(|writer| writer.text(&text));
+            reply.done(written.map_err(HandlerError::internal))
+        }))
+    };
+    Server::builder("raw", "1")
+        .tool(Tool::raw(listed, handler).task().task_ttl(Duration::from_secs(7)))
+        .build()
+        .unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_round_that_ends_with_questions_asks_them_through_the_task() {
+    let client = Client::connect(&rounds(), MODERN);
+    let begun = client.call(1, "rounds", json!({"greeting": "Hello"})).await;
+    let begun = begun.result();
+    assert_eq!((&begun["resultType"], &begun["ttlMs"]), (&json!("task"), &json!(7_000)), "{begun}");
+    let id = begun["taskId"].as_str().unwrap();
+    let mut keys = Vec::new();
+    // An answer without content is no name: the handler asks again, under another key.
+    for content in [json!({"action": "decline"}), json!({"action": "accept", "content": {"name": "Ada"}})] {
+        let task = until(&client, id, "input_required").await;
+        assert_eq!(task["statusMessage"], "asking");
+        let key = task["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+        client.now(3, "tasks/update", json!({"taskId": id, "inputResponses": {key.clone(): content}})).result();
+        keys.push(key);
+    }
+    assert_ne!(keys[0], keys[1]);
+    let task = until(&client, id, "completed").await;
+    assert_eq!(task["result"]["content"][0]["text"], r#"true {"name":"Ada"} 2"#);
+    assert!(task.get("statusMessage").is_none());
+    // A client that takes no tasks has the rounds of the call.
+    let params = json!({"name": "rounds", "arguments": {"greeting": "Hello"},
+        "_meta": {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}});
+    assert_eq!(client.ask(4, "tools/call", params).await.result()["resultType"], "input_required");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_raw_handler_that_answers_at_once_needs_no_task() {
+    let listed = serde_json::from_str(r#"{"name":"quick","inputSchema":{"type":"object"}}"#).unwrap();
+    let handler = |call: RawCall<'_>| {
+        let mut reply = call.reply();
+        let written = reply.write(|writer| writer.text("at once"));
+        RawAnswer::Now(reply.done(written.map_err(HandlerError::internal)))
+    };
+    let limits = Limits { tasks: 1, ..Limits::default() };
+    let server = Server::builder("raw", "1").limits(limits).tool(Tool::raw(listed, handler).task()).build().unwrap();
+    let client = Client::connect(&server, MODERN);
+    for id in 1..4 {
+        assert_eq!(client.call(id, "quick", json!({})).await.text(), "at once");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_needs_tasks_refuses_clients_without() {
+    let tool = Tool::new("work").task_required().handler_async(|_: NoArguments, context: Context| async move {
+        Ok::<_, HandlerError>(context.task_id().is_some().to_string())
+    });
+    let server = Server::builder("test", "1").tool(tool).build().unwrap();
+    let client = Client::connect(&server, MODERN);
+    let begun = client.call(1, "work", json!({})).await;
+    let id = begun.result()["taskId"].as_str().unwrap().to_owned();
+    assert_eq!(until(&client, &id, "completed").await["result"]["content"][0]["text"], "true");
+    let without = Client::connect_able(&server, MODERN, json!({}));
+    let refused = without.call(1, "work", json!({})).await;
+    assert_eq!(refused.error(), (-32021, ReplyStatus::BadRequest));
+    let legacy = Client::connect(&server, Revision::V2025_11_25).call(1, "work", json!({})).await;
+    assert_eq!(legacy.result()["isError"], true);
 }

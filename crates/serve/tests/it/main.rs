@@ -1,6 +1,7 @@
 //! The runtime, tested from outside: over real sockets and pipes in memory.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
+mod both_ways;
 mod core_asking;
 mod core_changes;
 mod core_context;
