@@ -48,14 +48,8 @@ impl Admitted {
     }
 }
 
-impl Admitted {
-    /// How long the head of a stream waits for a refusal, which has a status of its own since 2026-07-28.
-    fn head_delay(&self) -> Duration {
-        if self.revision.is_modern() { HEAD_DELAY } else { Duration::ZERO }
-    }
-}
-
-/// A refusal by a function on another thread comes within this time. Longer, and clients would take the server for dead.
+/// How long the head of a stream waits for the reply where every reply is a stream: a refusal that comes within this time
+/// has its own status and headers.
 const HEAD_DELAY: Duration = Duration::from_millis(100);
 
 /// How a wait went.
@@ -90,7 +84,7 @@ impl Site {
         // The session's id is a header: `initialize` holds the head back whatever the mode.
         let holds = exchange.mode == ResponseMode::Json || exchange.admitted.place.is_some();
         let limit = match exchange.mode {
-            ResponseMode::Sse => exchange.admitted.head_delay().min(self.keep_alive),
+            ResponseMode::Sse => HEAD_DELAY.min(self.keep_alive),
             _ => self.keep_alive,
         };
         let mut timer = None;
@@ -102,7 +96,7 @@ impl Site {
                 return Poll::Pending;
             }
             let speaks = exchange.log.as_ref().is_some_and(|log| log.poll_spoken(cx).is_ready());
-            if speaks || limit.is_zero() {
+            if speaks {
                 return Poll::Ready(Turn::Speaks);
             }
             let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
