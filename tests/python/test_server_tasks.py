@@ -1,4 +1,4 @@
-"""Tools that run as tasks (2026-07-28, ``io.modelcontextprotocol/tasks``): over the wire and with a client in memory."""
+"""Tools that run as tasks (2026-07-28, ``io.modelcontextprotocol/tasks``), over the wire and in memory."""
 
 from __future__ import annotations
 
