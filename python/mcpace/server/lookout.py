@@ -92,7 +92,8 @@ def _reached(function: Any, names: set[str]) -> Iterator[Any]:
         if isinstance(value, ModuleType) and _is_own(value):
             yield from (member for member in map(vars(value).get, names) if member is not None)
         elif isinstance(value, type) and _is_own(value):
-            yield from vars(value).values()
+            # Looking at a model may build it, which changes its members.
+            yield from tuple(vars(value).values())
     for cell in getattr(function, "__closure__", None) or ():
         try:
             yield cell.cell_contents
