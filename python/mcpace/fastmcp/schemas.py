@@ -62,7 +62,7 @@ def arguments_of(function: Callable[..., Any], descriptions: Mapping[str, str]) 
     annotations = {one.name: _described(one.annotation) for one in signature.parameters.values()}
 
     def call(*args: Any, **keywords: Any) -> dict[str, Any]:
-        return dict(zip(signature.parameters, args, strict=False)) | keywords
+        return dict(zip(signature.parameters, args, strict=False)) | keywords if args else keywords
 
     given = [one.replace(annotation=annotations[one.name]) for one in signature.parameters.values()]
     call.__signature__ = signature.replace(  # type: ignore[attr-defined]
