@@ -9,12 +9,22 @@ from typing import Any
 
 import pytest
 
+from mcpace import (
+    AccessToken,
+    AuthSettings,
+    JWTVerifier,
+    MCPError,
+    RegistrationError,
+    StaticTokenVerifier,
+    UnsupportedOption,
+)
 from mcpace import Client as McpClient
-from mcpace import MCPError, RegistrationError
 from mcpace.fastmcp import (
     AuthContext,
     AuthorizationError,
+    CurrentAccessToken,
     FastMCP,
+    TokenClaim,
     ToolError,
     get_access_token,
     require_roles,
@@ -232,3 +242,36 @@ def test_a_tool_s_failure_is_raised_as_ever_on_somebody_s_behalf() -> None:
 
     with pytest.raises(ToolError, match=r"timed out after 0\.05 seconds"):
         asyncio.run(mcp.call_tool("hangs", principal=None))
+
+
+def whoami(token: AccessToken = CurrentAccessToken(), user: str = TokenClaim("sub")) -> str:  # noqa: B008
+    return f"{token.client_id} {user}"
+
+
+def test_a_verifier_of_tokens_as_the_server_s_auth() -> None:
+    mcp = FastMCP("t", auth=StaticTokenVerifier({"good": {"client_id": "me", "sub": "ada", "scopes": ["read"]}}))
+    mcp.tool(whoami)
+    with served(mcp) as port:
+        stranger, forged = Client(port), Client(port, headers={"authorization": "Bearer forged"})
+        for client in (stranger, forged):
+            client.request("tools/list")
+            assert client.status == 401
+        client = Client(port, headers={"authorization": "Bearer good"})
+        [tool] = client.request("tools/list")["result"]["tools"]
+        assert tool["inputSchema"]["properties"] == {}
+        assert client.text("whoami") == "me ada"
+        refused = client.call("whoami", token={"token": "forged", "client_id": "admin", "scopes": ["all"]})
+        assert refused["isError"] and "Unexpected keyword argument" in refused["content"][0]["text"]
+
+
+def test_a_verifier_that_takes_tokens_for_any_service_needs_settings() -> None:
+    keys = {"jwks_uri": "https://auth.example/jwks", "issuer": "https://auth.example"}
+    with pytest.raises(UnsupportedOption, match="audience="):
+        FastMCP("t", auth=JWTVerifier(**keys))
+    settings = FastMCP("t", auth=JWTVerifier(**keys, audience="me")).settings.auth
+    assert settings is not None and str(settings.issuer_url) == "https://auth.example"
+    own = AuthSettings(issuer_url="https://auth.example", resource_server_url="https://mcp.example/mcp")
+    given = FastMCP("t", auth=JWTVerifier(**keys), auth_settings=own).settings.auth
+    assert given is not None and str(given.resource_server_url) == "https://mcp.example/mcp"
+    with pytest.raises(UnsupportedOption, match="OAuth providers"):
+        FastMCP("t", auth=object())

@@ -20,9 +20,11 @@ from mcpace.fastmcp import (
     Client,
     Context,
     FastMCP,
+    MCPError,
     Message,
     MiddlewareContext,
     NotFoundError,
+    Tool,
     ToolError,
     prompt,
     resource,
@@ -30,7 +32,7 @@ from mcpace.fastmcp import (
 )
 from mcpace.server.errors import RegistrationError, UnsupportedOption
 from mcpace.server.extension import Extension, ToolBinding
-from mcpace.types import CreateMessageResult, TextContent
+from mcpace.types import CreateMessageResult, InputRequiredResult, TextContent
 
 FASTMCP_4 = next(sdk for sdk in SDKS if sdk.name == "fastmcp-4")
 PAGE = (ROOT / "docs" / "fastmcp.md").read_text()
@@ -199,6 +201,21 @@ def test_the_client_s_model_is_asked() -> None:
     assert seen[-1] == ("Shorten long", "Be short.", 7)
 
 
+def test_rounds_are_refused_where_the_client_s_revision_has_none() -> None:
+    mcp = FastMCP("rounds")
+
+    @mcp.tool
+    def asks(ctx: Context) -> InputRequiredResult:
+        return InputRequiredResult(request_state="x")
+
+    async def used() -> None:
+        async with PlainClient(mcp, mode="legacy") as client:
+            with pytest.raises(MCPError, match="only exists at MCP 2026-07-28"):
+                await client.call_tool("asks")
+
+    asyncio.run(used())
+
+
 def test_calls_within_the_process() -> None:
     mcp = FastMCP("here", mask_error_details=True)
 
@@ -231,6 +248,7 @@ def test_calls_within_the_process() -> None:
         (lambda mcp: mcp.mount(object()), "import FastMCP from mcpace.fastmcp"),
         (lambda mcp: mcp.mount(FastMCP(), prefix="x"), "prefix"),
         (lambda mcp: mcp.tool(app=True), "ui"),
+        (lambda mcp: Tool.from_tool(mcp), "calls the other"),
         (lambda mcp: mcp.resource("x://y", version="1"), "another name"),
         (lambda mcp: mcp.enable(version="1"), "another name"),
         (lambda mcp: mcp.add_tool(3), "function"),

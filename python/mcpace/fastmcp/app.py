@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from mcpace.fastmcp.components import KINDS, Kind, Visibility, key_of, moved
 from mcpace.fastmcp.context import Context, States, current
@@ -43,12 +43,14 @@ from mcpace.server.tools import Tool
 from mcpace.server.uri_template import UriTemplate
 from mcpace.types import Annotations, InputRequiredResult
 
+if TYPE_CHECKING:
+    from mcpace.server.auth import AuthSettings
+
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 Duplicates = Literal["warn", "error", "replace", "ignore"]
 
 _ADOPTED = "make the server with FastMCP itself, and serve it as it is: mcpace serve FILE.py:OBJECT"
 _INSTEAD = {
-    "auth": "pass token_verifier= and auth=AuthSettings(…) to mcpace.MCPServer, which checks tokens of any issuer",
     "providers": "register what they provide, or mount() a server",
     "transforms": "give names and descriptions where tools are registered",
     "list_page_size": "the runtime's pages hold 1,000 entries",
@@ -95,6 +97,8 @@ class FastMCP(MCPServer[Any]):
         version: str | int | float | None = None,
         website_url: str | None = None,
         icons: Sequence[Any] | None = None,
+        auth: Any = None,
+        auth_settings: AuthSettings | None = None,
         middleware: Sequence[Any] | None = None,
         lifespan: Any = None,
         tools: Iterable[Any] | None = None,
@@ -105,6 +109,10 @@ class FastMCP(MCPServer[Any]):
         resource_security: ResourceSecurity | None = DEFAULT_RESOURCE_SECURITY,
         **options: Any,
     ) -> None:
+        """A server. Options of FastMCP that mcpace doesn't have raise ``UnsupportedOption``.
+
+        ``auth`` is a verifier of tokens, such as ``JWTVerifier``; ``auth_settings`` tell clients where to get a token.
+        """
         for option, value in options.items():
             if option in _REMOVED:
                 raise TypeError(f"FastMCP() no longer accepts `{option}`. {_REMOVED[option]}")
@@ -121,6 +129,8 @@ class FastMCP(MCPServer[Any]):
             website_url=website_url,
             icons=icons,
             lifespan=lifespan,
+            token_verifier=auth,
+            auth=_auth_settings(auth, auth_settings),
         )
         self._on_duplicate: Duplicates = on_duplicate or "warn"
         self._above: list[tuple[FastMCP, str | None]] = []
@@ -625,6 +635,7 @@ def _keywords(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
+_ADDRESS = "http://localhost:8000"
 _LOOPBACK = [entry for name in ("127.0.0.1", "localhost", "[::1]") for entry in (name, f"{name}:*")]
 _LOOPBACK_ORIGINS = [f"{scheme}://{name}" for scheme in ("http", "https") for name in _LOOPBACK]
 _NO_VERSIONS = "components have no versions here; give a new version another name"
@@ -657,6 +668,31 @@ _REMOVED = {
     "debug": "Set the level of the logger `mcpace`.",
     "log_level": "Set the level of the logger `mcpace`.",
 }
+
+
+def _auth_settings(verifier: Any, given: AuthSettings | None) -> AuthSettings | None:
+    """The settings of a server with a verifier of tokens. Raises ``UnsupportedOption`` for what is none."""
+    if verifier is None or given is not None:
+        return given
+    is_foreign = any(base.__module__.startswith("fastmcp.") for base in type(verifier).__mro__)
+    if is_foreign or not callable(getattr(verifier, "verify_token", None)):
+        raise UnsupportedOption(
+            f"auth={_kind_of(verifier)}: give auth=JWTVerifier(…) or IntrospectionTokenVerifier(…) of mcpace, which "
+            "checks the issuer's tokens; OAuth providers and proxies issue tokens, which mcpace doesn't"
+        )
+    if getattr(verifier, "wants_resource", False):
+        raise UnsupportedOption(
+            f"auth={type(verifier).__name__}(…) takes tokens for any service: give it audience=…, or give the server "
+            "auth_settings=AuthSettings(issuer_url=…, resource_server_url=…)"
+        )
+    from mcpace.server.auth import AuthSettings
+
+    issuers = getattr(verifier, "issuer", None) or ()
+    named = [issuers] if isinstance(issuers, str) else list(issuers)
+    addresses = [one for one in named if one.startswith(("http://", "https://"))]
+    # Clients are told of the first issuer, and of the server's usual address.
+    issuer = addresses[0] if addresses else _ADDRESS
+    return AuthSettings.model_validate({"issuer_url": issuer, "resource_server_url": f"{_ADDRESS}/mcp"})
 
 
 def _kind_of(value: Any) -> str:

@@ -69,7 +69,7 @@ class Context(plain.Context[Any, Any]):
             return call.session_id
         if call.revision < MODERN and not call.headers:
             return self.fastmcp.states.process
-        return cast("str", self._own_state.setdefault(_REQUEST, uuid4().hex))
+        return cast("str", self._own_state.setdefault(_REQUEST, str(uuid4())))
 
     @property
     def is_stateless(self) -> bool:
@@ -321,7 +321,7 @@ class States:
     """What sessions keep."""
 
     def __init__(self, most: int = MOST_SESSIONS) -> None:
-        self.process = uuid4().hex
+        self.process = str(uuid4())
         """Stands for the one session that a process has over stdio."""
         self._most = most
         self._sessions: OrderedDict[str, dict[str, Any]] = OrderedDict()

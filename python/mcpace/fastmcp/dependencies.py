@@ -14,10 +14,11 @@ from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin
 
 from mcpace.fastmcp.context import current, get_context
 from mcpace.server.calling import call_function
-from mcpace.server.errors import InvalidSignature, is_tool_error
+from mcpace.server.errors import InvalidSignature, MCPError, is_tool_error
 from mcpace.server.injection import find_context, hints_of
 from mcpace.server.markers import Marker, check_nested
 from mcpace.server.signature import is_async, name_of, signature_of
+from mcpace.types import INVALID_PARAMS, MODERN, InputRequiredResult, is_kind
 
 ValueT = TypeVar("ValueT")
 
@@ -232,7 +233,7 @@ def injected(function: Callable[..., Any]) -> Callable[..., Any]:
         if context is not None:
             keywords[context] = get_context()
         async with resolved(function, dependencies, keywords) as found:
-            return await call_function(target, runs_async, keywords | found)
+            return _answerable(await call_function(target, runs_async, keywords | found), name_of(function))
 
     call.__name__ = name_of(function)
     # Read by whoever looks at the signature; `wraps` would lead them to the function within.
@@ -291,6 +292,20 @@ def _check_function(outer: str, dependency: _Depends, arguments: Collection[str]
                 f"Depends({name_of(function)}, {one.name}=…)"
             )
     check_dependencies(outer, own | bound, arguments)
+
+
+def _answerable(value: Any, function: str) -> Any:
+    """A function's value. Raises ``MCPError`` for questions that the client's revision has no result for."""
+    if is_kind(type(value), InputRequiredResult, "InputRequiredResult"):
+        revision = get_context().protocol_version
+        if revision is not None and revision < MODERN:
+            raise MCPError(
+                INVALID_PARAMS,
+                f"{function!r} returned an InputRequiredResult to request client input, but this result type only "
+                f"exists at MCP {MODERN}; this connection negotiated {revision!r}. Use ctx.elicit(), which works with "
+                "every revision.",
+            )
+    return value
 
 
 def _listing(function: Callable[..., Any]) -> Callable[..., Any]:

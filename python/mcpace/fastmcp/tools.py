@@ -143,6 +143,14 @@ class FunctionTool(Tool):
         return tool if auth is None and timeout is None else replace(tool, guards=guarded(auth, tool, timeout))
 
     @classmethod
+    def from_tool(cls, tool: Any, **_: Any) -> FunctionTool:
+        """Refused: tools aren't transformed."""
+        raise UnsupportedOption(
+            f"Tool.from_tool({getattr(tool, 'name', tool)!r}): register a function with the name, description and "
+            "parameters that you want, which calls the other"
+        )
+
+    @classmethod
     def from_function(cls, fn: Callable[..., Any], **options: Any) -> FunctionTool:  # type: ignore[override]
         """A tool of a function, with the options of ``FastMCP.tool``."""
         return cls.of(fn, **options)
