@@ -8,6 +8,7 @@ import os
 import subprocess
 from typing import Any
 
+import anyio.from_thread
 import pytest
 
 import adoption
@@ -101,6 +102,21 @@ def test_the_context_of_a_call_is_found_without_a_parameter() -> None:
         for name in ("direct", "indirect", "elsewhere"):
             assert client.call_tool(name, {}).structured_content == {"result": True}, name
     assert repr(server.get_context()) == "Context()"
+
+
+def test_a_plain_function_asks_the_event_loop_by_anyio() -> None:
+    server = MCPServer("threads")
+
+    async def loop_name() -> str:
+        return type(asyncio.get_running_loop()).__name__
+
+    @server.tool()
+    def asks(times: int, ctx: Context) -> str:
+        anyio.from_thread.check_cancelled()
+        return f"{times} {ctx.request_id is not None} {bool(anyio.from_thread.run(loop_name))}"
+
+    with connect_sync(server) as client:
+        assert client.call_tool("asks", {"times": 2}).content[0].text == "2 True True"
 
 
 def test_a_context_has_the_parameters_of_both_releases() -> None:

@@ -5,6 +5,8 @@ Design constraint: asyncio is loaded when a call needs it, not with the server. 
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
@@ -17,6 +19,11 @@ async def call_function(function: Callable[..., Any], is_async: bool, keywords: 
     """The function's value. One that is no coroutine function runs in a thread, so that it holds up nobody."""
     if is_async:
         return await function(**keywords)
+    if "anyio.from_thread" in sys.modules:
+        # A thread of anyio's, from which the function may use `anyio.from_thread`.
+        from anyio import to_thread
+
+        return await to_thread.run_sync(functools.partial(function, **keywords), abandon_on_cancel=True)
     import asyncio
 
     return await asyncio.to_thread(function, **keywords)

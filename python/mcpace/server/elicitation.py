@@ -104,8 +104,7 @@ def form_of(schema: type[BaseModel]) -> dict[str, Any]:
                 f"Elicitation schema field {field!r} rendered as {json.dumps(described)}, which no form can have: use "
                 "str, int, float, bool, a Literal or Enum of strings, or a list of those"
             )
-    # What a form's schema has (2025-11-25, schema: `ElicitRequestFormParams`).
-    return {key: form[key] for key in ("type", "properties", "required") if key in form}
+    return form
 
 
 class _FormSchema(GenerateJsonSchema):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic_core import from_json, to_json
 
+from mcpace.server.calling import call_function
 from mcpace.server.content import encodable, failure_json
 from mcpace.server.context import Context
 from mcpace.server.errors import (
@@ -42,6 +43,8 @@ Answer = bytes | tuple[int, str, str | None]
 
 _WAYS = frozenset({"get_context"})
 """Names by which a function finds its context without a parameter."""
+_FROM_THREAD = frozenset({"from_thread"})
+"""Names by which a function in a thread asks the event loop, which only anyio's own threads can."""
 _CONTEXT = "_context"  # No parameter of an author's begins with an underscore.
 
 
@@ -92,6 +95,8 @@ def tool_plan(server: MCPServer[Any], tool: Tool) -> Plan:
     function, kind, context = tool.fn, tool.is_async, tool.context_kwarg
     if tool.resolved:
         function, kind, context = _resolving(tool), True, _CONTEXT
+    elif not kind and uses(tool.fn, _FROM_THREAD):
+        function, kind = _in_thread(tool.fn), True
     is_structured = tool.output.kind == "structured"
     is_bare = context is None and not (server._inside.remembers_principals or uses(tool.fn, _WAYS))
     return Plan(
@@ -214,6 +219,13 @@ def error_answer(error: Any) -> tuple[int, str, str | None]:
     data = error.error.data
     told = None if data is None else to_json(data, fallback=str).decode()
     return (error.error.code, encodable(error.error.message), told)
+
+
+def _in_thread(function: Callable[..., Any]) -> Callable[..., Any]:
+    async def call(**keywords: Any) -> Any:
+        return await call_function(function, False, keywords)
+
+    return call
 
 
 def _resolving(tool: Tool) -> Callable[..., Any]:
