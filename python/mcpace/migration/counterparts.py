@@ -68,6 +68,10 @@ ROWS = (
     Row("mcp.server.auth.middleware.auth_context", "get_access_token", "mcpace"),
     Row("mcp.shared.context", "RequestContext", "mcpace"),
     Row("mcp mcp.shared.exceptions", "MCPError UrlElicitationRequiredError", "mcpace"),
+    Row("mcp mcp.shared.exceptions", "McpError", "mcpace"),
+    Row("mcp mcp.server.session", "ServerSession", "mcpace"),
+    Row("mcp.server.transport_security", "TransportSecuritySettings", "mcpace"),
+    Row("mcp mcp.shared.uri_template", "InvalidUriTemplate UriTemplate", "mcpace"),
     Row("mcp.shared.path_security", "safe_join", "mcpace"),
     Row("mcp mcp.client", "Client", "mcpace"),
     Row(
@@ -90,6 +94,44 @@ ROWS = (
         "mcp",
         "ClientCapabilities CreateMessageResult CreateMessageResultWithTools ErrorData GetPromptResult Implementation "
         "ReadResourceResult Resource RootsCapability SamplingCapability SamplingMessage Tool",
+        "mcpace.types",
+    ),
+    Row(
+        "mcp.types mcp_types",
+        "BaseMetadata CLIENT_CAPABILITIES_META_KEY CLIENT_INFO_META_KEY CONNECTION_CLOSED CacheableResult "
+        "CallToolRequest CallToolRequestParams CancelledNotification CancelledNotificationParams "
+        "CompleteRequest CompleteRequestParams CompleteResult CompletionsCapability "
+        "DEFAULT_NEGOTIATED_VERSION DiscoverRequest DiscoverResult ElicitCompleteNotification "
+        "ElicitCompleteNotificationParams ElicitRequestedSchema ElicitationRequiredErrorData EmptyResult "
+        "FormElicitationCapability GetPromptRequest GetPromptRequestParams HEADER_MISMATCH InitializeRequest "
+        "InitializeRequestParams InitializeResult InitializedNotification InputResponseRequestParams "
+        "JSONRPCError JSONRPCNotification JSONRPCRequest JSONRPCResponse JSONRPC_VERSION "
+        "LATEST_PROTOCOL_VERSION LOG_LEVEL_META_KEY ListPromptsRequest ListPromptsResult "
+        "ListResourceTemplatesRequest ListResourceTemplatesResult ListResourcesRequest ListResourcesResult "
+        "ListToolsRequest ListToolsResult LoggingCapability LoggingMessageNotification "
+        "LoggingMessageNotificationParams MissingRequiredClientCapabilityErrorData Notification "
+        "NotificationParams PROTOCOL_VERSION_META_KEY PaginatedRequest PaginatedRequestParams PaginatedResult "
+        "PingRequest ProgressNotification ProgressNotificationParams ProgressToken "
+        "PromptListChangedNotification PromptsCapability ReadResourceRequest ReadResourceRequestParams "
+        "Request RequestParams ResourceListChangedNotification ResourceUpdatedNotification "
+        "ResourceUpdatedNotificationParams ResourcesCapability RootsListChangedNotification "
+        "SERVER_INFO_META_KEY SamplingContextCapability SamplingToolsCapability ServerCapabilities "
+        "SetLevelRequest SetLevelRequestParams SubscribeRequest SubscribeRequestParams SubscriptionFilter "
+        "SubscriptionsListenRequest SubscriptionsListenRequestParams ToolListChangedNotification "
+        "ToolsCapability UNSUPPORTED_PROTOCOL_VERSION UnsubscribeRequest UnsubscribeRequestParams "
+        "UnsupportedProtocolVersionErrorData UrlElicitationCapability",
+        "mcpace.types",
+    ),
+    Row(
+        "mcp",
+        "CallToolRequest CompleteRequest GetPromptRequest IncludeContext InitializeRequest InitializeResult "
+        "InitializedNotification JSONRPCError JSONRPCRequest JSONRPCResponse ListPromptsRequest "
+        "ListPromptsResult ListResourcesRequest ListResourcesResult ListToolsResult LoggingLevel "
+        "LoggingMessageNotification Notification PingRequest ProgressNotification PromptsCapability "
+        "ReadResourceRequest ResourceUpdatedNotification ResourcesCapability SamplingContent "
+        "SamplingContextCapability SamplingMessageContentBlock SamplingToolsCapability ServerCapabilities "
+        "SetLevelRequest StopReason SubscribeRequest ToolChoice ToolResultContent ToolUseContent "
+        "ToolsCapability UnsubscribeRequest",
         "mcpace.types",
     ),
     Row("fastmcp", "FastMCP Context Client", "mcpace.fastmcp"),
@@ -191,13 +233,10 @@ ADVICE = {
     "mcp.server.transport_security": "use the keywords allowed_hosts and allowed_origins of `run`, or the options of "
     "`mcpace serve`",
     "mcp.server.auth": ISSUES_NONE + SERVE,
-    "mcp.server.session": "the session of a call is `ctx.session`; as a type argument the import may stay",
     "mcp.client": "use mcpace.Client, or keep the SDK's client in a file of its own",
     "mcp:ClientSession": "use mcpace.Client, or keep the SDK's client in a file of its own",
     "mcp:ClientSessionGroup": "use mcpace.Client, or keep the SDK's client in a file of its own",
     "mcp.shared.memory": "use mcpace.Client, or mcpace.testing (docs/testing.md)",
-    "mcp.shared.exceptions:McpError": "use mcpace.MCPError(code, message, data)",
-    "mcp:McpError": "use mcpace.MCPError(code, message, data)",
     "mcp.types": "mcpace.types has no such type; build the answer with those it has, or " + SERVE,
     "fastmcp.client": "use mcpace.Client, or mcpace.testing (docs/testing.md)",
     "fastmcp.server.auth": TOKENS + SERVE,
