@@ -17,6 +17,7 @@ from mcpace.fastmcp import (
     Context,
     CurrentContext,
     CurrentHeaders,
+    CurrentRequest,
     Depends,
     FastMCP,
     Middleware,
@@ -182,6 +183,11 @@ def contextual() -> FastMCP:
         return f"{ctx.request_id} {headers['x-example']}"
 
     @mcp.tool
+    async def requested(request: Any = CurrentRequest()) -> str:  # noqa: B008
+        client = request.client.host if request.client else "unknown"
+        return f"{request.headers['X-Example']} {request.method} {client in ('127.0.0.1', 'unknown')}"
+
+    @mcp.tool
     async def counts(progress: Progress = Progress()) -> str:  # noqa: B008
         await progress.set_total(2)
         await progress.increment()
@@ -214,6 +220,7 @@ def test_contexts_state_and_dependencies(contextual: FastMCP) -> None:
         assert text(call(peer, "depends", {"word": "w"})) == "w opened opened twice 1"
         assert text(call(peer, "looks")) == "Life an example False"
         assert text(call(peer, "current")).endswith(" an example")
+        assert text(call(peer, "requested")) == "an example POST True"
         line = {"method": "tools/call", "params": {"name": "counts", "_meta": {"progressToken": 7}}}
         told = peer.ask(line)["ahead"]
         assert [one["params"] for one in told] == [{"progressToken": 7, "progress": 1, "total": 2}]

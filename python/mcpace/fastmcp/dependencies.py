@@ -195,12 +195,34 @@ def get_http_headers(include_all: bool = False, include: set[str] | None = None)
 
 
 def get_http_request() -> Any:
-    """The HTTP request. Raises ``RuntimeError`` where there is none."""
+    """The HTTP request: Starlette's, where that is installed. Raises ``RuntimeError`` where there is none.
+
+    It has the headers and the client's address; its path and body are the runtime's."""
     context = current.get(None)
     surroundings = None if context is None or context.call is None else context.request_context
     if surroundings is None or surroundings.request is None:
         raise RuntimeError("No active HTTP request found.")
-    return surroundings.request
+    return _starlette_request(surroundings.request)
+
+
+def _starlette_request(request: Any) -> Any:
+    try:
+        from starlette.requests import Request
+    except ImportError:
+        return request
+    client = getattr(request, "client", None)
+    return Request(
+        {
+            "type": "http",
+            "http_version": "1.1",
+            "method": "POST",
+            "scheme": "http",
+            "path": "/",
+            "query_string": b"",
+            "headers": [(name.encode("latin-1"), one.encode("latin-1")) for name, one in request.headers.items()],
+            "client": None if client is None else (client.host, client.port),
+        }
+    )
 
 
 def get_access_token() -> Any:
