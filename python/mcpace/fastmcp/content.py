@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import inspect
 import mimetypes
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -29,7 +28,8 @@ from mcpace.types import (
     is_kind,
 )
 
-_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
+ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
+"""Writes values of any type."""
 _TEXT_FORMATS = {
     "plain": "text/plain",
     "txt": "text/plain",
@@ -122,16 +122,22 @@ def blocks_of(value: Any) -> list[ContentBlock]:
 
 def text_of(value: Any) -> str:
     """A value's JSON."""
-    return _ANYTHING.dump_json(value, fallback=str).decode()
+    return ANYTHING.dump_json(value, fallback=str).decode()
 
 
-def jsonable(value: Any, annotation: Any = Any) -> Any:
-    """A value as JSON can carry it, by what the annotation says. Raises ``PydanticSerializationError``."""
-    adapter = _ANYTHING
-    if annotation not in (inspect.Signature.empty, None, Any, ...) and not isinstance(annotation, str):
-        with suppress(PydanticSchemaGenerationError):
-            adapter = TypeAdapter(annotation)
-    return adapter.dump_python(value, mode="json", warnings=False)
+def adapter_of(annotation: Any) -> TypeAdapter[Any]:
+    """What writes values of an annotation; made once, at registration."""
+    if annotation in (inspect.Signature.empty, None, Any, ...) or isinstance(annotation, str):
+        return ANYTHING
+    try:
+        return TypeAdapter(annotation)
+    except PydanticSchemaGenerationError:
+        return ANYTHING
+
+
+def jsonable(value: Any, adapter: TypeAdapter[Any] = ANYTHING) -> Any:
+    """A value as JSON can carry it. Raises ``PydanticSerializationError``."""
+    return adapter.serializer.to_python(value, mode="json", warnings=False)
 
 
 def _block(value: Any) -> ContentBlock:

@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from pydantic import TypeAdapter
 from pydantic_core import PydanticSerializationError, to_json
 
 from mcpace.fastmcp.authorization import guarded
-from mcpace.fastmcp.content import blocks_of, has_blocks, jsonable
+from mcpace.fastmcp.content import ANYTHING, adapter_of, blocks_of, has_blocks, jsonable
 from mcpace.fastmcp.context import current
 from mcpace.fastmcp.dependencies import injected
 from mcpace.fastmcp.errors import is_told
 from mcpace.fastmcp.schemas import CallArguments, arguments_of, documented, inlined, is_object, output_schema_of
-from mcpace.server.content import failure_json
+from mcpace.server.content import failure_json, text_json
 from mcpace.server.errors import (
     InputRequired,
     InvalidArguments,
@@ -36,8 +37,6 @@ from mcpace.types import CallToolResult, InputRequiredResult, ToolAnnotations, i
 
 if TYPE_CHECKING:
     from mcpace.fastmcp.app import FastMCP
-
-WRAPPED = {"fastmcp": {"wrap_result": True}}
 
 
 class Unset:
@@ -79,8 +78,8 @@ class FunctionTool(Tool):
     run_in_thread: bool = True
     schema: dict[str, Any] | None = None
     """Of the structured content."""
-    returned: Any = None
-    """The function's return annotation."""
+    writer: TypeAdapter[Any] = ANYTHING
+    """Writes what the function returns."""
     bare: Callable[..., Any] = field(default=lambda: None)
     """The author's function."""
 
@@ -137,7 +136,7 @@ class FunctionTool(Tool):
             timeout=timeout,
             run_in_thread=run_in_thread,
             schema=schema,
-            returned=returned,
+            writer=adapter_of(returned),
             bare=function,
         )
         return tool if auth is None and timeout is None else replace(tool, guards=guarded(auth, tool, timeout))
@@ -213,17 +212,16 @@ class FunctionTool(Tool):
             return result_json(value)
         if is_kind(kind, ToolResult, "ToolResult"):
             return result_json(own_result(value))
-        structured, content = _NOTHING, value
-        if not isinstance(value, bytes) and (self.schema is not None or not has_blocks(value)):
-            structured = self._structured(value)
-            if structured is not _NOTHING and not has_blocks(value):
-                content = structured
-        result: dict[str, Any] = {"content": [wire(block) for block in blocks_of(content)]}
-        if structured is not _NOTHING and self.is_wrapped:
-            result |= {"structuredContent": {"result": structured}, "_meta": WRAPPED}
-        elif isinstance(structured, dict):
-            result["structuredContent"] = structured
-        return to_json({**result, "isError": False})
+        is_content = has_blocks(value)
+        data = None
+        if not isinstance(value, bytes) and (self.schema is not None or not is_content):
+            data = self._data(value)
+        parts = [b'{"content":', _blocks_json(value) if is_content or data is None else _data_json(data)]
+        if data is not None and self.is_wrapped:
+            parts += [b',"structuredContent":{"result":', data, b'},"_meta":{"fastmcp":{"wrap_result":true}}']
+        elif data is not None and data.startswith(b"{"):
+            parts += [b',"structuredContent":', data]
+        return b"".join([*parts, b',"isError":false}'])
 
     def failure(self, server: FastMCP) -> Callable[[BaseException], Answer]:
         """What an exception is answered with: FastMCP tells what it was, unless its details are masked."""
@@ -263,20 +261,30 @@ class FunctionTool(Tool):
         finally:
             current.reset(token)
 
-    def _structured(self, value: Any) -> Any:
-        """A value as structured content holds it; ``_NOTHING`` where it can't be and need not."""
+    def _data(self, value: Any) -> bytes | None:
+        """A value as JSON; ``None`` where there is none and there need not be."""
         try:
-            return jsonable(value, self.returned)
+            return self.writer.serializer.to_json(value, warnings=False)
         except (PydanticSerializationError, UnicodeDecodeError) as error:
             if self.schema is None:
-                return _NOTHING
+                return None
             raise ToolError(
                 f"Could not serialize the return value of tool {self.name!r} for its output schema: {error}. If this "
                 "is unexpected, set the tool's output_schema to None to disable automatic serialization."
             ) from error
 
 
-_NOTHING: Any = object()
+def _blocks_json(value: Any) -> bytes:
+    return to_json([wire(block) for block in blocks_of(value)])
+
+
+def _data_json(data: bytes) -> bytes:
+    """The content of a value that is data, by its JSON: text as it is, anything else as text of the JSON."""
+    if data in (b"null", b"[]"):
+        return b"[]"
+    if data.startswith(b'"'):
+        return b'[{"type":"text","text":' + data + b"}]"
+    return text_json(data.decode())
 
 
 def own_result(value: Any) -> ToolResult:
