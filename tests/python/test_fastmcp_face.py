@@ -239,6 +239,10 @@ def test_calls_within_the_process() -> None:
     asyncio.run(used())
 
 
+async def unlocks(ctx: Context) -> None:
+    await ctx.enable_components(tags={"premium"})
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -248,6 +252,7 @@ def test_calls_within_the_process() -> None:
         (lambda mcp: mcp.mount(object()), "import FastMCP from mcpace.fastmcp"),
         (lambda mcp: mcp.mount(FastMCP(), prefix="x"), "prefix"),
         (lambda mcp: mcp.tool(app=True), "ui"),
+        (lambda mcp: mcp.tool(unlocks), "auth= checks"),
         (lambda mcp: Tool.from_tool(mcp), "calls the other"),
         (lambda mcp: mcp.resource("x://y", version="1"), "another name"),
         (lambda mcp: mcp.enable(version="1"), "another name"),

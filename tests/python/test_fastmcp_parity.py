@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from adoption import LEGACY, ROOT, SDKS, SOURCES, interpreter
+from adoption import LEGACY, MODERN, ROOT, SDKS, SOURCES, interpreter
 
 FASTMCP_4 = next(sdk for sdk in SDKS if sdk.name == "fastmcp-4")
 SERVER = SOURCES / "face" / "features.py"
@@ -88,6 +88,18 @@ DIFFERENCES = {
 }
 
 
+CLIENT = {
+    f"io.modelcontextprotocol/{name}": value
+    for name, value in {
+        "protocolVersion": MODERN,
+        "clientInfo": {"name": "test", "version": "1"},
+        "clientCapabilities": {},
+        "logLevel": "debug",
+    }.items()
+}
+"""What each request of 2026-07-28 says of its client."""
+
+
 @contextmanager
 def program(face: str) -> Iterator[subprocess.Popen[str]]:
     """The server, over stdio."""
@@ -127,8 +139,11 @@ def ask(running: subprocess.Popen[str], number: int, request: dict[str, Any]) ->
     raise AssertionError(f"the server ended before it answered {request}")
 
 
-def answers(face: str) -> list[dict[str, Any]]:
+def answers(face: str, revision: str) -> list[dict[str, Any]]:
     with program(face) as running:
+        if revision == MODERN:
+            told = [{**one, "params": {**one.get("params", {}), "_meta": CLIENT}} for one in REQUESTS]
+            return [alike(ask(running, number, one)) for number, one in enumerate(told, 1)]
         ask(running, 0, INITIALIZE)
         assert running.stdin is not None
         running.stdin.write('{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
@@ -141,12 +156,13 @@ def alike(answer: dict[str, Any]) -> dict[str, Any]:
     if error is not None:
         return {"error": error["message"]}
     result = {key: value for key, value in answer["result"].items() if (key, value) != ("isError", False)}
-    return {**answer, "result": result}
+    meta = {key: value for key, value in result.pop("_meta", {}).items() if not key.startswith("io.modelcontext")}
+    return {**answer, "result": result | ({"_meta": meta} if meta else {})}
 
 
-@pytest.fixture(scope="module")
-def both() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    return answers("fastmcp"), answers("mcpace")
+@pytest.fixture(scope="module", params=[LEGACY, MODERN])
+def both(request: pytest.FixtureRequest) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    return answers("fastmcp", request.param), answers("mcpace", request.param)
 
 
 @pytest.mark.parametrize("number", range(len(REQUESTS)), ids=lambda number: f"{number}-{REQUESTS[number]['method']}")

@@ -246,7 +246,7 @@ class Context(plain.Context[Any, Any]):
 
     async def enable_components(self, **_: Any) -> None:
         """Refused: what a session sees can't be changed one by one."""
-        raise UnsupportedOption(_VISIBILITY)
+        raise UnsupportedOption(VISIBILITY)
 
     disable_components = enable_components
     reset_visibility = enable_components
@@ -299,9 +299,9 @@ class Context(plain.Context[Any, Any]):
 
 
 _REQUEST = "mcpace: id of this request"
-_VISIBILITY = (
-    "enable_components, disable_components and reset_visibility of one session: give tools auth= checks, which decide "
-    "for each caller, or use mcp.enable() and mcp.disable() for all"
+VISIBILITY = (
+    "What one session sees can't be changed: give tools auth= checks, which decide for each caller, or use "
+    "mcp.enable() and mcp.disable() for all"
 )
 
 

@@ -12,10 +12,11 @@ from collections.abc import AsyncIterator, Callable, Collection, Hashable, Itera
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin
 
-from mcpace.fastmcp.context import current, get_context
+from mcpace.fastmcp.context import VISIBILITY, current, get_context
 from mcpace.server.calling import call_function
-from mcpace.server.errors import InvalidSignature, MCPError, is_tool_error
+from mcpace.server.errors import InvalidSignature, MCPError, UnsupportedOption, is_tool_error
 from mcpace.server.injection import find_context, hints_of
+from mcpace.server.lookout import CHANGES, uses
 from mcpace.server.markers import Marker, check_nested
 from mcpace.server.signature import is_async, name_of, signature_of
 from mcpace.types import INVALID_PARAMS, MODERN, InputRequiredResult, is_kind
@@ -238,8 +239,11 @@ def injected(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function without the parameters that the server fills in; itself where it has none.
 
     A generator function becomes one that gives the list of its values. Raises ``InvalidSignature`` for a parameter of
-    a dependency that nobody fills in.
+    a dependency that nobody fills in, and ``UnsupportedOption`` where the function changes what its session sees.
     """
+    changes = uses(function, CHANGES)
+    if changes is not None:
+        raise UnsupportedOption(f"{name_of(function)}: {changes}. {VISIBILITY}")
     context = find_context(function)
     dependencies = dependencies_of(function)
     if context is None and not dependencies:
