@@ -216,6 +216,28 @@ def test_rounds_are_refused_where_the_client_s_revision_has_none() -> None:
     asyncio.run(used())
 
 
+def test_tools_run_as_tasks() -> None:
+    mcp = FastMCP("works", tasks=True)
+
+    @mcp.tool
+    async def works(count: int, ctx: Context) -> str:
+        await ctx.report_progress(1, count, "begun")
+        return f"{count} {ctx.is_background_task}"
+
+    @mcp.tool(task=False)
+    def at_once(ctx: Context) -> str:
+        return str(ctx.is_background_task)
+
+    async def used() -> None:
+        async with PlainClient(mcp, tasks=True) as client:
+            assert (await client.call_tool("works", {"count": 2})).content[0].text == "2 True"
+            assert (await client.call_tool("at_once")).content[0].text == "False"
+        async with PlainClient(mcp) as client:
+            assert (await client.call_tool("works", {"count": 2})).content[0].text == "2 False"
+
+    asyncio.run(used())
+
+
 def test_calls_within_the_process() -> None:
     mcp = FastMCP("here", mask_error_details=True)
 

@@ -368,9 +368,11 @@ def test_what_there_is_not_is_refused_by_name() -> None:
     with pytest.raises(TypeError, match="nonsense"):
         FastMCP(nonsense=1)
     mcp = FastMCP()
+    with pytest.raises(UnsupportedOption, match="version"):
+        mcp.tool(version="2")
     for option in ({"version": "2"}, {"task": True}):
         with pytest.raises(UnsupportedOption, match=next(iter(option))):
-            mcp.tool(**option)
+            mcp.prompt(**option)
     with pytest.raises(UnsupportedOption, match="event_store"):
         mcp.http_app(event_store=object())
     with pytest.raises(ValueError, match="carrier pigeon"):

@@ -54,7 +54,6 @@ _INSTEAD = {
     "providers": "register what they provide, or mount() a server",
     "transforms": "give names and descriptions where tools are registered",
     "list_page_size": "the runtime's pages hold 1,000 entries",
-    "tasks": "tasks are offered by mcpace_serve, not yet from Python",
     "session_state_store": "state is kept in this process",
     "request_state_security": "the runtime seals requestState with a key of its own",
     "cache_ttl": "pass cache_hints= to mcpace.MCPServer",
@@ -106,6 +105,7 @@ class FastMCP(MCPServer[Any]):
         mask_error_details: bool | None = None,
         dereference_schemas: bool = True,
         strict_input_validation: bool | None = None,
+        tasks: bool | None = None,
         resource_security: ResourceSecurity | None = DEFAULT_RESOURCE_SECURITY,
         **options: Any,
     ) -> None:
@@ -138,6 +138,7 @@ class FastMCP(MCPServer[Any]):
         """Whether clients are told only that something failed."""
         self.strict_input_validation = bool(strict_input_validation)
         """Whether arguments are validated without converting types."""
+        self._tasks = tasks
         self.states = States()
         self._visibility = Visibility()
         self._parts: dict[tuple[Kind, str], Any] = {}
@@ -172,7 +173,7 @@ class FastMCP(MCPServer[Any]):
         run_in_thread: bool = True,
     ) -> Any:
         """Registers a function as a tool, with or without parentheses; with a function as argument, at once."""
-        _refuse(version=version, task=task, app=app)
+        _refuse(version=version, app=app)
 
         def register(function: FunctionT) -> FunctionT:
             tool = FunctionTool.of(
@@ -188,6 +189,7 @@ class FastMCP(MCPServer[Any]):
                 timeout=timeout,
                 auth=auth,
                 run_in_thread=run_in_thread,
+                task=self._tasks if task is None else task,
             )
             self.add_tool(tool)
             return function
@@ -610,7 +612,7 @@ class FastMCP(MCPServer[Any]):
 def _refuse(**options: Any) -> None:
     instead = {
         "version": _NO_VERSIONS,
-        "task": "tasks are not offered by mcpace.fastmcp",
+        "task": "tools run as tasks, resources and prompts don't",
         "app": "MCP Apps are not offered; put their resource URI into meta={'ui': …}",
     }
     for option, value in options.items():
@@ -711,7 +713,9 @@ def _made(kind: str, make: Callable[..., Any], function: Any, given: Mapping[str
     if marked is None or given:
         return make(function, **given or {})
     options = {key: value for key, value in vars(marked).items() if key not in ("type", "enabled")}
-    _refuse(version=options.pop("version", None), task=options.pop("task", None), app=options.pop("app", None))
+    _refuse(version=options.pop("version", None), app=options.pop("app", None))
+    if kind != "tool":
+        _refuse(task=options.pop("task", None))
     # How FastMCP's own decorators say that an option was not given.
     unset = {"output_schema": ("ellipsis", "NotSetT"), "security": ("InheritSecurity",)}
     left = {key: value for key, value in options.items() if type(value).__name__ not in unset.get(key, ())}

@@ -81,11 +81,6 @@ class Context(plain.Context[Any, Any]):
         """The request's id; ``None`` outside of one."""
         return None if self._call is None else self.request_id
 
-    @property
-    def is_background_task(self) -> bool:
-        """Never: tasks are not offered here."""
-        return False
-
     def client_supports_extension(self, extension_id: str) -> bool:
         """Whether the client declared an extension of the protocol."""
         declared = None if self._call is None else self.client_capabilities

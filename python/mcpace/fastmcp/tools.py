@@ -32,11 +32,13 @@ from mcpace.server.injection import find_resolved
 from mcpace.server.lookout import looks_around
 from mcpace.server.output import result_json, unstructured
 from mcpace.server.signature import is_async, name_of, signature_of
+from mcpace.server.tasks import task_config
 from mcpace.server.tools import Tool, check_name
 from mcpace.types import CallToolResult, InputRequiredResult, ToolAnnotations, is_content_type, is_kind, wire
 
 if TYPE_CHECKING:
     from mcpace.fastmcp.app import FastMCP
+    from mcpace.server.tasks import TaskConfig
 
 
 class Unset:
@@ -99,6 +101,7 @@ class FunctionTool(Tool):
         timeout: float | None = None,
         auth: Any = None,
         run_in_thread: bool = True,
+        task: bool | TaskConfig | None = None,
     ) -> FunctionTool:
         """A tool of a function. Raises ``InvalidSignature`` or ``RegistrationError`` where it can't be one."""
         if not callable(function):
@@ -137,6 +140,7 @@ class FunctionTool(Tool):
             run_in_thread=run_in_thread,
             schema=schema,
             writer=adapter_of(returned),
+            task=task_config(task or None, called, is_async=is_async(fn)),
             bare=function,
         )
         return tool if auth is None and timeout is None else replace(tool, guards=guarded(auth, tool, timeout))
