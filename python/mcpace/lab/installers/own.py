@@ -43,7 +43,7 @@ class Own:
         if not (checkout / CRATES).is_file():
             raise EnvironmentProblem(
                 f"{wanted.label} is built from mcpace's sources, which aren't beside {wanted.adapter.folder.parent}: "
-                "run mcpace from a checkout of its repository"
+                "run mcpace from a checkout of its repository, or compare mcpace-python, which every installation has"
             )
         say(f"building {wanted.label} (minutes, the first time)")
         target = checkout / "target" / "adapters" / wanted.adapter.name
