@@ -13,7 +13,6 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -111,9 +110,13 @@ def _plain(value: Any) -> Any:
     return getattr(value, "__func__", value)
 
 
-_LIBRARIES = tuple(
-    str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "platstdlib", "purelib", "platlib")
-)
+@functools.cache
+def _libraries() -> tuple[str, ...]:
+    """The folders of the standard library and of installed packages. Finding them takes milliseconds."""
+    import sysconfig
+
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    return tuple(str(Path(sysconfig.get_path(name)).resolve()) for name in names)
 
 
 def _is_own(value: Any) -> bool:
@@ -121,4 +124,4 @@ def _is_own(value: Any) -> bool:
     name = getattr(value, "__name__", None) if isinstance(value, ModuleType) else getattr(value, "__module__", None)
     module = sys.modules.get(name or "")
     file = getattr(module, "__file__", None)
-    return file is not None and not str(Path(file).resolve()).startswith(_LIBRARIES)
+    return file is not None and not str(Path(file).resolve()).startswith(_libraries())
