@@ -56,6 +56,10 @@ def oauth(scenario: str, context: dict[str, Any]) -> OAuth:
         client_metadata_url=METADATA,
         private_key=context.get("private_key_pem"),
         client_credentials="client-credentials" in scenario,
+        assertion=context.get("valid_jwt"),
+        idp_id_token=context.get("idp_id_token"),
+        idp_token_endpoint=context.get("idp_token_endpoint"),
+        idp_client_id=context.get("idp_client_id"),
         follow=True,
     )
 

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use mcpace_client::{
-    Auth, Callbacks, Client, Limits, Mode, OAuthOptions, Options, RegisteredClient, RpcError, Secret, Target,
+    Asserted, Auth, Callbacks, Client, IdentityProvider, Limits, Mode, OAuthOptions, Options, RegisteredClient,
+    RpcError, Secret, Target,
 };
 use mcpace_wire::jsonrpc::code;
 use mcpace_wire::mcp::{ElicitAction, ElicitParams, ElicitResult, ElicitationCapability, Extra, Json};
@@ -79,8 +80,23 @@ fn oauth(scenario: &str, context: &Value) -> Result<OAuthOptions, Failure> {
         metadata_url: Some(METADATA.parse()?),
         client_credentials: scenario.contains("client-credentials"),
         private_key: text("private_key_pem").map(Secret::new),
+        asserted: asserted(context)?,
         ..OAuthOptions::default()
     })
+}
+
+/// Another party's assertion, or the identity provider that makes one.
+fn asserted(context: &Value) -> Result<Option<Asserted>, Failure> {
+    let text = |name: &str| context[name].as_str().unwrap_or_default();
+    if let Some(jwt) = context["valid_jwt"].as_str() {
+        return Ok(Some(Asserted::Jwt(Secret::new(jwt))));
+    }
+    let Some(id_token) = context["idp_id_token"].as_str() else { return Ok(None) };
+    Ok(Some(Asserted::ByIdentityProvider(IdentityProvider {
+        token_endpoint: text("idp_token_endpoint").parse()?,
+        client_id: text("idp_client_id").to_owned(),
+        id_token: Secret::new(id_token),
+    })))
 }
 
 /// Forms, whose defaults are applied.

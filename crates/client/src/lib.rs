@@ -48,7 +48,9 @@ pub use callbacks::{Asked, Callbacks, Told};
 pub use client::Client;
 pub use error::ClientError;
 pub use lists::List;
-pub use mcpace_oauth::{Auth, BrowserConsent, Consent, OAuthError, OAuthOptions, RegisteredClient, Secret};
+pub use mcpace_oauth::{
+    Asserted, Auth, BrowserConsent, Consent, IdentityProvider, OAuthError, OAuthOptions, RegisteredClient, Secret,
+};
 pub use options::{Arguments, CallOptions, Limits, Mode, Options, Progress};
 pub use session::{ServerInfo, Transport};
 pub use subscription::{Change, Subscription};

@@ -17,7 +17,9 @@ use super::consent::Consenting;
 use super::metadata::{self, ResourceMetadata, ServerMetadata};
 use super::request::{self, Pending, Registration, TokenAuth};
 use super::token::{self, TokenRequest, Tokens};
-use super::{Auth, AuthKind, Exchange, Fetch, Fetched, OAuthError, OAuthOptions, Refusal, Secret};
+use super::{
+    Asserted, Auth, AuthKind, Exchange, Fetch, Fetched, IdentityProvider, OAuthError, OAuthOptions, Refusal, Secret,
+};
 
 /// Knows the token, and how to get one.
 pub struct Authorizer {
@@ -141,6 +143,21 @@ impl Authorizer {
             Some(scope) => Some(scope),
             None => lasting(refusal.challenge.scope.clone().or(found.scopes), &found.metadata, options),
         };
+        if let Some(asserted) = &options.asserted {
+            let (resource, metadata) = (found.resource, found.metadata);
+            let known = options.registered.as_ref().ok_or(OAuthError::NoCredentials)?;
+            let client = request::known(known, &metadata);
+            let assertion = match asserted {
+                Asserted::Jwt(assertion) => assertion.clone(),
+                Asserted::ByIdentityProvider(provider) => {
+                    exchange(provider, &metadata.issuer, resource.as_deref(), scope.as_deref(), http).await?
+                }
+            };
+            let request = token::assertion_request(&client, &assertion, resource.as_deref(), scope.as_deref());
+            let tokens = tokens(http, &metadata, request, "the token", None).await??;
+            memory.grant = Some(Grant { tokens, metadata, client, resource, scope });
+            return Ok(());
+        }
         if options.client_credentials {
             let (resource, metadata) = (found.resource, found.metadata);
             let known = options.registered.as_ref().ok_or(OAuthError::NoCredentials)?;
@@ -255,6 +272,25 @@ async fn register<X: Exchange>(
     Ok(client)
 }
 
+/// Has an identity provider make an assertion for the authorization server `audience`.
+async fn exchange<X: Exchange>(
+    provider: &IdentityProvider,
+    audience: &str,
+    resource: Option<&str>,
+    scope: Option<&str>,
+    http: &X,
+) -> Result<Secret, X::Error> {
+    let url = &provider.token_endpoint;
+    if url.scheme() != "https" && !super::is_loopback(url) {
+        let reason = "the identity provider's token endpoint is neither https nor on this machine";
+        return Err(OAuthError::BadMetadata(reason.to_owned()).into());
+    }
+    let request = token::exchange_request(provider, audience, resource, scope);
+    let what = "the identity provider's assertion";
+    let text = post_form(http, url, request, what).await?;
+    Ok(text.and_then(|text| token::exchanged(&text))?)
+}
+
 async fn tokens<X: Exchange>(
     http: &X,
     metadata: &ServerMetadata,
@@ -262,6 +298,17 @@ async fn tokens<X: Exchange>(
     what: &'static str,
     refresh: Option<Secret>,
 ) -> Result<Result<Tokens, OAuthError>, X::Error> {
+    let text = post_form(http, &metadata.token_endpoint, request, what).await?;
+    Ok(text.and_then(|text| Tokens::read(&text, Instant::now(), refresh)))
+}
+
+/// Sends a form to a token endpoint; the text of its reply.
+async fn post_form<X: Exchange>(
+    http: &X,
+    url: &Url,
+    request: TokenRequest,
+    what: &'static str,
+) -> Result<Result<Vec<u8>, OAuthError>, X::Error> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
@@ -269,10 +316,9 @@ async fn tokens<X: Exchange>(
         let value = HeaderValue::try_from(authorization.reveal()).map_err(|_| OAuthError::UnusableToken)?;
         headers.insert(AUTHORIZATION, value);
     }
-    let url = &metadata.token_endpoint;
     let body = Bytes::from(request.form);
     let fetched = http.fetch(Fetch { method: Method::POST, url, headers, body, what }).await?;
-    Ok(accepted(fetched, what).and_then(|text| Tokens::read(&text, Instant::now(), refresh)))
+    Ok(accepted(fetched, what))
 }
 
 fn accepted(fetched: Fetched, what: &'static str) -> Result<Vec<u8>, OAuthError> {
@@ -315,7 +361,7 @@ async fn document<X: Exchange, T: serde::de::DeserializeOwned>(
 fn lasting(scope: Option<String>, metadata: &ServerMetadata, options: &OAuthOptions) -> Option<String> {
     const OFFLINE: &str = "offline_access";
     let offered = metadata.scopes_supported.as_ref().is_some_and(|scopes| scopes.iter().any(|scope| scope == OFFLINE));
-    if !offered || options.client_credentials {
+    if !offered || options.client_credentials || options.asserted.is_some() {
         return scope;
     }
     match scope {

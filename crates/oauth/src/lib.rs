@@ -28,7 +28,7 @@ pub use authorizer::Authorizer;
 pub use challenge::{AuthKind, Refusal};
 pub use error::OAuthError;
 pub use exchange::{Exchange, Fetch, Fetched};
-pub use options::{Auth, BrowserConsent, Consent, OAuthOptions, RegisteredClient};
+pub use options::{Asserted, Auth, BrowserConsent, Consent, IdentityProvider, OAuthOptions, RegisteredClient};
 pub use redirect::{RefusedRedirect, redirected};
 pub use secret::Secret;
 pub use urls::{is_loopback, reason_of, shown};

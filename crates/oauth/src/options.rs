@@ -37,6 +37,28 @@ pub struct OAuthOptions {
     /// A P-256 key in PKCS #8 PEM that proves who the client is, instead of a secret (`private_key_jwt`); for client
     /// credentials.
     pub private_key: Option<Secret>,
+    /// Without a user: an assertion of another party, for which the authorization server gives a token (RFC 7523 §2.1).
+    pub asserted: Option<Asserted>,
+}
+
+/// Where an assertion of another party comes from.
+#[derive(Clone, Debug)]
+pub enum Asserted {
+    /// It is there: a JWT that the platform gave to this workload (workload identity federation, SEP-1933).
+    Jwt(Secret),
+    /// An identity provider gives one for the user's ID token (enterprise-managed authorization, SEP-990).
+    ByIdentityProvider(IdentityProvider),
+}
+
+/// An identity provider that exchanges ID tokens (RFC 8693).
+#[derive(Clone, Debug)]
+pub struct IdentityProvider {
+    /// Its token endpoint: `https`, or on this machine.
+    pub token_endpoint: Url,
+    /// What it knows this client by.
+    pub client_id: String,
+    /// The user's ID token, which it gave to this client.
+    pub id_token: Secret,
 }
 
 /// A client that the authorization server already knows.

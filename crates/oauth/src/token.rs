@@ -8,10 +8,14 @@ use form_urlencoded::{Serializer, byte_serialize};
 use serde::Deserialize;
 
 use super::request::{Pending, Registration, TokenAuth};
-use super::{OAuthError, Secret};
+use super::{IdentityProvider, OAuthError, Secret};
 
 /// How long before its end a token counts as expired: a request takes time to arrive.
 const EARLY: Duration = Duration::from_secs(5);
+
+const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+/// An assertion that an identity provider makes for another authorization server (SEP-990).
+const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
 /// A request to the token endpoint: the form, and the `Authorization` header of clients that have a secret.
 pub(crate) struct TokenRequest {
@@ -54,6 +58,52 @@ pub(crate) fn credentials_request(
     pairs.push(("client_assertion", assertion.reveal()));
     // A client that is known by its assertion names itself there, and has no secret to send.
     token_request(&Registration { secret: None, method: TokenAuth::None, ..client.clone() }, &pairs, resource)
+}
+
+/// RFC 7523 §2.1: `assertion` is another party's.
+pub(crate) fn assertion_request(
+    client: &Registration,
+    assertion: &Secret,
+    resource: Option<&str>,
+    scope: Option<&str>,
+) -> TokenRequest {
+    let mut pairs = vec![("grant_type", JWT_BEARER), ("assertion", assertion.reveal())];
+    pairs.extend(scope.map(|scope| ("scope", scope)));
+    token_request(client, &pairs, resource)
+}
+
+/// RFC 8693 §2.1: asks an identity provider for an assertion that the authorization server `audience` takes (SEP-990).
+pub(crate) fn exchange_request(
+    provider: &IdentityProvider,
+    audience: &str,
+    resource: Option<&str>,
+    scope: Option<&str>,
+) -> TokenRequest {
+    let client = Registration { id: provider.client_id.clone(), secret: None, method: TokenAuth::None };
+    let mut pairs = vec![
+        ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
+        ("requested_token_type", ID_JAG),
+        ("audience", audience),
+        ("subject_token", provider.id_token.reveal()),
+        ("subject_token_type", "urn:ietf:params:oauth:token-type:id_token"),
+    ];
+    pairs.extend(scope.map(|scope| ("scope", scope)));
+    token_request(&client, &pairs, resource)
+}
+
+/// The assertion in an identity provider's reply (RFC 8693 §2.2.1).
+pub(crate) fn exchanged(text: &[u8]) -> Result<Secret, OAuthError> {
+    #[derive(Deserialize)]
+    struct Exchanged {
+        access_token: String,
+        issued_token_type: String,
+    }
+    let exchanged: Exchanged = serde_json::from_slice(text)
+        .map_err(|_| OAuthError::BadToken("it has no access_token and issued_token_type"))?;
+    if exchanged.issued_token_type != ID_JAG {
+        return Err(OAuthError::BadToken("the identity provider's token is no assertion for another server"));
+    }
+    Ok(Secret::new(exchanged.access_token))
 }
 
 fn token_request(client: &Registration, pairs: &[(&str, &str)], resource: Option<&str>) -> TokenRequest {
@@ -141,6 +191,14 @@ mod tests {
         assert_eq!(basic.authorization.unwrap().reveal(), expected);
         let post = Registration { id: "me".to_owned(), secret, method: TokenAuth::Post };
         assert!(refresh_request(&post, &Secret::new("r"), None).form.ends_with("client_secret=s%3A%C3%A9"));
+    }
+
+    #[test]
+    fn an_assertion_for_another_server_is_told_by_its_type() {
+        let reply = |kind: &str| format!(r#"{{"access_token":"jag","issued_token_type":"{kind}","token_type":"N_A"}}"#);
+        assert_eq!(exchanged(reply(ID_JAG).as_bytes()).unwrap().reveal(), "jag");
+        assert!(exchanged(reply("urn:ietf:params:oauth:token-type:access_token").as_bytes()).is_err());
+        assert!(exchanged(br#"{"access_token":"jag"}"#).is_err());
     }
 
     #[test]

@@ -57,6 +57,14 @@ class OAuth:
     """Without a user: the client's own credentials, by its secret or by ``private_key``."""
     private_key: str | None = field(default=None, repr=False)
     """A PEM key (ES256) that signs our assertions (``private_key_jwt``)."""
+    assertion: str | None = field(default=None, repr=False)
+    """Without a user: a JWT that the platform gave to this workload (workload identity federation)."""
+    idp_id_token: str | None = field(default=None, repr=False)
+    """The user's ID token: the identity provider exchanges it for an assertion (enterprise-managed authorization)."""
+    idp_token_endpoint: str | None = None
+    """The identity provider's token endpoint, an ``https`` URL."""
+    idp_client_id: str | None = None
+    """The client id at the identity provider."""
 
     def settings(self) -> dict[str, Any]:
         """As the compiled part reads it."""
@@ -70,6 +78,10 @@ class OAuth:
             "consent_time_s": self.timeout,
             "client_credentials": self.client_credentials,
             "private_key": self.private_key,
+            "assertion": self.assertion,
+            "idp_id_token": self.idp_id_token,
+            "idp_token_endpoint": self.idp_token_endpoint,
+            "idp_client_id": self.idp_client_id,
         }
         return {name: value for name, value in told.items() if value is not None}
 

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use mcpace_client::{Auth, BrowserConsent, Consent, Limits, Mode, OAuthOptions, Options, RegisteredClient, Secret};
+use mcpace_client::{
+    Asserted, Auth, BrowserConsent, Consent, IdentityProvider, Limits, Mode, OAuthOptions, Options, RegisteredClient,
+    Secret,
+};
 use mcpace_wire::mcp::{Implementation, LoggingLevel};
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -38,11 +41,41 @@ struct OAuth {
     client_metadata_url: Option<String>,
     client_credentials: bool,
     private_key: Option<String>,
+    assertion: Option<String>,
+    idp_id_token: Option<String>,
+    idp_token_endpoint: Option<String>,
+    idp_client_id: Option<String>,
     scope: Option<String>,
     /// Asks for the page itself, instead of showing it.
     follow: bool,
     consent_time_s: Option<f64>,
     port: u16,
+}
+
+impl OAuth {
+    /// Whether tokens are given without a user's consent.
+    fn has_no_user(&self) -> bool {
+        self.client_credentials || self.assertion.is_some() || self.idp_id_token.is_some()
+    }
+
+    /// Another party's assertion, or the identity provider that makes one.
+    fn asserted(&self) -> PyResult<Option<Asserted>> {
+        if let Some(assertion) = &self.assertion {
+            return Ok(Some(Asserted::Jwt(Secret::new(assertion.as_str()))));
+        }
+        let Some(id_token) = &self.idp_id_token else { return Ok(None) };
+        let (Some(endpoint), Some(client_id)) = (&self.idp_token_endpoint, &self.idp_client_id) else {
+            return Err(UsageProblem::new_err("idp_id_token needs idp_token_endpoint and idp_client_id"));
+        };
+        let token_endpoint =
+            url::Url::parse(endpoint).map_err(|error| UsageProblem::new_err(format!("idp_token_endpoint: {error}")))?;
+        let id_token = Secret::new(id_token.as_str());
+        Ok(Some(Asserted::ByIdentityProvider(IdentityProvider {
+            token_endpoint,
+            client_id: client_id.clone(),
+            id_token,
+        })))
+    }
 }
 
 impl Default for Settings {
@@ -106,7 +139,7 @@ impl Settings {
         let Some(oauth) = &self.oauth else { return Ok(Auth::None) };
         let consent = match opens {
             // Neither shows a page.
-            _ if oauth.follow || oauth.client_credentials => Consent::Follow,
+            _ if oauth.follow || oauth.has_no_user() => Consent::Follow,
             None => return Err(UsageProblem::new_err("OAuth needs something that shows a page to the user")),
             Some(opens) => {
                 let opens = Arc::new(opens);
@@ -128,6 +161,7 @@ impl Settings {
             scope: oauth.scope.clone(),
             client_credentials: oauth.client_credentials,
             private_key: oauth.private_key.as_deref().map(Secret::new),
+            asserted: oauth.asserted()?,
         })))
     }
 }
