@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use mcpace_wire::quoted;
 use mcpace_wire::revision::Revision;
 use tokio::sync::{Mutex, MutexGuard};
@@ -14,6 +14,7 @@ use url::Url;
 
 use super::assertion::assertion;
 use super::consent::Consenting;
+use super::dpop::{ALGORITHM, Prover};
 use super::metadata::{self, ResourceMetadata, ServerMetadata};
 use super::request::{self, Pending, Registration, TokenAuth};
 use super::token::{self, TokenRequest, Tokens};
@@ -21,10 +22,16 @@ use super::{
     Asserted, Auth, AuthKind, Exchange, Fetch, Fetched, IdentityProvider, OAuthError, OAuthOptions, Refusal, Secret,
 };
 
+/// The header with a proof, and the error that asks for another nonce in it (RFC 9449).
+const PROOF: HeaderName = HeaderName::from_static("dpop");
+const WANTS_NONCE: &str = "use_dpop_nonce";
+
 /// Knows the token, and how to get one.
 pub struct Authorizer {
     auth: Auth,
     revision: Option<Revision>,
+    /// Proves possession of tokens, for clients that send proofs.
+    prover: Option<Prover>,
     memory: Mutex<Memory>,
 }
 
@@ -55,7 +62,44 @@ impl Authorizer {
     /// `revision` is the one that will be spoken, where that is certain: older ones have laxer rules.
     #[must_use]
     pub fn new(auth: Auth, revision: Option<Revision>) -> Self {
-        Self { auth, revision, memory: Mutex::default() }
+        Self { auth, revision, prover: None, memory: Mutex::default() }
+    }
+
+    /// Has authorization servers that know DPoP bind their tokens to a key of this client (RFC 9449). The client then sends
+    /// the headers of [`Authorizer::headers`].
+    #[must_use]
+    pub fn with_proofs(mut self) -> Self {
+        if matches!(self.auth, Auth::OAuth(_)) {
+            self.prover = Prover::new();
+        }
+        self
+    }
+
+    /// The headers that authorize one request, and the token in them.
+    ///
+    /// # Errors
+    /// [`OAuthError::UnusableToken`], or the exchange's own.
+    pub async fn headers<X: Exchange>(
+        &self,
+        method: &Method,
+        url: &Url,
+        http: &X,
+    ) -> Result<(HeaderMap, Option<Secret>), X::Error> {
+        let mut headers = HeaderMap::new();
+        let Some(token) = self.token(http).await? else { return Ok((headers, None)) };
+        let is_bound = match &self.prover {
+            Some(_) => self.memory.lock().await.grant.as_ref().is_some_and(|grant| grant.tokens.is_bound),
+            None => false,
+        };
+        let scheme = if is_bound { "DPoP" } else { "Bearer" };
+        let value = HeaderValue::try_from(format!("{scheme} {}", token.reveal()));
+        let mut value = value.map_err(|_| OAuthError::UnusableToken)?;
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
+        if let Some(prover) = self.prover.as_ref().filter(|_| is_bound) {
+            headers.insert(PROOF, prover.proof(method, url, Some(&token)).ok_or(OAuthError::UnusableKey)?);
+        }
+        Ok((headers, Some(token)))
     }
 
     /// For [`Refusal::advice`].
@@ -103,6 +147,12 @@ impl Authorizer {
             };
             return self.grant(options, refusal, Some(scope), &mut memory, http).await.map(|()| true);
         }
+        if let (Some(prover), Some(nonce)) = (&self.prover, &refusal.nonce)
+            && refusal.challenge.error.as_deref() == Some(WANTS_NONCE)
+        {
+            prover.note_nonce(&refusal.server, nonce);
+            return Ok(true);
+        }
         // Another exchange renewed it while this one was under way.
         if had.is_some_and(|grant| refusal.token.as_ref() != Some(&grant.tokens.access)) {
             return Ok(true);
@@ -118,7 +168,7 @@ impl Authorizer {
         let Some(grant) = memory.grant.take() else { return Ok(false) };
         let Some(refresh) = grant.tokens.refresh.clone() else { return Ok(false) };
         let request = token::refresh_request(&grant.client, &refresh, grant.resource.as_deref());
-        match tokens(http, &grant.metadata, request, "the token's renewal", Some(refresh)).await? {
+        match self.tokens(http, &grant.metadata, request, "the token's renewal", Some(refresh)).await? {
             Ok(tokens) => {
                 memory.grant = Some(Grant { tokens, ..grant });
                 Ok(true)
@@ -154,7 +204,7 @@ impl Authorizer {
                 }
             };
             let request = token::assertion_request(&client, &assertion, resource.as_deref(), scope.as_deref());
-            let tokens = tokens(http, &metadata, request, "the token", None).await??;
+            let tokens = self.tokens(http, &metadata, request, "the token", None).await??;
             memory.grant = Some(Grant { tokens, metadata, client, resource, scope });
             return Ok(());
         }
@@ -169,7 +219,7 @@ impl Authorizer {
             }
             let request =
                 token::credentials_request(&client, assertion.as_ref(), resource.as_deref(), scope.as_deref());
-            let tokens = tokens(http, &metadata, request, "the token", None).await??;
+            let tokens = self.tokens(http, &metadata, request, "the token", None).await??;
             memory.grant = Some(Grant { tokens, metadata, client, resource, scope });
             return Ok(());
         }
@@ -182,9 +232,24 @@ impl Authorizer {
         let redirect = consent.obtain(&url, &pending, &found.metadata, http).await?;
         let code = request::code_of(&redirect, &pending, &found.metadata)?;
         let request = token::code_request(&client, &pending, &code, resource.as_deref());
-        let tokens = tokens(http, &found.metadata, request, "the token", None).await??;
+        let tokens = self.tokens(http, &found.metadata, request, "the token", None).await??;
         memory.grant = Some(Grant { tokens, metadata: found.metadata, client, resource, scope });
         Ok(())
+    }
+
+    /// Asks an authorization server for tokens, with a proof where it knows DPoP.
+    async fn tokens<X: Exchange>(
+        &self,
+        http: &X,
+        metadata: &ServerMetadata,
+        request: TokenRequest,
+        what: &'static str,
+        refresh: Option<Secret>,
+    ) -> Result<Result<Tokens, OAuthError>, X::Error> {
+        let knows_dpop = metadata.dpop_signing_alg_values_supported.iter().any(|name| name == ALGORITHM);
+        let prover = self.prover.as_ref().filter(|_| knows_dpop);
+        let text = post_form(http, &metadata.token_endpoint, request, what, prover).await?;
+        Ok(text.and_then(|text| Tokens::read(&text, Instant::now(), refresh)))
     }
 
     async fn discover<X: Exchange>(&self, refusal: &Refusal, http: &X) -> Result<Discovered, X::Error> {
@@ -287,19 +352,8 @@ async fn exchange<X: Exchange>(
     }
     let request = token::exchange_request(provider, audience, resource, scope);
     let what = "the identity provider's assertion";
-    let text = post_form(http, url, request, what).await?;
+    let text = post_form(http, url, request, what, None).await?;
     Ok(text.and_then(|text| token::exchanged(&text))?)
-}
-
-async fn tokens<X: Exchange>(
-    http: &X,
-    metadata: &ServerMetadata,
-    request: TokenRequest,
-    what: &'static str,
-    refresh: Option<Secret>,
-) -> Result<Result<Tokens, OAuthError>, X::Error> {
-    let text = post_form(http, &metadata.token_endpoint, request, what).await?;
-    Ok(text.and_then(|text| Tokens::read(&text, Instant::now(), refresh)))
 }
 
 /// Sends a form to a token endpoint; the text of its reply.
@@ -308,6 +362,7 @@ async fn post_form<X: Exchange>(
     url: &Url,
     request: TokenRequest,
     what: &'static str,
+    prover: Option<&Prover>,
 ) -> Result<Result<Vec<u8>, OAuthError>, X::Error> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
@@ -317,8 +372,29 @@ async fn post_form<X: Exchange>(
         headers.insert(AUTHORIZATION, value);
     }
     let body = Bytes::from(request.form);
-    let fetched = http.fetch(Fetch { method: Method::POST, url, headers, body, what }).await?;
-    Ok(accepted(fetched, what))
+    let mut is_first = true;
+    loop {
+        let mut headers = headers.clone();
+        if let Some(prover) = prover {
+            headers.insert(PROOF, prover.proof(&Method::POST, url, None).ok_or(OAuthError::UnusableKey)?);
+        }
+        let fetched = http.fetch(Fetch { method: Method::POST, url, headers, body: body.clone(), what }).await?;
+        let nonce = prover.zip(fetched.nonce.as_deref());
+        if let Some((prover, nonce)) = nonce {
+            prover.note_nonce(url, nonce);
+        }
+        // RFC 9449 §8: the server says which nonce it wants once the first request has come without.
+        let wants_nonce = nonce.is_some() && fetched.status >= 400 && is_error(&fetched.text, WANTS_NONCE);
+        if !(is_first && wants_nonce) {
+            return Ok(accepted(fetched, what));
+        }
+        is_first = false;
+    }
+}
+
+/// Whether an error reply (RFC 6749 §5.2) has this code.
+fn is_error(text: &[u8], code: &str) -> bool {
+    serde_json::from_slice::<serde_json::Value>(text).is_ok_and(|reply| reply["error"] == code)
 }
 
 fn accepted(fetched: Fetched, what: &'static str) -> Result<Vec<u8>, OAuthError> {
@@ -385,7 +461,44 @@ fn union(held: Option<&str>, wanted: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::union;
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// A token endpoint that takes a proof only with its nonce.
+    #[derive(Default)]
+    struct WithNonce(Mutex<Vec<Option<String>>>);
+
+    impl Exchange for WithNonce {
+        type Error = OAuthError;
+
+        async fn fetch(&self, fetch: Fetch<'_>) -> Result<Fetched, OAuthError> {
+            use base64::Engine as _;
+            let claims = fetch.headers[PROOF].to_str().unwrap().split('.').nth(1).unwrap();
+            let claims = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(claims).unwrap();
+            let claims: serde_json::Value = serde_json::from_slice(&claims).unwrap();
+            let nonce = claims["nonce"].as_str().map(str::to_owned);
+            let is_good = nonce.as_deref() == Some("n");
+            self.0.lock().unwrap().push(nonce);
+            let text =
+                if is_good { r#"{"access_token":"a","token_type":"DPoP"}"# } else { r#"{"error":"use_dpop_nonce"}"# };
+            let status = if is_good { 200 } else { 400 };
+            Ok(Fetched { status, location: None, nonce: Some("n".to_owned()), text: text.into() })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_token_request_is_sent_again_with_the_nonce_that_the_server_wants() {
+        let (server, prover) = (WithNonce::default(), Prover::new().unwrap());
+        let url = Url::parse("https://as/token").unwrap();
+        for _ in 0..2 {
+            let request = TokenRequest { form: "grant_type=refresh_token".to_owned(), authorization: None };
+            let text = post_form(&server, &url, request, "the token", Some(&prover)).await.unwrap().unwrap();
+            assert!(Tokens::read(&text, Instant::now(), None).unwrap().is_bound);
+        }
+        // The nonce is kept for later requests.
+        assert_eq!(*server.0.lock().unwrap(), [None, Some("n".to_owned()), Some("n".to_owned())]);
+    }
 
     #[test]
     fn a_step_up_asks_for_the_earlier_scopes_too() {

@@ -1,11 +1,14 @@
 //! What a 401 or 403 says: the bearer challenge of `WWW-Authenticate` (RFC 9110 §11.6.1, RFC 6750 §3, RFC 9728 §5.1).
 
-use http::HeaderMap;
 use http::header::WWW_AUTHENTICATE;
+use http::{HeaderMap, HeaderName};
 use mcpace_wire::http as wire;
 use url::Url;
 
 use super::Secret;
+
+/// The header with a server's nonce.
+pub const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
 /// Which kind of authorization a client was given, for advice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +27,8 @@ pub struct Refusal {
     pub(crate) challenge: Challenge,
     /// The token that was refused.
     pub(crate) token: Option<Secret>,
+    /// What the next proof has to name (RFC 9449 §9).
+    pub(crate) nonce: Option<String>,
 }
 
 /// The parameters of a bearer challenge.
@@ -41,7 +46,8 @@ impl Refusal {
     pub fn new(status: u16, headers: &HeaderMap, server: &Url, token: Option<Secret>) -> Self {
         let values = headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
         let challenge = values.filter_map(Challenge::of).next().unwrap_or_default();
-        Self { status, server: server.clone(), challenge, token }
+        let nonce = headers.get(NONCE).and_then(|nonce| nonce.to_str().ok()).map(str::to_owned);
+        Self { status, server: server.clone(), challenge, token, nonce }
     }
 
     /// 401 or 403.
@@ -71,11 +77,13 @@ impl Refusal {
 }
 
 impl Challenge {
-    /// The bearer challenge of one header. Other schemes are passed over, and so is a header that can't be read: the
+    /// The bearer or DPoP challenge of one header. Other schemes are passed over, and so is a header that can't be read: the
     /// well-known addresses are left to try.
     fn of(value: &str) -> Option<Self> {
         let challenges = wire::Challenge::parse_all(value).ok()?;
-        let bearer = challenges.iter().find(|challenge| challenge.is_bearer())?;
+        let is_ours =
+            |challenge: &&wire::Challenge| challenge.is_bearer() || challenge.scheme.eq_ignore_ascii_case("DPoP");
+        let bearer = challenges.iter().find(is_ours)?;
         let scopes: Vec<&str> = bearer.scopes().collect();
         Some(Self {
             resource_metadata: bearer.resource_metadata().and_then(|url| Url::parse(url).ok()),

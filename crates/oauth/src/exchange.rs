@@ -39,6 +39,8 @@ pub struct Fetched {
     pub status: u16,
     /// The header `Location`, where there is one.
     pub location: Option<String>,
+    /// The header `DPoP-Nonce`, where there is one.
+    pub nonce: Option<String>,
     /// The body; whoever fetches it sets a limit.
     pub text: Vec<u8>,
 }

@@ -14,6 +14,7 @@ mod authorizer;
 mod browser;
 mod challenge;
 mod consent;
+mod dpop;
 mod error;
 mod exchange;
 mod metadata;
@@ -25,7 +26,7 @@ mod token;
 mod urls;
 
 pub use authorizer::Authorizer;
-pub use challenge::{AuthKind, Refusal};
+pub use challenge::{AuthKind, NONCE, Refusal};
 pub use error::OAuthError;
 pub use exchange::{Exchange, Fetch, Fetched};
 pub use options::{Asserted, Auth, BrowserConsent, Consent, IdentityProvider, OAuthOptions, RegisteredClient};

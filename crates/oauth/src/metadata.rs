@@ -36,6 +36,9 @@ pub(crate) struct ServerMetadata {
     /// OAuth Client ID Metadata Document §5.
     #[serde(default)]
     pub(crate) client_id_metadata_document_supported: bool,
+    /// RFC 9449 §5.1.
+    #[serde(default)]
+    pub(crate) dpop_signing_alg_values_supported: Vec<String>,
     /// RFC 9207 §3.
     #[serde(default)]
     pub(crate) authorization_response_iss_parameter_supported: bool,
@@ -78,6 +81,7 @@ pub(crate) fn without_metadata(server: &Url) -> ServerMetadata {
         code_challenge_methods_supported: None,
         scopes_supported: None,
         client_id_metadata_document_supported: false,
+        dpop_signing_alg_values_supported: Vec::new(),
         authorization_response_iss_parameter_supported: false,
     }
 }

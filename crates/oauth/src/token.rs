@@ -135,6 +135,8 @@ fn token_request(client: &Registration, pairs: &[(&str, &str)], resource: Option
 pub(crate) struct Tokens {
     pub(crate) access: Secret,
     pub(crate) refresh: Option<Secret>,
+    /// Whether each use of it takes a proof (RFC 9449).
+    pub(crate) is_bound: bool,
     expires: Option<Instant>,
 }
 
@@ -150,8 +152,9 @@ impl Tokens {
         }
         let granted: Granted =
             serde_json::from_slice(text).map_err(|_| OAuthError::BadToken("it has no access_token and token_type"))?;
-        if !granted.token_type.eq_ignore_ascii_case("bearer") {
-            return Err(OAuthError::BadToken("its token is no bearer token"));
+        let is_bound = granted.token_type.eq_ignore_ascii_case("dpop");
+        if !(is_bound || granted.token_type.eq_ignore_ascii_case("bearer")) {
+            return Err(OAuthError::BadToken("its token is neither a bearer token nor bound to a key"));
         }
         if granted.access_token.is_empty() || !granted.access_token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(OAuthError::UnusableToken);
@@ -161,6 +164,7 @@ impl Tokens {
         Ok(Self {
             access: Secret::new(granted.access_token),
             refresh: granted.refresh_token.map(Secret::new).or(refresh),
+            is_bound,
             expires: lifetime.and_then(Result::ok).and_then(|lifetime| now.checked_add(lifetime)),
         })
     }

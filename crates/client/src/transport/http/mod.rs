@@ -15,10 +15,10 @@ mod standalone;
 use std::sync::{Arc, RwLock};
 
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, HOST, USER_AGENT};
+use http::header::{ACCEPT, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use http_body_util::Full;
-use mcpace_oauth::{Authorizer, Exchange, Fetch, Fetched, Refusal, Secret, shown};
+use mcpace_oauth::{Authorizer, Exchange, Fetch, Fetched, Refusal, shown};
 use mcpace_wire::http::name;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -106,7 +106,7 @@ impl Http {
         };
         Ok(Self {
             pool: Pool::new(dialer, limits.idle_connections),
-            authorizer: Authorizer::new(options.auth.clone(), revision),
+            authorizer: Authorizer::new(options.auth.clone(), revision).with_proofs(),
             configured: url,
             endpoint: RwLock::new(Arc::new(endpoint)),
             headers: own_headers(&options.headers)?,
@@ -134,11 +134,9 @@ impl Http {
             None => self.endpoint(),
         };
         loop {
-            let token = self.authorizer.token(self).await?;
+            let (authorization, token) = self.authorizer.headers(&ask.method, &endpoint.url, self).await?;
             let mut headers = ask.headers.clone();
-            if let Some(token) = &token {
-                headers.insert(AUTHORIZATION, bearer(token)?);
-            }
+            headers.extend(authorization);
             let body = ask.body.clone();
             let reply = self.exchange(&ask.method, &endpoint, headers, body, ask.what, ask.repeatable).await?;
             match reply.status.as_u16() {
@@ -228,19 +226,13 @@ impl Exchange for Http {
         let repeatable = fetch.method == Method::GET;
         let open = self.exchange(&fetch.method, &endpoint, fetch.headers, fetch.body, fetch.what, repeatable).await?;
         let (status, location) = (open.status.as_u16(), open.header("location").map(str::to_owned));
+        let nonce = open.header(mcpace_oauth::NONCE.as_str()).map(str::to_owned);
         if open.is_event_stream() {
-            return Ok(Fetched { status, location, text: Vec::new() });
+            return Ok(Fetched { status, location, nonce, text: Vec::new() });
         }
         let text = self.read_text(open, fetch.what).await?;
-        Ok(Fetched { status, location, text: text.to_vec() })
+        Ok(Fetched { status, location, nonce, text: text.to_vec() })
     }
-}
-
-fn bearer(token: &Secret) -> Result<HeaderValue, ClientError> {
-    let value = HeaderValue::try_from(format!("Bearer {}", token.reveal()));
-    let mut value = value.map_err(|_| mcpace_oauth::OAuthError::UnusableToken)?;
-    value.set_sensitive(true);
-    Ok(value)
 }
 
 /// The caller's own headers. Those that the protocol sets are set after them, and so can't be changed.

@@ -16,9 +16,9 @@ impl Exchange for Inner {
         let location = open.header("location").map(str::to_owned);
         if open.is_event_stream() {
             self.read_other(open, fetch.what).await?;
-            return Ok(Fetched { status, location, text: Vec::new() });
+            return Ok(Fetched { status, location, nonce: None, text: Vec::new() });
         }
         let text = self.read_text(open, fetch.what).await?;
-        Ok(Fetched { status, location, text })
+        Ok(Fetched { status, location, nonce: None, text })
     }
 }
