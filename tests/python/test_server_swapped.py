@@ -51,6 +51,7 @@ def test_objects_of_the_sdk_are_taken(sdk: adoption.Sdk, line: str) -> None:
         "sample": "sampled",
         "picture": ["image", "image/png"],
         "notify": "notified",
+        "local": [True, True, True],
         "logged": ["sent"],
         "around": "n True True",
         "add": {"result": 3},

@@ -16,6 +16,7 @@ from pydantic_core import from_json
 
 from mcpace.server.context import Context, ReadResourceContents
 from mcpace.server.errors import ToolError, is_protocol_error
+from mcpace.server.foreign import shared
 from mcpace.server.parts import LifespanT, Parts
 from mcpace.server.principal import TRUSTED
 from mcpace.types import CallToolResult, GetPromptResult, InputRequiredResult, PromptMessage
@@ -34,7 +35,7 @@ class Answering(Parts[LifespanT]):
     async def list_tools(self, *, principal: Any = TRUSTED) -> list[ListedTool]:
         """All tools, as clients are told; with a ``principal``, those that this caller is shown."""
         shown = await self._shown("tool", self.registry.tools, principal)
-        return [ListedTool.model_validate(tool.listed()) for tool in shown]
+        return [shared(ListedTool.model_validate(tool.listed())) for tool in shown]
 
     async def call_tool(
         self,
@@ -61,7 +62,7 @@ class Answering(Parts[LifespanT]):
         if tool is None:
             raise ToolError(f"Unknown tool: {name}")
         value = await tool.run(arguments or {}, context or Context(server=self._server), convert_result=True)
-        return cast("CallToolResult | InputRequiredResult", value)
+        return shared(cast("CallToolResult | InputRequiredResult", value))
 
     async def acall_tool(
         self, name: str, arguments: Mapping[str, Any] | None = None, *, principal: Any = None
@@ -91,12 +92,12 @@ class Answering(Parts[LifespanT]):
         from mcpace.server.resources import listed_resource
 
         shown = await self._shown("resource", self.registry.resources, principal)
-        return [ListedResource.model_validate(listed_resource(one)) for one in shown]
+        return [shared(ListedResource.model_validate(listed_resource(one))) for one in shown]
 
     async def list_resource_templates(self, *, principal: Any = TRUSTED) -> list[ListedTemplate]:
         """All families of resources, as clients are told; with a ``principal``, those that this caller is shown."""
         shown = await self._shown("template", self.registry.templates, principal)
-        return [ListedTemplate.model_validate(one.listed()) for one in shown]
+        return [shared(ListedTemplate.model_validate(one.listed())) for one in shown]
 
     async def read_resource(
         self, uri: Any, context: Context[Any, Any] | None = None, *, principal: Any = TRUSTED
@@ -115,7 +116,7 @@ class Answering(Parts[LifespanT]):
     async def list_prompts(self, *, principal: Any = TRUSTED) -> list[ListedPrompt]:
         """All prompts, as clients are told; with a ``principal``, those that this caller is shown."""
         shown = await self._shown("prompt", self.registry.prompts, principal)
-        return [ListedPrompt.model_validate(prompt.listed()) for prompt in shown]
+        return [shared(ListedPrompt.model_validate(prompt.listed())) for prompt in shown]
 
     async def get_prompt(
         self,
@@ -142,7 +143,7 @@ class Answering(Parts[LifespanT]):
         if isinstance(rendered, InputRequiredResult):
             return rendered
         messages = [PromptMessage(role=one.role, content=one.content) for one in rendered]
-        return GetPromptResult(description=prompt.description, messages=messages)
+        return shared(GetPromptResult(description=prompt.description, messages=messages))
 
     async def _shown(self, kind: Kind, entries: Mapping[str, Any], principal: Any) -> list[Any]:
         """The entries that a caller is shown, in their order."""
@@ -179,5 +180,5 @@ class Answering(Parts[LifespanT]):
 
 def _result(raw: bytes) -> CallToolResult | InputRequiredResult:
     if b'"input_required"' in raw and from_json(raw).get("resultType") == "input_required":
-        return InputRequiredResult.model_validate_json(raw)
-    return CallToolResult.model_validate_json(raw)
+        return shared(InputRequiredResult.model_validate_json(raw))
+    return shared(CallToolResult.model_validate_json(raw))

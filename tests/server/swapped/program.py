@@ -144,6 +144,13 @@ async def main() -> dict[str, Any]:
         for reference in (*references, types.ResourceTemplateReference(type="ref/resource", uri="note://{x}")):
             completed = await client.complete(reference, {"name": "language", "value": ""})
             told.setdefault("completion", []).extend(completed.completion.values)
+    called = await server.call_tool("add", {"a": 1})
+    filled = await server.get_prompt("review", {"language": "go"})
+    told["local"] = [
+        isinstance(called, types.CallToolResult) and isinstance(called.content[0], types.TextContent),
+        isinstance((await server.list_tools())[0], types.Tool),
+        isinstance(filled, types.GetPromptResult) and isinstance(filled.messages[0], types.PromptMessage),
+    ]
     told["logged"] = logged
     told["refused"] = [
         refused(lambda: server.add_prompt(object())),
