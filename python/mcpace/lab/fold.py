@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcpace import _core
+from mcpace.lab import repeats
 from mcpace.report import words
 from mcpace.report.run import (
     Alternative,
@@ -33,15 +34,34 @@ LAYERS = ("transport", "dispatch", "service", "rest")
 
 @dataclass(slots=True)
 class Trial:
-    """One operation, once."""
+    """One operation in one session, repeated as often as :mod:`mcpace.lab.repeats` says."""
 
     operation: Operation
     seconds: float | None = None
-    """``None`` where it failed."""
+    """Duration of the typical later repetition; ``None`` where one failed."""
     call: int | None = None
-    """Its id in the recording; ``None`` where it left no trace on the wire."""
+    """Id of that repetition in the recording; ``None`` where it left no trace on the wire."""
     failure: str | None = None
     unsupported: str | None = None
+    first_s: float | None = None
+    """Duration of the session's first repetition, where later ones were made."""
+    calls: list[int] = field(default_factory=list)
+    """Ids of all repetitions, in order."""
+
+    def settle(self, taken_s: Sequence[float], calls: Sequence[int]) -> None:
+        """Takes over the durations and the ids of the repetitions. A trial that failed takes the ids alone."""
+        self.calls = list(calls)
+        if self.failure is not None or self.unsupported is not None or not taken_s:
+            self.call = self.calls[-1] if self.calls else None
+            return
+        at = repeats.typical(taken_s)
+        self.call = self.calls[at] if self.calls else None
+        self.seconds = taken_s[at]
+        self.first_s = taken_s[0] if len(taken_s) > 1 else None
+
+    def ids(self) -> list[int]:
+        """Ids of all repetitions, also where only the typical one is known."""
+        return self.calls or ([self.call] if self.call is not None else [])
 
 
 @dataclass
@@ -59,6 +79,12 @@ class Facts:
     """Why the subject could not be measured at all, or to the end."""
     given_up: bool = False
     """Whether it was given up before its last round."""
+    starts_process: bool = False
+    """Whether a connect starts the server's process."""
+    listing_bytes: int | None = None
+    """Size of the tools' descriptions, as JSON."""
+    listing_tools: int | None = None
+    """Number of the tools listed."""
 
 
 def cases(facts: Facts, operations: Sequence[Operation]) -> list[Case]:
@@ -87,6 +113,10 @@ def _case(facts: Facts, operation: Operation, *, outside: bool) -> Case:
         operation=operation,
         tool=facts.tool if operation == "call" else None,
         trials_s=seconds,
+        first_s=[trial.first_s for trial in timed if trial.first_s is not None],
+        starts_process=facts.starts_process and operation == "connect",
+        listing_bytes=facts.listing_bytes if operation == "list" else None,
+        listing_tools=facts.listing_tools if operation == "list" else None,
         summary=Summary.of(seconds) if seconds else None,
         ledger_s=_ledger(facts, warm),
         findings=_findings(facts, trials, timed, warm) + (_outside(facts, timed) if outside else []),
@@ -112,6 +142,15 @@ def _ledger(facts: Facts, warm: list[Trial]) -> Ledger | None:
 
 def _calls(trials: Iterable[Trial]) -> list[int]:
     return [trial.call for trial in trials if trial.call is not None]
+
+
+def _all_calls(trials: Iterable[Trial]) -> list[int]:
+    return [call for trial in trials for call in trial.ids()]
+
+
+def _later_calls(trials: Iterable[Trial]) -> list[int]:
+    """Repetitions that are not the first of several in their session."""
+    return [call for trial in trials for call in (trial.ids()[1:] or trial.ids())]
 
 
 def mean_ledger(sums: Sequence[dict[str, Any]]) -> Ledger | None:
@@ -143,17 +182,19 @@ def _split(sums: Sequence[dict[str, Any]], calls: int) -> ServerSplit | None:
 def _findings(facts: Facts, trials: list[Trial], timed: list[Trial], warm: list[Trial]) -> list[Finding]:
     if facts.told is None:
         return []
-    called = [trial for trial in trials if trial.call is not None]
+    called = [trial for trial in trials if trial.ids()]
     found = []
     for at, finding in enumerate(facts.told.findings):
         # What shows in failed trials only may be why they failed: a deadlock, a loop.
-        of, affected = timed, facts.told.payers(at, _calls(timed))
+        of, affected = timed, facts.told.payers(at, _all_calls(timed))
         if not affected:
-            of, affected = called, facts.told.payers(at, _calls(called))
+            of, affected = called, facts.told.payers(at, _all_calls(called))
         if affected:
-            # A cause that shows in the cold trial only (discovery, say) is costed by that trial.
-            costed = facts.told.payers(at, _calls(warm)) or affected
-            found.append(_finding(facts.told, at, finding, affected, costed, of))
+            # A cause that shows in the cold trial or in sessions' first calls only (discovery, say) is costed by those.
+            later = facts.told.payers(at, _later_calls(warm)) or facts.told.payers(at, _later_calls(of))
+            result = _finding(facts.told, at, finding, affected, later or affected, of)
+            result.first_only = not later and any(trial.first_s is not None for trial in of)
+            found.append(result)
     return sorted(found, key=lambda finding: finding.cost_s, reverse=True)
 
 
@@ -189,7 +230,7 @@ def _finding(
         cost_s=time_ns / payers / NANOS if payers else 0.0,
         cost_requests=requests / payers if payers else 0.0,
         cost_bytes=size / payers if payers else 0.0,
-        calls=len(affected),
+        calls=sum(1 for trial in timed if not set(affected).isdisjoint(trial.ids())),
         of_calls=len(timed),
         context=finding["context"],
         evidence=evidence,
@@ -205,10 +246,11 @@ def _evidence(
     told: _core.Explained, finding: dict[str, Any], affected: list[int], timed: list[Trial]
 ) -> tuple[int | None, list[Evidence]]:
     """The events inside one affected call, where there are any: one call's proof, not pieces of several. The call
-    whose waterfall is shown comes first, so that they can be pointed at in it. Which trial it is comes with them."""
+    whose waterfall is shown comes first, so that they can be pointed at in it, then the typical call of each trial.
+    Which trial it is comes with them; ``None`` for a call that no trial reports."""
     items = finding["evidence"]
-    shown = slowest_warm(timed)
-    for call in sorted(affected, key=lambda call: shown is None or call != shown.call):
+    shown, reported = slowest_warm(timed), {trial.call for trial in timed}
+    for call in sorted(affected, key=lambda call: (shown is None or call != shown.call, call not in reported)):
         if (window := told.window(call)) is not None:
             inside = [item for item in items if window[0] <= item["at_ns"] <= window[1]]
             if inside:

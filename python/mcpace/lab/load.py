@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -52,6 +53,7 @@ def run(target: Target, settings: LoadSettings, watcher: Watcher) -> Run:
 
     Raises :class:`LabError` where the target can't be reached or called, or the load can't be.
     """
+    settings = _with_own_tool(target, settings)
     with held(), ExitStack() as stack:
         with interruptible():
             watcher.preparing(f"checking {target.name}")
@@ -62,6 +64,15 @@ def run(target: Target, settings: LoadSettings, watcher: Watcher) -> Run:
             load_thresholds.check(settings.thresholds, [operation.name for operation in checked.operations])
         asking = partial(place.asking, settings, token) if settings.server_timing else None
         return _loaded(target, settings, plan_of(place.endpoint(token), settings, checked), watcher, asking)
+
+
+def _with_own_tool(target: Target, settings: LoadSettings) -> LoadSettings:
+    """A profile's own tool is called with its own arguments, where the user gives no others."""
+    own = target.tool
+    if target.profile is None or own is None or settings.arguments or settings.replay:
+        return settings
+    mix = settings.mix or ((own.name, 1.0),)
+    return replace(settings, mix=mix, arguments={own.name: own.arguments} if own.name in dict(mix) else {})
 
 
 def _loaded(

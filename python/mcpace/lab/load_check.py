@@ -14,12 +14,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mcpace import _core
-from mcpace.lab import samples
+from mcpace.lab import tool_schema
 from mcpace.lab.errors import UnknownName, Unreachable, UsageProblem, said_by_tool
 from mcpace.lab.load_plan import Operation
 from mcpace.lab.load_settings import LoadSettings
 
-FAVOURITE = "echo"
 LISTING, PING = "tools/list", "ping"
 NAMED = 12
 """Tools that a sentence names."""
@@ -51,7 +50,7 @@ def check(client: _core.Client, settings: LoadSettings, name: str, *, careful: b
         tools = {str(tool.get("name")): tool for tool in client.list_tools()}
         if careful and not settings.mix:
             settings = replace(settings, mix=((_harmless(tools, settings.arguments, name), 1.0),))
-        operations = settle(tools, settings)
+        operations = settle(tools, settings, "--tool and --args") if careful else settle(tools, settings)
         for operation in operations:
             if operation.kind == "call":
                 _call(client, operation, settings.data, name)
@@ -60,8 +59,10 @@ def check(client: _core.Client, settings: LoadSettings, name: str, *, careful: b
     return Checked(revision, operations, tools=tools)
 
 
-def settle(tools: Mapping[str, dict[str, Any]], settings: LoadSettings) -> list[Operation]:
-    """What the load is made of.
+def settle(
+    tools: Mapping[str, dict[str, Any]], settings: LoadSettings, how: str = "--mix TOOL=1 and --args TOOL=JSON"
+) -> list[Operation]:
+    """What the load is made of. ``how``: the options by which a user names a tool and its arguments.
 
     Raises :class:`UsageProblem` where that is not clear.
     """
@@ -69,7 +70,7 @@ def settle(tools: Mapping[str, dict[str, Any]], settings: LoadSettings) -> list[
     for tool in settings.arguments:
         if tool not in dict(mix):
             raise UsageProblem(f"--args names {tool!r}, which the load doesn't call: name it with --mix too")
-    return [_operation(name, weight, tools, settings.arguments) for name, weight in mix]
+    return [_operation(name, weight, tools, settings.arguments, how) for name, weight in mix]
 
 
 def rendered(value: Any, data: Mapping[str, list[str]]) -> Any:
@@ -102,7 +103,11 @@ def _filled(match: re.Match[str], data: Mapping[str, list[str]]) -> str:
 
 
 def _operation(
-    name: str, weight: float, tools: Mapping[str, dict[str, Any]], arguments: Mapping[str, dict[str, Any]]
+    name: str,
+    weight: float,
+    tools: Mapping[str, dict[str, Any]],
+    arguments: Mapping[str, dict[str, Any]],
+    how: str,
 ) -> Operation:
     if name not in tools:
         if name == LISTING:
@@ -112,7 +117,8 @@ def _operation(
         raise UnknownName("tool", name, tools)
     given = arguments.get(name)
     if given is None:
-        given = samples.arguments(tools[name].get("inputSchema"))
+        given = tool_schema.arguments(tools[name])
+        tool_schema.require(tools[name], given, how)
     return Operation(name=name, kind="call", tool=name, arguments=given, weight=weight)
 
 
@@ -120,11 +126,11 @@ def _only(tools: Mapping[str, dict[str, Any]], arguments: Mapping[str, dict[str,
     """The tool to call where the user named none."""
     if len(arguments) == 1:
         return next(iter(arguments))
-    if FAVOURITE in tools:
-        return FAVOURITE
-    free = [name for name, tool in tools.items() if not samples.required(tool.get("inputSchema"))]
-    if len(free) == 1:
-        return free[0]
+    if tool_schema.ECHO in tools and tool_schema.is_callable(tools[tool_schema.ECHO]):
+        return tool_schema.ECHO
+    free = tool_schema.easiest(tools.values())
+    if len(free) == 1 or (free and tool_schema.is_read_only(free[0])):
+        return str(free[0]["name"])
     if not tools:
         raise Unreachable("the server has no tools: load needs one to call, or --mix ping=1")
     names = ", ".join(list(tools)[:NAMED]) + (f" and {len(tools) - NAMED} more" if len(tools) > NAMED else "")
@@ -135,10 +141,10 @@ def _harmless(tools: Mapping[str, dict[str, Any]], arguments: Mapping[str, dict[
     """A tool that the server marks read-only, the least demanding one; or the one that the user gave arguments for."""
     if len(arguments) == 1:
         return next(iter(arguments))
-    marked = [one for one, tool in tools.items() if (tool.get("annotations") or {}).get("readOnlyHint") is True]
+    marked = [one for one, tool in tools.items() if tool_schema.is_read_only(tool)]
     if not marked:
         raise UsageProblem(f"none of {name}'s tools is marked read-only: name one that may be called with --tool")
-    return min(marked, key=lambda one: len(samples.required(tools[one].get("inputSchema"))))
+    return min(marked, key=lambda one: len(tool_schema.missing(tools[one], tool_schema.arguments(tools[one]))))
 
 
 def _call(client: _core.Client, operation: Operation, data: Mapping[str, list[str]], target: str) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from mcpace import _core
-from mcpace.lab import samples, targets
+from mcpace.lab import repeats, targets, tool_schema
 from mcpace.lab.errors import UnknownName, Unreachable, said_by_tool
 from mcpace.lab.fold import Facts, Trial, cases, slowest_warm
 from mcpace.lab.interruption import held
@@ -18,6 +20,8 @@ from mcpace.lab.runs import new_run
 from mcpace.lab.station import GIVE_UP_AFTER
 from mcpace.lab.targets import Target, Tool
 from mcpace.report.run import Case, Operation, Run, Subject
+
+GIVE = "--tool and --args"
 
 
 def run(
@@ -77,6 +81,8 @@ class Session:
         self._settings = settings
         self._failed_connects = 0
         self._told = False
+        self._made: dict[Operation, list[int]] = {"connect": [], "list": [], "call": []}
+        """Of each trial, how many repetitions the client made."""
         endpoint, certificate = _endpoint(stack, target, settings, server_timing)
         if extra_root is not None:
             certificate = targets.certificate(extra_root)
@@ -95,6 +101,7 @@ class Session:
         stack.callback(self._client.disconnect)
         subject = Subject(sdk="mcpace-client", mode=revision)
         self.facts = Facts(subject, target.name, self.tool.name if self.tool else None)
+        self.facts.starts_process = bool(target.command)
 
     @property
     def given_up(self) -> bool:
@@ -103,22 +110,25 @@ class Session:
         return self._failed_connects >= (GIVE_UP_AFTER if came else 1)
 
     def round(self, progress: Progress, where: str) -> None:
-        """One session: connect, list, call, disconnect.
+        """One session: connect, list, call, disconnect; lists and calls are repeated.
 
-        Raises :class:`UnknownName` where the server has no such tool as the user named.
+        Raises :class:`UnknownName` where the server has no such tool as the user named, :class:`UsageProblem` where the
+        tool that the user named needs arguments that were not given.
         """
         progress.step(f"{where} · connect")
-        if self._timed("connect", self._client.connect) is None:
+        if self._timed("connect", self._client.connect, 1) is None:
             self._failed_connects += 1
             return
         progress.step(f"{where} · list")
-        tools = self._timed("list", self._client.list_tools)
+        tools = self._timed("list", self._client.list_tools, self._settings.calls)
         if tools is not None:
             self._choose(tools, progress)
+            self.facts.listing_tools = len(tools)
+            self.facts.listing_bytes = tool_schema.listing_bytes(tools)
         progress.step(f"{where} · call")
         tool = self.tool
         if tools is not None and tool is not None:
-            self._timed("call", lambda: self._client.call_tool(tool.name, tool.arguments))
+            self._timed("call", lambda: self._client.call_tool(tool.name, tool.arguments), self._settings.calls)
         self._client.disconnect()
 
     def cases(self, progress: Progress) -> list[Case]:
@@ -131,16 +141,21 @@ class Session:
     def _choose(self, tools: list[dict[str, Any]], progress: Progress) -> None:
         """Settles which tool is called, once the server's are known."""
         if self.tool is None:
-            self.tool = _read_only(tools, self.wanted)
+            self.tool = _harmless(tools, self.wanted)
             if self.tool is not None:
                 self.facts.tool = self.tool.name
             elif not self._told:
                 self._told = True
-                where = self.facts.target
-                progress.note(f"no tool is called: none of {where}'s tools is marked read-only. Name one with --tool.")
-        elif not self.was_listed and self.tool.name not in (names := [str(tool.get("name")) for tool in tools]):
+                progress.note(f"no tool is called at {self.facts.target}: {_why_none(tools)}")
+            return
+        own = next((tool for tool in tools if tool.get("name") == self.tool.name), None)
+        if self.was_listed:
+            return
+        if own is None:
+            names = [str(tool.get("name")) for tool in tools]
             raise UnknownName(f"tool at {self.facts.target}:", self.tool.name, names)
-        self.was_listed |= self.tool is not None
+        tool_schema.require(own, self.tool.arguments, GIVE)
+        self.was_listed = True
 
     def _conclude(self, progress: Progress) -> Facts:
         recording = self._client.recording()
@@ -159,35 +174,43 @@ class Session:
                 self.facts.waterfalls[slowest.call] = recording.waterfall(slowest.call)
         return self.facts
 
-    def _timed(self, operation: Operation, act: Callable[[], Any]) -> Any | None:
+    def _timed(self, operation: Operation, act: Callable[[], Any], most: int) -> Any | None:
+        """The last result of at most ``most`` repetitions; ``None`` where one failed."""
         trial = Trial(operation)
         self.facts.trials.append(trial)
+        made = self._made[operation]
+        taken: list[float] = []
         try:
-            result = act()
+            while not taken or repeats.wants_another(taken, most):
+                begun = time.perf_counter()
+                result = act()
+                taken.append(time.perf_counter() - begun)
+                if operation == "call" and result.get("isError"):
+                    trial.failure = f"call: the tool answered with an error: {said_by_tool(result)}"
+                    break
         except _core.ClientProblem as error:
             # Its own sentence may begin with the operation: "connect took longer than …".
             trial.failure = str(error) if str(error).startswith(f"{operation} ") else f"{operation}: {error}"
             self.facts.error = trial.failure
             self._client.disconnect()
+            made.append(len(taken) + 1)
             return None
         except KeyboardInterrupt:
             self.facts.trials.pop()
             raise
-        if operation == "call" and result.get("isError"):
-            trial.failure = f"call: the tool answered with an error: {said_by_tool(result)}"
+        made.append(len(taken))
         return result
 
     def _stamp(self) -> None:
-        """Gives each trial its call in the recording. The client stamps every operation itself, in order, so that no
+        """Gives each trial its calls in the recording. The client stamps every operation itself, in order, so that no
         time of this interpreter is in it."""
-        for operation in ("connect", "list", "call"):
-            stamped = self.facts.told.trials(operation) if self.facts.told is not None else []
+        for operation, made in self._made.items():
+            stamped = iter(self.facts.told.trials(operation) if self.facts.told is not None else [])
             trials = [trial for trial in self.facts.trials if trial.operation == operation]
-            # An operation that was interrupted is stamped last and has no trial.
-            for trial, (call, seconds, _, _) in zip(trials, stamped, strict=False):
-                trial.call = call
-                if trial.failure is None:
-                    trial.seconds = seconds
+            # Operations of a session that was interrupted are stamped last and have no trial.
+            for trial, repetitions in zip(trials, made, strict=True):
+                own = list(islice(stamped, repetitions))
+                trial.settle([seconds for _, seconds, _, _ in own], [call for call, _, _, _ in own])
 
 
 def _endpoint(
@@ -209,10 +232,18 @@ def _endpoint(
     return scripted.url, scripted.certificate_pem
 
 
-def _read_only(tools: list[dict[str, Any]], wanted: str | None) -> Tool | None:
-    """A tool that its server marks read-only (``wanted`` or none, where it is said), its arguments by its schema."""
+def _harmless(tools: list[dict[str, Any]], wanted: str | None) -> Tool | None:
+    """A tool that its server marks read-only and that needs no arguments of the user's (``wanted`` or none, where that
+    is given)."""
     for tool in tools:
         is_meant = wanted is None or tool.get("name") == wanted
-        if is_meant and (tool.get("annotations") or {}).get("readOnlyHint") is True:
-            return Tool(tool["name"], samples.arguments(tool.get("inputSchema")))
+        if is_meant and tool_schema.is_read_only(tool) and tool_schema.is_callable(tool):
+            return Tool(tool["name"], tool_schema.arguments(tool))
     return None
+
+
+def _why_none(tools: list[dict[str, Any]]) -> str:
+    needy = next((tool for tool in tools if tool_schema.is_read_only(tool)), None)
+    if needy is None:
+        return f"none of its tools is marked read-only. Choose one with {GIVE}"
+    return tool_schema.needs(needy, tool_schema.missing(needy, tool_schema.arguments(needy)), GIVE)

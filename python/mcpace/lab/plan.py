@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcpace.lab.errors import LabError
+from mcpace.lab.repeats import DEFAULT_CALLS
 from mcpace.lab.targets import Target
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 OPERATIONS: tuple[Operation, ...] = ("provider", "connect", "list", "call")
 DEFAULT_TRIALS = 5
-DEFAULT_HOLD_S = 10.0
+DEFAULT_HOLD_S = 1.0
 DEFAULT_TIME_LIMIT_S = 60.0
 LONGEST_LABEL = 150
 """Characters of a recording's name: file systems take 255 bytes."""
@@ -26,7 +27,7 @@ class Settings:
     """What all experiments on targets share."""
 
     trials: int = DEFAULT_TRIALS
-    """Trials of each operation; the first is cold and shown apart."""
+    """Sessions, each a trial of every operation; the first is cold and shown apart."""
     hold_s: float = DEFAULT_HOLD_S
     """How long ``profile:notion`` keeps a reply's stream open after the result."""
     faults: tuple[str, ...] = ()
@@ -35,6 +36,8 @@ class Settings:
     """Limit of each operation."""
     keep_recordings: Path | None = None
     """Folder for the recordings; ``None`` keeps none."""
+    calls: int = DEFAULT_CALLS
+    """Lists and calls of each session at most: the first is shown apart from the later ones."""
 
     def make_folder(self) -> None:
         """Makes the recordings' folder, before anything is measured that it is wanted for.
@@ -64,6 +67,7 @@ class Settings:
             "hold_s": self.hold_s,
             "faults": list(self.faults),
             "time_limit_s": self.time_limit_s,
+            "calls": self.calls,
         }
 
 

@@ -11,10 +11,12 @@ import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from mcpace import _core
+from mcpace.lab import repeats
 from mcpace.lab.environments import Environment
 from mcpace.lab.errors import ProgramProblem, UnknownName, Unsupported
 from mcpace.lab.fold import Facts, Trial, slowest_warm
@@ -41,13 +43,18 @@ STDIO_RECORDER = (
 
 @dataclass
 class _Stamped:
-    """A trial with its program's own stamps, kept until the recording is complete."""
+    """One repetition of a trial with its program's own stamps, kept until the recording is complete."""
 
     trial: Trial
     start_ns: int
     end_ns: int
     outcome: str
     message: str | None
+
+    @property
+    def seconds(self) -> float:
+        """Duration of the repetition."""
+        return (self.end_ns - self.start_ns) / 1e9
 
 
 class Station:
@@ -63,6 +70,7 @@ class Station:
         recording_file: Path | None = None,
     ) -> None:
         self.facts = Facts(subject=subject, target=target.name, tool=target.tool.name if target.tool else None)
+        self.facts.starts_process = bool(target.command)
         self.unsaved: str | None = None
         """Why the recording is not in its file, where it should be."""
         self._command = command
@@ -98,7 +106,7 @@ class Station:
         return unsupported or self._hopeless or self._failed_connects >= GIVE_UP_AFTER
 
     def round(self, step: Callable[[Operation], None]) -> None:
-        """One trial of each operation, in one session: connect, list, call, disconnect.
+        """One trial of each operation, in one session: connect, list, call, disconnect. Lists and calls are repeated.
 
         Raises :class:`UnknownName` where the server has no such tool as the user named.
         """
@@ -114,12 +122,17 @@ class Station:
         recording = self._recording()
         if recording is None:
             return self.facts
-        for stamped in self._stamped:
-            trial = stamped.trial
+        for _, group in groupby(self._stamped, key=lambda stamped: id(stamped.trial)):
+            repetitions = list(group)
+            trial = repetitions[0].trial
             tool = self.facts.tool if trial.operation == "call" else None
-            trial.call = recording.add_call(
-                trial.operation, tool, stamped.start_ns, stamped.end_ns, stamped.outcome, stamped.message
-            )
+            taken, calls = [], []
+            for one in repetitions:
+                taken.append(one.seconds)
+                calls.append(
+                    recording.add_call(trial.operation, tool, one.start_ns, one.end_ns, one.outcome, one.message)
+                )
+            trial.settle(taken, calls)
         self._samples.close()
         self._samples.into(recording)
         if self._recording_file is not None:
@@ -156,17 +169,24 @@ class Station:
 
     def _attempt(self, operation: Operation) -> bool:
         trial = Trial(operation)
+        most = self._settings.calls if operation in ("list", "call") else 1
+        taken: list[float] = []
         try:
-            answer = self._ask(operation)
+            while not taken or repeats.wants_another(taken, most):
+                answer = self._ask(operation)
+                self._settle(trial, answer)
+                taken.append((answer.end_ns - answer.start_ns) / 1e9)
+                if trial.failure or trial.unsupported:
+                    break
         except Unsupported as error:
             trial.unsupported = str(error)
         except ProgramProblem as error:
             trial.failure = str(error)
             self._drop_program()
-        else:
-            self._settle(trial, answer)
         if operation != "disconnect":
             self.facts.trials.append(trial)
+        # Durations before the recording is complete: what a live view shows.
+        trial.settle(taken, [])
         return trial.seconds is not None
 
     def _settle(self, trial: Trial, answer: Answer) -> None:
@@ -185,7 +205,6 @@ class Station:
         else:
             if trial.operation == "list":
                 self._check_tool(answer.result)
-            trial.seconds = (answer.end_ns - answer.start_ns) / 1e9
         if answer.start_ns and answer.end_ns:
             self._stamped.append(_Stamped(trial, answer.start_ns, answer.end_ns, outcome, message))
 

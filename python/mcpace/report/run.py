@@ -189,6 +189,8 @@ class Finding(Model):
     evidence: list[Evidence] = []
     trial: Whole | None = None
     """Which trial of the case the evidence is of, from 0."""
+    first_only: bool = False
+    """Seen in the first repetition of sessions only, and costed by those."""
     disproof: str = ""
     """Code of the experiment that would disprove it."""
     alternatives: list[Alternative] = []
@@ -262,7 +264,17 @@ class Case(LoadCase):
     operation: Operation
     tool: str | None = None
     trials_s: list[Number] = []
-    """Every trial that returned, in order, seconds."""
+    """Every trial that returned, in order, seconds. Where a session repeats the operation, the trial is the median of
+    the session's later repetitions."""
+    first_s: list[Number] = []
+    """The first repetition of each of these sessions. Empty where sessions made the operation once, and in runs of
+    releases that did not tell the two apart."""
+    starts_process: bool = False
+    """Of connecting: it started the server's process, so that its time is the server's start-up."""
+    listing_bytes: Whole | None = None
+    """Of listing: size of the tools' descriptions, as JSON."""
+    listing_tools: Whole | None = None
+    """Of listing: number of the tools."""
     summary: Summary | None = None
     ledger_s: Ledger | None = None
     change: Change | None = None

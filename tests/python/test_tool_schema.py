@@ -1,0 +1,64 @@
+"""What mcpace reads from a tool's listing, whatever a server says there."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpace.lab import tool_schema
+from mcpace.lab.errors import UsageProblem
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda deeper: (
+        st.lists(deeper, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["type", "enum", "default", "required", "properties", "a", "string"]), deeper, max_size=4
+        )
+    ),
+    max_leaves=12,
+)
+
+
+def tool(name: str, properties: dict[str, Any], *required: str, read_only: bool = False) -> dict[str, Any]:
+    schema = {"type": "object", "properties": properties, "required": list(required)}
+    return {"name": name, "inputSchema": schema, "annotations": {"readOnlyHint": read_only}}
+
+
+def test_a_required_argument_is_never_invented() -> None:
+    status = tool("git_status", {"repo_path": {"type": "string"}, "depth": {"type": "integer"}}, "repo_path")
+    assert tool_schema.arguments(status) == {}
+    with pytest.raises(UsageProblem) as refused:
+        tool_schema.require(status, {}, "--tool and --args")
+    assert str(refused.value) == "git_status needs repo_path; give --tool and --args"
+    tool_schema.require(status, {"repo_path": "."}, "--tool and --args")
+
+
+def test_a_value_of_the_schemas_own_is_taken() -> None:
+    look = tool("look", {"a": {"type": "integer", "default": 7}, "b": {"const": "x"}}, "a", "b")
+    assert tool_schema.arguments(look) == {"a": 7, "b": "x"}
+
+
+def test_an_echo_takes_any_text_and_nothing_else() -> None:
+    assert tool_schema.arguments(tool("echo", {"text": {"type": "string"}}, "text")) == {"text": "mcpace"}
+    assert tool_schema.arguments(tool("echo", {"n": {"type": "integer"}}, "n")) == {}
+    assert tool_schema.arguments(tool("shout", {"text": {"type": "string"}}, "text")) == {}
+
+
+def test_a_tool_without_required_arguments_is_preferred_and_a_read_only_one_most() -> None:
+    needy = tool("needy", {"a": {"type": "string"}}, "a", read_only=True)
+    plain, looking = tool("plain", {}), tool("looking", {}, read_only=True)
+    assert [one["name"] for one in tool_schema.easiest([needy, plain, looking])] == ["looking", "plain"]
+
+
+@given(ANYTHING)
+def test_no_listing_is_a_fault_of_ours(anything: Any) -> None:
+    listed = {"name": "a", "inputSchema": anything, "annotations": anything}
+    json.dumps(tool_schema.arguments(listed))
+    tool_schema.missing(listed, {})
+    assert tool_schema.listing_bytes([listed]) > 0
+    assert tool_schema.is_read_only(listed) in (True, False)
