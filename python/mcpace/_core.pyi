@@ -298,6 +298,10 @@ class Explained:
     """The causes, worst first; ``calls`` is how many pay for one. See crates/explain for the other members."""
     waterfalls: list[dict[str, Any]]
     """The picture of each operation's slowest warm call."""
+    methods: list[dict[str, Any]]
+    """The client's requests by method, in the order in which methods first occur."""
+    starts: list[float]
+    """Seconds from each server process's start to its first answer."""
     events: int
     lost: int
     """Events that could not be kept."""

@@ -118,7 +118,7 @@ def test_the_course_is_told_where_it_turns() -> None:
     assert turns(steady) == []
     assert turns([*steady, second(8, 0, 9, None), second(9, 0, 9, None), second(10, 0, 9, None)]) == [
         "Errors began in second 8.",
-        "Nothing was answered well after second 7.",
+        "No call succeeded after second 7.",
     ]
     assert turns([*steady[:4], second(4, 90, 3, 0.002), *steady[:4]]) == ["All errors fell into second 4."]
     slow = [second(number, 1, 0, 0.2) for number in range(8, 12)]
@@ -128,10 +128,10 @@ def test_the_course_is_told_where_it_turns() -> None:
 @pytest.mark.parametrize(
     ("ended", "intended", "failed", "said"),
     [
-        ("stopped", 0, 0, "was broken off before anything was measured."),
+        ("stopped", 0, 0, "was stopped before anything was measured."),
         ("done", 0, 0, "No call of echo at x was due in 10.0\u00a0s."),
-        ("done", 5, 0, "had an end before the load's."),
-        ("done", 5, 5, "was answered well: 5 errors."),
+        ("done", 5, 0, "finished before the load did."),
+        ("done", 5, 5, "Every call of echo at x failed: 5 errors."),
     ],
 )
 def test_why_nothing_was_measured_is_told(ended: str, intended: int, failed: int, said: str) -> None:

@@ -199,9 +199,10 @@ def test_the_tool_is_chosen_where_that_is_clear() -> None:
     assert [(one.tool, one.arguments) for one in load_check.settle(TOOLS, named)] == [("search", {"q": "x"})]
 
 
-def test_arguments_that_are_needed_are_made_up() -> None:
-    [operation] = load_check.settle(TOOLS, LoadSettings(mix=(("search", 1.0),)))
-    assert operation.arguments == {"q": "mcpace"}
+def test_arguments_that_are_needed_are_asked_for() -> None:
+    with pytest.raises(UsageProblem) as refused:
+        load_check.settle(TOOLS, LoadSettings(mix=(("search", 1.0),)))
+    assert str(refused.value) == "search needs q; give --mix TOOL=1 and --args TOOL=JSON"
 
 
 @pytest.mark.parametrize(

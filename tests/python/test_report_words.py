@@ -272,7 +272,7 @@ def load(name: str) -> Run:
 def test_verdict_of_the_regression() -> None:
     assert plain(load("clients")) == (
         "python 1.12.1 and 1.13.0 are 20 to 472× slower than 1.11.0 at profile:notion (connect, list, call): "
-        "every request is sent twice. Mended in 1.14.0."
+        "every request is sent twice. Fixed in 1.14.0."
     )
 
 
@@ -282,7 +282,7 @@ def test_verdict_of_a_search() -> None:
         "every request is sent twice. 1.12.0 could not be tested, so the change may already be in it."
     )
     assert plain(load("mended")) == (
-        "python 1.14.0 mended it at profile:notion: a call takes 4.10 ms, against 2.01 s in 1.13.1, "
+        "python 1.14.0 fixed it at profile:notion: a call takes 4.10 ms, against 2.01 s in 1.13.1, "
         "where every request is sent twice."
     )
 

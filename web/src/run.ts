@@ -11,6 +11,7 @@ import type { Head, Page } from "./page.gen";
 import { search } from "./search";
 import { servers } from "./servers";
 import { setup } from "./setup";
+import { tables } from "./tables";
 import { trials } from "./trials";
 
 /** All of it. The findings follow the verdict; which part comes next depends on what was measured. */
@@ -30,6 +31,7 @@ export function run(page: Page): Child[] {
   return [
     head(page.head),
     ofSecond(part("The findings", () => findings(page, open))),
+    sections("The tables", () => tables(page.tables ?? [])),
     part("The search", () => (page.search ? search(page.search) : null)),
     part("The experiments", () => (page.factors ? factors(page.factors) : null)),
     first,

@@ -10,6 +10,7 @@ use mcpace_record::{CallId, CallOutcome, Nanos, ServerTiming};
 use serde::Serialize;
 
 use crate::Parts;
+use crate::findings::Stalls;
 use crate::ledger::sweep;
 use crate::split::ServerSplit;
 use crate::view::{Call, Outcome, Positions, View};
@@ -40,11 +41,11 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    pub(crate) fn of<'a>(view: &View<'a>) -> Self {
+    pub(crate) fn of<'a>(view: &View<'a>, stalls: &Stalls) -> Self {
         let mut operations: Numbered<&'a str> = Numbered::default();
         let mut outcomes: Numbered<Option<Outcome<'a>>> = Numbered::default();
         let mut account = |call: &Call<'a>| {
-            let swept = sweep(view, call);
+            let swept = sweep(view, stalls, call);
             Account {
                 call: call.id,
                 start: call.start.at,

@@ -2,8 +2,9 @@
 
 use mcpace_record::{CallId, CallOutcome, Events, Nanos, RecordError, Recording};
 
-use crate::findings::found;
-use crate::view::{Texts, View, exchanges, exchanges_of_file};
+use crate::findings::{found, stalls};
+use crate::methods::{Method, methods};
+use crate::view::{Process, Texts, View, exchanges, exchanges_of_file};
 use crate::waterfall::waterfall_of;
 use crate::{Accounts, Finding, Waterfall};
 
@@ -16,6 +17,10 @@ pub struct Explained {
     pub findings: Vec<Finding>,
     /// Of each operation the call that is worth a look, in the order in which operations first occur: see [`shown`].
     pub waterfalls: Vec<Waterfall>,
+    /// The client's requests by method, in the order in which methods first occur.
+    pub methods: Vec<Method>,
+    /// How long each server process took from its start to its first answer, where it was answered by one.
+    pub starts: Vec<Nanos>,
     /// How many events it has.
     pub events: u64,
     /// How many the instrument could not keep.
@@ -44,9 +49,28 @@ fn explain(view: &View<'_>, behind: Option<&Recording>) -> Explained {
     let texts = Texts::default();
     let behind = behind.map(|behind| exchanges(behind, &texts));
     let findings = found(view, behind.as_ref());
-    let accounts = Accounts::of(view);
+    let accounts = Accounts::of(view, &stalls(view));
     let waterfalls = shown(&accounts).into_iter().filter_map(|call| waterfall_of(view, call)).collect();
-    Explained { accounts, findings, waterfalls, events: view.events, lost: view.lost, partial: view.partial }
+    let starts = starts(view);
+    Explained {
+        accounts,
+        findings,
+        waterfalls,
+        methods: methods(view),
+        starts,
+        events: view.events,
+        lost: view.lost,
+        partial: view.partial,
+    }
+}
+
+fn starts(view: &View<'_>) -> Vec<Nanos> {
+    let first_answer = |process: &Process<'_>| {
+        let mut exchanges = process.exchanges.iter().filter_map(|id| view.exchange(*id));
+        let first = exchanges.find(|exchange| exchange.asks())?;
+        first.answer.and_then(|_| first.completed())
+    };
+    view.processes.iter().filter_map(|process| Some(first_answer(process)?.at.since(process.started.at))).collect()
 }
 
 /// Operations whose calls are shown; the contract of client programs has five.

@@ -4,11 +4,15 @@
 //! parts add up to the whole by construction, whatever the events say. Where exchanges overlap, the earlier one keeps its
 //! time and the later one gets the rest; an exchange that no answer is due for (a notification) yields to the next.
 //!
+//! A reply that waits for an acknowledgement is not the server's time: the server has written it. Where `delayed-ack` is
+//! proven, that pause is `response`, so that the ledger and the finding agree.
+//!
 //! Deliberately absent: any threshold. What is too much is for the findings to say.
 
 use mcpace_record::{CallId, CallOutcome, ExchangeId, Nanos, Recording, ServerTiming};
 use serde::Serialize;
 
+use crate::findings::{Stalls, stalls};
 use crate::name::Names;
 use crate::split::{ServerSplit, split};
 use crate::view::{Call, Connection, Exchange, Leg, Texts, Transport, View, exchanges};
@@ -51,11 +55,12 @@ pub fn ledgers(recording: &Recording) -> Vec<Ledger> {
     let texts = Texts::default();
     let view = exchanges(recording, &texts);
     let mut names = Names::default();
-    view.calls.iter().map(|call| ledger(&view, call, &mut names)).collect()
+    let stalls = stalls(&view);
+    view.calls.iter().map(|call| ledger(&view, &stalls, call, &mut names)).collect()
 }
 
-fn ledger<'a>(view: &View<'a>, call: &Call<'a>, names: &mut Names<'a>) -> Ledger {
-    let swept = sweep(view, call);
+fn ledger<'a>(view: &View<'a>, stalls: &Stalls, call: &Call<'a>, names: &mut Names<'a>) -> Ledger {
+    let swept = sweep(view, stalls, call);
     let (told, split) = swept.layers(view, call).unzip();
     Ledger {
         call: call.id,
@@ -81,8 +86,8 @@ pub(crate) struct Swept {
     pub(crate) segments: Vec<Segment>,
 }
 
-pub(crate) fn sweep(view: &View<'_>, call: &Call<'_>) -> Swept {
-    let mut sweep = Sweep::new(call.start.at, view.end_of(call));
+pub(crate) fn sweep(view: &View<'_>, stalls: &Stalls, call: &Call<'_>) -> Swept {
+    let mut sweep = Sweep::new(call.start.at, view.end_of(call), stalls);
     let acts = acts(view, call);
     for (position, act) in acts.iter().enumerate() {
         let next = acts.get(position + 1).map(Act::begins);
@@ -152,7 +157,8 @@ fn first_act(view: &View<'_>, call: &Call<'_>, exchange: &Exchange<'_>) -> Nanos
     }
 }
 
-struct Sweep {
+struct Sweep<'s> {
+    stalls: &'s Stalls,
     cursor: Nanos,
     end: Nanos,
     /// No stretch may reach past it: the next act, for an exchange that yields to it.
@@ -163,10 +169,10 @@ struct Sweep {
     last: Option<ExchangeId>,
 }
 
-impl Sweep {
-    fn new(start: Nanos, end: Nanos) -> Self {
+impl<'s> Sweep<'s> {
+    fn new(start: Nanos, end: Nanos, stalls: &'s Stalls) -> Self {
         let end = end.max(start);
-        Self { cursor: start, end, limit: end, segments: Vec::new(), reading: None, last: None }
+        Self { stalls, cursor: start, end, limit: end, segments: Vec::new(), reading: None, last: None }
     }
 
     fn act(&mut self, view: &View<'_>, act: &Act<'_, '_>, next: Option<Nanos>) {
@@ -248,6 +254,10 @@ impl Sweep {
         let id = Some(exchange.id);
         match (back.result_start, back.result_end) {
             (Some(first), Some(last)) => {
+                if let Some(stall) = self.stalls.get(&exchange.id) {
+                    self.fill(Part::Server, Some(stall.from.min(first.at)), id);
+                    self.fill(Part::Response, Some(stall.to), id);
+                }
                 self.fill(Part::Server, Some(first.at), id);
                 self.fill(Part::Response, Some(last.at), id);
             }

@@ -118,9 +118,12 @@ impl Client {
         wait(py, async { self.inner.lock().await.disconnect().await })
     }
 
-    /// What was seen so far.
-    fn recording(&self, py: Python<'_>) -> Recording {
-        Recording::new(py.detach(|| self.sink.recording()))
+    /// What was seen so far. It is whole where the client is disconnected: nothing of it can come later.
+    fn recording(&self, py: Python<'_>) -> PyResult<Recording> {
+        let is_idle = wait(py, async { self.inner.lock().await.server().is_none() })?;
+        let mut recording = py.detach(|| self.sink.recording());
+        recording.partial &= !is_idle;
+        Ok(Recording::new(recording))
     }
 }
 

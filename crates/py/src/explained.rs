@@ -56,6 +56,18 @@ impl Explained {
         json::to_python(py, &self.told.waterfalls)
     }
 
+    /// The client's requests by method.
+    #[getter]
+    fn methods<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        json::to_python(py, &self.told.methods)
+    }
+
+    /// Seconds from each server process's start to its first answer.
+    #[getter]
+    fn starts(&self) -> Vec<f64> {
+        self.told.starts.iter().map(|start| start.as_secs_f64()).collect()
+    }
+
     /// How many events there are.
     #[getter]
     fn events(&self) -> u64 {

@@ -21,7 +21,7 @@ from mcpace.report.run import Case, Run
 from mcpace.report.run_comparison import INSTRUMENTS, Comparison
 from mcpace.report.run_load import LoadOperation
 
-DONE, HIT, UNREACHABLE, INTERRUPTED = 0, 1, 3, 130
+DONE, HIT, UNREACHABLE, INCONCLUSIVE, INTERRUPTED = 0, 1, 3, 4, 130
 
 
 def deliver(
@@ -49,7 +49,7 @@ def deliver(
     elif code == UNREACHABLE and run.comparison is None:
         note(f"nothing could be measured: {_reason(run)}")
     elif code == DONE and tool is not None and (why := _never_called(run)):
-        note(f"no call of {tool} ended well: {why.removeprefix('call: ')}")
+        note(f"every call to {tool} failed: {why.removeprefix('call: ')}")
         code = UNREACHABLE
     elif code == DONE and not kept:
         code = UNREACHABLE
@@ -187,7 +187,11 @@ def _exit_code(run: Run, fail_on: list[str]) -> int:
 def _exit_code_of_comparison(run: Run, made: Comparison) -> int:
     if run.kind == "compare":
         return DONE
-    return HIT if made.red else DONE if made.judged else UNREACHABLE
+    if made.red:
+        return HIT
+    if not made.judged:
+        return UNREACHABLE
+    return INCONCLUSIVE if made.inconclusive else DONE
 
 
 def _exit_code_of_load(run: Run) -> int:

@@ -59,7 +59,8 @@ def gate(
 ) -> None:
     """Fail (exit code 1) where TARGET is slower than --base or --baseline by more than the tolerance, or broken.
 
-    A red verdict is measured a second time before it counts. A newly found cause of lost time is red, too.
+    A red verdict is measured a second time before it counts. A newly found cause of lost time is red, too. Exit code 4
+    means inconclusive: a figure looks worse than the tolerance allows, but its interval is too wide to say so.
     """
     if (base is None) == (baseline is None):
         raise UsageProblem("give either --base TARGET, measured here in turns, or --baseline FILE, a run from before")

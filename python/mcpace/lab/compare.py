@@ -140,6 +140,7 @@ def judge(result: Comparison) -> None:
     wrong everywhere: no noise does that.
     """
     attempts = [_wrong(one) for one in result.attempts]
+    doubtful = [_doubtful(one, result.tolerance) | set(_wrong(one)) for one in result.attempts]
     gone = [_is_gone(one) for one in result.attempts]
     # Where a whole side is gone, it is so also where nothing was left to be compared.
     seen: list[dict[Place, set[Reason]]] = [
@@ -153,6 +154,7 @@ def judge(result: Comparison) -> None:
             reasons |= set.intersection(*(wrong[place] for wrong in seen)) or seen[-1][place]
     result.reasons = [reason for reason in REASONS if reason in reasons]
     result.red = bool(result.reasons)
+    result.inconclusive = not result.red and bool(set.intersection(*doubtful))
     result.judged = result.red or any(row.low is not None for row in result.attempts[-1].rows)
 
 
@@ -165,6 +167,20 @@ def _wrong(attempt: Attempt) -> dict[Place, set[Reason]]:
     for place, reason in told:
         found.setdefault(place, set()).add(reason)
     return found
+
+
+def _doubtful(attempt: Attempt, tolerance: float) -> set[Place]:
+    """Where a figure is worse than the tolerance allows, though its interval is not wholly so."""
+    return {
+        _place(row)
+        for row in attempt.rows
+        if row.ratio and row.low is not None and not row.breach and _worse(row) > 1 + tolerance
+    }
+
+
+def _worse(row: Compared) -> float:
+    assert row.ratio is not None, "only rows with a ratio are held against the tolerance"
+    return 1 / row.ratio if row.metric in MORE_IS_BETTER else row.ratio
 
 
 def _is_gone(attempt: Attempt) -> bool:

@@ -6,6 +6,9 @@ and last in each round, so that drift of machine and target hits both alike. Wha
 slice, from when its user was free to call until the reply, connecting included; slices are compared by ranks, at 99 %:
 there are a dozen factors, and one in twenty would be found where there is nothing.
 
+Over HTTP the load engine makes the calls. Over stdio each revision has one process, which lives through all slices
+(:mod:`mcpace.lab.factors_stdio`): a slice begins when the process has answered, so that no start-up is part of it.
+
 Only a tool that the server marks read-only, or that the user named, is ever called.
 """
 
@@ -21,6 +24,7 @@ from mcpace import _core
 from mcpace.lab import factor_list, load_fold, ranks
 from mcpace.lab.errors import LabError
 from mcpace.lab.factor_list import Variant
+from mcpace.lab.factors_stdio import Processes
 from mcpace.lab.interruption import held, interruptible
 from mcpace.lab.load import Place, conversation, plan_of
 from mcpace.lab.load_drive import drive
@@ -30,7 +34,7 @@ from mcpace.lab.load_settings import LoadSettings
 from mcpace.lab.progress import Progress
 from mcpace.lab.runs import new_run
 from mcpace.lab.targets import Target
-from mcpace.report.run import Run, Subject
+from mcpace.report.run import Case, Run, Subject
 from mcpace.report.run_factors import Factor
 from mcpace.report.run_load import LoadSecond
 
@@ -131,21 +135,37 @@ class _Base:
     """The base case and its slices."""
 
     plan: Plan
+    processes: Processes | None = None
+    """Makes the calls of a target over stdio; the load engine makes those of the others."""
     slices: list[tuple[float, Outcome]] = field(default_factory=list)
     spent_s: float = 0.0
+    failure: str = ""
+    """Why the last slice had no good call."""
 
     def slice(self, length_s: float, left: _Time) -> float | None:
-        """Another one."""
+        """The median call of another slice; ``None`` where no call succeeded."""
         begun = time.monotonic()
-        found = _slice(left.impatient(self.plan), length_s)
-        self.spent_s += time.monotonic() - begun
-        if found is not None:
-            self.slices.append(found)
-        return found[0] if found else None
+        try:
+            return self.processes.base(length_s) if self.processes else self._driven(length_s, left)
+        except (_core.ClientProblem, LabError) as problem:
+            self.failure = str(problem)
+            return None
+        finally:
+            self.spent_s += time.monotonic() - begun
 
-    def typical(self) -> Outcome:
+    def _driven(self, length_s: float, left: _Time) -> float | None:
+        tried = _Tried(Variant("base"))
+        found = _slice(left.impatient(self.plan), length_s, tried)
+        if found is None:
+            self.failure = tried.refused or "no reason given"
+            return None
+        self.slices.append(found)
+        return found[0]
+
+    def case(self, target: str) -> Case:
         """The slice in the middle."""
-        return sorted(self.slices, key=lambda one: one[0])[(len(self.slices) - 1) // 2][1]
+        typical = sorted(self.slices, key=lambda one: one[0])[(len(self.slices) - 1) // 2][1]
+        return load_fold.case(Subject(sdk="mcpace-load", mode=self.plan.revision), target, self.plan, typical)
 
 
 def run(asked: Question, progress: Progress) -> Run:
@@ -161,22 +181,26 @@ def run(asked: Question, progress: Progress) -> Run:
         progress.preparing(f"asking {asked.target.name}")
         place = Place(stack, asked.target, asked.settings)
         checked, token = conversation(place, asked.settings, careful=True)
-        base = _Base(_base(plan_of(place.endpoint(token), asked.settings, checked)))
-        first = _slice(base.plan, SHORTEST_S)
-        if first is None:
-            tool = base.plan.operations[0].name
-            raise LabError(f"{asked.target.name}: no call of {tool} ended well, so nothing compares")
-        base.slices.append(first)
-        limit_s = min(asked.settings.timeout_s, max(HANGS_S, HANGS_AFTER * first[0]))
+        plan = _base(plan_of(place.endpoint(token), asked.settings, checked))
+        processes = Processes(stack, place, asked.settings, plan) if asked.target.command else None
+        base = _Base(plan, processes)
+        left = _Time(asked.budget_s, asked.settings.timeout_s)
+        first_s = base.slice(SHORTEST_S, left)
+        if first_s is None:
+            tool = plan.operations[0].name
+            raise LabError(f"{asked.target.name}: every call to {tool} failed, so there is no baseline: {base.failure}")
+        limit_s = min(asked.settings.timeout_s, max(HANGS_S, HANGS_AFTER * first_s))
         caller = _Caller(
             place, replace(asked.settings, timeout_s=min(limit_s, max(HANGS_S, asked.budget_s))), token, stack
         )
-        tried = [_Tried(one) for one in factor_list.variants(base.plan, checked, caller, _given(asked))]
-        length_s, kept = _length(first[0], len(tried), asked.budget_s)
+        given = _given(asked)
+        variants = factor_list.variants(plan, checked, caller, given)
+        tried = [_Tried(processes.variant(one) if processes else one) for one in variants]
+        length_s, kept = _length(first_s, len(tried), asked.budget_s)
         for one in tried[kept:]:
             one.left_out = True
         progress.begin(ROUNDS * (kept + 2))
-        left = _Time(asked.budget_s, limit_s)
+        left = _Time(left.left_s, limit_s)
         try:
             for number in range(ROUNDS):
                 _drop_what_takes_too_long(tried, base, number, left.left_s)
@@ -184,8 +208,7 @@ def run(asked: Question, progress: Progress) -> Run:
         except KeyboardInterrupt:
             result.partial = True
         with held():
-            subject = Subject(sdk="mcpace-load", mode=base.plan.revision)
-            result.cases = [load_fold.case(subject, asked.target.name, base.plan, base.typical())]
+            result.cases = processes.cases(asked.target.name) if processes else [base.case(asked.target.name)]
             result.factors = [_factor(one) for one in tried]
     return result
 
@@ -267,9 +290,11 @@ def _measured(one: _Tried, length_s: float, left: _Time, *, base_first: bool) ->
     """A slice of the variant, and of its own base case where it has one."""
     variant = one.variant
     try:
-        if variant.measure is None or variant.base is None:
+        if variant.measure is None:
             changed = _changed(one, length_s, left)
             return None if changed is None else (changed, None)
+        if variant.base is None:
+            return variant.measure(length_s), None
         pair = [variant.base, variant.measure]
         taken = {act: act(length_s) for act in (pair if base_first else pair[::-1])}
         return taken[variant.measure], taken[variant.base]
@@ -282,7 +307,7 @@ def _changed(one: _Tried, length_s: float, left: _Time) -> float | None:
     assert one.variant.plan is not None, "a variant has a plan or measures itself"
     found = _slice(left.impatient(one.variant.plan), length_s, one)
     if found is None:
-        one.refused = one.refused or "no call ended well so"
+        one.refused = one.refused or "every call failed"
     return found[0] if found else None
 
 

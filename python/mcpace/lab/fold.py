@@ -81,6 +81,8 @@ class Facts:
     """Whether it was given up before its last round."""
     starts_process: bool = False
     """Whether a connect starts the server's process."""
+    own_habits: frozenset[str] = frozenset()
+    """Codes of causes that lie with the client that measures, not with the target: they are not reported."""
     listing_bytes: int | None = None
     """Size of the tools' descriptions, as JSON."""
     listing_tools: int | None = None
@@ -185,6 +187,8 @@ def _findings(facts: Facts, trials: list[Trial], timed: list[Trial], warm: list[
     called = [trial for trial in trials if trial.ids()]
     found = []
     for at, finding in enumerate(facts.told.findings):
+        if finding["code"] in facts.own_habits:
+            continue
         # What shows in failed trials only may be why they failed: a deadlock, a loop.
         of, affected = timed, facts.told.payers(at, _all_calls(timed))
         if not affected:

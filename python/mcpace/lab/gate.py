@@ -1,8 +1,9 @@
 """A gate: is this slower than that, or wrong where that was right? Measured in turns where both can be run.
 
-A red verdict is measured once more from the beginning: only what goes wrong twice counts. With intervals of 95 % and a
-tolerance, noise alone then turns a gate red about once in a thousand comparisons. Where the first side doesn't do any
-more what it did at the first attempt, nothing is confirmed: then the gate has not judged, and keeps what it measured.
+A verdict that isn't green is measured once more from the beginning: only what goes wrong twice counts. With intervals
+of 95 % and a tolerance, noise alone then turns a gate red about once in a thousand comparisons. Where the first side
+doesn't do any more what it did at the first attempt, nothing is confirmed: then the gate has not judged, and keeps what
+it measured.
 """
 
 from __future__ import annotations
@@ -109,15 +110,15 @@ def _attempts(gate: Gate, settings: Settings, progress: Progress, result: Run) -
                 raise
             _leave_open(result.comparison, str(problem))
         assert result.comparison is not None, "an attempt leaves its comparison"
-        if not result.comparison.red:
+        if not (result.comparison.red or result.comparison.inconclusive):
             return
         if number < ATTEMPTS:
-            progress.note("that would be red: measuring once more")
+            progress.note("Looks slower or broken; measuring again to confirm")
 
 
 def _leave_open(comparison: Comparison, why: str) -> None:
     """The first attempt was red, and there is nothing to confirm or refute it by."""
-    comparison.red, comparison.judged, comparison.reasons = False, False, []
+    comparison.red, comparison.inconclusive, comparison.judged, comparison.reasons = False, False, False, []
     comparison.unconfirmed = why
 
 

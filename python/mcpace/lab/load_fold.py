@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcpace.lab import generator_limited, load_merge
-from mcpace.lab.load_histogram import latencies, together
+from mcpace.lab import delayed_ack, generator_limited, load_merge
+from mcpace.lab.load_histogram import latencies, merged, together
 from mcpace.lab.load_outcome import OperationOutcome, Outcome, Second
-from mcpace.lab.load_plan import Plan
+from mcpace.lab.load_plan import HttpTarget, Plan
 from mcpace.report.run import Case, Subject
 from mcpace.report.run_load import LoadConnections, LoadEngine, LoadFacts, LoadOperation, LoadSecond
 
@@ -50,6 +50,7 @@ def case(subject: Subject, target: str, plan: Plan, outcome: Outcome) -> Case:
             dropped=outcome.dropped,
             late=outcome.late,
             unfinished=outcome.unfinished,
+            acknowledgement_share=_acknowledgement_share(plan, outcome, loaded),
             others={one.name: _operation(one, outcome.measured_s) for one in others},
             connections=LoadConnections(**outcome.connections.model_dump()),
             engine=LoadEngine(**outcome.engine.model_dump()),
@@ -58,6 +59,15 @@ def case(subject: Subject, target: str, plan: Plan, outcome: Outcome) -> Case:
     limited = generator_limited.judged(folded)
     folded.findings = [limited] if limited else []
     return folded
+
+
+def _acknowledgement_share(plan: Plan, outcome: Outcome, loaded: list[OperationOutcome]) -> float:
+    found = outcome.connections
+    requests = found.opened + found.reused_requests
+    if not isinstance(plan.target, HttpTarget) or found.reused_requests <= requests / 2:
+        return 0.0
+    share = delayed_ack.hill(merged([one.service.buckets for one in loaded]))
+    return share if share >= delayed_ack.SUSPECT_SHARE else 0.0
 
 
 def second(told: Second) -> LoadSecond:

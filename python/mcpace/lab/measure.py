@@ -22,6 +22,8 @@ from mcpace.lab.targets import Target, Tool
 from mcpace.report.run import Case, Operation, Run, Subject
 
 GIVE = "--tool and --args"
+OWN_HABITS = frozenset({"stream-not-drained"})
+"""Our client doesn't wait for the end of a stream that a server holds open after the result."""
 
 
 def run(
@@ -102,6 +104,7 @@ class Session:
         subject = Subject(sdk="mcpace-client", mode=revision)
         self.facts = Facts(subject, target.name, self.tool.name if self.tool else None)
         self.facts.starts_process = bool(target.command)
+        self.facts.own_habits = OWN_HABITS
 
     @property
     def given_up(self) -> bool:

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
 from mcpace import _core
 from mcpace.lab.errors import UsageProblem
-from mcpace.lab.fold import Facts, Trial, cases
+from mcpace.lab.fold import NANOS, Facts, Trial, cases
 from mcpace.lab.runs import new_run
 from mcpace.report.run import Operation, Run, Subject
-from mcpace.report.run_recording import RecordingFacts
+from mcpace.report.run_recording import MethodFacts, RecordingFacts
 
+TIMES = ("median", "slowest")
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 WORDS = {
     "tool-error": "the tool answered with an error",
@@ -55,8 +56,19 @@ def _run(told: _core.Explained, file: Path, behind: Sequence[Path], beside: Sequ
     by_operation = {operation: _trials(told, operation) for operation in OPERATIONS}
     facts.trials = [trial for trials in by_operation.values() for trial in trials]
     run.cases = cases(facts, [operation for operation, trials in by_operation.items() if trials] or ["call"])
-    run.recording = RecordingFacts(events=told.events, lost=told.lost, cut_off=told.partial)
+    run.recording = RecordingFacts(
+        events=told.events,
+        lost=told.lost,
+        cut_off=told.partial,
+        methods=[_method(one) for one in told.methods],
+        starts_s=told.starts,
+    )
     return run
+
+
+def _method(told: dict[str, Any]) -> MethodFacts:
+    seconds = {f"{key}_s": None if told[f"{key}_ns"] is None else told[f"{key}_ns"] / NANOS for key in TIMES}
+    return MethodFacts.model_validate({**told, **seconds})
 
 
 def _trials(told: _core.Explained, operation: Operation) -> list[Trial]:

@@ -88,7 +88,7 @@ def junit(run: Run) -> str:
             suite, place(found.subject, found.target, found.operation, None), found.code, told if grave else ""
         )
     errors = 0
-    if outcome == "not judged":
+    if outcome in ("not judged", "inconclusive"):
         errors = _case(suite, "mcpace gate", "judged", _xml(" ".join(sentences(run)[:1])), "error")
     counts = {"tests": str(len(suite)), "failures": str(failures), "errors": str(errors)}
     suite.attrib.update(counts)
@@ -98,11 +98,13 @@ def junit(run: Run) -> str:
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(whole, encoding="unicode") + "\n"
 
 
-def _outcome(run: Run) -> Literal["passed", "failed", "not judged"]:
+def _outcome(run: Run) -> Literal["passed", "failed", "inconclusive", "not judged"]:
     made = run.comparison
     if made is None or run.partial or not made.judged:
         return "not judged"
-    return "failed" if made.red else "passed"
+    if made.red:
+        return "failed"
+    return "inconclusive" if made.inconclusive else "passed"
 
 
 def _figure(suite: ElementTree.Element, row: Compared, *, red: bool) -> int:

@@ -8,6 +8,7 @@ left out, and said.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from mcpace.report import (
     page_calls,
@@ -23,11 +24,12 @@ from mcpace.report import (
 from mcpace.report.calls import pairs
 from mcpace.report.groups import grouped, subjects, targets
 from mcpace.report.labels import LAYERS, PARTS, PHASES, split_parts, split_words
-from mcpace.report.page_model import Head, Page, Part
+from mcpace.report.page_model import Head, Page, Part, TableShown
 from mcpace.report.page_model_cases import CaseShown, Share, SummaryShown
 from mcpace.report.quantities import clean, listed, shortened, times
 from mcpace.report.run import Case, Run
 from mcpace.report.standing import Standing, change_words, standing, state_words
+from mcpace.report.tables import tables
 from mcpace.report.verdict import sentences
 
 MOST_TRIALS = 20_000
@@ -47,8 +49,10 @@ def page_of(run: Run) -> Page:
     most = min(MOST_OF_ONE, max(LEAST_OF_ONE, MOST_TRIALS // max(1, len(run.cases))))
     # A load, a comparison of servers and layers have views of their own, and no trials.
     cases = [_case(case, most) for case in run.cases]
-    for shown in cases if run.servers else ():
-        shown.state = ""
+    if run.servers or (run.kind == "recording" and not any(case.trials_s or case.failures for case in run.cases)):
+        # There is nothing to draw of them.
+        for shown in cases:
+            shown.state = ""
     for case, shown in zip(run.cases, cases, strict=True):
         shown.codes = [codes[code] for code in dict.fromkeys(finding.code for finding in case.findings)]
     for pair in chosen:
@@ -71,6 +75,7 @@ def page_of(run: Run) -> Page:
         search=page_search.searched(run),
         comparison=page_comparison.compared(run),
         factors=page_factors.tried(run),
+        tables=[TableShown.model_validate(asdict(table)) for table in tables(run)],
         parts=[Part(key=key, words=f"time {words}") for key, words in PARTS.items()]
         + [Part(key=key, words=words) for key, words in LAYERS.items()],
         phases=[Part(key=key, words=words) for key, words in PHASES.items()]

@@ -125,8 +125,8 @@ def _facts(case: Case) -> list[Fact]:
     return [
         Fact(
             name="Calls",
-            value=f"{load.intended:,} due, {load.begun:,} begun, {load.dropped:,} never begun, {load.late:,} late for "
-            f"want of a free slot, {load.unfinished:,} without an end",
+            value=f"{load.begun:,} of {load.intended:,} started, {load.dropped:,} never started, {load.late:,} started "
+            f"late, since no slot was free, {load.unfinished:,} unfinished",
         ),
         Fact(
             name="Connections",

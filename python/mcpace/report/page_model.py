@@ -37,6 +37,16 @@ class Head(Model):
     machine: str = ""
 
 
+class TableShown(Model):
+    """A small table in words; the first column names the rows."""
+
+    title: str
+    where: str = ""
+    columns: list[str]
+    rows: list[list[str]]
+    notes: list[str] = []
+
+
 class Page(Model):
     """A run."""
 
@@ -53,6 +63,7 @@ class Page(Model):
     search: SearchShown | None = None
     comparison: ComparisonShown | None = None
     factors: FactorsShown | None = None
+    tables: list[TableShown] = []
     parts: list[Part]
     phases: list[Part]
     ledger_words: str = ""

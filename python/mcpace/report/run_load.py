@@ -124,6 +124,9 @@ class LoadFacts(Model):
     """Calls that had to wait for a free slot."""
     unfinished: Whole
     """Calls that had no end when the run was over."""
+    acknowledgement_share: Number = 0.0
+    """Share of calls near 40 ms, beyond what lies beside them, over connections that are used again: where calls wait
+    for a delayed TCP acknowledgement. 0 below a share worth an experiment."""
     others: dict[str, LoadOperation] = {}
     """What is no call: ``initialize``, listings, pings; counted apart."""
     beside: Whole | None = None

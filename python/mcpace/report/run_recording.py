@@ -5,7 +5,26 @@ Design constraint: data only, as in :mod:`mcpace.report.run`.
 
 from __future__ import annotations
 
-from mcpace.report.model import Model, Whole
+from mcpace.report.model import Model, Number, Whole
+
+
+class MethodFacts(Model):
+    """The requests of one method, and of ``tools/call`` for one tool."""
+
+    method: str
+    name: str | None = None
+    """The tool; of other methods the name or URI, where they have one."""
+    requests: Whole
+    succeeded: Whole
+    failed: Whole
+    """Answered with an error, or with a tool's own failure. Requests that are neither have no answer."""
+    median_s: Number | None = None
+    """From a request's first byte to its answer's last, over the answered ones."""
+    slowest_s: Number | None = None
+    request_bytes: Whole
+    reply_bytes: Whole
+    """Of all replies."""
+    largest_reply_bytes: Whole
 
 
 class RecordingFacts(Model):
@@ -16,3 +35,7 @@ class RecordingFacts(Model):
     """Events that the recorder couldn't keep."""
     cut_off: bool = False
     """Its end is missing."""
+    methods: list[MethodFacts] = []
+    """What the client asked, in the order in which methods first occur."""
+    starts_s: list[Number] = []
+    """From the start of each server process to its first answer."""

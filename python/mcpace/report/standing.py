@@ -44,17 +44,17 @@ def standing(change: Change | None) -> Standing:
 
 
 def change_words(change: Change | None, *, short: bool = False) -> str:
-    """``5.2× slower (4.9–5.6)``, in short ``5.2× (4.9–5.6)``; ``no difference seen``; empty where unknown."""
+    """``5.2× slower (4.9–5.6)``, in short ``5.2× slower``; ``no difference seen``; empty where unknown."""
     now = standing(change)
     if change is None or now is Standing.UNKNOWN:
         return ""
     if now is Standing.SAME:
         return "no difference" if short else "no difference seen"
-    if short:
-        return f"{times(change.ratio)} ({bare(change.low)}–{bare(change.high)})"
     if change.ratio > 1:
-        return f"{times(change.ratio)} slower ({bare(change.low)}–{bare(change.high)})"
-    return f"{times(1 / change.ratio)} faster ({bare(_inverse(change.high))}–{bare(_inverse(change.low))})"
+        told, low, high = f"{times(change.ratio)} slower", change.low, change.high
+    else:
+        told, low, high = f"{times(1 / change.ratio)} faster", _inverse(change.high), _inverse(change.low)
+    return told if short else f"{told} ({bare(low)}–{bare(high)})"
 
 
 def state_words(case: Case) -> str:

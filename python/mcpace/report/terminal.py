@@ -22,6 +22,7 @@ from mcpace.report import (
     terminal_load,
     terminal_servers,
     terminal_stall,
+    terminal_tables,
     terminal_trials,
     words_comparison,
 )
@@ -59,6 +60,7 @@ def lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
 
 def _lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
     yield from _opening(run, width)
+    yield from terminal_tables.lines(run, width)
     if run.kind == "load":
         yield from terminal_load.lines(run, width)
     elif run.kind == "servers":
@@ -88,7 +90,16 @@ def _opening(run: Run, width: int) -> Iterator[Text]:
             style="bold yellow",
         )
         yield blank()
-    yield from wrapped(verdict(run), width, style="bold")
+    yield from wrapped(verdict(run), width, style=_style(run))
+
+
+def _style(run: Run) -> str:
+    made = run.comparison
+    if run.kind != "gate" or made is None or run.partial:
+        return "bold"
+    if made.red:
+        return "bold red"
+    return "bold green" if made.judged and not made.inconclusive else "bold yellow"
 
 
 def _closing(run: Run, width: int) -> Iterator[Text]:

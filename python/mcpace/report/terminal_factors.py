@@ -12,7 +12,7 @@ from mcpace.report.run import Run
 from mcpace.report.run_factors import Factor
 from mcpace.report.words_factors import advice_words, interval_words, left_out, name_words, ratio_words
 
-NAME, FIGURE, RATIO = 38, 10, 20
+NAME, FIGURE, RATIO = 37, 10, 23
 STYLES = {"slower": "bold red", "faster": "bold green"}
 
 

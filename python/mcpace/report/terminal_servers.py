@@ -123,7 +123,7 @@ def _programs(run: Run, width: int) -> Iterator[Text]:
         facts = case.server
         if facts is None or not facts.sdk_version:
             continue
-        told = [f"SDK {clean(facts.sdk_version, 40)} by its own word"]
+        told = [f"reports SDK {clean(facts.sdk_version, 40)}"]
         if facts.revision and run.servers and facts.revision != run.servers.revision:
             told.append(f"speaks {clean(facts.revision, 20)} only")
         told.append(f"{facts.workers} serving {'process' if facts.workers == 1 else 'processes'}")

@@ -52,7 +52,7 @@ def _operation(cases: list[Case], operation: str, width: int, several: bool) -> 
     unit = common_unit(timed) if timed else MILLISECONDS
     columns = _columns(cases, unit, width, several)
     yield blank()
-    yield _header(cases, operation, unit, columns)
+    yield _header(cases, unit, columns)
     for case in cases:
         if case.trials_s:
             yield from _row(case, unit, columns)
@@ -61,7 +61,7 @@ def _operation(cases: list[Case], operation: str, width: int, several: bool) -> 
 
 def _columns(cases: list[Case], unit: Unit, width: int, several: bool) -> _Columns:
     labels = [clean(case.subject.label()) for case in cases]
-    subject = min(max([cell_len(label) for label in labels] + [12]), LONGEST_SUBJECT)
+    subject = min(max([cell_len(label) for label in [*labels, _title(cases)[2:]]] + [12]), LONGEST_SUBJECT)
     cold = _widest([unit.figure(case.trials_s[0]) for case in cases if case.trials_s] + ["cold"])
     # A recording may have a million trials, and no more are shown than there is room for.
     warm = _widest([unit.figure(trial) for case in cases for trial in case.trials_s[1 : MOST_LINES * width]])
@@ -76,10 +76,8 @@ def _columns(cases: list[Case], unit: Unit, width: int, several: bool) -> _Colum
     return _Columns(subject, cold, warm, max(1, min(max(count, 1), (available + 1) // (warm + 1))), mean, is_short)
 
 
-def _header(cases: list[Case], operation: str, unit: Unit, columns: _Columns) -> Text:
-    tool = next((case.tool for case in cases if case.tool), None)
-    title = f"{operation} {clean(tool, 40)}" if tool else operation
-    line = Text(fitted(title, columns.subject + 2), style="bold")
+def _header(cases: list[Case], unit: Unit, columns: _Columns) -> Text:
+    line = Text(fitted(_title(cases), columns.subject + 2), style="bold")
     line.append(GAP + right_aligned("cold", columns.cold) + " │ ", style="dim not bold")
     line.append(fitted("warm", _warm_width(columns)), style="dim not bold")
     line.append(GAP + right_aligned(f"mean {unit.name}", columns.mean), style="dim not bold")
@@ -87,6 +85,15 @@ def _header(cases: list[Case], operation: str, unit: Unit, columns: _Columns) ->
     if against:
         line.append(f"{GAP}against {_release(clean(against, 24))}", style="dim not bold")
     return line
+
+
+def _title(cases: list[Case]) -> str:
+    """``later calls of echo``: where sessions repeat an operation, trials are the later repetitions."""
+    operation = next((case.operation for case in cases), "")
+    tool = next((case.tool for case in cases if case.tool), None)
+    repeated = any(case.first_s for case in cases)
+    title = f"later {operation}s" if repeated else operation
+    return f"{title} {clean(tool, 40)}" if tool else title
 
 
 def _row(case: Case, unit: Unit, columns: _Columns) -> Iterator[Text]:

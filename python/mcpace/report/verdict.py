@@ -7,6 +7,7 @@ is large enough to matter; a cause is named only where its finding covers most o
 from __future__ import annotations
 
 import re
+import statistics
 from collections.abc import Sequence
 
 from mcpace.report import (
@@ -17,6 +18,7 @@ from mcpace.report import (
     words_load,
     words_recording,
     words_servers,
+    words_start,
 )
 from mcpace.report.groups import Group, grouped, in_order, targets
 from mcpace.report.labels import part_words
@@ -28,6 +30,11 @@ COVERING = 0.5
 """A cause explains a difference where it costs at least this share of it."""
 CLEAR_SHARE = 0.5
 """Releases are told apart by what fails where so much more of one's attempts do: a search's own measure."""
+
+START = ("slow-start",)
+"""Causes that the sentence on start-up tells."""
+FELT = 1.5
+"""A session's first call that takes so many times a later one is told."""
 
 LONGEST_NAME = 80
 LONGEST_NUMBER = 18
@@ -70,24 +77,31 @@ def _of_cases(run: Run) -> list[str]:
     measured = [case for case in run.cases if case.trials_s]
     if not measured:
         return ["Nothing could be measured." if run.cases else "Nothing was measured."]
+    started = words_start.sentences(run)
     sentences = [text for target in targets(run) for text in _differences_at(run, target)]
     if sentences:
-        return sentences
-    groups = [group for group in grouped(measured) if group.severity != "low"]
+        return [*sentences, *started]
+    # A start-up is paid once a session and told in a sentence of its own.
+    groups = [group for group in grouped(measured) if group.severity != "low" and not (started and group.code in START)]
     told = [_cause_alone(groups[0])] if groups else []
     compared = [case for case in measured if case.change]
     if compared:
         if told:
-            return [*told, "Where releases could be compared, no difference that matters was seen."]
-        return [f"No difference that matters was seen between {_extent(compared)}. {_no_cause(measured)}"]
-    return told or [_plain(measured)]
+            return [*started, *told, "Where releases could be compared, no difference that matters was seen."]
+        return [
+            *started,
+            f"No difference that matters was seen between {_extent(compared)}.",
+            _no_cause(measured, told=bool(started)),
+        ]
+    plain = [_plain(measured, whole=not started)]
+    return [*started, *plain, *(told or [_no_cause(measured, told=bool(started))])]
 
 
-def _no_cause(measured: list[Case]) -> str:
-    """Where none matters: those that are there are shown all the same."""
-    match len(grouped(measured)):
+def _no_cause(measured: list[Case], *, told: bool) -> str:
+    """Where none matters: those that are there are shown all the same. ``told``: a slow start-up is told already."""
+    match len([group for group in grouped(measured) if not (told and group.code in START)]):
         case 0:
-            return "No cause of lost time was found."
+            return f"No cause of lost time was found{' in its calls' if told else ''}."
         case 1:
             return "One cause of lost time was found, of little weight."
         case found:
@@ -167,30 +181,41 @@ def _mended(cases: list[Case], slow: list[Case]) -> list[str]:
         return []
     newest_bad = max(bad, key=release_order)
     mended = [v for v, seen in fast.items() if seen >= slow_operations and release_order(v) > release_order(newest_bad)]
-    return [f"Mended in {clean(min(mended, key=release_order), LONGEST_NAME)}."] if mended else []
+    return [f"Fixed in {clean(min(mended, key=release_order), LONGEST_NAME)}."] if mended else []
 
 
 def _cause_alone(group: Group) -> str:
     sighting = group.sightings[0]
     place = group.places[0]
-    where = f"at {clean(place.target, LONGEST_NAME)} ({', '.join(place.operations)})"
+    where = f"at {words_start.short_name(place.target)} ({', '.join(place.operations)})"
     clause = words.clause_for(group.code)
-    cost = f", which costs {duration(sighting.finding.cost_s)} a call" if sighting.finding.cost_s > 0 else ""
+    cost = (
+        f", which costs {duration(sighting.finding.cost_s)} {words.each_of(sighting.finding)}"
+        if sighting.finding.cost_s > 0
+        else ""
+    )
     who = _names([s.case.subject for s in group.sightings])
     return f"With {who} {clause} {where}{cost}."
 
 
-def _plain(measured: list[Case]) -> str:
+def _plain(measured: list[Case], *, whole: bool) -> str:
+    """What a call takes; ``whole`` says where, too."""
     case = next((c for c in measured if c.operation == "call"), measured[-1])
     assert case.summary is not None or case.trials_s
     summary = case.summary
-    typical = duration(summary.median_s) if summary else duration(case.trials_s[-1])
-    text = f"A {case.operation} takes {typical} at {clean(case.target, LONGEST_NAME)}"
+    typical_s = summary.median_s if summary else case.trials_s[-1]
+    tool = f" to {clean(case.tool, LONGEST_NAME)}" if case.tool and case.operation == "call" else ""
+    text = f"{'An' if case.operation[0] in 'aeiou' else 'A'} {case.operation}{tool} takes {duration(typical_s)}"
+    if whole:
+        text += f" at {words_start.short_name(case.target)}"
+    told = []
+    if case.first_s and (first_s := statistics.median(case.first_s)) >= FELT * typical_s:
+        told.append(f"the first of a session {duration(first_s)}")
     if case.ledger_s and case.ledger_s.total() > 0:
         name, most = max(case.ledger_s.parts().items(), key=lambda part: part[1])
         if most >= COVERING * case.ledger_s.total():
-            text += f", {share(most, case.ledger_s.total())} of it {part_words(name)}"
-    return f"{text}. {_no_cause(measured)}"
+            told.append(f"{share(most, case.ledger_s.total())} of it {part_words(name)}")
+    return f"{', '.join([text, *reversed(told)])}."
 
 
 def _shortfall(run: Run) -> list[str]:
@@ -214,7 +239,7 @@ def _of_bisection(run: Run, search: Bisection) -> list[str]:
         return [f"No release of {sdk} between {clean(search.good)} and {clean(search.bad)} could be named at {target}."]
     found = clean(found, LONGEST_NAME)
     neighbour = clean(search.neighbour or (search.good if run.first_bad else search.bad), LONGEST_NAME)
-    changed = f"{sdk} {found} is the first bad release" if run.first_bad else f"{sdk} {found} mended it"
+    changed = f"{sdk} {found} is the first bad release" if run.first_bad else f"{sdk} {found} fixed it"
     sentences = [f"{changed} at {target}{_bisected_figures(run, search, neighbour)}."]
     if run.untestable:
         releases = listed([clean(version, LONGEST_NAME) for version in run.untestable])

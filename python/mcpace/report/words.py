@@ -80,8 +80,8 @@ def alternative_for(alternative: Alternative) -> str:
 
 
 def cost_of(finding: Finding) -> str:
-    """``2.0 s + 1 extra request + 640 B a call``: only what it does cost, and in how many calls unless in all. What was
-    seen outside every call is told in all: ``12 extra requests in all``."""
+    """``2.0 s + 1 extra request + 640 B a call``: only what it does cost, and in how many calls unless in all. A
+    start-up is paid ``a start``. What was seen outside every call is told in all: ``12 extra requests in all``."""
     if not finding.calls:
         costs = _costs(finding.total_s, finding.total_requests, finding.total_bytes)
         return " + ".join(costs) + " in all" if costs else "no time of its own"
@@ -89,7 +89,14 @@ def cost_of(finding: Finding) -> str:
     if not costs:
         return "no time of its own"
     seldom = f", in {finding.calls:,} of {finding.of_calls:,}" if finding.calls < finding.of_calls else ""
-    return " + ".join(costs) + " a call" + seldom
+    return f"{' + '.join(costs)} {each_of(finding)}{seldom}"
+
+
+def each_of(finding: Finding) -> str:
+    """What a cost is paid for each time: ``a call``, ``a start``, ``a session's first call``."""
+    if finding.code == "slow-start":
+        return "a start"
+    return "a session's first call" if finding.first_only else "a call"
 
 
 def _costs(seconds: float, requests: float, size_bytes: float) -> list[str]:

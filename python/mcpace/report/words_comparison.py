@@ -65,10 +65,10 @@ def sentences(run: Run) -> list[str]:
     if better:
         told.append(f"Better{_few(better)}.")
     if not worse and not better and last.rows:
-        told.append(f"No difference was seen{_would_have(last.rows)}.")
+        told.append(f"No difference was seen{_would_have(last.rows)}")
     if not last.rows and not last.broken:
         told.append("The two have no figure in common.")
-    if run.kind == "gate" and made.judged and not made.red and not run.partial:
+    if run.kind == "gate" and made.judged and not made.red and not made.inconclusive and not run.partial:
         told += _blind(made, said=not worse and not better)
     told += _findings(last)
     return told
@@ -188,19 +188,36 @@ def _gate(made: Comparison, *, partial: bool) -> list[str]:
     tolerance = f"{100 * made.tolerance:.3g}{NO_BREAK}%"
     if made.unconfirmed:
         why = clean(made.unconfirmed, 300).rstrip(".")
-        return [f"Not judged: the first measurement would be red, and the second could not be made: {why}."]
+        return [f"Not judged: the first measurement looked worse, and the second could not be made: {why}."]
     if not made.judged:
         return ["Nothing could be judged: no figure has enough trials on both sides for an interval."]
     if partial:
         # The command leaves with its code for an interruption, whatever was seen.
-        seen = "the first measurement would be red" if made.red else f"nothing was seen to be worse by {tolerance}"
+        seen = "the first measurement looks worse" if made.red else f"nothing was seen to be worse by {tolerance}"
         return [f"Not judged: it was interrupted. So far {seen}."]
+    if made.inconclusive:
+        return [*_doubt(made, tolerance), "More --trials, or a quieter machine, can decide it."]
     if not made.red:
-        again = " after a second measurement: the first had been red" if len(made.attempts) > 1 else ""
+        again = " after a second measurement: the first had looked worse" if len(made.attempts) > 1 else ""
         return [f"Passed{again}: nothing was seen to be worse by more than {tolerance}."]
     why = listed([REASONS.get(reason, clean(reason, 60)) for reason in made.reasons])
     twice = ", measured twice" if len(made.attempts) > 1 else ""
     return [f"Failed{twice}: the second side {why}."]
+
+
+def _doubt(made: Comparison, tolerance: str) -> list[str]:
+    limit = 1 + made.tolerance
+    doubtful = [row for row in made.attempts[-1].rows if not row.breach and _worse(row) > limit]
+    named = [f"{METRICS[row.metric]} of {doing(row)}, {ratio_words(row)}" for row in doubtful[:3]]
+    what = f"{listed(named) if named else 'a figure'}, {'looks' if len(named) < 2 else 'look'}"
+    return [f"Inconclusive: {what} worse than the tolerance of {tolerance} allows, but the interval is too wide."]
+
+
+def _worse(row: Compared) -> float:
+    """How many times worse the second side is; 0 where that is not known."""
+    if not row.ratio:
+        return 0.0
+    return 1 / row.ratio if row.metric == "throughput" else row.ratio
 
 
 def _blind(made: Comparison, *, said: bool) -> list[str]:
@@ -244,9 +261,9 @@ def _few(rows: Sequence[Compared]) -> str:
 def _would_have(rows: Sequence[Compared]) -> str:
     seen = [row.sees for row in rows if row.sees is not None]
     if not seen:
-        return ", and there were too few measurements to see one"
+        return ", and there were too few measurements to see one."
     best, worst = times(min(seen)), times(max(seen))
-    return f"; one of {best} would have been" if best == worst else f"; one of {best} to {worst} would have been"
+    return f". Smallest detectable change: {best if best == worst else f'{best} to {worst}, by figure'}."
 
 
 def _findings(last: Attempt) -> list[str]:

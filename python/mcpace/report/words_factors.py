@@ -5,16 +5,18 @@ Design constraint: nothing is said that the run doesn't hold, as in :mod:`mcpace
 
 from __future__ import annotations
 
-from mcpace.report import words
-from mcpace.report.quantities import bare, clean, duration, listed, times
-from mcpace.report.run import Run
+import re
+
+from mcpace.report import words, words_start
+from mcpace.report.quantities import bare, clean, count, duration, listed, times
+from mcpace.report.run import Case, Run
 from mcpace.report.run_factors import Factor
 
 NAMES: dict[str, str] = {
     "quick-ack": "acknowledging at once (TCP_QUICKACK)",
     "connection": "a new connection for each call",
-    "json": "asking for JSON alone",
-    "sse": "asking for an event stream alone",
+    "json": "JSON only",
+    "sse": "event stream only",
     "address": "connecting by address",
     "concurrency": "several calls at a time",
     "argument": "a large argument",
@@ -32,19 +34,19 @@ ADVICE: dict[tuple[str, str], str] = {
     ("json", "faster"): "Have the server answer plain calls as JSON (json_response in Python's SDKs).",
     ("sse", "slower"): "Have the server answer plain calls as JSON (json_response in Python's SDKs).",
     ("address", "faster"): "Name that address in the URL, or have the server listen on both.",
-    (
-        "concurrency",
-        "slower",
-    ): "Ten calls at once that take ten times as long run one after another: behind a lock, in one thread, or for want "
-    "of processors, the caller's included.",
     ("argument", "slower"): "Send large content by reference (a resource's URI) where it can be.",
     ("session-per-call", "slower"): "Hold one session open for all calls.",
     ("no-session", "faster"): "Serve stateless where no tool needs the session.",
-    ("revision", "faster"): "Update the side that speaks the slower revision.",
     ("standalone-get", "slower"): "Don't open the server's own stream where nothing is expected on it.",
     ("oauth", "slower"): "Keep tokens and registrations between runs.",
 }
 """What to do about an effect."""
+
+
+NEWEST = "2026-07-28"
+"""Revision that a newest-known client and server agree on."""
+SERIAL = 0.7
+"""Calls at once run one after another where each takes so much of what they would take in turns."""
 
 
 def sentences(run: Run) -> list[str]:
@@ -53,17 +55,24 @@ def sentences(run: Run) -> list[str]:
     tried = [one for one in run.factors if one.verdict not in ("left-out", "refused")]
     case = run.cases[0] if run.cases else None
     tool = clean((case.tool if case else None) or "the tool", 60)
+    told = words_start.sentences(run)
+    base = _base_s(case)
+    told += [f"A call of {tool} takes {duration(base)}."] if base is not None else []
     if not tried:
-        return [f"Nothing could be tried on {tool}."]
-    base = case.latency_s.p50 if case and case.latency_s else None
+        return [*told, "No experiment could be made on it." if told else f"No experiment could be made on {tool}."]
     compared = any(one.ratio is not None for one in tried)
-    told = [f"A call of {tool} takes {duration(base)}."] if base is not None else []
     told += [] if compared else ["Too few rounds to compare anything."]
     largest = sorted(seen, key=_weight, reverse=True)[:3]
     told += [f"{_capital(name_words(one))}: {effect_words(one)}{_because(one)}." for one in largest]
     if not seen and compared:
-        told.append(f"None of {len(tried)} things that were changed one at a time made a difference that was seen.")
+        told.append(f"Nothing changed the time ({count(len(tried), 'experiment')}).")
     return told
+
+
+def _base_s(case: Case | None) -> float | None:
+    if case is None:
+        return None
+    return case.latency_s.p50 if case.latency_s else case.summary.median_s if case.summary else None
 
 
 def name_words(factor: Factor) -> str:
@@ -73,16 +82,18 @@ def name_words(factor: Factor) -> str:
 
 
 def effect_words(factor: Factor) -> str:
-    """``3.1× the time (2.9–3.3)``, of an effect that was seen."""
+    """``3.1× the time (2.9–3.3)`` or ``316× faster (290–340)``, of an effect that was seen."""
     if factor.ratio is None or factor.low is None or factor.high is None:
         return factor.verdict
-    return f"{times(factor.ratio)} the time ({bare(factor.low)}–{bare(factor.high)})"
+    return ratio_words(factor) if factor.verdict == "faster" else ratio_words(factor).replace("×", "× the time", 1)
 
 
 def ratio_words(factor: Factor) -> str:
-    """``3.1× (2.9–3.3)``; where none is sure, ``same`` or the interval alone."""
+    """``3.1× (2.9–3.3)`` or ``316× faster (290–340)``; where none is sure, ``same`` or the interval alone."""
     if factor.ratio is None or factor.low is None or factor.high is None:
         return "too few"
+    if factor.verdict == "faster" and min(factor.ratio, factor.low) > 0:
+        return f"{times(1 / factor.ratio)} faster ({bare(1 / factor.high)}–{bare(1 / factor.low)})"
     interval = f"({bare(factor.low)}–{bare(factor.high)})"
     if factor.verdict in ("slower", "faster"):
         return f"{times(factor.ratio)} {interval}"
@@ -98,24 +109,51 @@ def advice_words(factor: Factor) -> str:
     """What to do about it; empty where there is nothing to do."""
     if factor.cause:
         return words.advice_for(factor.cause, factor.facts)
+    match factor.code, factor.verdict:
+        case "concurrency", "slower":
+            return _concurrency_advice(factor)
+        case "revision", "faster":
+            return _revision_advice(factor)
     return ADVICE.get((factor.code, factor.verdict), "")
 
 
+def _concurrency_advice(factor: Factor) -> str:
+    at_once = re.match(r"\d+", factor.detail)
+    if at_once is None or not factor.ratio:
+        return ""
+    calls = int(at_once[0])
+    if factor.ratio >= SERIAL * calls:
+        return (
+            f"{calls} calls at once run one after another: behind a lock, in one thread, or for want of processors, "
+            "the caller's included."
+        )
+    return f"{calls} calls at once are answered at {times(calls / factor.ratio)} the rate of one after another."
+
+
+def _revision_advice(factor: Factor) -> str:
+    if factor.detail >= NEWEST:
+        return f"Update the side that does not speak {clean(factor.detail, 20)} yet."
+    return f"The newer revision is the slower one here: where that matters, have the client ask for {factor.detail}."
+
+
 def left_out(run: Run) -> list[str]:
-    """What was not tried or not taken."""
+    """Experiments that could not be made."""
     refused = [one for one in run.factors if one.verdict == "refused"]
     skipped = [one for one in run.factors if one.verdict == "left-out"]
-    told = [f"{_capital(name_words(one))} is not taken: {reason_words(one)}." for one in refused]
+    told = [f"{_capital(name_words(one))}: {reason_words(one)}." for one in refused]
     if skipped:
-        told.append(f"Not tried, since {reason_words(skipped[0])}: {listed([name_words(one) for one in skipped])}.")
+        told.append(f"Skipped, since {reason_words(skipped[0])}: {listed([name_words(one) for one in skipped])}.")
     return told
 
 
 def reason_words(factor: Factor) -> str:
-    """Why it was not tried or not taken; empty of others."""
+    """Why an experiment could not be made; empty for others."""
+    reason = clean(factor.reason, 200).rstrip(".")
     if factor.verdict == "left-out":
-        return clean(factor.reason, 200) or "a round of it takes too long for the budget (name a longer --budget)"
-    return clean(factor.reason, 200)
+        return reason or "a round of it takes too long for the budget (give a longer --budget)"
+    if factor.verdict == "refused" and (status := re.match(r"HTTP (\d{3})", reason)):
+        return f"refused by the server ({status[1]}){reason[status.end() :]}"
+    return f"skipped: {reason}" if reason else ""
 
 
 def _because(factor: Factor) -> str:

@@ -37,7 +37,12 @@ def _session_per_call(finding: Finding) -> str:
         seen = f"{count(sessions, 'session')} for {count(called, 'tool call')}"
     processes = number(finding.context, "processes")
     spawned = f" and {count(processes, 'server process', 'server processes')} started" if processes else ""
-    return f"{seen}{spawned}: initialize ran again each time, {duration(finding.cost_s)} a call."
+    if finding.calls:
+        return f"{seen}{spawned}: initialize ran again each time, {duration(finding.cost_s)} a call."
+    return (
+        f"{seen}{spawned}: initialize ran again each time, {duration(finding.total_s)} in all. Separate runs of a "
+        "program look the same."
+    )
 
 
 def _discovery_repeated(finding: Finding) -> str:
@@ -159,7 +164,10 @@ WORDS: dict[str, Words] = {
         "A new session for each call",
         "each call opens a session of its own",
         _session_per_call,
-        "Begin the session once and make all calls in it.",
+        (
+            "Where one program makes the calls, begin the session once and make all calls in it; separate runs of a "
+            "program can't share one."
+        ),
     ),
     "discovery-repeated": Words(
         "OAuth metadata is fetched again and again",

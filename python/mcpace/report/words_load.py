@@ -33,7 +33,7 @@ ERRORS: dict[str, str] = {
 """What a failed call failed of."""
 
 LIMITS: dict[str, str] = {
-    "late-starts": "its own calls left later than they were due",
+    "late-starts": "its own calls started behind schedule",
     "threads-busy": "its threads had no time left, replies waited unread",
 }
 """By what the generator was seen to be the limit."""
@@ -163,9 +163,14 @@ def _of_case(case: Case) -> Iterator[str]:
             + (f"{count(failed, 'error')} ({share(failed, ended)} of calls)." if failed else "no errors.")
         )
     if load.dropped:
-        yield f"{load.dropped:,} of {load.intended:,} calls that were due never began."
+        yield f"{load.dropped:,} of {load.intended:,} calls that were due never started."
     if load.failure:
         yield f"The load could not be finished: {clean(load.failure).rstrip('.')}."
+    if load.acknowledgement_share:
+        yield (
+            f"{share(load.acknowledgement_share, 1)} of calls took 35 to 60 ms, as calls do that wait for a delayed "
+            f"TCP acknowledgement; mcpace explain {target} can tell."
+        )
     yield from turns(course(case))
     if limit := limit_words(case):
         yield f"It was {limit}."
@@ -177,12 +182,12 @@ def _of_case(case: Case) -> Iterator[str]:
 
 def _nothing(load: LoadFacts, where: str, failed: int) -> str:
     if failed:
-        return f"No call{where} was answered well: {count(failed, 'error')}."
+        return f"Every call{where} failed: {count(failed, 'error')}."
     if load.ended == "stopped":
-        return f"The load{where} was broken off before anything was measured."
+        return f"The load{where} was stopped before anything was measured."
     if not load.intended:
         return f"No call{where} was due in {duration(load.measured_s)}."
-    return f"No call{where} had an end before the load's."
+    return f"No call{where} finished before the load did."
 
 
 def _errors(seconds: Sequence[LoadSecond]) -> Iterator[str]:
@@ -201,7 +206,7 @@ def _errors(seconds: Sequence[LoadSecond]) -> Iterator[str]:
 def _silence(seconds: Sequence[LoadSecond]) -> Iterator[str]:
     good = [number for number, second in enumerate(seconds) if second.ok]
     if good and len(seconds) - 1 - good[-1] >= STRETCH:
-        yield f"Nothing was answered well after second {seconds[good[-1]].at_s:.0f}."
+        yield f"No call succeeded after second {seconds[good[-1]].at_s:.0f}."
 
 
 def _slower(seconds: Sequence[LoadSecond]) -> Iterator[str]:

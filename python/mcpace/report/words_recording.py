@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import statistics
+
 from mcpace.report import words
 from mcpace.report.groups import Group, grouped
-from mcpace.report.quantities import count, duration
+from mcpace.report.quantities import clean, count, duration
 from mcpace.report.run import Run
 
 TOLD = 3
@@ -14,20 +16,42 @@ TOLD = 3
 def sentences(run: Run) -> list[str]:
     """What the recording proves, and what it lacks."""
     groups = grouped(run.cases)
+    asked = _asked(run)
     told = [_sentence(group) for group in groups[:TOLD]]
     if len(groups) > TOLD:
         told.append(f"{count(len(groups) - TOLD, 'cause')} more below.")
     if not told:
         seen = f" in {count(run.recording.events, 'event')}" if run.recording else ""
         told = [f"No cause of lost time was found{seen}."]
-    return [*told, *_lacks(run)]
+    # What was found comes first; where nothing was, what there is to see.
+    return [*told, *asked, *_lacks(run)] if groups else [*asked, *told, *_lacks(run)]
+
+
+def _asked(run: Run) -> list[str]:
+    """What a foreign client asked, and what took longest; nothing where operations are marked and told elsewhere."""
+    facts = run.recording
+    if facts is None or any(case.trials_s for case in run.cases):
+        return []
+    told = []
+    if facts.starts_s:
+        each = f" ({count(len(facts.starts_s), 'start')}, the median)" if len(facts.starts_s) > 1 else ""
+        told.append(f"The server takes {duration(statistics.median(facts.starts_s))} to start{each}.")
+    # The handshake of a process that is started is its start, told above.
+    skipped = {"initialize", "server/discover"} if facts.starts_s else set()
+    timed = [one for one in facts.methods if one.slowest_s is not None and one.method not in skipped]
+    if timed:
+        slowest = max(timed, key=lambda one: one.slowest_s or 0.0)
+        name = clean(f"{slowest.method} {slowest.name}" if slowest.name else slowest.method, 60)
+        requests = count(sum(one.requests for one in facts.methods), "request")
+        told.append(f"The client sent {requests}; the slowest was {name}, {duration(slowest.slowest_s or 0.0)}.")
+    return told
 
 
 def _sentence(group: Group) -> str:
     finding = group.example
     clause = words.clause_for(group.code)
     cost = finding.cost_s or finding.total_s
-    each = " a call" if finding.calls else " in all"
+    each = f" {words.each_of(finding)}" if finding.calls else " in all"
     text = f"{clause[:1].upper()}{clause[1:]}"
     return f"{text}, which costs {duration(cost)}{each}." if cost > 0 else f"{text}."
 

@@ -12,8 +12,10 @@ def _slow_start(finding: Finding) -> str:
     program = clean(finding.context.get("program") or "The server's process", 60)
     typical = time(finding.context, "typical_answer_ns")
     against = f", against {duration(typical)} for its later answers" if typical else ""
+    starts, of = number(finding.context, "starts"), number(finding.context, "of_starts")
+    often = f" ({starts:,.0f} of {count(of, 'start')})" if starts and of and of > 1 else ""
     runner = " It is a package runner, which may fetch packages first." if finding.context.get("package_runner") else ""
-    return f"{program} took {duration(longest)} until its first answer{against}.{runner}"
+    return f"{program} took {duration(longest)} until its first answer{against}{often}.{runner}"
 
 
 def _slow_start_advice(context: Context) -> str:

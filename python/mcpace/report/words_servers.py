@@ -96,7 +96,7 @@ def conditions(run: Run) -> Iterator[str]:
         ceiling = ""
         if floor.ceiling_rps:
             ceiling = (
-                f"; the generator was {round(100 * floor.engine_busy)} % busy at that and would end at about "
+                f"; the generator was {round(100 * floor.engine_busy)} % busy at that and is limited to about "
                 f"{floor.ceiling_rps:,.0f}/s"
             )
         yield f"Floor: a server that does nothing did {floor.throughput_rps:,.0f} calls/s{ceiling}."
@@ -117,11 +117,24 @@ def _fastest(run: Run, measured: list[Case]) -> str:
                 f"{duration(worst.latency_s.p99)} with {name(worst)}."
             )
     least = min(measured, key=lambda case: case.throughput_rps or 0.0)
-    ratio = (best.throughput_rps or 0.0) / (least.throughput_rps or 1.0)
+    ratio = _ratio(best, least)
     return (
         f"{name(best)} did most, {best.throughput_rps or 0:,.0f} calls/s: {times(ratio)} what {name(least)} did, "
         f"{least.throughput_rps or 0:,.0f}."
     )
+
+
+def _ratio(best: Case, least: Case) -> float:
+    """As the table has it, where it has the pair: both columns are held against the first server, round by round."""
+    seen = [case.server.ratio.ratio if case.server and case.server.ratio else None for case in (best, least)]
+    match seen:
+        case [None, float(below)] if below > 0:
+            return 1 / below
+        case [float(above), None]:
+            return above
+        case [float(above), float(below)] if below > 0:
+            return above / below
+    return (best.throughput_rps or 0.0) / (least.throughput_rps or 1.0)
 
 
 def _alone(case: Case) -> str:

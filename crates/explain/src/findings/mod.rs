@@ -35,6 +35,7 @@ pub use transport::*;
 pub use waiting::*;
 
 use scene::Scene;
+pub(crate) use transport::delayed_ack::{Stalls, stalls};
 
 /// A cause with its cost and its proof.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -8,7 +8,7 @@ use mcpace_record::{CallId, ExchangeId, Nanos};
 
 use super::concurrency::{Episode, episodes};
 use super::groups::{Groups, groups};
-use super::{Confidence, Level, Reason, Severity};
+use super::{Confidence, Level, Reason, Severity, Stalls, stalls};
 use crate::duplicates::{Duplicate, duplicates};
 use crate::view::{Call, Exchange, View};
 
@@ -18,6 +18,8 @@ pub(super) struct Scene<'s, 'a> {
     pub(super) behind: Option<&'s View<'a>>,
     pub(super) duplicates: Vec<Duplicate>,
     repeats: HashSet<ExchangeId>,
+    /// Pauses of replies that waited for an acknowledgement.
+    pub(super) stalls: Stalls,
     claims: HashMap<CallId, Claims>,
     /// Worked out by the first rule that asks.
     episodes: OnceCell<Vec<Episode>>,
@@ -33,6 +35,7 @@ impl<'s, 'a> Scene<'s, 'a> {
             view,
             behind,
             repeats: repeats.collect(),
+            stalls: stalls(view),
             duplicates,
             claims: HashMap::new(),
             episodes: OnceCell::new(),

@@ -13,6 +13,7 @@ mod late_delivery;
 mod ledger;
 mod loops;
 mod measurement;
+mod methods;
 mod repeated_listing;
 mod resources;
 mod retried_execution;

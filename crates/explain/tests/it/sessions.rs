@@ -1,6 +1,6 @@
 //! Sessions and discovery that are begun again and again.
 
-use mcpace_explain::Cause;
+use mcpace_explain::{Cause, Level, Reason};
 use mcpace_record::{LineFrom, Recording};
 
 use crate::script::{Post, Reply, Script, call_tool, notification, request};
@@ -72,6 +72,18 @@ fn one_call_in_three_that_reconnects_is_recovery() {
         script.post(call_tool(at + 6.0, call, Reply::Json(at + 7.0, at + 8.0)));
     }
     assert_eq!(codes(&script.recording()), [""; 0]);
+}
+
+#[test]
+fn separate_runs_of_a_program_look_like_a_session_for_each_call() {
+    let mut script = Script::recorder();
+    for run in 0..3 {
+        let at = f64::from(run) * 1_000.0;
+        session(&mut script, at);
+        script.post(call_tool(at + 6.0, 1, Reply::Json(at + 7.0, at + 8.0)));
+    }
+    let [finding] = found(&script.recording()).try_into().unwrap();
+    assert_eq!((finding.confidence.level, finding.confidence.reason), (Level::Low, Reason::AnotherLooksAlike));
 }
 
 #[test]

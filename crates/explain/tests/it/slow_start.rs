@@ -1,8 +1,9 @@
 //! Server processes that take long to answer first.
 
+use mcpace_explain::explained;
 use mcpace_record::{LineFrom, Recording};
 
-use crate::script::{Reply, Script, call_tool, request};
+use crate::script::{Reply, Script, call_tool, ms, request};
 use crate::{codes, found};
 
 /// A process that is spawned at 1 ms, asked at `asked`, answers at `first`, and answers later requests in `later`.
@@ -46,4 +47,29 @@ fn a_client_that_asks_late_is_not_the_servers_start() {
 #[test]
 fn a_server_that_is_always_slow_does_not_start_slowly() {
     assert_eq!(codes(&process(2.0, 4_000.0, 2_000.0)), [""; 0]);
+}
+
+/// Processes one after another, each with its time to the first answer.
+fn starts(firsts: &[f64]) -> Recording {
+    let mut script = Script::stdio();
+    for (pid, first) in (40..).zip(firsts) {
+        let at = f64::from(pid) * 100_000.0;
+        script.call("connect", at, at + first + 1.0);
+        script.spawn(at + 1.0, pid, "server");
+        script.line(at + 2.0, LineFrom::Client, Some(request(0.0, 0, "initialize", Reply::Silence)));
+        script.line(at + first, LineFrom::Server, Some(request(0.0, 0, "initialize", Reply::Silence)));
+    }
+    script.recording()
+}
+
+#[test]
+fn one_slow_start_among_several_is_no_cause() {
+    assert_eq!(codes(&starts(&[4_000.0, 400.0, 410.0, 390.0, 400.0])), [""; 0]);
+    assert_eq!(codes(&starts(&[4_000.0, 4_100.0, 400.0])), ["slow-start"]);
+}
+
+#[test]
+fn what_starts_take_is_told_whatever_it_is() {
+    let told = explained(&starts(&[301.0, 201.0]), None).starts;
+    assert!(told[0] >= ms(300.0) && told[0] < ms(301.0) && told[1] >= ms(200.0) && told[1] < ms(201.0), "{told:?}");
 }

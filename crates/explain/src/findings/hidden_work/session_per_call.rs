@@ -1,7 +1,8 @@
 //! `session-per-call`: each call begins a session of its own (langchain-mcp-adapters #207, context-forge #1918).
 //!
 //! Where the client's program told its operations, only sessions begun *inside* a call count: an experiment that connects
-//! five times and calls five times is none. In a bare recording the order on the wire decides.
+//! five times and calls five times is none. In a bare recording the order on the wire decides; there
+//! several runs of one program look the same, and these can't share a session.
 
 use std::collections::HashSet;
 
@@ -103,7 +104,7 @@ fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, sessions: Sessions) 
     let severity = sessions.tally.severity();
     let confidence = match operation {
         Some(_) => scene.confidence(Level::High, Reason::OrderInsideCall),
-        None => scene.confidence(Level::Medium, Reason::Repeated),
+        None => scene.confidence(Level::Low, Reason::AnotherLooksAlike),
     };
     sessions.tally.finding(
         Cause::SessionPerCall(sessions.context),

@@ -20,6 +20,8 @@ pub struct SlowStart {
     pub package_runner: bool,
     /// Starts that were slow.
     pub starts: u64,
+    /// All starts that were answered.
+    pub of_starts: u64,
     /// The longest time from spawn or `initialize`, whichever was later, to the answer.
     #[serde(rename = "longest_ns")]
     pub longest: Nanos,

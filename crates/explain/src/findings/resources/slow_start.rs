@@ -1,7 +1,8 @@
 //! `slow-start`: a server process takes long until it first answers (comfyui-mcp #1447, fastmcp #2205).
 //!
 //! Measured from the spawn or the first request, whichever was later. Whether the time went into a package runner's network,
-//! the disk or imports can't be told from lines alone; the finding names the experiment that can.
+//! the disk or imports can't be told from lines alone; the finding names the experiment that can. One slow start among
+//! several is the disk's, or a download: no cause of what starts take.
 
 use mcpace_record::Nanos;
 
@@ -25,6 +26,7 @@ struct Starts<'a> {
     tally: Tally,
     program: &'a str,
     starts: u64,
+    of_starts: u64,
     longest: Nanos,
     typical: Option<Nanos>,
 }
@@ -40,7 +42,8 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
         };
         charge(scene, process, first, later, &mut operations);
     }
-    operations.into_iter().map(|(operation, starts)| conclude(scene, operation, starts)).collect()
+    let slow = operations.into_iter().filter(|(_, starts)| starts.starts * 2 > starts.of_starts);
+    slow.map(|(operation, starts)| conclude(scene, operation, starts)).collect()
 }
 
 fn charge<'s, 'a>(
@@ -58,10 +61,11 @@ fn charge<'s, 'a>(
     let waited = answered.at.since(from);
     let typical = typical_answer(later);
     let ordinary = typical.is_some_and(|t| waited.0 < t.0.saturating_mul(TIMES_TYPICAL));
+    let starts = operations.of(scene.operation(first));
+    starts.of_starts += 1;
     if waited < SHORTEST || ordinary {
         return;
     }
-    let starts = operations.of(scene.operation(first));
     let time = scene.claim(first.call, from, answered.at);
     starts.tally.cost(first.call, time, 0, 0);
     starts.tally.prove(&[
@@ -100,6 +104,7 @@ fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, starts: Starts<'_>) 
         program: starts.program.to_owned(),
         package_runner: is_package_runner(starts.program),
         starts: starts.starts,
+        of_starts: starts.of_starts,
         longest: starts.longest,
         typical_answer: starts.typical,
     };

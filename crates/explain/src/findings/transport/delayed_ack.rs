@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use mcpace_record::{ConnectionId, Nanos};
+use mcpace_record::{ConnectionId, ExchangeId, Nanos};
 
 use super::DelayedAck;
 use crate::findings::scene::Scene;
@@ -55,6 +55,28 @@ impl Pause<'_, '_> {
 struct Pauses {
     tally: Tally,
     times: Vec<Nanos>,
+}
+
+/// A reply's pause between its first write and its second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stall {
+    /// The first write.
+    pub(crate) from: Nanos,
+    /// The second.
+    pub(crate) to: Nanos,
+}
+
+/// The pauses that waited for an acknowledgement, by exchange.
+pub(crate) type Stalls = HashMap<ExchangeId, Stall>;
+
+/// The stalls of a recording that proves them; none of another.
+pub(crate) fn stalls(view: &View<'_>) -> Stalls {
+    let pauses = pauses(view);
+    if proven(&pauses).is_none() {
+        return Stalls::new();
+    }
+    let stalled = pauses.iter().filter(|pause| pause.is_kernels());
+    stalled.map(|pause| (pause.exchange.id, Stall { from: pause.from.at, to: pause.to.at })).collect()
 }
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {

@@ -70,7 +70,8 @@ fn last_token<'a>(scene: &Scene<'_, 'a>, call: &Call<'a>) -> Option<Token> {
     let mut others = exchanges.iter().filter(|exchange| exchange.id != token.id);
     let waits_elsewhere = others.any(|other| open(other) && !may_stand(other, granted));
     let silent = scene.view.end_of(call).since(granted.at) >= SHORTEST;
-    let connecting = || sweep(scene.view, call).segments.last().is_some_and(|last| last.part == Part::Connect);
+    let connecting =
+        || sweep(scene.view, &scene.stalls, call).segments.last().is_some_and(|last| last.part == Part::Connect);
     let token = Token { asked: token.sent(), granted: Some(granted), from: granted.at };
     (silent && !waits_elsewhere && !connecting()).then_some(token)
 }

@@ -78,7 +78,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
 }
 
 fn longest_stretch(scene: &Scene<'_, '_>, call: &Call<'_>) -> Option<Stretch> {
-    let swept = sweep(scene.view, call);
+    let swept = sweep(scene.view, &scene.stalls, call);
     let held = swept.segments.iter().enumerate().filter(|(_, segment)| {
         let exchange = segment.exchange.and_then(|id| scene.view.exchange(id));
         segment.part == Part::ClientReceive

@@ -1,0 +1,101 @@
+"""Tables that the terminal and the page show alike: what a session waits for, and what a recorded client asked.
+
+A cell is text for people, made of the run's own figures.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from mcpace.report.groups import targets
+from mcpace.report.quantities import clean, count, duration, size
+from mcpace.report.run import Case, Run
+
+BYTES_PER_TOKEN = 4
+"""Tokenizers differ, and schemas are mostly ASCII: the number of tokens is an estimate, and said to be one."""
+MOST_METHODS = 40
+
+
+@dataclass(frozen=True)
+class Table:
+    """A small table in words."""
+
+    title: str
+    columns: tuple[str, ...]
+    """The first is the rows' name."""
+    rows: list[tuple[str, ...]]
+    where: str = ""
+    notes: list[str] = field(default_factory=list)
+
+
+def tables(run: Run) -> list[Table]:
+    """All tables of a run."""
+    if run.kind == "recording":
+        return list(_methods(run))
+    if run.comparison is not None:
+        return []
+    return [table for target in targets(run) if (table := _session(run, target)) is not None]
+
+
+def listing_words(case: Case) -> str:
+    """``The listing of 13 tools is 7.7 kB of JSON, about 1,900 tokens of a model's context (an estimate).``"""
+    if case.listing_bytes is None:
+        return ""
+    tools = f" of {count(case.listing_tools, 'tool')}" if case.listing_tools is not None else ""
+    tokens = f"{tokens_of(case.listing_bytes):,}"
+    return (
+        f"The listing{tools} is {size(case.listing_bytes)} of JSON, about {tokens} tokens of a model's context (an "
+        f"estimate, {BYTES_PER_TOKEN} bytes a token)."
+    )
+
+
+def tokens_of(size_bytes: int) -> int:
+    """An estimate of a text's tokens, to two digits."""
+    return int(float(f"{size_bytes / BYTES_PER_TOKEN:.2g}"))
+
+
+def _session(run: Run, target: str) -> Table | None:
+    """What a session waits for: its start, the first list and call, and the later ones."""
+    cases = [case for case in run.cases if case.target == target]
+    if not any(case.first_s for case in cases) or run.kind == "explain":
+        return None
+    starts = any(case.starts_process for case in cases)
+    columns = ("start-up" if starts else "connect", "first list", "later lists", "first call", "later calls")
+    rows: list[tuple[str, ...]] = []
+    for label in dict.fromkeys(case.subject.label() for case in cases):
+        own = {case.operation: case for case in cases if case.subject.label() == label}
+        connect, listing, call = own.get("connect"), own.get("list"), own.get("call")
+        cells = (_later(connect), _first(listing), _later(listing), _first(call), _later(call))
+        rows.append((clean(label, 28), *cells))
+    notes = [words for case in cases if (words := listing_words(case))][:1]
+    return Table("What a session waits for", ("medians", *columns), rows, clean(target, 60), notes)
+
+
+def _first(case: Case | None) -> str:
+    return duration(statistics.median(case.first_s)) if case is not None and case.first_s else "–"
+
+
+def _later(case: Case | None) -> str:
+    return duration(case.summary.median_s) if case is not None and case.summary is not None else "–"
+
+
+def _methods(run: Run) -> Iterator[Table]:
+    facts = run.recording
+    if facts is None or not (facts.methods or facts.starts_s):
+        return
+    rows: list[tuple[str, ...]] = []
+    if facts.starts_s:
+        median, slowest = statistics.median(facts.starts_s), max(facts.starts_s)
+        rows.append(("start of the server", f"{len(facts.starts_s):,}", duration(median), duration(slowest), "", ""))
+    for one in facts.methods[:MOST_METHODS]:
+        name = clean(f"{one.method} {one.name}" if one.name else one.method, 60)
+        times = [duration(value) if value is not None else "–" for value in (one.median_s, one.slowest_s)]
+        failed = one.requests - one.succeeded
+        number = f"{one.requests:,}" + (f", {failed:,} failed" if failed else "")
+        rows.append((name, number, *times, size(one.request_bytes), size(one.reply_bytes)))
+    notes = [f"{len(facts.methods) - MOST_METHODS} more methods."] if len(facts.methods) > MOST_METHODS else []
+    yield Table(
+        "What the client asked", ("method", "requests", "median", "slowest", "sent", "received"), rows, notes=notes
+    )

@@ -1,0 +1,49 @@
+// Small tables in words: what a session waits for, what a recorded client asked.
+
+import { h, section } from "./dom";
+import type { TableShown } from "./page.gen";
+
+/** A section for each. */
+export function tables(found: readonly TableShown[]): HTMLElement[] {
+  return found.map((one, number) => section(`table-${number}`, one.title, lead(one), drawn(one), notes(one)));
+}
+
+function lead(one: TableShown): HTMLElement | null {
+  return one.where ? h("p", { class: "lead" }, one.where) : null;
+}
+
+function drawn(one: TableShown): HTMLElement {
+  return h(
+    "div",
+    { class: "wide", tabindex: 0, role: "region", "aria-label": one.title },
+    h(
+      "table",
+      {},
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          one.columns.map((name, column) => h("th", { scope: "col", class: column ? "figure" : "" }, name)),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        one.rows.map(([name = "", ...cells]) =>
+          h(
+            "tr",
+            {},
+            h("th", { scope: "row" }, name),
+            cells.map((cell) => h("td", { class: "figure" }, cell)),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+function notes(one: TableShown): HTMLElement[] {
+  return (one.notes ?? []).map((note) => h("p", {}, note));
+}
