@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 import pytest
 
 import commands
+from mcpace.cli import deliver
 from mcpace.lab import compare as lab
 from mcpace.lab.gate import run_of_files
 from mcpace.report import comparison_files, terminal, words_comparison
@@ -219,7 +220,7 @@ def test_what_went_wrong_once_is_no_reason_beside_what_did_twice() -> None:
     assert made.comparison is not None and made.comparison.reasons == ["slower"]
 
 
-@pytest.mark.parametrize(("trials", "says"), [(QUICK, "nothing was seen to be worse"), (SLOW, "would be red")])
+@pytest.mark.parametrize(("trials", "says"), [(QUICK, "nothing was seen to be worse"), (SLOW, "looks worse")])
 def test_an_interrupted_gate_has_neither_passed_nor_failed(trials: list[float], says: str) -> None:
     made = run_of_files(run(case(QUICK)), run(case(trials), partial=True), 0.1)
     [first, *rest] = sentences(made)
@@ -227,11 +228,38 @@ def test_an_interrupted_gate_has_neither_passed_nor_failed(trials: list[float], 
     assert says in first and not any("--trials" in one for one in rest)
 
 
+DOUBTFUL = [9.0, 1.3, 0.9, 1.9, 1.25, 1.0, 1.6]
+"""Of QUICK 1.3 times, with an interval that holds 1."""
+
+
+def test_a_figure_past_the_tolerance_whose_interval_is_wide_is_inconclusive() -> None:
+    made = of_attempts([case(QUICK)], [case(DOUBTFUL)], [case(DOUBTFUL)])
+    assert made.comparison is not None
+    row = only(made.comparison.attempts[-1].rows, "time")
+    assert row.ratio and row.low and row.ratio > 1.1 > row.low and not row.breach
+    assert (made.comparison.red, made.comparison.inconclusive, made.comparison.judged) == (False, True, True)
+    [first, second, *_] = sentences(made)
+    assert first.startswith("Inconclusive: time of call echo, 1.") and "the interval is too wide" in first
+    assert second.startswith("More --trials")
+    assert "Speed gate: inconclusive" in comparison_files.markdown(made)
+    assert judged_in_junit(made) == ("0", "1")
+    assert deliver._exit_code(made, []) == 4
+    again = Run.from_json(made.to_json())
+    assert again.comparison is not None and again.comparison.inconclusive
+
+
+def test_a_figure_that_looked_worse_once_passes() -> None:
+    made = of_attempts([case(QUICK)], [case(DOUBTFUL)], [case(QUICK)])
+    assert made.comparison is not None and not made.comparison.inconclusive
+    assert sentences(made)[0].startswith("Passed after a second measurement")
+    assert deliver._exit_code(made, []) == 0
+
+
 def test_a_gate_that_passes_says_how_blind_it_was() -> None:
     noisy = [9.0, 1.0, 4.0, 2.0, 0.5, 3.0, 1.5]
     blind = of_attempts([case(noisy)], [case(noisy)])
     assert sentences(blind)[0] == "Passed: nothing was seen to be worse by more than 10\N{NO-BREAK SPACE}%."
-    assert sentences(blind)[1].startswith("No difference was seen; one of ")
+    assert sentences(blind)[1].startswith("No difference was seen. Smallest detectable change: ")
     assert sentences(blind)[2] == "More --trials, or a quieter machine, show smaller ones."
     partly = of_attempts([case(noisy), case(SLOW, tool="b")], [case(noisy), case(QUICK, tool="b")])
     assert any(one.startswith("Some figures show only changes of ") for one in sentences(partly))
@@ -693,7 +721,7 @@ def gate_of(folder: Path, target: dict[str, Any], base: dict[str, Any], *words: 
     """How the gate ended, and what it saved."""
     with sides(*(type("Side", (Changing,), one) for one in (target, base))) as (second, first):
         asked = ("gate", second, "--base", first, "--trials", TRIALS, "--tolerance", "100%", "--out", "run.json")
-        ended = commands.run(*asked, "--junit", "junit.xml", *words, folder=folder)
+        ended = commands.run(*asked, "--calls", 1, "--junit", "junit.xml", *words, folder=folder)
     return ended, Run.load(folder / "run.json")
 
 
@@ -722,7 +750,7 @@ def test_a_first_side_that_fails_at_the_second_attempt_confirms_nothing_and_lose
     ended, made = gate_of(tmp_path, SLOWER, {"then": then}, *words)
     assert ended.code == 3, ended.stderr
     assert " ".join(ended.stdout.split()).startswith(
-        "Not judged: the first measurement would be red, and the second could not be made:"
+        "Not judged: the first measurement looked worse, and the second could not be made:"
     )
     assert made.comparison is not None and says in made.comparison.unconfirmed
     assert not made.comparison.red and made.comparison.attempts[0].rows and made.cases

@@ -20,7 +20,16 @@ from mcpace.lab.progress import Silent as SilentProgress
 from mcpace.lab.runs import new_run
 from mcpace.report.run import Case
 from mcpace.report.run_factors import Factor
-from mcpace.report.words_factors import ADVICE, NAMES, left_out, sentences
+from mcpace.report.words_factors import (
+    ADVICE,
+    NAMES,
+    advice_words,
+    effect_words,
+    left_out,
+    ratio_words,
+    reason_words,
+    sentences,
+)
 
 CASE = {"subject": {"sdk": "mcpace-load"}, "target": "u", "operation": "call", "tool": "t"}
 
@@ -43,7 +52,7 @@ server.run()
 """
 LOOK = """
 @server.tool(annotations={"readOnlyHint": True})
-def look(name: str) -> str:
+def look(name: str = "") -> str:
     called.write("looked\\n")
     return name
 """
@@ -261,9 +270,7 @@ def test_what_is_past_the_budget_is_left_out(monkeypatch: pytest.MonkeyPatch) ->
     run = new_run("explain", {})
     run.factors = [factors._factor(one) for one in tried]
     [sentence] = left_out(run)
-    assert sentence.startswith(
-        "Not tried, since a round of it takes too long for the budget (name a longer --budget): "
-    )
+    assert sentence.startswith("Skipped, since a round of it takes too long for the budget (give a longer --budget): ")
 
 
 def test_a_call_may_take_what_is_left_and_no_more() -> None:
@@ -285,7 +292,7 @@ def test_what_a_call_takes_is_the_load_engines_word() -> None:
     made.factors = [Factor.model_validate({"code": code, **seen}) for code in ("standalone-get", "oauth")]
     assert sentences(made) == [
         "A call of t takes 2.00\N{NO-BREAK SPACE}ms.",
-        "None of 2 things that were changed one at a time made a difference that was seen.",
+        "Nothing changed the time (2 experiments).",
     ]
     made.factors = [Factor(code="json", verdict="unclear")]
     assert sentences(made)[1] == "Too few rounds to compare anything."
@@ -343,3 +350,33 @@ def test_an_address_is_tried_by_connecting(monkeypatch: pytest.MonkeyPatch) -> N
         one.base(0.0)
         one.measure(0.0)
     assert asked == [None, "http://[::1]:8000/mcp", None, "http://127.0.0.1:8000/mcp"]
+
+
+def factor(code: str, ratio: float, detail: str = "", **more: Any) -> Factor:
+    verdict = "slower" if ratio > 1 else "faster"
+    seen = {"base_s": 1.0, "changed_s": ratio, "ratio": ratio, "low": ratio * 0.9, "high": ratio * 1.1}
+    return Factor.model_validate({"code": code, "detail": detail, "verdict": verdict, **seen, **more})
+
+
+def test_what_is_faster_is_told_as_faster() -> None:
+    quick = factor("quick-ack", 1 / 316)
+    assert effect_words(quick) == ratio_words(quick) == "316× faster (287–351)"
+    slow = factor("listing", 3.1)
+    assert (effect_words(slow), ratio_words(slow)) == ("3.1× the time (2.8–3.4)", "3.1× (2.8–3.4)")
+
+
+def test_advice_fits_the_figure() -> None:
+    serial, shared = factor("concurrency", 9.6, "10 at once"), factor("concurrency", 4.2, "10 at once")
+    assert "run one after another" in advice_words(serial)
+    assert advice_words(shared) == "10 calls at once are answered at 2.4× the rate of one after another."
+    newer, older = factor("revision", 0.8, "2026-07-28"), factor("revision", 0.8, "2025-06-18")
+    assert advice_words(newer) == "Update the side that does not speak 2026-07-28 yet."
+    assert advice_words(older).startswith("The newer revision is the slower one here")
+    assert advice_words(factor("revision", 1.3, "2026-07-28")) == ""
+
+
+def test_a_refusal_has_its_reason() -> None:
+    refused = factor("json", 1.0, verdict="refused", reason="HTTP 406: not acceptable")
+    assert reason_words(refused) == "refused by the server (406): not acceptable"
+    failed = factor("listing", 1.0, verdict="refused", reason="every call failed")
+    assert reason_words(failed) == "skipped: every call failed"

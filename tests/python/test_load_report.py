@@ -142,7 +142,7 @@ def test_why_nothing_was_measured_is_told(ended: str, intended: int, failed: int
     empty.load.ended, empty.load.intended, empty.load.dropped, empty.load.thresholds = ended, intended, intended, []
     told = verdict(run)
     assert said in told
-    assert (f"{intended} of {intended} calls that were due never began." in told) == (intended > 0)
+    assert (f"{intended} of {intended} calls that were due never started." in told) == (intended > 0)
 
 
 def test_a_generator_that_was_the_limit_is_named() -> None:

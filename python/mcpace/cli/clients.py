@@ -33,6 +33,7 @@ def clients(
         ),
     ],
     trials: options.Trials = options.TRIALS,
+    calls: options.Calls = options.CALLS,
     hold: options.Hold = options.HOLD,
     fault: options.Fault = [],  # noqa: B006 - typer copies it
     tool: options.ToolName = None,
@@ -54,7 +55,7 @@ def clients(
     places = tuple(targets.parse(text, config=config, auth=way_in, tool=call, headers=added) for text in target)
     if len({place.name for place in places}) < len(places):
         raise UsageProblem("a target is named twice, or two differ in their query only")
-    settings = Settings(trials, hold, options.faults(fault, places), time_limit, recordings)
+    settings = Settings(trials, hold, options.faults(fault, places), time_limit, recordings, calls)
     what = f"{', '.join(subjects)} at {', '.join(one.name for one in places)}"
     with shown() as told, journal.kept(told, out, "clients", what) as progress:
         run = experiment.run(Plan(tuple(subjects), places, settings), progress)

@@ -38,6 +38,7 @@ def gate(
     ] = None,
     tolerance: Tolerance = "10%",  # type: ignore[assignment]  # read by its parser
     trials: options.Trials = lab.DEFAULT_TRIALS,
+    calls: options.Calls = options.CALLS,
     tool: options.ToolName = None,
     args: options.ToolArguments = None,
     revision: options.Revision = None,
@@ -81,7 +82,8 @@ def gate(
     other = targets.parse(base, config=config, auth=way_in, tool=call, headers=added) if base is not None else None
     against = other or before
     assert against is not None, "one of the two is given"
-    settings = Settings(trials, hold, options.faults(fault, [place, other] if other else [place]), time_limit)
+    faults = options.faults(fault, [place, other] if other else [place])
+    settings = Settings(trials, hold, faults, time_limit, calls=calls)
     with shown() as progress:
         asked = lab.Gate(place, against, tolerance, revision=spoken, extra_root=cacert)
         run = lab.run(asked, settings, progress)

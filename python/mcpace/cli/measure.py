@@ -29,6 +29,7 @@ def measure(
     revision: options.Revision = None,
     auth: options.Authentication = None,
     trials: options.Trials = options.TRIALS,
+    calls: options.Calls = options.CALLS,
     hold: options.Hold = options.HOLD,
     fault: options.Fault = [],  # noqa: B006 - typer copies it
     header: options.Header = [],  # noqa: B006 - typer copies it
@@ -59,7 +60,7 @@ def measure(
         tool=options.tool(tool, args),
         headers=parse_headers(header),
     )
-    settings = Settings(trials, hold, options.faults(fault, [place]), time_limit, recordings)
+    settings = Settings(trials, hold, options.faults(fault, [place]), time_limit, recordings, calls)
     with shown() as told, journal.kept(told, out, "measure", place.name) as progress:
         run = lab.run(place, settings, progress, revision=spoken, server_timing=server_timing, extra_root=cacert)
     deliver(run, as_json=as_json, out=out, page=html, fail_on=fail_on, tool=tool)

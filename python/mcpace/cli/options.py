@@ -13,6 +13,7 @@ from mcpace import _core
 from mcpace.cli.times import seconds
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.plan import DEFAULT_HOLD_S, DEFAULT_TIME_LIMIT_S, DEFAULT_TRIALS
+from mcpace.lab.repeats import DEFAULT_CALLS
 from mcpace.lab.targets import Target, Tool
 
 
@@ -25,7 +26,10 @@ def limit(text: str) -> float:
 
 
 Trials = Annotated[
-    int, typer.Option(help="Trials of each operation. The first one is cold and shown separately.", min=1, max=1000)
+    int, typer.Option(help="Sessions, each a trial of every operation. The first one is cold.", min=1, max=1000)
+]
+Calls = Annotated[
+    int, typer.Option(help="Lists and calls of each session. The first one is shown separately.", min=1, max=10_000)
 ]
 Hold = Annotated[
     float,
@@ -79,6 +83,7 @@ FailOn = Annotated[
 ]
 
 TRIALS = DEFAULT_TRIALS
+CALLS = DEFAULT_CALLS
 # Typer parses defaults by the option's parser too, so they are given as a user would.
 HOLD: Any = f"{DEFAULT_HOLD_S:g}s"
 TIME_LIMIT: Any = f"{DEFAULT_TIME_LIMIT_S:g}s"

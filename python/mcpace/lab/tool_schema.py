@@ -28,7 +28,12 @@ def arguments(tool: ToolListing) -> dict[str, Any]:
         for key in ("default", "const"):
             if key in own:
                 found[name] = own[key]
-        if name not in found and tool.get("name") == ECHO and own.get("type", "string") == "string" and "enum" not in own:
+        if (
+            name not in found
+            and tool.get("name") == ECHO
+            and own.get("type", "string") == "string"
+            and "enum" not in own
+        ):
             found[name] = ECHO_TEXT
     return found
 
