@@ -644,7 +644,9 @@ def test_a_server_that_dies_at_its_fifth_call_fails_the_gate(tmp_path: Path) -> 
         calls_left = 1_000_000
 
     with sides(Mortal, Immortal) as (mortal, immortal):
-        failed = commands.run("gate", mortal, "--base", immortal, "--trials", 12, "--json", folder=tmp_path)
+        failed = commands.run(
+            "gate", mortal, "--base", immortal, "--trials", 12, "--calls", 1, "--json", folder=tmp_path
+        )
     assert failed.code == 1, failed.stderr
     made = json.loads(failed.stdout)["comparison"]
     assert made["red"] and "broken" in made["reasons"] and len(made["attempts"]) == 2
@@ -667,7 +669,7 @@ def test_a_server_that_is_slow_and_then_gone_fails_the_gate(tmp_path: Path) -> N
         calls_left = 1_000_000
 
     with sides(Late, Immortal) as (late, immortal):
-        words = ("gate", late, "--base", immortal, "--trials", 6, "--tolerance", "100%", "--json")
+        words = ("gate", late, "--base", immortal, "--trials", 6, "--calls", 1, "--tolerance", "100%", "--json")
         failed = commands.run(*words, "--junit", "junit.xml", "--markdown", "summary.md", folder=tmp_path)
     assert failed.code == 1, failed.stderr
     made = json.loads(failed.stdout)["comparison"]

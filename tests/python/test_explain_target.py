@@ -291,7 +291,7 @@ def test_what_a_call_takes_is_the_load_engines_word() -> None:
     seen = {"base_s": 0.9, "changed_s": 0.9, "ratio": 1.0, "low": 0.99, "high": 1.01, "verdict": "same"}
     made.factors = [Factor.model_validate({"code": code, **seen}) for code in ("standalone-get", "oauth")]
     assert sentences(made) == [
-        "A call of t takes 2.00\N{NO-BREAK SPACE}ms.",
+        "A call to t takes 2.00\N{NO-BREAK SPACE}ms.",
         "Nothing changed the time (2 experiments).",
     ]
     made.factors = [Factor(code="json", verdict="unclear")]

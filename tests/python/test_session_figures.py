@@ -116,7 +116,7 @@ def test_explain_answers_for_a_server_that_takes_its_time_to_start(lazy: str, tm
     assert start["starts_process"] and min(start["trials_s"]) >= 0.4
     # Neither the start nor the first call is part of what a call takes.
     assert max(call["trials_s"]) < 0.2 <= min(call["first_s"])
-    assert "to start. A call of look takes" in verdict(Run.from_json(ended.stdout))
+    assert "to start. A call to look takes" in verdict(Run.from_json(ended.stdout))
 
 
 def test_required_arguments_are_asked_for(lazy: str, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from mcpace.report.groups import targets
 from mcpace.report.quantities import clean, count, duration, size
 from mcpace.report.run import Case, Run
+from mcpace.report.words_start import short_name
 
 BYTES_PER_TOKEN = 4
 """Tokenizers differ, and schemas are mostly ASCII: the number of tokens is an estimate, and said to be one."""
@@ -70,7 +71,7 @@ def _session(run: Run, target: str) -> Table | None:
         cells = (_later(connect), _first(listing), _later(listing), _first(call), _later(call))
         rows.append((clean(label, 28), *cells))
     notes = [words for case in cases if (words := listing_words(case))][:1]
-    return Table("What a session waits for", ("medians", *columns), rows, clean(target, 60), notes)
+    return Table("What a session waits for", ("medians", *columns), rows, short_name(target), notes)
 
 
 def _first(case: Case | None) -> str:

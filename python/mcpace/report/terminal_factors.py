@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from mcpace.report.lines import blank, fitted, heading, right_aligned, wrapped
-from mcpace.report.quantities import clean, duration
+from mcpace.report.quantities import duration
 from mcpace.report.run import Run
 from mcpace.report.run_factors import Factor
 from mcpace.report.words_factors import advice_words, interval_words, left_out, name_words, ratio_words
+from mcpace.report.words_start import short_name
 
 NAME, FIGURE, RATIO = 37, 10, 23
 STYLES = {"slower": "bold red", "faster": "bold green"}
@@ -22,7 +23,7 @@ def lines(run: Run, width: int) -> Iterator[Text]:
     if not run.factors:
         return
     yield blank()
-    where = clean(run.cases[0].target, 50) if run.cases else ""
+    where = short_name(run.cases[0].target) if run.cases else ""
     yield heading("One thing changed at a time", width, where)
     yield Text(
         " " * NAME

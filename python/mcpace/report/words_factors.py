@@ -57,7 +57,7 @@ def sentences(run: Run) -> list[str]:
     tool = clean((case.tool if case else None) or "the tool", 60)
     told = words_start.sentences(run)
     base = _base_s(case)
-    told += [f"A call of {tool} takes {duration(base)}."] if base is not None else []
+    told += [f"A call to {tool} takes {duration(base)}."] if base is not None else []
     if not tried:
         return [*told, "No experiment could be made on it." if told else f"No experiment could be made on {tool}."]
     compared = any(one.ratio is not None for one in tried)
