@@ -6,6 +6,8 @@ import io
 import re
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy
 import pytest
@@ -14,14 +16,16 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_fd_to_metric_families
 from rich.console import Console
 
+from mcpace.lab import load_fold
 from mcpace.lab.load_gate import hold
 from mcpace.lab.load_histogram import at, latencies, merged, together
 from mcpace.lab.load_outcome import Histogram
+from mcpace.lab.load_plan import HttpTarget
 from mcpace.lab.load_thresholds import parse
 from mcpace.report import html, metrics, metrics_otlp, metrics_prometheus
 from mcpace.report.run import Case, Run
 from mcpace.report.run_load import LoadSecond
-from mcpace.report.terminal import print_run
+from mcpace.report.terminal import lines, print_run
 from mcpace.report.verdict import verdict
 from mcpace.report.words_load import model_words, turns
 from otlp_collector import LIMIT_S, collecting, stand_in_collector
@@ -260,3 +264,27 @@ def test_a_collector_that_refuses_is_told_of() -> None:
     with stand_in_collector(status=400) as (url, taken):
         assert not metrics_otlp.send(load(), url)
     assert taken
+
+
+@pytest.mark.parametrize(("took_ms", "reused", "pointed"), [(44, 90, True), (44, 10, False), (20, 90, False)])
+def test_calls_near_forty_milliseconds_point_to_the_experiment(took_ms: int, reused: int, pointed: bool) -> None:
+    buckets = [(took_ms * 1_000_000 + at * 100_000, 10) for at in range(10)]
+    operations = [SimpleNamespace(service=SimpleNamespace(buckets=buckets))]
+    outcome = SimpleNamespace(connections=SimpleNamespace(opened=10, reused_requests=reused))
+    plan = SimpleNamespace(target=HttpTarget("http://127.0.0.1/mcp"))
+    share = load_fold._acknowledgement_share(cast(Any, plan), cast(Any, outcome), cast(Any, operations))
+    assert (share > 0) is pointed
+    run = load()
+    assert run.cases[0].load
+    run.cases[0].load.acknowledgement_share = share
+    assert (f"mcpace explain {run.cases[0].target} can tell" in verdict(run)) is pointed
+
+
+def test_a_narrow_table_keeps_its_columns_apart() -> None:
+    run = load()
+    for one in (run.cases[0].by_tool or {}).values():
+        assert one.latency_s
+        one.latency_s = one.latency_s.model_copy(update={"p50": 89e-6, "max": 0.19438, "p99": 0.014819})
+    text = "\n".join(line.plain for line in lines(run, 80, coloured=False))
+    [row] = [line for line in text.splitlines() if line.startswith("  echo ")]
+    assert row.split()[-2:] == ["14,819", "194,380"] and len(row) <= 80

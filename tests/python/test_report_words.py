@@ -261,6 +261,12 @@ def test_a_change_in_words(given: Change | None, expected: Standing, said: str) 
     assert change_words(given) == said
 
 
+def test_a_change_has_one_figure_at_every_width() -> None:
+    faster = Change(against="a", ratio=0.62, low=0.23, high=0.95, difference_s=-0.1)
+    assert change_words(faster).startswith("1.61× faster (1.05–")
+    assert change_words(faster, short=True) == "1.61× faster"
+
+
 def plain(run: Run) -> str:
     return verdict(run).replace("\N{NO-BREAK SPACE}", " ")
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from mcpace.report import html, terminal
+from mcpace.report import html, terminal, words_servers
+from mcpace.report.run import Case, Subject
+from mcpace.report.run_servers import RateRatio, ServerFacts
 from mcpace.report.verdict import verdict
 from mcpace.report.words_servers import cap_words, conditions
 from servers_run import LATENCY, RUN, case, run_of
@@ -81,3 +83,15 @@ def test_the_page_has_every_server_tool_and_condition() -> None:
                   "floor: a server that does nothing", "redis-server 7.0.15"):  # fmt: skip
         assert words in page, words
     assert "\x1b" not in page
+
+
+def test_the_headline_has_the_ratio_that_the_table_has() -> None:
+    def measured(sdk: str, rps: float, ratio: float | None) -> Case:
+        facts = ServerFacts(ratio=RateRatio(against="a", ratio=ratio, rounds=3) if ratio else None)
+        return Case(subject=Subject(sdk=sdk), target="echo", operation="call", throughput_rps=rps, server=facts)
+
+    # Totals say 1.17, the rounds, which are pairs, 1.04.
+    assert words_servers._ratio(measured("b", 1170, 1.04), measured("a", 1000, None)) == 1.04
+    assert words_servers._ratio(measured("a", 1170, None), measured("b", 1000, 0.5)) == 2
+    assert words_servers._ratio(measured("c", 900, 3.0), measured("b", 100, 1.5)) == 2
+    assert words_servers._ratio(measured("c", 900, None), measured("b", 300, None)) == 3
