@@ -234,6 +234,7 @@ export interface Page {
   search?: SearchShown;
   comparison?: ComparisonShown;
   factors?: FactorsShown;
+  tables: TableShown[];
   parts: Part[];
   phases: Part[];
   ledger_words: string;
@@ -366,6 +367,15 @@ export interface SummaryShown {
   mean_s: number;
   min_s: number;
   max_s: number;
+}
+
+/** A small table in words; the first column names the rows. */
+export interface TableShown {
+  title: string;
+  where: string;
+  columns: string[];
+  rows: string[][];
+  notes: string[];
 }
 
 /** A limit that the user set. */
