@@ -115,7 +115,7 @@ def test_a_named_tool_whose_calls_all_fail_is_no_success(tmp_path: Path) -> None
     words = ["measure", "profile:simple", "--trials", "2", "--json", "--tool", "echo", "--args"]
     ended = run(*words, '{"txet": "hi"}', folder=tmp_path)
     assert ended.code == UNREACHABLE
-    assert "no call of echo ended well: the tool answered with an error: invalid arguments: " in ended.sentence()
+    assert "every call to echo failed: the tool answered with an error: invalid arguments: " in ended.sentence()
     # What was measured all the same is there.
     assert [len(case["trials_s"]) for case in json.loads(ended.stdout)["cases"]] == [2, 2, 0]
     assert run(*words, '{"text": "hi"}', folder=tmp_path).code == DONE
@@ -160,7 +160,7 @@ def test_an_interrupted_run_keeps_what_was_measured(number: signal.Signals, tmp_
             leave.wait()
         connection.sendall(mcp_answer(request))
 
-    with tcp_server(answer, read=False) as url, started("measure", url, folder=tmp_path) as process:
+    with tcp_server(answer, read=False) as url, started("measure", url, "--calls", "1", folder=tmp_path) as process:
         assert reached.wait(60)
         process.send_signal(number)
         ended = end(process)
@@ -217,7 +217,7 @@ def test_a_server_that_breaks_off_leaves_what_was_measured(tmp_path: Path) -> No
         connection.sendall(whole if calls < 2 else whole[:-20])
 
     with tcp_server(answer, read=False) as url:
-        ended = run("measure", url, "--trials", "2", "--json", folder=tmp_path)
+        ended = run("measure", url, "--trials", "2", "--calls", "1", "--json", folder=tmp_path)
     assert ended.code == DONE
     [call] = [case for case in json.loads(ended.stdout)["cases"] if case["operation"] == "call"]
     assert len(call["trials_s"]) == 1

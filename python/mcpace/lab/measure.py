@@ -157,7 +157,8 @@ class Session:
         if own is None:
             names = [str(tool.get("name")) for tool in tools]
             raise UnknownName(f"tool at {self.facts.target}:", self.tool.name, names)
-        tool_schema.require(own, self.tool.arguments, GIVE)
+        if not self.tool.arguments:
+            tool_schema.require(own, self.tool.arguments, GIVE)
         self.was_listed = True
 
     def _conclude(self, progress: Progress) -> Facts:
