@@ -8,6 +8,7 @@ import subprocess
 from typing import Annotated, Any
 
 import pytest
+from typing_extensions import TypeAliasType
 
 from adoption import ROOT, SDKS, interpreter
 from mcpace import MCPServer, Resolve
@@ -120,6 +121,17 @@ def test_a_marker_of_one_face_is_refused_by_the_other() -> None:
         server.prompt()(resolving)
     with pytest.raises(InvalidSignature, match="Resolve"):
         FastMCP("x").tool(resolving)
+
+
+Aliased = TypeAliasType("Aliased", Annotated[int, Resolve(lambda: 1)])
+
+
+def test_a_marker_behind_a_type_alias_is_found() -> None:
+    def takes(value: Aliased) -> str:
+        return str(value)
+
+    with pytest.raises(InvalidSignature, match="Resolve"):
+        MCPServer("x").prompt()(takes)
 
 
 def test_dependencies_that_nobody_can_fill_in_are_refused() -> None:

@@ -17,7 +17,7 @@ from mcpace.server.calling import call_function
 from mcpace.server.errors import InvalidSignature, MCPError, UnsupportedOption, is_tool_error
 from mcpace.server.injection import find_context, hints_of
 from mcpace.server.lookout import CHANGES, uses
-from mcpace.server.markers import Marker, check_nested
+from mcpace.server.markers import Marker, alias_value, check_nested
 from mcpace.server.signature import is_async, name_of, signature_of
 from mcpace.types import INVALID_PARAMS, MODERN, InputRequiredResult, is_kind
 
@@ -354,7 +354,7 @@ def _listing(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _metadata(annotation: Any) -> Iterator[Any]:
-    aliased = getattr(annotation, "__value__", None) or getattr(get_origin(annotation), "__value__", None)
+    aliased = alias_value(annotation)
     if aliased is not None:
         yield from _metadata(aliased)
     elif get_origin(annotation) is Annotated:

@@ -72,7 +72,7 @@ def _values(parameter: inspect.Parameter) -> Iterator[Any]:
     while pending:
         annotation = pending.pop()
         origin = get_origin(annotation)
-        aliased = getattr(annotation, "__value__", None) or getattr(origin, "__value__", None)
+        aliased = alias_value(annotation)
         if aliased is not None:
             pending.append(aliased)
         elif origin is Annotated:
@@ -85,6 +85,14 @@ def _values(parameter: inspect.Parameter) -> Iterator[Any]:
             if isinstance(named, type) and not _is_data(named) and not dataclasses.is_dataclass(named):
                 yield named
             pending.extend(get_args(annotation))
+
+
+def alias_value(annotation: Any) -> Any:
+    """What a type alias stands for; ``None`` for anything else, and where its names are not there at run time."""
+    try:
+        return getattr(annotation, "__value__", None) or getattr(get_origin(annotation), "__value__", None)
+    except NameError:
+        return None
 
 
 def _default(value: Any) -> Iterator[Any]:
