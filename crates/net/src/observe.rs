@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
-use mcpace_record::{Digester, EventKind, ExchangeId, MessageNote, Nanos, ReplyEnding, ServerTiming, Side};
+use mcpace_record::{Digester, EventKind, ExchangeId, Nanos, ReplyEnding, ServerTiming, Side};
 use mcpace_wire::http::MediaType;
 use mcpace_wire::sse;
 
@@ -43,7 +43,7 @@ impl RequestObserver {
     /// The body ended at `at`; `passed` is when its last byte was handed on to the back side, in the recorder.
     pub(crate) fn end(self, at: Nanos, passed: Option<Nanos>) {
         let (sink, ex, bytes, digest) = (self.sink, self.ex, self.bytes, self.digester.finish());
-        let messages = MessageNote::of(&self.text);
+        let messages = sink.redactor().messages(&self.text);
         let mut body = sink.redactor().body(&self.content_type, &self.text, sink.body_limit());
         mark_cut(&mut body, self.text.len(), bytes);
         sink.note_at(at, EventKind::RequestEnd { side: self.side, ex, bytes, digest, messages, body });
@@ -190,7 +190,7 @@ impl ReplyObserver {
             Shape::Whole(text) => {
                 let mut body = self.sink.redactor().body(&self.content_type, text, self.sink.body_limit());
                 mark_cut(&mut body, text.len(), bytes);
-                (MessageNote::of(text), body)
+                (self.sink.redactor().messages(text), body)
             }
         };
         self.sink.note_at(at, EventKind::ReplyEnd { side: Side::Back, ex, bytes, digest, ending, messages, body });
@@ -258,7 +258,7 @@ impl EventStream {
             bytes,
             event: event.event.clone(),
             id: event.id.clone(),
-            messages: MessageNote::of(event.data.as_bytes()),
+            messages: sink.redactor().messages(event.data.as_bytes()),
             body: sink.redactor().body("application/json", event.data.as_bytes(), sink.body_limit()),
         };
         sink.note_at(at, kind);

@@ -12,7 +12,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::task::Context;
 
-use mcpace_record::{EventKind, LineFrom, MessageNote, Nanos, Side, digest};
+use mcpace_record::{EventKind, LineFrom, Nanos, Side, digest};
 use mcpace_wire::lines;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
@@ -163,7 +163,7 @@ impl TimedLines {
 pub(crate) fn line_event(sink: &Sink, side: Side, from: LineFrom, began: Nanos, line: &[u8]) -> EventKind {
     let (content_type, messages) = match from {
         LineFrom::ServerStderr => ("text/plain", Vec::new()),
-        LineFrom::Client | LineFrom::Server => ("application/json", MessageNote::of(line)),
+        LineFrom::Client | LineFrom::Server => ("application/json", sink.redactor().messages(line)),
     };
     let body = sink.redactor().body(content_type, line, sink.body_limit());
     let (bytes, digest) = (line.len() as u64, digest(line));

@@ -3,15 +3,37 @@
 //! A secret becomes `[redacted 1f2e3d4c]`: eight digits of a seeded hash, so that the same token can be recognised within
 //! one recording and nowhere else. The seed is handed in (this crate has no randomness) and never written.
 //!
-//! What counts as a secret is told by names: see `secret_names`. OAuth's are RFC 6749's, RFC 7636's and RFC 7591's.
+//! Names decide what counts as a secret: see `secret_names`. OAuth's are RFC 6749's, RFC 7636's and RFC 7591's.
+
+mod json;
+mod url;
 
 use std::borrow::Cow;
 
 use mcpace_wire::http::MediaType;
 use serde_json::Value;
 
-use crate::Body;
-use crate::secret_names::{is_secret_header, is_secret_name, is_secret_parameter, names_a_secret};
+use self::json::Names;
+use crate::secret_names::{is_secret_header, may_hold_secret, names_a_secret};
+use crate::{Body, MessageNote};
+
+/// Schemes of an `authorization` header, which stay readable. Anything else in their place may be the secret itself.
+const SCHEMES: [&str; 14] = [
+    "Bearer",
+    "Basic",
+    "Digest",
+    "DPoP",
+    "Negotiate",
+    "NTLM",
+    "Token",
+    "ApiKey",
+    "Api-Key",
+    "Key",
+    "AWS4-HMAC-SHA256",
+    "Hawk",
+    "HOBA",
+    "Mutual",
+];
 
 /// Redacts with one recording's seed.
 #[derive(Clone, Copy, Debug)]
@@ -29,34 +51,18 @@ impl Redactor {
     /// A header's value as it may be recorded. The scheme of an `authorization` header stays readable.
     #[must_use]
     pub fn header<'a>(&self, name: &str, value: &'a str) -> Cow<'a, str> {
-        if name.eq_ignore_ascii_case("location") || name.eq_ignore_ascii_case("referer") {
-            return self.target(value);
-        }
         if !is_secret_header(name) {
-            return Cow::Borrowed(value);
+            return self.text(value);
         }
         match value.split_once(' ') {
-            Some((scheme, rest)) if name.to_ascii_lowercase().ends_with("authorization") => {
+            Some((scheme, rest))
+                if name.to_ascii_lowercase().ends_with("authorization")
+                    && SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(scheme)) =>
+            {
                 Cow::Owned(format!("{scheme} {}", self.mask(rest)))
             }
             _ => Cow::Owned(self.mask(value)),
         }
-    }
-
-    /// A request target or URL with its secret query parameters and any user information masked.
-    #[must_use]
-    pub fn target<'a>(&self, target: &'a str) -> Cow<'a, str> {
-        let target = self.user_information(target);
-        let Some(at) = target.find(['?', '#']) else {
-            return target;
-        };
-        let (path, rest) = target.split_at(at);
-        // A fragment may hold a token as well (RFC 6749 §4.2.2).
-        let masked = rest.split_inclusive(['?', '#']).map(|piece| {
-            let parameters = piece.trim_end_matches(['?', '#']);
-            format!("{}{}", self.parameters(parameters), &piece[parameters.len()..])
-        });
-        Cow::Owned(format!("{path}{}", masked.collect::<String>()))
     }
 
     /// A body's text as it may be recorded, at most `limit` bytes of it. `None` where it is no UTF-8 text or `limit` is 0.
@@ -69,80 +75,41 @@ impl Redactor {
         }
         let text = std::str::from_utf8(bytes).ok()?;
         let text = match MediaType::of(content_type) {
-            MediaType::Form => Cow::Owned(self.parameters(text)),
+            MediaType::Form => Cow::Owned(self.form(text)),
             _ => self.json(text),
         };
         Some(cut(&text, limit))
     }
 
+    /// The outlines of all messages in one JSON text, as [`MessageNote::of`], without the secrets of the URIs in them.
+    #[must_use]
+    pub fn messages(&self, json: &[u8]) -> Vec<MessageNote> {
+        let mut notes = MessageNote::of(json);
+        for name in notes.iter_mut().filter_map(|note| note.name.as_mut()) {
+            if let Cow::Owned(masked) = self.target(name) {
+                *name = masked;
+            }
+        }
+        notes
+    }
+
+    /// JSON with its secrets masked; any other text as [`Redactor::text`] has it, or withheld.
     fn json<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let names = names_a_secret(text);
-        // JSON may spell any letter of a name as an escape.
-        if !names && !text.contains("\\u00") {
-            return Cow::Borrowed(text);
-        }
-        match serde_json::from_str::<Value>(text) {
-            Ok(mut value) => match self.mask_members(&mut value) {
-                true => Cow::Owned(value.to_string()),
-                false => Cow::Borrowed(text),
-            },
-            Err(_) if names => Cow::Owned(self.mask(text)),
-            Err(_) => Cow::Borrowed(text),
-        }
-    }
-
-    /// Returns whether there was something to mask.
-    fn mask_members(&self, value: &mut Value) -> bool {
-        let mut masked = false;
-        match value {
-            Value::Object(members) => {
-                for (name, member) in members {
-                    masked |= match member {
-                        Value::Object(_) | Value::Array(_) => self.mask_members(member),
-                        _ if !is_secret_name(name) => self.mask_members(member),
-                        Value::String(text) => {
-                            *text = self.mask(text);
-                            true
-                        }
-                        _ => {
-                            *member = Value::String(self.mask(&member.to_string()));
-                            true
-                        }
-                    };
-                }
+        if text.trim_start().starts_with(['{', '[', '"']) {
+            // JSON may spell any letter of a name as an escape.
+            if !may_hold_secret(text) && !text.contains("\\u00") {
+                return Cow::Borrowed(text);
             }
-            Value::Array(items) => {
-                for item in items {
-                    masked |= self.mask_members(item);
-                }
+            if let Ok(mut value) = serde_json::from_str::<Value>(text) {
+                return match self.value(&mut value, Names::Members) {
+                    true => Cow::Owned(value.to_string()),
+                    false => Cow::Borrowed(text),
+                };
             }
-            Value::String(text) if text.trim_start().starts_with(['{', '[']) => {
-                if let Cow::Owned(changed) = self.json(text) {
-                    *text = changed;
-                    masked = true;
-                }
-            }
-            _ => {}
         }
-        masked
-    }
-
-    fn parameters(&self, text: &str) -> String {
-        let masked = text.split('&').map(|pair| match pair.split_once('=') {
-            Some((name, value)) if is_secret_parameter(name) => format!("{name}={}", self.mask(value)),
-            _ => pair.to_owned(),
-        });
-        masked.collect::<Vec<_>>().join("&")
-    }
-
-    fn user_information<'a>(&self, target: &'a str) -> Cow<'a, str> {
-        let Some((scheme, rest)) = target.split_once("://") else {
-            return Cow::Borrowed(target);
-        };
-        let authority_end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        match rest[..authority_end].rfind('@') {
-            Some(at) => Cow::Owned(format!("{scheme}://{}{}", self.mask(&rest[..at]), &rest[at..])),
-            None => Cow::Borrowed(target),
+        match names_a_secret(text) {
+            true => Cow::Owned(self.mask(text)),
+            false => self.text(text),
         }
     }
 
@@ -165,7 +132,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::secret_names::SECRET_NAMES;
+    use crate::secret_names::secret_member_names;
 
     const REDACTOR: Redactor = Redactor::new(42);
 
@@ -273,31 +240,146 @@ mod tests {
         }
     }
 
+    /// JSON's ways of giving a secret, below and beside a name.
+    fn given(name: &str, way: usize, deep: usize) -> Value {
+        use serde_json::json;
+        let mut secret = match way % 4 {
+            0 => json!("PLANTED"),
+            1 => json!(["PLANTED", 1]),
+            2 => json!({ "value": "PLANTED" }),
+            _ => json!([{ "a": [null, "PLANTED"] }]),
+        };
+        for level in 0..deep {
+            secret = if level % 2 == 0 { json!({ "type": secret }) } else { json!([secret, true]) };
+        }
+        match way / 4 {
+            0 => json!({ name: secret }),
+            1 => json!([[name, secret]]),
+            2 => json!({ "name": name, "value": secret }),
+            3 => json!({ "headers": { "X-Pin": secret, "mcp-session-id": "PLANTED" } }),
+            4 => json!({ "rawHeaders": ["accept", "*/*", name, "PLANTED"] }),
+            5 => json!({ "headers": [{ "name": "x-linear-session", "value": secret }] }),
+            6 => json!([format!("{name}=PLANTED")]),
+            7 => json!({ "properties": { name: { "type": "string", "default": secret } } }),
+            8 => json!(format!("see https://u:PLANTED@h/x and http://h/?a=1;{name}=PLANTED#code=PLANTED.")),
+            _ => json!(format!("/messages?{name}=PLANTED&b=postgres://u:PLANTED@h/db")),
+        }
+    }
+
     proptest! {
         #[test]
-        fn a_secret_member_is_never_recorded(
-            before in "\\PC{0,20}",
-            name in proptest::sample::select(SECRET_NAMES.as_slice()),
+        fn a_planted_secret_is_never_recorded(
+            other in "\\PC{0,20}",
+            name in proptest::sample::select(secret_member_names()),
             upper: bool,
-            depth in 0..6_usize,
+            way in 0..40_usize,
+            below in 0..4_usize,
+            above in 0..6_usize,
+            escaped: bool,
         ) {
             let name = if upper { name.to_ascii_uppercase() } else { name.to_owned() };
-            let mut value = serde_json::json!({ before.as_str(): 1, name: "PLANTED" });
-            for level in 0..depth {
+            let mut value = given(&name, way, below);
+            for level in 0..above {
                 value = match level % 3 {
-                    0 => serde_json::json!([value]),
-                    1 => serde_json::json!({ before.as_str(): value }),
+                    0 => serde_json::json!([value, other.as_str()]),
+                    1 => serde_json::json!({ other.as_str(): 1, "b": value }),
                     _ => Value::String(value.to_string()),
                 };
             }
-            let recorded = body("application/json", &serde_json::json!([value]).to_string());
+            let mut text = serde_json::json!([value]).to_string();
+            if escaped {
+                // As Go's encoder writes it, and as others may.
+                text = text.replace('&', "\\u0026").replace("to", "\\u0074o").replace("://", ":\\/\\/");
+            }
+            let recorded = body("application/json", &text);
+            prop_assert!(!recorded.contains("PLANTED"), "{text}\n{recorded}");
+            prop_assert!(serde_json::from_str::<Value>(&recorded).is_ok());
+        }
+
+        #[test]
+        fn a_cut_or_quoted_secret_is_never_recorded(
+            name in proptest::sample::select(secret_member_names()),
+            before in "[a-z ]{0,9}",
+            way in 0..8_usize,
+        ) {
+            let text = match way {
+                0 => format!(r#"{{"{before}": 1, "{name}": "PLANTED"#),
+                1 => format!("{before}\n{name}: PLANTED PLANTED"),
+                2 => format!("{before} {name}=PLANTED"),
+                3 => format!("<{name}>PLANTED</{name}>"),
+                4 => format!("{before} {{'{name}': 'PLANTED'}}"),
+                5 => format!("{before} connecting to redis://:PLANTED@h:1/0"),
+                6 => format!("{before} GET /mcp?a=b&{name}=PLANTED HTTP/1.1"),
+                _ => format!("X-Pin: PLANTED\r\n{before}"),
+            };
+            let recorded = body("text/plain", &text);
             prop_assert!(!recorded.contains("PLANTED"), "{recorded}");
         }
 
         #[test]
-        fn no_target_panics(target in "\\PC{0,60}") {
-            let _ = REDACTOR.target(&target);
+        fn nothing_panics(text in "\\PC{0,60}", signs in "[?&;#=:/@%'\"a{} ]{0,30}") {
+            for text in [text, signs] {
+                let _ = (REDACTOR.target(&text), REDACTOR.header("link", &text), REDACTOR.body("", text.as_bytes(), 99));
+            }
         }
+    }
+
+    #[test]
+    fn what_only_looks_like_a_secret_stays_to_the_byte() {
+        for text in [
+            r#"{ "_meta": {"progressToken": "a-1"}, "maxTokens": 5, "nextPageToken": "p", "usage": {"total_tokens": 7} }"#,
+            r#"{ "token_endpoint": "https://as/token", "token_type": "bearer", "key": "C major", "signature": "f(a, b)" }"#,
+            r#"{ "inputSchema": {"type": "object", "required": ["password", "token"], "properties": {"password":
+                {"type": "string", "description": "The user's password", "minLength": 8}}} }"#,
+            r#"{ "password": null, "secret": true, "cookies": [] }"#,
+            r#"{ "text": "me@example.org, https://h/@scope/p?page=2#top, a=b; token refreshed" }"#,
+            "Token refreshed for 5 users at 12:30, see http://h/a?b=1",
+        ] {
+            assert_eq!(body("application/json", text), text);
+        }
+    }
+
+    #[test]
+    fn a_secrets_schema_keeps_what_describes_it() {
+        let text = r#"{"properties":{"token":{"anyOf":[{"type":"string","const":"PLANTED"}],"title":"Token"}}}"#;
+        let masked = body("application/json", text);
+        assert!(!masked.contains("PLANTED") && masked.contains(r#""type":"string""#));
+        assert!(masked.contains(r#""title":"Token""#), "{masked}");
+    }
+
+    #[test]
+    fn headers_lose_the_secrets_of_their_urls_and_of_unknown_schemes() {
+        for (name, value) in [
+            ("link", r#"<https://h/mcp?page=2&token=PLANTED>; rel="next""#),
+            ("x-original-url", "/mcp?a=1;token=PLANTED"),
+            ("x-forwarded-uri", "//u:PLANTED@h/"),
+            ("location", "/cb;sig=PLANTED?x#code=PLANTED;PLANTED"),
+            ("authorization", "PLANTED PLANTED"),
+            ("x-pin", "PLANTED"),
+            ("X-Passcode", "PLANTED"),
+            ("X-PAT", "PLANTED"),
+            ("X-Bearer", "PLANTED"),
+            ("dpop", "PLANTED"),
+        ] {
+            assert!(!REDACTOR.header(name, value).contains("PLANTED"), "{name}: {value}");
+        }
+        assert!(REDACTOR.header("proxy-authorization", "basic PLANTED").starts_with("basic [redacted "));
+        for (name, value) in [
+            ("accept", "application/json;q=0.9, text/event-stream"),
+            ("content-type", "multipart/form-data; boundary=x?y=1"),
+            ("link", r#"<https://h/mcp?page=2>; rel="next""#),
+            ("from", "me@example.org"),
+        ] {
+            assert_eq!(REDACTOR.header(name, value), value);
+        }
+    }
+
+    #[test]
+    fn a_resources_uri_loses_its_secrets_in_the_outline_too() {
+        let text =
+            br#"{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"db://u:PLANTED@h/?key=PLANTED"}}"#;
+        let notes = REDACTOR.messages(text);
+        assert!(notes[0].name.as_ref().is_some_and(|name| !name.contains("PLANTED") && name.starts_with("db://")));
     }
 
     #[test]
