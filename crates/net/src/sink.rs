@@ -12,6 +12,7 @@ use mcpace_record::{
 };
 
 use crate::lock::lock;
+use crate::private::create_private;
 use crate::{NetError, now};
 
 /// How long events may wait before the writer thread takes them: what a kill can lose.
@@ -138,7 +139,7 @@ impl Sink {
         }
         let writer = match options.file {
             Some(path) => {
-                let file = File::create(&path)
+                let file = create_private(&path)
                     .map_err(|reason| NetError::Io { what: "could not create the recording's file", reason })?;
                 let writer = Writer::new(file, &head)?;
                 let shared = Arc::clone(&shared);

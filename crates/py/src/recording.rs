@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mcpace_explain::{findings, ledgers, waterfall};
 use mcpace_export::ExportError;
+use mcpace_net::create_private;
 use mcpace_record::{CallId, CallOutcome, Event, EventKind, Nanos, Peer, Reader, Writer};
 use pyo3::prelude::*;
 
@@ -91,7 +93,7 @@ impl Recording {
             let cannot =
                 |error: &dyn std::fmt::Display| EnvironmentProblem::new_err(format!("cannot write {path}: {error}"));
             let recording = self.lock();
-            let file = File::create(path).map_err(|error| cannot(&error))?;
+            let file = create_private(Path::new(path)).map_err(|error| cannot(&error))?;
             let mut writer = Writer::new(file, &recording.head).map_err(|error| cannot(&error))?;
             for event in recording.events() {
                 writer.write(event).map_err(|error| cannot(&error))?;
@@ -110,7 +112,7 @@ impl Recording {
         };
         py.detach(|| {
             let recording = self.lock();
-            let file = File::create(path);
+            let file = create_private(Path::new(path));
             let file = file.map_err(|error| EnvironmentProblem::new_err(format!("cannot write {path}: {error}")))?;
             write(&recording, BufWriter::new(file)).map_err(|error| match error {
                 ExportError::NoHttp => UsageProblem::new_err(error.to_string()),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import stat
 import tempfile
 import urllib.error
 import urllib.request
@@ -17,7 +16,7 @@ import typer
 from mcpace import _core
 from mcpace.cli.mistaken import load_recording
 from mcpace.cli.notes import inform, note
-from mcpace.cli.whole import is_other, replacing
+from mcpace.cli.whole import PRIVATE, is_other, replacing
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.interruption import held
 from mcpace.lab.targets import shown
@@ -55,20 +54,20 @@ def export(
         note("the recording's end is missing; what there is, is exported")
     for format_, place in (("har", har), ("trace", trace)):
         if place is not None:
-            _write(loaded, recording, format_, place)
+            _write(loaded, format_, place)
     if otlp is not None and otlp.startswith(("http://", "https://")):
         _send(loaded, otlp)
     elif otlp is not None:
-        _write(loaded, recording, "otlp", Path(otlp))
+        _write(loaded, "otlp", Path(otlp))
 
 
-def _write(recording: _core.Recording, source: Path, format_: str, path: Path) -> None:
-    """Whole or not at all, and for nobody's eyes who may not see the recording: requests and replies are in it."""
+def _write(recording: _core.Recording, format_: str, path: Path) -> None:
+    """Whole or not at all, and readable by its owner alone."""
     if is_other(path):
         recording.export(format_, str(path))
         return
     try:
-        with held(), replacing(path, stat.S_IMODE(source.stat().st_mode)) as temporary:
+        with held(), replacing(path, PRIVATE) as temporary:
             recording.export(format_, str(temporary))
     except OSError as error:
         raise LabError(f"cannot write {path}: {error.strerror}") from error

@@ -12,7 +12,7 @@ import typer
 from mcpace import _core
 from mcpace.cli import options
 from mcpace.cli.notes import inform, note
-from mcpace.cli.whole import is_other, replacing
+from mcpace.cli.whole import PRIVATE, is_other, make_private, make_spare, replacing
 from mcpace.lab import targets
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.headers import parse_headers
@@ -51,13 +51,12 @@ def record(
     if watch is not None and (upstream.startswith("stdio:") or read(watch) is None):
         why = "over stdio" if upstream.startswith("stdio:") else f"of process {watch}: there is none"
         raise UsageProblem(f"--watch can't take samples {why}")
-    file = out or Path(f"mcpace-{time.strftime('%Y%m%d-%H%M%S')}.jsonl.zst")
     added = parse_headers(header)
     if upstream.startswith("stdio:"):
         if added:
             raise UsageProblem("--header needs an upstream with a URL: a process gets no HTTP requests")
         command = targets.parse(upstream).command
-        _check(file)
+        file = _made(out)
         # The server is this process's child, its only one.
         with ProcessSamples(children_are="server") as samples:
             code = _core.record_stdio(list(command), str(file), body_limit=body_limit)
@@ -67,7 +66,7 @@ def record(
     if not upstream.startswith(("http://", "https://")):
         raise UsageProblem(f"--upstream takes a URL or stdio:COMMAND, not {upstream!r}")
     certificate = targets.certificate(cacert) if cacert is not None else None
-    _check(file)
+    file = _made(out)
     try:
         recorder = _core.Recorder(
             upstream,
@@ -104,15 +103,22 @@ def _add(samples: ProcessSamples, file: Path) -> None:
     samples.into(whole)
     try:
         # Whole at any moment: what was recorded is not lost to a full disk now.
-        with held(), replacing(file) as temporary:
+        with held(), replacing(file, PRIVATE) as temporary:
             whole.save(str(temporary))
     except OSError as error:
         raise LabError(f"cannot add what was sampled to {file}: {error.strerror}") from error
 
 
-def _check(file: Path) -> None:
-    """Raises :class:`LabError` where the recording can't be written there."""
+def _made(out: Path | None) -> Path:
+    """The recording's file, empty.
+
+    Raises :class:`LabError` where it can't be written.
+    """
+    file = out or Path(f"mcpace-{time.strftime('%Y%m%d-%H%M%S')}.jsonl.zst")
     try:
-        file.open("wb").close()
+        if out is None:
+            return make_spare(file)
+        make_private(file)
     except OSError as error:
         raise LabError(f"cannot write the recording to {file}: {error.strerror}") from error
+    return file

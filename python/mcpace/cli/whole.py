@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -9,6 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 READ_AND_WRITE = 0o666
+PRIVATE = 0o600
+"""Of recordings and of what is exported from them: requests, replies and sometimes secrets are in them."""
+MOST_NAMES = 100
 
 
 @contextmanager
@@ -32,6 +36,31 @@ def replacing(path: Path, most: int = READ_AND_WRITE) -> Iterator[Path]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def make_private(path: Path) -> None:
+    """An empty file at ``path``, of mode 0600 where it is made here.
+
+    Raises :class:`OSError` where it can't be written.
+    """
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE))
+
+
+def make_spare(path: Path) -> Path:
+    """A new private file of this name, with a number added where there is something of this name already. Links aren't
+    followed: others may have put one there.
+
+    Raises :class:`OSError` where none can be made.
+    """
+    stem, ending = path.name.partition(".")[0], path.name.partition(".")[2]
+    for number in range(1, MOST_NAMES):
+        place = path if number == 1 else path.with_name(f"{stem}-{number}.{ending}")
+        try:
+            os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, PRIVATE))
+        except FileExistsError:
+            continue
+        return place
+    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
 
 
 def is_other(path: Path) -> bool:
