@@ -229,7 +229,7 @@ impl Authorizer {
         let pending = Pending::new(redirect_uri);
         let resource = found.resource;
         let url = request::authorization_url(&found.metadata, &client, &pending, resource.as_deref(), scope.as_deref());
-        let redirect = consent.obtain(&url, &pending, &found.metadata, http).await?;
+        let redirect = consent.obtain(&url, &pending, &found.metadata, &refusal.server, http).await?;
         let code = request::code_of(&redirect, &pending, &found.metadata)?;
         let request = token::code_request(&client, &pending, &code, resource.as_deref());
         let tokens = self.tokens(http, &found.metadata, request, "the token", None).await??;
@@ -257,9 +257,9 @@ impl Authorizer {
         let origin = server.origin().ascii_serialization();
         let old = self.revision.is_some_and(|revision| revision <= Revision::V2025_03_26);
         let named = refusal.challenge.resource_metadata.as_ref();
-        if named.is_some_and(|named| !metadata::is_safe(named, server.as_str())) {
-            let reason = "the server names an address for it that is neither https nor on this machine";
-            return Err(OAuthError::BadMetadata(reason.to_owned()).into());
+        if let Some(Err(reason)) = named.map(|named| metadata::check_address(named, server.as_str(), server)) {
+            let reason = format!("the server names an address for it that is {reason}");
+            return Err(OAuthError::BadMetadata(reason).into());
         }
         let candidates = metadata::resource_candidates(server, named);
         let resource: Option<ResourceMetadata> = document(http, &candidates, "the resource's metadata").await?;
@@ -274,14 +274,13 @@ impl Authorizer {
         };
         let issuer_url = Url::parse(&issuer)
             .map_err(|_| OAuthError::BadMetadata(format!("the authorization server is no URL: {}", quoted(&issuer))))?;
-        if !metadata::is_safe(&issuer_url, server.as_str()) {
-            let reason = "the authorization server is neither https nor on this machine";
-            return Err(OAuthError::BadMetadata(reason.to_owned()).into());
+        if let Err(reason) = metadata::check_address(&issuer_url, server.as_str(), server) {
+            return Err(OAuthError::BadMetadata(format!("the authorization server is {reason}")).into());
         }
         let candidates = metadata::server_candidates(&issuer_url);
         let metadata = match document(http, &candidates, "the authorization server's metadata").await? {
             Some(metadata) => {
-                metadata::check_server(&metadata, &issuer, self.revision)?;
+                metadata::check_server(&metadata, &issuer, server, self.revision)?;
                 metadata
             }
             None if guessed && old => metadata::without_metadata(server),

@@ -5,14 +5,17 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
 use url::Url;
 
-use super::OAuthError;
+use super::{OAuthError, Secret};
 
 /// Bytes of a request that are read: the first line holds all we want.
 const REQUEST_LIMIT: usize = 16 * 1024;
 /// How long one visitor may take to send its request.
 const VISITOR_LIMIT: Duration = Duration::from_secs(5);
+/// Visitors at once: the next one waits until one of them has been answered.
+const MOST_VISITORS: usize = 64;
 const CALLBACK_PATH: &str = "/callback";
 
 /// A port on the loopback interface where the redirect will arrive.
@@ -27,40 +30,56 @@ impl Callback {
         let failed = |error: std::io::Error| OAuthError::Callback(error.to_string());
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
-        let redirect_uri = format!("http://localhost:{port}{CALLBACK_PATH}");
+        // The address that is listened on: `localhost` may be `[::1]` too, where another user may listen (RFC 8252 §8.3).
+        let redirect_uri = format!("http://{}:{port}{CALLBACK_PATH}", Ipv4Addr::LOCALHOST);
         let redirect_uri = Url::parse(&redirect_uri).map_err(|error| OAuthError::Callback(error.to_string()))?;
         Ok(Self { listener, redirect_uri })
     }
 
-    /// Waits for the redirect. Other visitors, such as the browser asking for an icon, get a 404.
-    pub(crate) async fn redirect(&self, limit: Duration) -> Result<Url, OAuthError> {
+    /// Waits for the redirect that has our `state`. Whoever else comes is answered and not believed: pages try ports, and
+    /// browsers ask for an icon.
+    pub(crate) async fn redirect(&self, state: &Secret, limit: Duration) -> Result<Url, OAuthError> {
         let visited = async {
+            // One that says nothing holds nobody else up.
+            let mut visitors = JoinSet::new();
             loop {
-                let (stream, _) =
-                    self.listener.accept().await.map_err(|error| OAuthError::Callback(error.to_string()))?;
-                if let Ok(Some(url)) = tokio::time::timeout(VISITOR_LIMIT, self.visit(stream)).await {
-                    return Ok(url);
+                tokio::select! {
+                    accepted = self.listener.accept(), if visitors.len() < MOST_VISITORS => {
+                        let (stream, _) = accepted.map_err(|error| OAuthError::Callback(error.to_string()))?;
+                        let visit = visit(stream, self.redirect_uri.clone(), state.clone());
+                        visitors.spawn(tokio::time::timeout(VISITOR_LIMIT, visit));
+                    }
+                    Some(visit) = visitors.join_next() => {
+                        if let Ok(Ok(Some(url))) = visit {
+                            return Ok(url);
+                        }
+                    }
                 }
             }
         };
         tokio::time::timeout(limit, visited).await.unwrap_or(Err(OAuthError::TimeLimit(limit.as_secs())))
     }
+}
 
-    async fn visit(&self, mut stream: TcpStream) -> Option<Url> {
-        let line = first_line(&mut stream).await?;
-        let url = redirect_of(&line, &self.redirect_uri);
-        let (status, text) = match url {
-            Some(_) => ("200 OK", "Done. You can close this page and go back to mcpace.\n"),
-            None => ("404 Not Found", "Nothing here.\n"),
-        };
-        let reply = format!(
-            "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}",
-            text.len()
-        );
-        // A browser that left already has done its part all the same.
-        drop(stream.write_all(reply.as_bytes()).await);
-        drop(stream.shutdown().await);
-        url
+/// Answers one visitor. Returns the redirect's URL where it brought that.
+async fn visit(mut stream: TcpStream, redirect_uri: Url, state: Secret) -> Option<Url> {
+    let line = first_line(&mut stream).await?;
+    let visited = Visited::of(&line, &redirect_uri, &state);
+    let (status, text) = match visited {
+        Visited::Redirect(_) => ("200 OK", "Done. You can close this page and go back to mcpace.\n"),
+        Visited::Foreign => ("400 Bad Request", "This is not the redirect that mcpace waits for.\n"),
+        Visited::Elsewhere => ("404 Not Found", "Nothing here.\n"),
+    };
+    let reply = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}",
+        text.len()
+    );
+    // A browser that left already has done its part all the same.
+    drop(stream.write_all(reply.as_bytes()).await);
+    drop(stream.shutdown().await);
+    match visited {
+        Visited::Redirect(url) => Some(url),
+        Visited::Foreign | Visited::Elsewhere => None,
     }
 }
 
@@ -81,12 +100,29 @@ async fn first_line(stream: &mut TcpStream) -> Option<String> {
     }
 }
 
-/// The redirect's URL out of a request line, where it is one: a GET for our path with a state.
-fn redirect_of(line: &str, redirect_uri: &Url) -> Option<Url> {
-    let target = line.strip_prefix("GET ")?.split(' ').next()?;
-    let url = redirect_uri.join(target).ok()?;
-    let ours = url.path() == redirect_uri.path() && url.origin() == redirect_uri.origin();
-    (ours && url.query_pairs().any(|(name, _)| name == "state")).then_some(url)
+/// What a visitor asked for.
+#[derive(Debug, PartialEq, Eq)]
+enum Visited {
+    /// The redirect with our state.
+    Redirect(Url),
+    /// Our path with another state, or none.
+    Foreign,
+    /// Something else.
+    Elsewhere,
+}
+
+impl Visited {
+    fn of(line: &str, redirect_uri: &Url, state: &Secret) -> Self {
+        let target = line.strip_prefix("GET ").and_then(|rest| rest.split(' ').next());
+        let url = target.and_then(|target| redirect_uri.join(target).ok());
+        match url.filter(|url| url.path() == redirect_uri.path() && url.origin() == redirect_uri.origin()) {
+            None => Self::Elsewhere,
+            Some(url) if url.query_pairs().any(|(name, value)| name == "state" && value == state.reveal()) => {
+                Self::Redirect(url)
+            }
+            Some(_) => Self::Foreign,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -94,18 +130,49 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_get_for_our_path_with_a_state_is_the_redirect() {
-        let ours = Url::parse("http://localhost:7/callback").unwrap();
-        assert!(redirect_of("GET /callback?code=c&state=s HTTP/1.1", &ours).is_some());
-        for other in [
+    fn only_a_get_for_our_path_with_our_state_is_the_redirect() {
+        let ours = Url::parse("http://127.0.0.1:7/callback").unwrap();
+        let visited = |line: &str| Visited::of(line, &ours, &Secret::new("s"));
+        assert!(matches!(visited("GET /callback?code=c&state=s HTTP/1.1"), Visited::Redirect(_)));
+        for line in ["GET /callback HTTP/1.1", "GET /callback?code=c&state=x HTTP/1.1", "GET /callback?state HTTP/1.1"]
+        {
+            assert_eq!(visited(line), Visited::Foreign, "{line}");
+        }
+        for line in [
             "GET /favicon.ico HTTP/1.1",
-            "GET /callback HTTP/1.1",
             "POST /callback?state=s HTTP/1.1",
             "GET http://evil/callback?state=s HTTP/1.1",
             "GET //evil/callback?state=s HTTP/1.1",
             "",
         ] {
-            assert!(redirect_of(other, &ours).is_none(), "{other}");
+            assert_eq!(visited(line), Visited::Elsewhere, "{line}");
         }
+    }
+
+    /// Sends a request line and returns the reply.
+    async fn visit(port: u16, target: &str) -> String {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+        stream.write_all(format!("GET {target} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.unwrap();
+        text
+    }
+
+    #[tokio::test]
+    async fn strangers_neither_end_the_wait_nor_hold_it_up() {
+        let callback = Callback::listen(0).await.unwrap();
+        let port = callback.redirect_uri.port().unwrap();
+        assert_eq!(callback.redirect_uri.host_str(), Some("127.0.0.1"));
+        let visitors = async {
+            let silent = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+            assert!(visit(port, "/callback?code=c&state=guess").await.contains("400 Bad Request"));
+            assert!(visit(port, "/favicon.ico").await.contains("404 Not Found"));
+            assert!(visit(port, "/callback?code=c&state=ours").await.contains("200 OK"));
+            // The wait has ended, and the silent visitor was never in the way.
+            drop(silent);
+        };
+        let state = Secret::new("ours");
+        let (redirect, ()) = tokio::join!(callback.redirect(&state, Duration::from_secs(60)), visitors);
+        assert_eq!(redirect.unwrap().query(), Some("code=c&state=ours"));
     }
 }

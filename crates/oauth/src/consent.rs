@@ -43,13 +43,14 @@ impl<'a> Consenting<'a> {
         url: &Url,
         pending: &Pending,
         metadata: &ServerMetadata,
+        server: &Url,
         http: &X,
     ) -> Result<Url, X::Error> {
         match self {
-            Consenting::Followed => follow(url, pending, metadata, http).await,
+            Consenting::Followed => follow(url, pending, metadata, server, http).await,
             Consenting::Browser(browser, callback) => {
                 (browser.open)(url);
-                Ok(callback.redirect(browser.limit).await?)
+                Ok(callback.redirect(&pending.state, browser.limit).await?)
             }
         }
     }
@@ -59,6 +60,7 @@ async fn follow<X: Exchange>(
     url: &Url,
     pending: &Pending,
     metadata: &ServerMetadata,
+    server: &Url,
     http: &X,
 ) -> Result<Url, X::Error> {
     let mut url = url.clone();
@@ -78,11 +80,7 @@ async fn follow<X: Exchange>(
         if next.origin() == ours.origin() && next.path() == ours.path() {
             return Ok(next);
         }
-        if !metadata::is_safe(&next, &metadata.issuer) {
-            return Err(
-                OAuthError::BadRedirect("it leads to an address that is neither https nor on this machine").into()
-            );
-        }
+        metadata::check_address(&next, &metadata.issuer, server).map_err(OAuthError::Astray)?;
         url = next;
     }
     Err(OAuthError::BadRedirect("it leads on and on").into())

@@ -53,6 +53,9 @@ pub enum OAuthError {
     /// The redirect does not belong to our request.
     #[error("the redirect back from the authorization server can't be trusted: {0}")]
     BadRedirect(&'static str),
+    /// The authorization redirects to an address that the client must not ask.
+    #[error("the authorization server redirects to an address that is {0}")]
+    Astray(&'static str),
     /// The callback port of this machine.
     #[error("could not listen for the redirect on this machine: {0}")]
     Callback(String),
@@ -79,7 +82,7 @@ impl OAuthError {
             OAuthError::Refused { .. } => "oauth-refused",
             OAuthError::Denied(_) => "oauth-denied",
             OAuthError::NeedsPerson(_) => "oauth-needs-person",
-            OAuthError::BadRedirect(_) => "oauth-bad-redirect",
+            OAuthError::BadRedirect(_) | OAuthError::Astray(_) => "oauth-bad-redirect",
             OAuthError::Callback(_) => "oauth-callback",
             OAuthError::TimeLimit(_) => "oauth-time-limit",
             OAuthError::BadToken(_) => "oauth-bad-token",

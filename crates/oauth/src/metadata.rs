@@ -7,6 +7,7 @@ use mcpace_wire::revision::Revision;
 use serde::Deserialize;
 use url::Url;
 
+use super::urls::Place;
 use super::{OAuthError, is_loopback};
 
 /// What `/.well-known/oauth-protected-resource` holds (RFC 9728 §2), as far as a client needs it.
@@ -99,11 +100,12 @@ pub(crate) fn check_resource(metadata: &ResourceMetadata, server: &Url) -> Resul
     Ok(())
 }
 
-/// Whether a document speaks for the issuer that it was asked of (RFC 8414 §3.3), and can be used by `revision`
-/// (`None`: not known yet, so the newest rules hold).
+/// Whether a document speaks for the issuer that it was asked of (RFC 8414 §3.3), names no address that the MCP `server`
+/// may not name, and can be used by `revision` (`None`: not known yet, so the newest rules hold).
 pub(crate) fn check_server(
     metadata: &ServerMetadata,
     issuer: &str,
+    server: &Url,
     revision: Option<Revision>,
 ) -> Result<(), OAuthError> {
     let revision = revision.unwrap_or(Revision::LATEST);
@@ -121,9 +123,8 @@ pub(crate) fn check_server(
     .into_iter()
     .flatten()
     {
-        if !is_safe(endpoint, issuer) {
-            return Err(OAuthError::BadMetadata("an endpoint is neither https nor on this machine".to_owned()));
-        }
+        check_address(endpoint, issuer, server)
+            .map_err(|reason| OAuthError::BadMetadata(format!("an endpoint is {reason}")))?;
     }
     let methods = metadata.code_challenge_methods_supported.as_deref();
     let has_s256 = methods.is_some_and(|methods| methods.iter().any(|method| method == "S256"));
@@ -134,14 +135,27 @@ pub(crate) fn check_server(
     }
 }
 
-/// Whether credentials may be sent there: TLS, this machine, or an issuer that itself has no TLS and was named by a
-/// server without TLS: there is nothing left to protect then, and private test networks are like that.
-pub(crate) fn is_safe(url: &Url, issuer: &str) -> bool {
-    match url.scheme() {
+/// Whether a client of `server` may send something to `url`, which `issuer` or something that it names is at.
+///
+/// Credentials need TLS, this machine, or an issuer that itself has no TLS and was named by a server without TLS: there is
+/// nothing left to protect then, and private test networks are like that. Addresses of this machine and of private networks
+/// are for servers that are there themselves: another could reach what is hidden from it.
+///
+/// # Errors
+/// Why not.
+pub(crate) fn check_address(url: &Url, issuer: &str, server: &Url) -> Result<(), &'static str> {
+    let protected = match url.scheme() {
         "https" => true,
         "http" => is_loopback(url) || Url::parse(issuer).is_ok_and(|issuer| issuer.origin() == url.origin()),
         _ => false,
+    };
+    if !protected {
+        return Err("neither https nor on this machine");
     }
+    if !Place::of(server).may_name(Place::of(url)) {
+        return Err("on this machine or in a private network, where the MCP server is not");
+    }
+    Ok(())
 }
 
 /// `https://host` and `https://host/` are one URL (RFC 3986 §6.2.3), whatever their letters.
@@ -178,6 +192,11 @@ mod tests {
 
     fn url(text: &str) -> Url {
         Url::parse(text).unwrap()
+    }
+
+    /// A server that may name any address.
+    fn here() -> Url {
+        url("http://localhost/mcp")
     }
 
     fn texts(urls: &[Url]) -> Vec<&str> {
@@ -233,12 +252,12 @@ mod tests {
 
     #[test]
     fn the_issuer_must_be_the_one_that_was_asked() {
-        assert_eq!(check_server(&metadata("https://as"), "https://as", None), Ok(()));
-        assert_eq!(check_server(&metadata("https://as/"), "https://as", None), Ok(()));
-        assert!(check_server(&metadata("https://other"), "https://as", None).is_err());
-        let modern = check_server(&metadata("https://as/t/"), "https://as/t", Some(Revision::V2026_07_28));
+        assert_eq!(check_server(&metadata("https://as"), "https://as", &here(), None), Ok(()));
+        assert_eq!(check_server(&metadata("https://as/"), "https://as", &here(), None), Ok(()));
+        assert!(check_server(&metadata("https://other"), "https://as", &here(), None).is_err());
+        let modern = check_server(&metadata("https://as/t/"), "https://as/t", &here(), Some(Revision::V2026_07_28));
         assert!(modern.is_err());
-        let legacy = check_server(&metadata("https://as/t/"), "https://as/t", Some(Revision::V2025_11_25));
+        let legacy = check_server(&metadata("https://as/t/"), "https://as/t", &here(), Some(Revision::V2025_11_25));
         assert_eq!(legacy, Ok(()));
     }
 
@@ -246,7 +265,7 @@ mod tests {
     fn a_server_that_does_not_announce_s256_is_refused_where_the_revision_says_so() {
         let mut silent = metadata("https://as");
         silent.code_challenge_methods_supported = None;
-        let check = |metadata: &ServerMetadata, revision| check_server(metadata, "https://as", revision);
+        let check = |metadata: &ServerMetadata, revision| check_server(metadata, "https://as", &here(), revision);
         assert_eq!(check(&silent, None), Err(OAuthError::NoPkce));
         assert_eq!(check(&silent, Some(Revision::V2025_11_25)), Err(OAuthError::NoPkce));
         assert_eq!(check(&silent, Some(Revision::V2025_06_18)), Ok(()));
@@ -256,12 +275,34 @@ mod tests {
 
     #[test]
     fn credentials_go_over_tls_or_stay_on_this_machine() {
+        let (here, issuer) = (url("http://127.0.0.1:8000/mcp"), "https://as");
         for safe in ["https://a/t", "http://localhost:1/t", "http://127.0.0.1/t", "http://[::1]:9/t"] {
-            assert!(is_safe(&url(safe), "https://as"), "{safe}");
+            assert_eq!(check_address(&url(safe), issuer, &here), Ok(()), "{safe}");
         }
         for unsafe_ in ["http://a/t", "http://localhost.evil/t", "ftp://localhost/t", "file:///t"] {
-            assert!(!is_safe(&url(unsafe_), "https://as"), "{unsafe_}");
+            assert!(check_address(&url(unsafe_), issuer, &here).is_err(), "{unsafe_}");
         }
-        assert!(is_safe(&url("http://10.0.0.1/t"), "http://10.0.0.1"));
+        let there = url("http://10.0.0.2/mcp");
+        assert_eq!(check_address(&url("http://10.0.0.1/t"), "http://10.0.0.1", &there), Ok(()));
+    }
+
+    #[test]
+    fn a_remote_server_names_no_address_of_this_machine_or_of_a_private_network() {
+        let remote = url("https://mcp.example.org/mcp");
+        for near in [
+            "http://127.0.0.1:1/x",
+            "https://localhost/x",
+            "https://[::1]/",
+            "https://10.0.0.1/",
+            "https://169.254.169.254/",
+        ] {
+            assert!(check_address(&url(near), "https://as.example.org", &remote).is_err(), "{near}");
+            let mut found = metadata("https://as.example.org");
+            found.authorization_endpoint = url("https://as.example.org/a");
+            found.token_endpoint = url("https://as.example.org/t");
+            found.registration_endpoint = Some(url(near));
+            assert!(check_server(&found, "https://as.example.org", &remote, None).is_err(), "{near}");
+        }
+        assert_eq!(check_address(&url("https://as.example.org/t"), "https://as.example.org", &remote), Ok(()));
     }
 }

@@ -1,5 +1,7 @@
 //! What is shown of URLs and of errors on the way to them, and which URLs are this machine's: for all who carry tokens. Pure.
 
+use std::net::Ipv4Addr;
+
 use url::{Host, Url};
 
 /// A URL as it may stand in messages: without credentials, query and fragment.
@@ -22,6 +24,62 @@ pub fn is_loopback(url: &Url) -> bool {
         Some(Host::Ipv4(address)) => address.is_loopback(),
         Some(Host::Ipv6(address)) => address.is_loopback(),
         None => false,
+    }
+}
+
+/// Where a URL leads, by its own word: names aren't resolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// This machine.
+    Loopback,
+    /// A link: clouds have services there that answer their own machines alone (169.254.169.254).
+    Link,
+    /// A private network.
+    Private,
+    /// Anywhere else.
+    Public,
+}
+
+impl Place {
+    pub(crate) fn of(url: &Url) -> Self {
+        match url.host() {
+            Some(Host::Ipv4(address)) => Self::of_v4(address),
+            Some(Host::Ipv6(address)) => match address.to_ipv4_mapped() {
+                Some(address) => Self::of_v4(address),
+                None if address.is_loopback() || address.is_unspecified() => Self::Loopback,
+                None if address.is_unicast_link_local() => Self::Link,
+                None if address.is_unique_local() => Self::Private,
+                None => Self::Public,
+            },
+            Some(Host::Domain(name)) => {
+                let name = name.trim_end_matches('.');
+                let is_below = |domain: &str| name.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'));
+                if name == "localhost" || is_below("localhost") {
+                    Self::Loopback
+                } else if !name.contains('.') || ["local", "internal", "home.arpa"].into_iter().any(is_below) {
+                    Self::Private
+                } else {
+                    Self::Public
+                }
+            }
+            None => Self::Public,
+        }
+    }
+
+    /// Whether a server at this place may send a client to `other`: nearer than itself only where it is here.
+    pub(crate) fn may_name(self, other: Self) -> bool {
+        self == Self::Loopback || other == Self::Public || self == other
+    }
+
+    fn of_v4(address: Ipv4Addr) -> Self {
+        // 100.64.0.0/10 is shared between providers and their customers (RFC 6598).
+        let is_shared = matches!(address.octets(), [100, 64..128, ..]);
+        match address {
+            _ if address.is_loopback() || address.is_unspecified() => Self::Loopback,
+            _ if address.is_link_local() => Self::Link,
+            _ if address.is_private() || is_shared => Self::Private,
+            _ => Self::Public,
+        }
     }
 }
 
@@ -64,6 +122,44 @@ mod tests {
             ("file:///etc/passwd", false),
         ] {
             assert_eq!(is_loopback(&Url::parse(url).unwrap()), is_it, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_server_sends_a_client_no_nearer_than_it_is_itself() {
+        let place = |host: &str| Place::of(&Url::parse(&format!("http://{host}/")).unwrap());
+        for (hosts, is_it) in [
+            (
+                &["localhost", "a.localhost", "LOCALHOST.", "127.1", "0.0.0.0", "[::1]", "[::]", "[::ffff:7f00:1]"],
+                Place::Loopback,
+            ),
+            (
+                &[
+                    "10.1.2.3",
+                    "172.31.0.1",
+                    "192.168.0.1",
+                    "100.64.0.1",
+                    "[fd00::1]",
+                    "nas.local",
+                    "a.internal",
+                    "intranet",
+                ],
+                Place::Private,
+            ),
+        ] {
+            for host in hosts {
+                assert_eq!(place(host), is_it, "{host}");
+            }
+        }
+        assert_eq!([place("169.254.169.254"), place("[fe80::1]")], [Place::Link; 2]);
+        assert_eq!([place("172.32.0.1"), place("example.org"), place("localhost.evil.org")], [Place::Public; 3]);
+        let all = [Place::Loopback, Place::Link, Place::Private, Place::Public];
+        assert!(all.iter().all(|other| Place::Loopback.may_name(*other)));
+        for place in [Place::Link, Place::Private, Place::Public] {
+            assert_eq!(
+                all.map(|other| place.may_name(other)),
+                all.map(|other| other == place || other == Place::Public)
+            );
         }
     }
 
