@@ -233,6 +233,14 @@ async fn every_way_to_fail_a_call_is_told_apart() {
     assert_eq!(failure_of(small(), long).await.code(), "too-large");
     let long = |_: &Seen| vec![stream_head(), chunk(&format!("data: {}", "x".repeat(20_000))), Step::Hold];
     assert_eq!(failure_of(small(), long).await.code(), "too-large");
+    let broken = |seen: &Seen| json_reply(500, &result(seen, &json!({ "content": [] })));
+    let refused = failure_of(options(), broken).await;
+    assert!(matches!(refused, ClientError::Status { status: 500, .. }), "{refused}");
+    let page = |seen: &Seen| {
+        reply(200, "Content-Type: text/html<script>\r\n", &result(seen, &json!({ "content": [] })).to_string())
+    };
+    let refused = failure_of(options(), page).await;
+    assert!(refused.code() == "bad-reply" && refused.to_string().contains("text/html"), "{refused}");
     let busy = failure_of(options(), |_| reply(429, "Retry-After: 7\r\n", "")).await;
     assert!(busy.to_string().contains("wait 7"), "{busy}");
     let input = |seen: &Seen| {

@@ -6,7 +6,7 @@ use http::header::{ACCEPT, HeaderValue};
 use http::{Method, StatusCode};
 use mcpace_oauth::{AuthKind, Refusal};
 use mcpace_record::Closer;
-use mcpace_wire::http::SessionId;
+use mcpace_wire::http::{MediaType, SessionId};
 use mcpace_wire::jsonrpc::Id;
 use mcpace_wire::quoted;
 use mcpace_wire::sse;
@@ -104,6 +104,21 @@ impl Inner {
         self.read_to_end(&mut open, self.message_limit, method).await?;
         let mut received = Received::of(open.text());
         let reply = match received.answer_to(id) {
+            Some(Answer::Result(_)) if !open.status.is_success() => {
+                let error = ClientError::Status {
+                    address: self.address(),
+                    status: open.status.as_u16(),
+                    reason: Some("though its body is a result".to_owned()),
+                    retry_after: None,
+                };
+                self.pool.keep(open);
+                return Err(error);
+            }
+            Some(Answer::Result(_)) if !is_json(open.content_type()) => {
+                let reason = format!("its content type is {}, not application/json", quoted(open.content_type()));
+                self.pool.keep(open);
+                return Err(ClientError::BadReply { method: method.to_owned(), reason });
+            }
             Some(answer) => Reply::Answer { status: open.status.as_u16(), answer },
             None if received.is_json_rpc && open.status.is_success() => {
                 let reason = "it holds no answer to the request's id".to_owned();
@@ -278,6 +293,11 @@ impl Progress {
         }
         (self.resumed.1 <= RESUME_LIMIT).then_some(last)
     }
+}
+
+/// A reply without a content type is read as JSON: servers written by hand often leave it out.
+fn is_json(content_type: &str) -> bool {
+    content_type.is_empty() || MediaType::of(content_type) == MediaType::Json
 }
 
 fn other(open: &OpenReply) -> Other {
