@@ -141,9 +141,9 @@ def test_stdio_is_no_har_but_a_trace(tmp_path: Path) -> None:
     ("words", "code", "sentence"),
     [
         ([], 2, "say what to export"),
-        (["--otlp", "http://"], 2, "is no collector's URL"),
-        (["--otlp", "http://[::1/v1/traces"], 2, "is no collector's URL"),
-        (["--otlp", "http://h:x/v1/traces"], 2, "is no collector's URL"),
+        (["--otlp", "http://"], 2, "is not a collector's URL"),
+        (["--otlp", "http://[::1/v1/traces"], 2, "is not a collector's URL"),
+        (["--otlp", "http://h:x/v1/traces"], 2, "is not a collector's URL"),
         (["--otlp", "http://127.0.0.1:1/v1/traces"], 3, "could not be reached"),
         (["--otlp", "http://127.0.0.1:1/v1/traces?key=PLANTED"], 3, "traces?key=… could not be reached"),
         (["--otlp", "http://u:PLANTED@127.0.0.1:1/v1/traces"], 2, "--otlp http://127.0.0.1:1/v1/traces has a user"),
