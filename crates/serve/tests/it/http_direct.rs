@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use mcpace_serve::http::{Options, ResponseMode};
 use serde_json::{Value, json};
 
-use crate::http_harness::{Answer, Request, call, echo, initialize, receive, start, text_of};
+use crate::http_harness::{Answer, Request, ask, call, echo, head, initialize, receive, start, text_of};
 use crate::http_sessions::guarded;
-use crate::peer::Peer;
+use crate::peer::{Peer, limited};
 
 /// The same request as hyper reads it: a header that plain requests don't have, and that says nothing.
 fn for_hyper(request: &Request) -> Request {
@@ -131,12 +131,15 @@ async fn a_stream_of_events_leaves_its_connection_usable() {
     let mut peer = Peer::connect(running.address()).await.unwrap();
     let begun = on(&mut peer, &Request::post(&initialize("2025-11-25"))).await;
     let session = begun.head.header("mcp-session-id").unwrap().to_owned();
-    for id in 1..3 {
-        let request = Request::post(&call(id, "turn", &json!({}))).within(&session, "2025-11-25");
-        let answer = on(&mut peer, &request).await;
-        assert_eq!(answer.head.header("transfer-encoding"), Some("chunked"));
-        assert_eq!(answer.events().last().unwrap()["id"], id);
-    }
+    let within = |id, tool| Request::post(&call(id, tool, &json!({}))).within(&session, "2025-11-25");
+    assert!(peer.send(&within(1, "steps").bytes()).await);
+    let head = head(&mut peer).await;
+    assert_eq!(head.header("transfer-encoding"), Some("chunked"));
+    ask(running.address(), &within(2, "open")).await;
+    let body = limited("a body", peer.rest()).await.unwrap().unwrap();
+    let answer = Answer { head, body: String::from_utf8(body).unwrap() };
+    assert_eq!(answer.events().last().unwrap()["id"], 1);
+    assert_eq!(on(&mut peer, &within(3, "turn")).await.events().last().unwrap()["id"], 3);
 }
 
 #[tokio::test]
