@@ -177,6 +177,7 @@ def run(asked: Question, progress: Progress) -> Run:
     result = new_run(
         "explain", {"target": asked.target.name, "budget_s": asked.budget_s, **asked.settings.as_options()}
     )
+    begun = time.monotonic()
     with ExitStack() as stack:
         progress.preparing(f"asking {asked.target.name}")
         place = Place(stack, asked.target, asked.settings)
@@ -184,7 +185,9 @@ def run(asked: Question, progress: Progress) -> Run:
         plan = _base(plan_of(place.endpoint(token), asked.settings, checked))
         processes = Processes(stack, place, asked.settings, plan) if asked.target.command else None
         base = _Base(plan, processes)
-        left = _Time(asked.budget_s, asked.settings.timeout_s)
+        # A process may take seconds to start: the user waits for that, too.
+        started_s = time.monotonic() - begun if processes else 0.0
+        left = _Time(asked.budget_s - started_s, asked.settings.timeout_s)
         first_s = base.slice(SHORTEST_S, left)
         if first_s is None:
             tool = plan.operations[0].name
