@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from pydantic_core import to_json
 
-from mcpace import __version__
 from mcpace.server.context import Context
 from mcpace.server.desk import Desk, Refusal
 from mcpace.server.errors import MCPError, is_protocol_error, logger
@@ -103,7 +102,7 @@ def _whole(server: MCPServer[Any], revision: str, result: bytes, scope: str) -> 
     if revision < MODERN:
         return result
     members: dict[str, Any] = json.loads(result)
-    info = {"name": server.name, "version": server.version or __version__}
+    info = {"name": server.name, "version": server.version or ""}
     hints = {"resultType": "complete", "ttlMs": server._inside.cache.ttl_ms, "cacheScope": scope}
     members["_meta"] = {**members.get("_meta", {}), "io.modelcontextprotocol/serverInfo": info}
     return to_json({**hints, **members})

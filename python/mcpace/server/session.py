@@ -39,7 +39,7 @@ from mcpace.types import (
 
 if TYPE_CHECKING:
     from mcpace.server.context import Call, Context
-    from mcpace.types import EmptyResult
+    from mcpace.types import EmptyResult, InitializeRequestParams
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
 
@@ -67,6 +67,19 @@ class Session:
     def client_capabilities(self) -> ClientCapabilities | None:
         """What the client says it can do."""
         return self._context.client_capabilities
+
+    @property
+    def client_params(self) -> InitializeRequestParams | None:
+        """The client's introduction, by the official SDK's name; ``None`` where it doesn't give its name."""
+        from mcpace.types import InitializeRequestParams
+
+        info = self.client_info
+        if info is None:
+            return None
+        capabilities = self.client_capabilities or ClientCapabilities()
+        return shared(
+            InitializeRequestParams(protocol_version=self.protocol_version, capabilities=capabilities, client_info=info)
+        )
 
     def check_client_capability(self, capability: Any) -> bool:
         """Whether the client declared all that ``capability`` (a ``ClientCapabilities``) names."""
