@@ -42,20 +42,20 @@ REWRITTEN = {
         "from mcpace import JWTVerifier  # j\nfrom mcpace.fastmcp import (\n    AuthContext,  # a\n)\n",
     ),
     "the last names move": (
-        "from mcp.types import TextContent, ServerRequest, ServerResult\n",
-        "from mcp.types import ServerRequest, ServerResult\nfrom mcpace.types import TextContent\n",
+        "from mcp.types import TextContent, NoSuchName, NoSuchType\n",
+        "from mcp.types import NoSuchName, NoSuchType\nfrom mcpace.types import TextContent\n",
     ),
     "the first name moves": (
-        "from mcp.types import ServerRequest, TextContent\n",
-        "from mcpace.types import TextContent\nfrom mcp.types import ServerRequest\n",
+        "from mcp.types import NoSuchName, TextContent\n",
+        "from mcpace.types import TextContent\nfrom mcp.types import NoSuchName\n",
     ),
     "statements on one line": (
-        "if TYPE_CHECKING: from mcp.types import Tool, ServerResult; x = 1\n",
-        "if TYPE_CHECKING: from mcp.types import ServerResult; from mcpace.types import Tool; x = 1\n",
+        "if TYPE_CHECKING: from mcp.types import Tool, NoSuchType; x = 1\n",
+        "if TYPE_CHECKING: from mcp.types import NoSuchType; from mcpace.types import Tool; x = 1\n",
     ),
     "an inner block": (
-        "try:\n    from mcp.types import (Tool,\n        ServerResult)\nexcept ImportError:\n    pass\n",
-        "try:\n    from mcp.types import ServerResult\n    from mcpace.types import (Tool)\n"
+        "try:\n    from mcp.types import (Tool,\n        NoSuchType)\nexcept ImportError:\n    pass\n",
+        "try:\n    from mcp.types import NoSuchType\n    from mcpace.types import (Tool)\n"
         "except ImportError:\n    pass\n",
     ),
     "a star": ("from mcp.types import *\n", "from mcpace.types import *\n"),
@@ -80,8 +80,8 @@ REWRITTEN = {
         "import mcpace.fastmcp\nmcp = mcpace.fastmcp.FastMCP('x')\n@mcp.tool\ndef f(): ...\n",
     ),
     "a module that is not whole": (
-        "import mcp.types as types\na, b = types.Tool, types.ServerResult\n",
-        "import mcpace.types\nimport mcp.types as types\na, b = mcpace.types.Tool, types.ServerResult\n",
+        "import mcp.types as types\na, b = types.Tool, types.NoSuchType\n",
+        "import mcpace.types\nimport mcp.types as types\na, b = mcpace.types.Tool, types.NoSuchType\n",
     ),
     "a server beside a client of the SDK": (
         "from mcp import ClientSession\nfrom mcp.server.mcpserver import MCPServer\n",
@@ -116,9 +116,9 @@ def test_other_code_stays(source: str) -> None:
 
 
 def test_imports_without_a_counterpart_are_reported_with_their_line() -> None:
-    source = "import os\nfrom mcp.types import (\n    Tool,\n    ServerResult,\n)\nimport mcp.client.sse\n"
+    source = "import os\nfrom mcp.types import (\n    Tool,\n    NoSuchType,\n)\nimport mcp.client.sse\n"
     assert [(left.line, left.name) for left in rewrite(source.encode()).left] == [
-        (4, "mcp.types.ServerResult"),
+        (4, "mcp.types.NoSuchType"),
         (6, "mcp.client.sse"),
     ]
     [left] = rewrite(b"from mcp.server.lowlevel import Server\n").left
@@ -129,7 +129,7 @@ def test_imports_without_a_counterpart_are_reported_with_their_line() -> None:
     "data",
     [
         "# -*- coding: latin-1 -*-\nfrom mcp.types import Tool  # é\n".encode("latin-1"),
-        b"\xef\xbb\xbffrom mcp.types import Tool, ServerResult\n",
+        b"\xef\xbb\xbffrom mcp.types import Tool, NoSuchType\n",
         b"x = 1\rfrom mcp.types import Tool\r\n",
         b"from mcp.types import Tool",
         "é = 'ü'; from mcp.types import Tool\n".encode(),
@@ -139,8 +139,8 @@ def test_encodings_and_line_ends_stay(data: bytes) -> None:
     done = rewrite(data).data
     assert done != data
     assert done.replace(b"from mcpace.types", b"from mcp.types").replace(b"from mcp.types import Tool\nfrom", b"from")
-    if b"ServerResult" in data:
-        assert done == b"\xef\xbb\xbffrom mcp.types import ServerResult\nfrom mcpace.types import Tool\n"
+    if b"NoSuchType" in data:
+        assert done == b"\xef\xbb\xbffrom mcp.types import NoSuchType\nfrom mcpace.types import Tool\n"
     else:
         assert done == data.replace(b"mcp.types", b"mcpace.types")
 

@@ -6,6 +6,7 @@ name on the right in mcpace.
 
 from __future__ import annotations
 
+import importlib
 from typing import NamedTuple
 
 
@@ -58,8 +59,11 @@ ROWS = (
         "mcpace",
     ),
     Row("mcp.server.extension", "Extension ResourceBinding ToolBinding", "mcpace"),
-    Row("mcp.server.context", "ServerRequestContext=RequestContext", "mcpace"),
-    Row("mcp.server", "CacheHint ServerRequestContext=RequestContext", "mcpace"),
+    Row("mcp.server.context", "ServerRequestContext", "mcpace"),
+    Row("mcp.server", "CacheHint ServerRequestContext", "mcpace"),
+    Row("mcp.server.session", "ServerSession", "mcpace"),
+    Row("mcp.server.transport_security", "TransportSecuritySettings", "mcpace"),
+    Row("mcp.shared.uri_template", "UriTemplate InvalidUriTemplate", "mcpace"),
     Row("mcp.server.caching", "CacheHint", "mcpace"),
     Row("mcp.server.request_state", "RequestStateSecurity", "mcpace"),
     Row("mcp.server.subscriptions", "InMemorySubscriptionBus SubscriptionBus", "mcpace"),
@@ -67,73 +71,9 @@ ROWS = (
     Row("mcp.server.auth.settings", "AuthSettings", "mcpace"),
     Row("mcp.server.auth.middleware.auth_context", "get_access_token", "mcpace"),
     Row("mcp.shared.context", "RequestContext", "mcpace"),
-    Row("mcp mcp.shared.exceptions", "MCPError UrlElicitationRequiredError", "mcpace"),
-    Row("mcp mcp.shared.exceptions", "McpError", "mcpace"),
-    Row("mcp mcp.server.session", "ServerSession", "mcpace"),
-    Row("mcp.server.transport_security", "TransportSecuritySettings", "mcpace"),
-    Row("mcp mcp.shared.uri_template", "InvalidUriTemplate UriTemplate", "mcpace"),
+    Row("mcp mcp.shared.exceptions", "MCPError McpError UrlElicitationRequiredError", "mcpace"),
     Row("mcp.shared.path_security", "safe_join", "mcpace"),
     Row("mcp mcp.client", "Client", "mcpace"),
-    Row(
-        "mcp.types mcp_types",
-        "Annotations AudioContent BlobResourceContents CallToolResult ClientCapabilities Completion "
-        "CompletionArgument CompletionContext ContentBlock CreateMessageRequest CreateMessageRequestParams "
-        "CreateMessageResult CreateMessageResultWithTools ElicitRequest ElicitRequestFormParams ElicitRequestParams "
-        "ElicitRequestURLParams ElicitResult ElicitationCapability EmbeddedResource ErrorData GetPromptResult "
-        "INTERNAL_ERROR INVALID_PARAMS INVALID_REQUEST Icon ImageContent Implementation IncludeContext InputRequest "
-        "InputRequests InputRequiredResult InputResponse InputResponses ListRootsRequest ListRootsResult LoggingLevel "
-        "METHOD_NOT_FOUND MISSING_REQUIRED_CLIENT_CAPABILITY ModelHint ModelPreferences PARSE_ERROR Prompt "
-        "PromptArgument PromptMessage PromptReference REQUEST_TIMEOUT ReadResourceResult RequestId Resource "
-        "ResourceContents ResourceLink ResourceTemplate ResourceTemplateReference Result Role Root RootsCapability "
-        "SamplingCapability SamplingContent SamplingMessage SamplingMessageContentBlock StopReason TextContent "
-        "TextResourceContents Tool ToolAnnotations ToolChoice ToolResultContent ToolUseContent "
-        "URL_ELICITATION_REQUIRED",
-        "mcpace.types",
-    ),
-    Row(
-        "mcp",
-        "ClientCapabilities CreateMessageResult CreateMessageResultWithTools ErrorData GetPromptResult Implementation "
-        "ReadResourceResult Resource RootsCapability SamplingCapability SamplingMessage Tool",
-        "mcpace.types",
-    ),
-    Row(
-        "mcp.types mcp_types",
-        "BaseMetadata CLIENT_CAPABILITIES_META_KEY CLIENT_INFO_META_KEY CONNECTION_CLOSED CacheableResult "
-        "CallToolRequest CallToolRequestParams CancelledNotification CancelledNotificationParams "
-        "CompleteRequest CompleteRequestParams CompleteResult CompletionsCapability "
-        "DEFAULT_NEGOTIATED_VERSION DiscoverRequest DiscoverResult ElicitCompleteNotification "
-        "ElicitCompleteNotificationParams ElicitRequestedSchema ElicitationRequiredErrorData EmptyResult "
-        "FormElicitationCapability GetPromptRequest GetPromptRequestParams HEADER_MISMATCH InitializeRequest "
-        "InitializeRequestParams InitializeResult InitializedNotification InputResponseRequestParams "
-        "JSONRPCError JSONRPCNotification JSONRPCRequest JSONRPCResponse JSONRPC_VERSION "
-        "LATEST_PROTOCOL_VERSION LOG_LEVEL_META_KEY ListPromptsRequest ListPromptsResult "
-        "ListResourceTemplatesRequest ListResourceTemplatesResult ListResourcesRequest ListResourcesResult "
-        "ListToolsRequest ListToolsResult LoggingCapability LoggingMessageNotification "
-        "LoggingMessageNotificationParams MissingRequiredClientCapabilityErrorData Notification "
-        "NotificationParams PROTOCOL_VERSION_META_KEY PaginatedRequest PaginatedRequestParams PaginatedResult "
-        "PingRequest ProgressNotification ProgressNotificationParams ProgressToken "
-        "PromptListChangedNotification PromptsCapability ReadResourceRequest ReadResourceRequestParams "
-        "Request RequestParams ResourceListChangedNotification ResourceUpdatedNotification "
-        "ResourceUpdatedNotificationParams ResourcesCapability RootsListChangedNotification "
-        "SERVER_INFO_META_KEY SamplingContextCapability SamplingToolsCapability ServerCapabilities "
-        "SetLevelRequest SetLevelRequestParams SubscribeRequest SubscribeRequestParams SubscriptionFilter "
-        "SubscriptionsListenRequest SubscriptionsListenRequestParams ToolListChangedNotification "
-        "ToolsCapability UNSUPPORTED_PROTOCOL_VERSION UnsubscribeRequest UnsubscribeRequestParams "
-        "UnsupportedProtocolVersionErrorData UrlElicitationCapability",
-        "mcpace.types",
-    ),
-    Row(
-        "mcp",
-        "CallToolRequest CompleteRequest GetPromptRequest IncludeContext InitializeRequest InitializeResult "
-        "InitializedNotification JSONRPCError JSONRPCRequest JSONRPCResponse ListPromptsRequest "
-        "ListPromptsResult ListResourcesRequest ListResourcesResult ListToolsResult LoggingLevel "
-        "LoggingMessageNotification Notification PingRequest ProgressNotification PromptsCapability "
-        "ReadResourceRequest ResourceUpdatedNotification ResourcesCapability SamplingContent "
-        "SamplingContextCapability SamplingMessageContentBlock SamplingToolsCapability ServerCapabilities "
-        "SetLevelRequest StopReason SubscribeRequest ToolChoice ToolResultContent ToolUseContent "
-        "ToolsCapability UnsubscribeRequest",
-        "mcpace.types",
-    ),
     Row("fastmcp", "FastMCP Context Client", "mcpace.fastmcp"),
     Row("fastmcp.client fastmcp.client.client", "Client", "mcpace.fastmcp"),
     Row("fastmcp.server", "FastMCP Context", "mcpace.fastmcp"),
@@ -204,7 +144,9 @@ COUNTERPARTS: dict[tuple[str, str], tuple[str, str]] = {
 """Module and name of an SDK → module and name of mcpace."""
 
 WHOLE = {"mcp.types": "mcpace.types", "mcp_types": "mcpace.types"}
-"""Modules whose names keep their names, so that a star import can be rewritten."""
+"""Modules of which every name that mcpace's module has is its counterpart."""
+ALSO = {**WHOLE, "mcp": "mcpace.types"}
+"""Modules that have such names among others."""
 
 PACKAGES = ("mcp", "mcp_types", "fastmcp")
 
@@ -230,9 +172,8 @@ ADVICE = {
     "mcp.server.stdio": "call `run()` of mcpace.MCPServer, or " + SERVE,
     "mcp.server.sse": 'call `run("sse")` of mcpace.MCPServer, or ' + SERVE,
     "mcp.server.streamable_http": "give `run` or `mcpace serve` a store for sessions and streams (docs/scale.md)",
-    "mcp.server.transport_security": "use the keywords allowed_hosts and allowed_origins of `run`, or the options of "
-    "`mcpace serve`",
     "mcp.server.auth": ISSUES_NONE + SERVE,
+    "mcp.server.session": "the session of a call is `ctx.session`",
     "mcp.client": "use mcpace.Client, or keep the SDK's client in a file of its own",
     "mcp:ClientSession": "use mcpace.Client, or keep the SDK's client in a file of its own",
     "mcp:ClientSessionGroup": "use mcpace.Client, or keep the SDK's client in a file of its own",
@@ -247,6 +188,16 @@ ADVICE = {
     "fastmcp.utilities.tests": "use mcpace.testing (docs/testing.md)",
 }
 """Module, or `module:name`, → the advice; the longest that fits is given."""
+
+
+def counterpart(module: str, name: str) -> tuple[str, str] | None:
+    """The module and the name of mcpace that stand for a name of an SDK."""
+    whole = ALSO.get(module)
+    if (module, name) in COUNTERPARTS:
+        return COUNTERPARTS[module, name]
+    if whole is not None and not name.startswith("_") and hasattr(importlib.import_module(whole), name):
+        return whole, name
+    return None
 
 
 def advice(module: str, name: str | None) -> str:

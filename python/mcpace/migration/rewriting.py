@@ -9,14 +9,16 @@ import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from mcpace.migration.counterparts import COUNTERPARTS, ENGINES, PACKAGES, SERVERS, WHOLE, advice
+from mcpace.migration.counterparts import COUNTERPARTS, ENGINES, PACKAGES, SERVERS, WHOLE, advice, counterpart
 
 SPACE = r"(?:[ \t\f]|\\\r?\n)"
 FROM = re.compile(rf"from{SPACE}+((?:\w|\.)+){SPACE}+import\b".encode())
 COMMENT = re.compile(rb"#[^\r\n]*")
 LINE_END = re.compile(rb"\r\n|\r|\n")
 MODULES = {
-    ".".join(module.split(".")[: length + 1]) for module, _ in COUNTERPARTS for length in range(module.count(".") + 1)
+    ".".join(module.split(".")[: length + 1])
+    for module in {*WHOLE, *(module for module, _ in COUNTERPARTS)}
+    for length in range(module.count(".") + 1)
 }
 
 
@@ -84,7 +86,7 @@ class _Use:
 
     @property
     def target(self) -> tuple[str, str] | None:
-        return COUNTERPARTS.get((self.module, self.name))
+        return counterpart(self.module, self.name)
 
 
 @dataclass
@@ -152,7 +154,7 @@ class _File:
         targets: dict[str | None, list[ast.alias]] = {}
         bindings = []
         for alias in node.names:
-            target = COUNTERPARTS.get((module, alias.name))
+            target = counterpart(module, alias.name)
             if alias.name == "*":
                 if module in WHOLE:
                     targets.setdefault(WHOLE[module], []).append(alias)
@@ -325,7 +327,8 @@ def _renamed(module: str, alias: ast.alias) -> str:
     """The alias with mcpace's name, bound to the name that the file uses."""
     if alias.name == "*":
         return "*"
-    name = COUNTERPARTS[module, alias.name][1]
+    target = counterpart(module, alias.name)
+    name = target[1] if target is not None else alias.name
     used = alias.asname or alias.name
     return f"{name} as {used}" if alias.asname or name != used else name
 
@@ -334,9 +337,9 @@ def _use(path: str, chain: list[ast.Attribute]) -> _Use | None:
     """The name of the SDK that a chain of attributes reaches, if it starts from the module at `path`."""
     module = path
     for node in chain:
-        if (module, node.attr) in COUNTERPARTS or f"{module}.{node.attr}" not in MODULES:
+        if counterpart(module, node.attr) or f"{module}.{node.attr}" not in MODULES:
             # A variable may have the module's name: an unknown attribute of a package is none of ours.
-            is_known = (module, node.attr) in COUNTERPARTS or module in WHOLE
+            is_known = counterpart(module, node.attr) is not None or module in WHOLE
             return _Use(node, module, node.attr) if is_known else None
         module = f"{module}.{node.attr}"
     return None
