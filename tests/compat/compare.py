@@ -63,6 +63,8 @@ class Documented:
     run: re.Pattern[str]
     reason: str
     anchor: str
+    own: bool = False
+    """Shown by our own servers, which a whole corpus doesn't have."""
 
     def covers(self, way: str, line: str, name: str, run: str, spot: Spot) -> bool:
         return bool(
@@ -105,6 +107,8 @@ def normal(value: Any) -> Any:
         return {key: "<any>" if key in QUIET else normal(one) for key, one in value.items()}
     if isinstance(value, list):
         return [normal(one) for one in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     if isinstance(value, str):
         for pattern, stand_in in VOLATILE:
             value = pattern.sub(stand_in, value)
@@ -129,7 +133,9 @@ def _counted(messages: Iterable[tuple[str, dict[str, Any]]]) -> Counter[str]:
 
 
 def _text(told: dict[str, Any]) -> str:
-    return json.dumps({key: normal(value) for key, value in told.items() if key not in ("id", "jsonrpc")})
+    return json.dumps(
+        {key: normal(value) for key, value in told.items() if key not in ("id", "jsonrpc")}, sort_keys=True
+    )
 
 
 def _walk(left: Any, right: Any, path: str) -> Iterator[tuple[str, str, str]]:

@@ -16,6 +16,7 @@ import inspect
 import json
 import logging
 import os
+import random
 import resource
 import selectors
 import signal
@@ -147,6 +148,9 @@ def _child(task: dict[str, Any], descriptors: list[int]) -> int:
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
         os.close(descriptor)
+    # Python's own streams know whether their file can seek: they are made anew for these.
+    sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
     signal.signal(signal.SIGINT, signal.default_int_handler)
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT_S, CPU_LIMIT_S + 5))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
@@ -154,6 +158,8 @@ def _child(task: dict[str, Any], descriptors: list[int]) -> int:
     os.chdir(task["folder"])
     # Tracebacks in colour cost more than all the requests together.
     logging.disable(logging.CRITICAL)
+    # Random values differ from run to run, as in a process that was not forked.
+    random.seed()
     sys.path[:] = [*task["paths"], *(entry for entry in sys.path if entry)]
     if task["do"] == "look":
         # Modules may print as they are imported.

@@ -99,14 +99,14 @@ def _one(done: Runs, transport: str, revision: str, peer: Any, steps: dict[str, 
 
 
 def judge(
-    way: str, subject: Subject, original: Runs, other: Runs, unstable: Runs | None, known: list[Documented]
+    way: str, subject: Subject, original: Runs, other: Runs, repeated: list[Runs], known: list[Documented]
 ) -> Outcome:
     """What a user of the object would see."""
     if other.status == NOT_SWAPPED:
         return Outcome(LEFT)
     found: list[tuple[str, Spot, str]] = []
     for key, transcript in original.transcripts.items():
-        moved = {spot.place for spot in differences(transcript, unstable.transcripts[key])} if unstable else set()
+        moved = {spot.place for runs in repeated for spot in differences(transcript, runs.transcripts[key])}
         for spot in differences(transcript, other.transcripts[key]):
             if spot.place in moved:
                 continue

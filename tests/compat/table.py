@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from compare import Documented
+from compare import Documented, Spot
 from measuring import ADOPTED, CRASHED, DIFFERENT, REFUSED, SAME, SWAPPED, TOLD
 
 COLUMNS = (SAME, TOLD, DIFFERENT, REFUSED, CRASHED)
@@ -28,6 +28,22 @@ def summary(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def judged_again(report: dict[str, Any], known: list[Documented]) -> dict[str, Any]:
+    """A saved report, with the list of documented differences as it is now."""
+    for line, told in report.items():
+        for one in told["objects"]:
+            for way, outcome in one["ways"].items():
+                for spot in outcome["spots"]:
+                    found = Spot(spot["step"], spot["path"], spot["original"], spot["other"])
+                    names = (
+                        entry.name for entry in known if entry.covers(way, line, one["object"], spot["run"], found)
+                    )
+                    spot["documented"] = next(names, "")
+                if outcome["verdict"] in (TOLD, DIFFERENT):
+                    outcome["verdict"] = TOLD if all(spot["documented"] for spot in outcome["spots"]) else DIFFERENT
+    return report
+
+
 def stale(report: dict[str, Any], known: list[Documented]) -> list[str]:
     """Entries of the list that no object of a line showed."""
     seen = {
@@ -41,5 +57,5 @@ def stale(report: dict[str, Any], known: list[Documented]) -> list[str]:
         f"{one.name} ({line})"
         for one in known
         for line in sorted(one.lines)
-        if line in report and (line, one.name) not in seen
+        if line in report and not one.own and (line, one.name) not in seen
     ]

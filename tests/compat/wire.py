@@ -23,6 +23,7 @@ MODERN = "2026-07-28"
 CLIENT = {"name": "compat", "version": "1"}
 CAPABILITIES: dict[str, Any] = {"roots": {}, "sampling": {}, "elicitation": {"form": {}, "url": {}}}
 ROUNDS = 4
+ID_STEP = 10
 RUN_LIMIT_S = 60.0
 
 
@@ -70,6 +71,8 @@ class Peer(ABC):
         """One request with all the rounds that it takes."""
         ahead: list[dict[str, Any]] = []
         deadline = time.monotonic() + limit_s
+        # Rounds don't move the ids of later requests: servers may answer with them.
+        self.last_id += ID_STEP - self.last_id % ID_STEP
         for _ in range(ROUNDS):
             self.last_id += 1
             meta = {"progressToken": self.last_id} if method == "tools/call" else {}
