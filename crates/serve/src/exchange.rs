@@ -4,6 +4,7 @@
 
 use std::any::Any;
 use std::future::Future;
+use std::hash::BuildHasher as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -12,6 +13,7 @@ use bytes::Bytes;
 use mcpace_wire::jsonrpc::Message;
 use mcpace_wire::mcp::ParamsOutline;
 use mcpace_wire::revision::Revision;
+use rustc_hash::FxBuildHasher;
 use tokio_util::sync::CancellationToken;
 
 use crate::session::Session;
@@ -32,6 +34,21 @@ pub struct Incoming<'a> {
     pub received: Instant,
     /// Whether the transport wants [`Reply::timing`] even where the request doesn't ask (`--server-timing`).
     pub timed: bool,
+}
+
+impl Incoming<'_> {
+    /// A number that all messages of one client have in common, for whoever shares something between clients: by their session, else by
+    /// their principal, else by their connection. 0 where there is no other client, or it isn't known whose the message is.
+    pub(crate) fn client_key(&self) -> u64 {
+        if self.channel.road() != Road::Http {
+            return 0;
+        }
+        match (&self.peer.session, &self.peer.principal) {
+            (Some(session), _) => Arc::as_ptr(session).addr() as u64,
+            (None, Some(principal)) => FxBuildHasher.hash_one(&principal.subject),
+            (None, None) => self.channel.connection(),
+        }
+    }
 }
 
 /// Who sent a message.
@@ -150,6 +167,11 @@ pub trait Channel {
     /// Fires when the connection ends, where nobody else could ask for the tasks that it began.
     fn closed(&self) -> Option<CancellationToken> {
         None
+    }
+
+    /// A number that all messages of one connection have in common; 0 where it isn't known.
+    fn connection(&self) -> u64 {
+        0
     }
 }
 

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use super::context;
 use super::handler::Callable;
 use super::pace::Pace;
+use super::queue::Client;
 use super::shared::Shared;
 use super::telemetry::{self, Observed};
 use super::verify;
@@ -26,6 +27,8 @@ pub(super) struct Job {
     /// What the function may ask of its request, and where its questions are waited for.
     pub(super) context: Option<(Context, Handle)>,
     pub(super) pace: Option<Arc<Pace>>,
+    /// Whose turn it takes among those that wait for a thread.
+    pub(super) client: Client,
     pub(super) end: End,
 }
 

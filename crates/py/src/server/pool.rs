@@ -9,7 +9,6 @@
 //! The threads are Python's own and run a loop of Python's: where the interpreter ends while a function blocks, its thread is
 //! unwound by the system, which must not meet a frame of ours.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -25,7 +24,7 @@ use super::handler::Callable;
 use super::held::Watch;
 use super::job::{self, End, Job, Prepared};
 use super::pace::{Pace, now_ms};
-use super::queue::{Manner, Queue, Taken};
+use super::queue::{Manner, Place, Queue, Taken};
 
 /// Calls that may wait for a thread.
 const WAITING: usize = 100_000;
@@ -57,7 +56,6 @@ pub(super) struct Threads {
     limit: usize,
 }
 
-#[derive(Default)]
 struct State {
     queue: Queue<Job>,
     threads: usize,
@@ -71,12 +69,14 @@ struct State {
 
 impl Pool {
     pub(super) fn new(limit: usize) -> Self {
+        let limit = limit.max(1);
+        let state = State { queue: Queue::new(limit), threads: 0, idle: 0, lookout: false, looks: false, over: false };
         let inner = Threads {
-            state: Mutex::default(),
+            state: Mutex::new(state),
             ready: Condvar::new(),
             turns: Condvar::new(),
             ended: Condvar::new(),
-            limit: limit.max(1),
+            limit,
         };
         let inner = Arc::new(inner);
         ending::remember_threads(Arc::downgrade(&inner));
@@ -91,7 +91,8 @@ impl Pool {
             return job.end.refuse(busy);
         }
         let manner = job.pace.as_ref().map_or_else(Manner::default, |pace| pace.manner());
-        state.queue.push(job, manner);
+        let client = job.client;
+        state.queue.push(job, client, manner);
         self.inner.call_for_help(state);
     }
 }
@@ -113,7 +114,7 @@ impl Threads {
         let waiting = {
             let mut state = self.lock();
             state.over = true;
-            std::mem::take(&mut state.queue)
+            state.queue.drain()
         };
         self.ready.notify_all();
         self.turns.notify_all();
@@ -131,7 +132,7 @@ impl Threads {
     /// Sees to it that somebody looks at what waits.
     fn call_for_help(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
         let waits_for_its_turn = state.lookout && state.queue.turn_left(Instant::now()).is_some();
-        if state.looks || state.queue.is_empty() || waits_for_its_turn {
+        if state.looks || !state.queue.has_next() || waits_for_its_turn {
             return;
         }
         if state.idle > 0 {
@@ -158,7 +159,7 @@ impl Threads {
                 let module = PyModule::from_code(py, LOOP, c"<mcpace>", c"mcpace_threads")?;
                 module.getattr("work").map(Bound::unbind)
             })?;
-            let take = Bound::new(py, Take { threads: Arc::clone(self), busy: AtomicBool::new(false) })?;
+            let take = Bound::new(py, Take { threads: Arc::clone(self), last: Mutex::default() })?;
             py.import("_thread")?.call_method1("start_new_thread", (work, (take,))).map(drop)
         });
         match started {
@@ -174,7 +175,7 @@ impl Threads {
         state.threads -= 1;
         state.looks = false;
         let nobody = state.threads == 0;
-        let waiting = if nobody { std::mem::take(&mut state.queue) } else { Queue::default() };
+        let waiting = if nobody { state.queue.drain() } else { Vec::new() };
         drop(state);
         if !waiting.is_empty() {
             eprintln!("mcpace: no thread can be started for tools: {reason}");
@@ -211,11 +212,11 @@ impl Threads {
         }
     }
 
-    /// The next call, if one may begin at once, for a thread whose last one counted as a busy function's or didn't.
-    fn next(self: &Arc<Self>, was_busy: bool) -> Option<Taken<Job>> {
+    /// The next call, if one may begin at once, for a thread whose last one is over.
+    fn next(self: &Arc<Self>, last: Option<Place>) -> Option<Taken<Job>> {
         let mut state = self.lock();
-        if was_busy {
-            state.queue.over();
+        if let Some(last) = last {
+            state.queue.over(last);
         }
         // Whoever was called for help has come, or will find nothing: at worst one more is woken.
         state.looks = false;
@@ -236,8 +237,8 @@ pub(super) type WeakThreads = Weak<Threads>;
 #[pyclass(frozen)]
 struct Take {
     threads: Arc<Threads>,
-    /// Whether the thread's last call was counted as busy.
-    busy: AtomicBool,
+    /// Of the thread's last call.
+    last: Mutex<Option<Place>>,
 }
 
 type Call<'py> = (Bound<'py, PyAny>, Py<PyAny>, Bound<'py, PyDict>, Bound<'py, Finish>);
@@ -246,18 +247,18 @@ type Call<'py> = (Bound<'py, PyAny>, Py<PyAny>, Bound<'py, PyDict>, Bound<'py, F
 impl Take {
     fn __call__<'py>(&self, py: Python<'py>) -> PyResult<Option<Call<'py>>> {
         loop {
-            let Taken { call: job, is_busy } = match self.threads.next(self.busy.swap(false, Relaxed)) {
+            let Taken { call: job, place } = match self.threads.next(self.last().take()) {
                 Some(taken) => taken,
                 None => match py.detach(|| self.threads.wait()) {
                     Some(taken) => taken,
                     None => return Ok(None),
                 },
             };
-            self.busy.store(is_busy, Relaxed);
+            *self.last() = Some(place);
             if job.end.is_given_up() {
                 continue;
             }
-            let Job { callable, shared, arguments, context, pace, end } = job;
+            let Job { callable, shared, arguments, context, pace, end, client: _ } = job;
             let watch = Watch::start();
             let prepared =
                 job::prepare(py, &callable, &shared, &arguments, context, end.observed()).and_then(|prepared| {
@@ -273,6 +274,13 @@ impl Take {
                 Err(error) => end.give(py, &callable, Err(error)),
             }
         }
+    }
+}
+
+impl Take {
+    fn last(&self) -> MutexGuard<'_, Option<Place>> {
+        // Nothing under the lock can panic half way.
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

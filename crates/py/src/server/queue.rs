@@ -1,28 +1,42 @@
-//! Which of the calls that wait for a thread goes next, and when.
+//! The order in which calls that wait for a thread go on, and how many threads each client may hold.
 //!
-//! Quick functions overtake slow ones, a limited number of times. Functions that only work and never wait take turns: a second
+//! Clients (sessions, principals or connections) take turns, one call each. A client may take another thread only while at least a
+//! third of the number that it holds stays free: a newcomer then finds a free thread, however much others ask for (dynamic
+//! thresholds: Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches", 1998). Within this,
+//! quick functions overtake slow ones, a limited number of times. Functions that only work and never wait take turns: a second
 //! thread would fight the first for the interpreter, and neither would be sooner. Where such a call takes longer than a turn,
 //! the next one may go.
 //!
 //! Constraint: pure; time is a parameter.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 /// How long a busy function's call keeps others of the kind waiting at most: Python's own turn (`sys.getswitchinterval`).
 const TURN: Duration = Duration::from_millis(5);
 /// So many quick calls overtake a slow one that waits.
 const OVERTAKING: u32 = 16;
+/// Threads that a client may hold for each that is free.
+const HELD_PER_FREE: usize = 3;
+
+/// A number that all calls of one client have in common. Calls of client 0 have no other client beside them, or are nobody's: they may
+/// hold all threads.
+pub(super) type Client = u64;
 
 /// See the module.
 pub(super) struct Queue<T> {
-    quick: VecDeque<Waiting<T>>,
-    slow: VecDeque<Waiting<T>>,
+    /// How many threads there may be.
+    limit: usize,
+    quick: Lane<T>,
+    slow: Lane<T>,
     /// Quick ones taken since a slow one was.
     overtaken: u32,
     /// Calls of busy functions under way, and when the last of them began.
     busy: usize,
     turn: Option<Instant>,
+    /// Calls under way: of all clients, and of each that has any.
+    running: usize,
+    held: HashMap<Client, usize>,
 }
 
 /// What is known of a call's function.
@@ -39,62 +53,164 @@ struct Waiting<T> {
     is_busy: bool,
 }
 
-/// A call that was taken.
-pub(super) struct Taken<T> {
-    pub(super) call: T,
-    /// Whether it counts as a busy function's, until [`Queue::over`] is told.
-    pub(super) is_busy: bool,
+/// Calls that wait, each client's in their order.
+struct Lane<T> {
+    waiting: HashMap<Client, VecDeque<Waiting<T>>>,
+    /// Clients that have calls here: the first has its turn.
+    turns: VecDeque<Client>,
+    calls: usize,
 }
 
-impl<T> Default for Queue<T> {
-    fn default() -> Self {
-        Self { quick: VecDeque::new(), slow: VecDeque::new(), overtaken: 0, busy: 0, turn: None }
+/// A call that was taken. Whoever took it says when it is over.
+pub(super) struct Taken<T> {
+    pub(super) call: T,
+    pub(super) place: Place,
+}
+
+/// What a call that is under way takes of others.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    client: Client,
+    /// Whether it counts as a busy function's.
+    is_busy: bool,
+}
+
+impl<T> Lane<T> {
+    fn new() -> Self {
+        Self { waiting: HashMap::new(), turns: VecDeque::new(), calls: 0 }
     }
+
+    fn push(&mut self, client: Client, waiting: Waiting<T>) {
+        let calls = self.waiting.entry(client).or_default();
+        if calls.is_empty() {
+            self.turns.push_back(client);
+        }
+        calls.push_back(waiting);
+        self.calls += 1;
+    }
+
+    /// Takes the first call of a client, whose next turn comes after all others'.
+    fn take(&mut self, at: usize) -> Option<(Client, Waiting<T>)> {
+        let client = self.turns.remove(at)?;
+        let calls = self.waiting.get_mut(&client)?;
+        let first = calls.pop_front()?;
+        if calls.is_empty() {
+            self.waiting.remove(&client);
+        } else {
+            self.turns.push_back(client);
+        }
+        self.calls -= 1;
+        Some((client, first))
+    }
+
+    fn first_of(&self, at: usize) -> Option<&Waiting<T>> {
+        self.waiting.get(self.turns.get(at)?)?.front()
+    }
+}
+
+/// Which lane is next.
+#[derive(Clone, Copy)]
+enum Next {
+    Quick(usize),
+    Slow(usize),
 }
 
 impl<T> Queue<T> {
-    pub(super) fn push(&mut self, call: T, manner: Manner) {
-        let queue = if manner.is_slow { &mut self.slow } else { &mut self.quick };
-        queue.push_back(Waiting { call, is_busy: manner.is_busy });
+    /// For so many threads.
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            quick: Lane::new(),
+            slow: Lane::new(),
+            overtaken: 0,
+            busy: 0,
+            turn: None,
+            running: 0,
+            held: HashMap::new(),
+        }
+    }
+
+    pub(super) fn push(&mut self, call: T, client: Client, manner: Manner) {
+        let lane = if manner.is_slow { &mut self.slow } else { &mut self.quick };
+        lane.push(client, Waiting { call, is_busy: manner.is_busy });
     }
 
     pub(super) fn len(&self) -> usize {
-        self.quick.len() + self.slow.len()
+        self.quick.calls + self.slow.calls
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.quick.is_empty() && self.slow.is_empty()
+    /// Whether a call waits that may have a thread, its function's turn come or not.
+    pub(super) fn has_next(&self) -> bool {
+        self.next().is_some()
     }
 
     /// The next call, its turn come or not.
     pub(super) fn pop(&mut self, now: Instant) -> Option<Taken<T>> {
-        let Waiting { call, is_busy } = if self.next_is_quick() {
-            self.overtaken += 1;
-            self.quick.pop_front()
-        } else {
-            self.overtaken = 0;
-            self.slow.pop_front()
+        let (client, Waiting { call, is_busy }) = match self.next()? {
+            Next::Quick(at) => {
+                self.overtaken += 1;
+                self.quick.take(at)
+            }
+            Next::Slow(at) => {
+                self.overtaken = 0;
+                self.slow.take(at)
+            }
         }?;
         if is_busy {
             self.busy += 1;
             self.turn = Some(now);
         }
-        Some(Taken { call, is_busy })
+        self.running += 1;
+        *self.held.entry(client).or_default() += 1;
+        Some(Taken { call, place: Place { client, is_busy } })
     }
 
-    /// A call that counted as a busy function's is over.
-    pub(super) fn over(&mut self) {
-        self.busy = self.busy.saturating_sub(1);
+    /// A call that was taken is over.
+    pub(super) fn over(&mut self, Place { client, is_busy }: Place) {
+        self.busy -= usize::from(is_busy && self.busy > 0);
+        self.running = self.running.saturating_sub(1);
+        if let Some(held) = self.held.get_mut(&client) {
+            *held -= 1;
+            if *held == 0 {
+                self.held.remove(&client);
+            }
+        }
     }
 
     /// How long the next call is to wait for its turn yet; `None` where it may go, or there is none.
     pub(super) fn turn_left(&self, now: Instant) -> Option<Duration> {
-        let next = if self.next_is_quick() { self.quick.front() } else { self.slow.front() }?;
+        let next = match self.next()? {
+            Next::Quick(at) => self.quick.first_of(at),
+            Next::Slow(at) => self.slow.first_of(at),
+        }?;
         let turn = self.turn.filter(|_| self.busy > 0 && next.is_busy)?;
         TURN.checked_sub(now.saturating_duration_since(turn)).filter(|left| !left.is_zero())
     }
 
-    fn next_is_quick(&self) -> bool {
-        !self.quick.is_empty() && (self.overtaken < OVERTAKING || self.slow.is_empty())
+    /// Takes all calls out.
+    pub(super) fn drain(&mut self) -> Vec<T> {
+        let lanes = [&mut self.quick, &mut self.slow];
+        let all = lanes.into_iter().flat_map(|lane| {
+            lane.turns.clear();
+            lane.calls = 0;
+            std::mem::take(&mut lane.waiting).into_values()
+        });
+        all.flatten().map(|waiting| waiting.call).collect()
+    }
+
+    fn next(&self) -> Option<Next> {
+        let quick = || self.first_allowed(&self.quick).map(Next::Quick);
+        let slow = || self.first_allowed(&self.slow).map(Next::Slow);
+        if self.overtaken < OVERTAKING { quick().or_else(slow) } else { slow().or_else(quick) }
+    }
+
+    /// The place in its lane's turns of the first client that may have another thread. Those that may not hold at least one, so there
+    /// are fewer of them than threads.
+    fn first_allowed(&self, lane: &Lane<T>) -> Option<usize> {
+        let free = self.limit.saturating_sub(self.running);
+        lane.turns.iter().position(|client| {
+            let held = self.held.get(client).copied().unwrap_or_default();
+            *client == 0 || held <= free.saturating_mul(HELD_PER_FREE)
+        })
     }
 }

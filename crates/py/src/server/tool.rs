@@ -64,9 +64,9 @@ impl PythonTool {
             true => Some(call.context()?),
             false => None,
         };
-        let arguments = call.keep_arguments();
+        let (arguments, client) = (call.keep_arguments(), call.client_key());
         let (sender, receiver) = oneshot::channel();
-        let guard = self.target.hand_over(arguments, context, End::tool(call.reply(), sender));
+        let guard = self.target.hand_over(arguments, context, End::tool(call.reply(), sender), client);
         let target = self.target.clone();
         Ok(RawAnswer::Later(Box::pin(
             async move { target.wait(receiver, guard).await.unwrap_or_else(RawDone::failed) },

@@ -43,7 +43,7 @@ impl TokenVerifier for PythonVerifier {
         Box::pin(async move {
             let (sender, receiver) = oneshot::channel();
             let token = Bytes::copy_from_slice(token.as_bytes());
-            let guard = self.target.hand_over(token, None, End::token(sender));
+            let guard = self.target.hand_over(token, None, End::token(sender), 0);
             self.target.wait(receiver, guard).await.unwrap_or(Err(TokenError::Unavailable))
         })
     }

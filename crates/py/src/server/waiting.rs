@@ -12,6 +12,7 @@ use super::handler::{Callable, Kind};
 use super::job::{End, Job};
 use super::looping::Looping;
 use super::pace::Pace;
+use super::queue::Client;
 use super::shared::Shared;
 use super::step::Flight;
 
@@ -44,8 +45,8 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Hands a call to the threads or to the loop.
-    pub(super) fn hand_over(&self, arguments: Bytes, context: Option<Context>, end: End) -> Guard {
+    /// Hands a call of `client` to the threads or to the loop.
+    pub(super) fn hand_over(&self, arguments: Bytes, context: Option<Context>, end: End, client: Client) -> Guard {
         let Self { callable, shared, pace, .. } = self;
         let job = Job {
             callable: Arc::clone(callable),
@@ -53,6 +54,7 @@ impl Target {
             arguments,
             context: context.map(|context| (context, Handle::current())),
             pace: pace.clone(),
+            client,
             end,
         };
         match callable.kind {
@@ -90,8 +92,9 @@ impl Target {
         let (sender, receiver) = oneshot::channel();
         // Permissions are asked about a request, and have no context of it.
         let answers = context.is_some();
+        let client = context.as_ref().map_or(0, Context::client_key);
         let context = context.filter(|_| self.callable.wants_context());
-        let guard = self.hand_over(arguments, context, End::text(sender, answers));
+        let guard = self.hand_over(arguments, context, End::text(sender, answers), client);
         self.wait(receiver, guard).await?
     }
 }

@@ -103,6 +103,7 @@ impl Call<'_> {
                 session: channel.session_id().map(Box::from),
                 road: channel.road(),
                 closed: channel.closed(),
+                connection: channel.connection(),
             },
             clocks: self.clocks,
             received: *received,
@@ -190,6 +191,7 @@ struct KeptWay {
     session: Option<Box<str>>,
     road: Road,
     closed: Option<CancellationToken>,
+    connection: u64,
 }
 
 impl Channel for KeptWay {
@@ -211,6 +213,10 @@ impl Channel for KeptWay {
 
     fn closed(&self) -> Option<CancellationToken> {
         self.closed.clone()
+    }
+
+    fn connection(&self) -> u64 {
+        self.connection
     }
 }
 

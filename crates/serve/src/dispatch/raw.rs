@@ -125,6 +125,10 @@ impl Backing for Asked<'_, '_> {
         self.call.incoming.peer.principal.as_ref()
     }
 
+    fn client_key(&self) -> u64 {
+        self.call.incoming.client_key()
+    }
+
     fn keep(&self, part: &str) -> Bytes {
         self.call.keep(part)
     }

@@ -112,6 +112,7 @@ impl Call<'_> {
             session_id: if keeps { channel.session_id().map(Box::from) } else { None },
             road: channel.road(),
             closed: channel.closed(),
+            client_key: self.incoming.client_key(),
             outlet,
             cancellation,
             progress_token: self.meta().and_then(|meta| meta.progress_token.clone()),

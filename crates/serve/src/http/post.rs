@@ -125,7 +125,7 @@ impl Site {
             session: admitted.live.as_ref().map(|live| Arc::clone(&live.session)),
             principal,
         };
-        let way = Way { site: self, mode, admitted: &admitted, fields, log: OnceCell::new() };
+        let way = Way { site: self, mode, admitted: &admitted, fields, unsent, log: OnceCell::new() };
         let handle = |message| {
             let channel: &dyn Channel = &way;
             let timed = self.server_timing;
@@ -397,6 +397,7 @@ struct Way<'s> {
     mode: ResponseMode,
     admitted: &'s Admitted,
     fields: &'s Fields<'s>,
+    unsent: &'s Arc<Account>,
     log: OnceCell<Arc<Log>>,
 }
 
@@ -418,6 +419,11 @@ impl Channel for Way<'_> {
 
     fn headers(&self) -> Option<Headers> {
         Some(self.fields.headers())
+    }
+
+    fn connection(&self) -> u64 {
+        // Each connection has an account of its own.
+        Arc::as_ptr(self.unsent).addr() as u64
     }
 }
 

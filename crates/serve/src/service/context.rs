@@ -42,6 +42,7 @@ pub(crate) struct Request {
     pub(crate) road: Road,
     /// Fires when the connection ends, where the tasks that it began end with it.
     pub(crate) closed: Option<CancellationToken>,
+    pub(crate) client_key: u64,
     pub(crate) outlet: Arc<dyn Outlet>,
     pub(crate) cancellation: CancellationToken,
     pub(crate) progress_token: Option<Id<'static>>,
@@ -89,6 +90,12 @@ impl Context {
     #[must_use]
     pub fn session(&self) -> Option<&Arc<Session>> {
         self.inner.session.as_ref()
+    }
+
+    /// A number that all requests of one client have in common, as [`crate::RawCall::client_key`].
+    #[must_use]
+    pub fn client_key(&self) -> u64 {
+        self.inner.client_key
     }
 
     /// The HTTP headers that the request came with, where [`crate::Builder::keep_headers`] is set. Client-supplied: never a

@@ -51,6 +51,7 @@ pub struct RawCall<'a> {
 pub(crate) trait Backing {
     fn context(&self) -> Result<Context, HandlerError>;
     fn principal(&self) -> Option<&Principal>;
+    fn client_key(&self) -> u64;
     fn keep(&self, part: &str) -> Bytes;
     fn is_task(&self) -> bool;
 }
@@ -84,6 +85,13 @@ impl<'a> RawCall<'a> {
     #[must_use]
     pub fn is_task(&self) -> bool {
         self.backing.is_task()
+    }
+
+    /// A number that all calls of one client have in common, for whoever shares something between clients: by their session, else by
+    /// their principal, else by their connection. 0 where there is no other client, or it isn't known whose the call is.
+    #[must_use]
+    pub fn client_key(&self) -> u64 {
+        self.backing.client_key()
     }
 
     /// A context, as other handlers get. The same one each time.
