@@ -38,7 +38,7 @@ use tokio::sync::{Mutex, mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use limiter::RedisLimiter;
-use link::Link;
+use link::{Link, Outage};
 use mailbox::Letters;
 
 /// How to use a Redis.
@@ -78,10 +78,12 @@ impl std::fmt::Debug for Options {
 /// What became of the connection. Addresses are without user and password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It can't be reached any more, or could not from the beginning.
+    /// It is of no use any more, or was of none from the beginning.
     Gone {
         /// Which Redis.
         address: String,
+        /// Whether it can be reached, and refuses to serve: its memory is full, say. Otherwise it can't be reached.
+        answers: bool,
         /// Why.
         reason: String,
     },
@@ -121,6 +123,14 @@ pub enum OpenError {
         /// Why.
         reason: String,
     },
+    /// It answers, and refuses to serve: its memory is full, say.
+    #[error("Redis at {address} can't be used: {reason}")]
+    Unusable {
+        /// Which Redis.
+        address: String,
+        /// In its words.
+        reason: String,
+    },
     /// The system gives no thread.
     #[error("no thread for the connection to Redis: {0}")]
     Thread(#[from] std::io::Error),
@@ -141,7 +151,7 @@ pub(crate) struct Inner {
     over: Option<DropGuard>,
 }
 
-type First = watch::Receiver<Option<Result<(), String>>>;
+type First = watch::Receiver<Option<Result<(), Outage>>>;
 
 impl Redis {
     /// Connects. With [`OnDown::Memory`] a Redis that is away is waited for in the background; otherwise that is an error. Blocks
@@ -193,13 +203,17 @@ impl Inner {
         let outcome = loop {
             match first.borrow_and_update().clone() {
                 Some(outcome) => break outcome,
-                None if begun.elapsed() > limit * 4 => break Err("it does not answer in time".to_owned()),
+                None if begun.elapsed() > limit * 4 => break Err(Outage::late()),
                 None => thread::sleep(Duration::from_millis(1)),
             }
         };
         match outcome {
-            Err(reason) if on_down == OnDown::Refuse => {
-                Err(OpenError::Unreachable { address: inner.link.address(), reason })
+            Err(Outage { answers, reason }) if on_down == OnDown::Refuse => {
+                let address = inner.link.address();
+                Err(match answers {
+                    true => OpenError::Unusable { address, reason },
+                    false => OpenError::Unreachable { address, reason },
+                })
             }
             _ => Ok(Arc::new(inner)),
         }

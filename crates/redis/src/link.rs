@@ -34,8 +34,7 @@ pub(crate) struct Link {
     connection: Mutex<Option<MultiplexedConnection>>,
     up: AtomicBool,
     broken: Notify,
-    /// Why, in words.
-    why: Mutex<Option<String>>,
+    why: Mutex<Option<Outage>>,
     /// Counts connections: what fails late on an old one says nothing of the one there is now.
     epoch: AtomicU64,
     /// Messages to this process that were dropped before it read them.
@@ -59,7 +58,25 @@ pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) const RECEIVED: usize = 64;
 /// How long a Redis with nobody at it is known as the same: longer than anything that is kept there.
 const ERA_MS: u64 = 7 * 24 * 3_600_000;
-pub(crate) const LATE: &str = "it does not answer in time";
+
+/// Why Redis is of no use at the moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Outage {
+    /// It can be reached, and refuses to serve: its memory is full, say.
+    pub(crate) answers: bool,
+    pub(crate) reason: String,
+}
+
+impl Outage {
+    pub(crate) fn of(error: &RedisError) -> Self {
+        let answers = matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension);
+        Self { answers, reason: sentence(error) }
+    }
+
+    pub(crate) fn late() -> Self {
+        Self { answers: false, reason: "it does not answer in time".to_owned() }
+    }
+}
 
 impl Link {
     pub(crate) fn new(client: Client, options: Options, number: u32, runtime: Handle) -> Arc<Self> {
@@ -129,7 +146,7 @@ impl Link {
                 self.report_failure(&error, epoch);
             }
             // Late, or the runtime is ending.
-            Ok(Err(_)) | Err(_) => self.report_broken(epoch, LATE.to_owned()),
+            Ok(Err(_)) | Err(_) => self.report_broken(epoch, Outage::late()),
         }
         Err(Down)
     }
@@ -138,7 +155,7 @@ impl Link {
     /// Any other is an answer, and is said once.
     pub(crate) fn report_failure(&self, error: &RedisError, epoch: u64) -> bool {
         if !is_answer(error) {
-            self.report_broken(epoch, sentence(error));
+            self.report_broken(epoch, Outage::of(error));
             return true;
         }
         let text = error.to_string();
@@ -156,9 +173,9 @@ impl Link {
         self.epoch.load(Relaxed)
     }
 
-    fn report_broken(&self, epoch: u64, reason: String) {
+    fn report_broken(&self, epoch: u64, outage: Outage) {
         if self.epoch() == epoch {
-            *lock(&self.why) = Some(reason);
+            *lock(&self.why) = Some(outage);
             self.broken.notify_one();
         }
     }
@@ -167,7 +184,7 @@ impl Link {
     /// this one, where anybody wants to hear it.
     pub(crate) async fn keep(
         self: Arc<Self>,
-        first: watch::Sender<Option<Result<(), String>>>,
+        first: watch::Sender<Option<Result<(), Outage>>>,
         received: Option<mpsc::Sender<Letters>>,
         over: CancellationToken,
     ) {
@@ -176,7 +193,7 @@ impl Link {
         let mut pause = PAUSE;
         let keeping = async {
             loop {
-                let reason = match self.connect(mailbox.as_mut()).await {
+                let outage = match self.connect(mailbox.as_mut()).await {
                     Ok(waiting) => {
                         // Before it is said: who hears it may ask.
                         self.up.store(true, Relaxed);
@@ -192,18 +209,19 @@ impl Link {
                         first.send_replace(Some(Ok(())));
                         self.hold(mailbox.as_mut().zip(waiting)).await
                     }
-                    Err(reason) => {
+                    Err(outage) => {
                         first.send_if_modified(|first| {
-                            first.is_none().then(|| *first = Some(Err(reason.clone()))).is_some()
+                            first.is_none().then(|| *first = Some(Err(outage.clone()))).is_some()
                         });
-                        reason
+                        outage
                     }
                 };
                 // That there was none to begin with is said by whoever opened it, where nothing goes on without.
                 let is_told = matches!(*first.borrow(), Some(Err(_))) && self.options.on_down == OnDown::Refuse;
                 if !std::mem::replace(&mut is_said, true) && !is_told {
-                    tracing::warn!(address = self.address(), reason, "Redis can't be reached");
-                    (self.options.tell)(&Event::Gone { address: self.address(), reason });
+                    let Outage { answers, reason } = outage;
+                    tracing::warn!(address = self.address(), answers, reason, "Redis is away");
+                    (self.options.tell)(&Event::Gone { address: self.address(), answers, reason });
                 }
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
@@ -217,27 +235,26 @@ impl Link {
     }
 
     /// Reads what others tell this process, where it hears them, and says that it lives, until the connection is of no use any more.
-    /// Why, in words.
-    async fn hold(&self, hearing: Option<(&mut Mailbox, MultiplexedConnection)>) -> String {
+    async fn hold(&self, hearing: Option<(&mut Mailbox, MultiplexedConnection)>) -> Outage {
         let hearing = async {
             match hearing {
                 Some((mailbox, waiting)) => mailbox.read(waiting).await,
                 None => pending().await,
             }
         };
-        let reason = tokio::select! {
-            reason = hearing => reason,
-            reason = self.stay() => reason,
-            () = self.broken.notified() => lock(&self.why).take().unwrap_or_else(|| LATE.to_owned()),
+        let outage = tokio::select! {
+            outage = hearing => outage,
+            outage = self.stay() => outage,
+            () = self.broken.notified() => lock(&self.why).take().unwrap_or_else(Outage::late),
         };
         self.up.store(false, Relaxed);
         *lock(&self.connection) = None;
-        reason
+        outage
     }
 
     /// Connects, loads the scripts and says that this process lives. Where there is a mailbox: once more, for the connection that
     /// waits.
-    async fn connect(&self, mailbox: Option<&mut Mailbox>) -> Result<Option<MultiplexedConnection>, String> {
+    async fn connect(&self, mailbox: Option<&mut Mailbox>) -> Result<Option<MultiplexedConnection>, Outage> {
         let connecting = async {
             // Answers have their limit where they are waited for: some may take longer than others.
             let config = AsyncConnectionConfig::new()
@@ -265,20 +282,20 @@ impl Link {
                 *lock(&self.connection) = Some(connection);
                 Ok(waiting)
             }
-            Ok(Err(error)) => Err(sentence(&error)),
-            Err(_) => Err(LATE.to_owned()),
+            Ok(Err(error)) => Err(Outage::of(&error)),
+            Err(_) => Err(Outage::late()),
         }
     }
 
     /// Says again and again that this process lives. Ends when it can't.
-    async fn stay(&self) -> String {
+    async fn stay(&self) -> Outage {
         loop {
             tokio::time::sleep(self.options.alive / 3).await;
             let Some(mut connection) = lock(&self.connection).clone() else { continue };
             match tokio::time::timeout(self.options.limit, self.live(&mut connection)).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => return sentence(&error),
-                Err(_) => return LATE.to_owned(),
+                Ok(Err(error)) => return Outage::of(&error),
+                Err(_) => return Outage::late(),
             }
             self.say_emptied();
         }

@@ -13,7 +13,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, RedisResult, Value};
 use tokio::sync::mpsc;
 
-use crate::link::{LATE, Link};
+use crate::link::{Link, Outage};
 use crate::scripts::call;
 
 /// How long Redis holds the question for news. Then it is asked again: a connection that died silently is found so.
@@ -98,15 +98,15 @@ impl Mailbox {
     }
 
     /// Reads until the connection fails; why it did.
-    pub(crate) async fn read(&mut self, mut connection: MultiplexedConnection) -> String {
+    pub(crate) async fn read(&mut self, mut connection: MultiplexedConnection) -> Outage {
         loop {
             if self.link.emptied.swap(false, Relaxed) {
                 self.renewed = true;
                 let finding = tokio::time::timeout(self.link.options.limit, self.find_place(&mut connection));
                 match finding.await {
                     Ok(Ok(())) => {}
-                    Ok(Err(error)) => return error.to_string(),
-                    Err(_) => return LATE.to_owned(),
+                    Ok(Err(error)) => return Outage::of(&error),
+                    Err(_) => return Outage::late(),
                 }
             }
             if self.renewed {
@@ -121,13 +121,13 @@ impl Mailbox {
                 Ok(Ok(Value::Nil)) => continue,
                 Ok(Ok(value)) => match Streams::from_redis_value(value) {
                     Ok(streams) => streams,
-                    Err(error) => return error.to_string(),
+                    Err(error) => return Outage::of(&error.into()),
                 },
-                Ok(Err(error)) => return error.to_string(),
+                Ok(Err(error)) => return Outage::of(&error),
                 Err(_) => {
                     // They may be too much for this line at once: the same again would be as late.
                     self.count = (self.count / 2).max(1);
-                    return LATE.to_owned();
+                    return Outage::late();
                 }
             };
             self.count = (self.count * 2).min(MOST);

@@ -57,7 +57,9 @@ impl Store {
         // The connection's thread may want the interpreter to say what went wrong.
         py.detach(|| open(&self.url, options)).map_err(|error| match error {
             OpenError::Url(_) => UsageProblem::new_err(error.to_string()),
-            OpenError::Unreachable { .. } | OpenError::Thread(_) => EnvironmentProblem::new_err(error.to_string()),
+            OpenError::Unreachable { .. } | OpenError::Unusable { .. } | OpenError::Thread(_) => {
+                EnvironmentProblem::new_err(error.to_string())
+            }
         })
     }
 }
@@ -78,8 +80,9 @@ pub(crate) fn redis_limiter(py: Python<'_>, url: String, on_store_down: &str, pr
 
 fn tell(event: &Event, means: &str) {
     let (level, text) = match event {
-        Event::Gone { address, reason } => {
-            (Level::Warning, format!("Redis at {address} can't be reached ({reason}): {means}"))
+        Event::Gone { address, answers, reason } => {
+            let what = if *answers { "refuses to serve" } else { "can't be reached" };
+            (Level::Warning, format!("Redis at {address} {what} ({reason}): {means}"))
         }
         Event::Back { address } => (Level::Warning, format!("Redis at {address} is back")),
         Event::Emptied { address } => (

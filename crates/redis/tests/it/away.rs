@@ -94,6 +94,21 @@ async fn what_is_said_while_it_is_away_is_there_afterwards() {
     assert_eq!(text_of(answer.await.unwrap().events().last().unwrap()), "stepped");
 }
 
+/// A Redis whose memory is full.
+#[tokio::test]
+async fn a_store_that_answers_and_refuses_is_not_said_to_be_out_of_reach() {
+    let redis = RedisServer::start();
+    let mut one = member(&redis, OnDown::Refuse, |_| {});
+    redis.ask::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
+    assert_eq!(ask(one.address(), &Request::post(&initialize(REVISION))).await.head.status, 503);
+    one.told(|events| matches!(&events[..], [Event::Gone { answers: true, reason, .. }] if reason.contains("OOM")))
+        .await;
+    let error = Redis::open(&redis.url(), options(OnDown::Refuse).0).unwrap_err();
+    assert!(matches!(&error, OpenError::Unusable { reason, .. } if reason.contains("OOM")), "{error}");
+    redis.ask::<()>(&["CONFIG", "SET", "maxmemory", "0"]);
+    one.told(|events| matches!(events.as_slice(), [Event::Gone { .. }, Event::Back { .. }])).await;
+}
+
 #[tokio::test]
 async fn a_store_that_is_not_there_is_said_at_once_and_without_its_password() {
     let (refusing, _) = options(OnDown::Refuse);
