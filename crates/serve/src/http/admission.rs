@@ -47,7 +47,7 @@ impl Admission {
         }
         let Ok(host) = std::str::from_utf8(host) else { return false };
         let (host, port) = split_port(host);
-        self.hosts.iter().any(|name| name.admits(host, port))
+        port.is_none_or(is_port) && self.hosts.iter().any(|name| name.admits(host, port))
     }
 
     /// Whether a page of this origin may call. A request without one comes from no page.
@@ -81,8 +81,14 @@ fn is_loopback_origin(origin: &str) -> bool {
     let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
     let Some(rest) = rest else { return false };
     let (host, port) = split_port(rest);
-    let port_is_number = port.is_none_or(|port| port.parse::<u16>().is_ok());
-    port_is_number && LOOPBACK.iter().any(|name| name.eq_ignore_ascii_case(host))
+    port.is_none_or(is_port) && LOOPBACK.iter().any(|name| name.eq_ignore_ascii_case(host))
+}
+
+/// Whether it is a port in its one usual spelling: digits without a sign or leading zeros, up to 65535. No program spells it otherwise,
+/// and authors make URLs of what stands in `Host`.
+fn is_port(text: &str) -> bool {
+    text.parse::<u16>().is_ok()
+        && text.starts_with(|first: char| first.is_ascii_digit() && (first != '0' || text == "0"))
 }
 
 /// Host and port; the brackets of an IPv6 address stay.
@@ -96,6 +102,8 @@ fn split_port(text: &str) -> (&str, Option<&str>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const NO_PORTS: [&str; 10] = ["80@evil.example", "abc", "", "+80", "080", "-1", "65536", "8 0", "80/", "8\u{0660}"];
 
     fn admission(hosts: &[&str], origins: &[&str]) -> Admission {
         let owned = |list: &[&str]| list.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
@@ -111,6 +119,11 @@ mod tests {
         for host in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "", ":80", "::1", "\u{e9}"]
         {
             assert!(!admission.admits_host(host.as_bytes()), "{host}");
+        }
+        for port in NO_PORTS {
+            for host in ["localhost", "[::1]", "192.0.2.7"] {
+                assert!(!admission.admits_host(format!("{host}:{port}").as_bytes()), "{host}:{port}");
+            }
         }
     }
 
@@ -140,6 +153,10 @@ mod tests {
             "https://app.example:444",
             "http://localhost:3000/path",
         ] {
+            assert!(!admission.admits_origin(Field::Value(origin.as_bytes())), "{origin}");
+        }
+        for port in NO_PORTS {
+            let origin = format!("http://localhost:{port}");
             assert!(!admission.admits_origin(Field::Value(origin.as_bytes())), "{origin}");
         }
         assert!(admission.admits_origin(Field::Absent));

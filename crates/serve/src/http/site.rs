@@ -174,6 +174,11 @@ impl Site {
     }
 
     async fn respond_to(&self, request: Request<Incoming>, pulse: &Pulse, protocol: Protocol) -> Response<ReplyBody> {
+        if !is_framed_plainly(request.headers()) {
+            let reason = "Transfer-Encoding is chunked, once, or absent";
+            let refusal = Answer::refused(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, reason);
+            return refusal.closing().into_response(http::HeaderMap::new());
+        }
         if let Some(beside) = self.beside(request.uri().path()) {
             return self.respond_beside(beside, request).await;
         }
@@ -373,6 +378,13 @@ impl Station for Site {
             sharing.tell_others_soon(told);
         }
     }
+}
+
+/// Whether the body's framing can be read in one way only. hyper takes `chunked` after other codings and several times; a proxy
+/// in front may find another end of the body (RFC 9112 §6.1, §11.2).
+fn is_framed_plainly(headers: &http::HeaderMap) -> bool {
+    let mut codings = headers.get_all(http::header::TRANSFER_ENCODING).iter();
+    codings.next().is_none_or(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked")) && codings.next().is_none()
 }
 
 /// Whether the client sends its body only when it is told to.

@@ -16,6 +16,26 @@ fn stateless(options: &mut Options) {
 }
 
 #[tokio::test]
+async fn a_body_whose_end_could_be_read_in_two_ways_is_refused() {
+    let running = start(stateless);
+    let body = echo(1, "hi").to_string();
+    let chunked = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+    let ask = async |codings: &[&str]| {
+        let head = Request::post(&json!(null)).text("");
+        let head = codings.iter().fold(head, |head, coding| head.and("Transfer-Encoding", *coding));
+        send(running.address(), &[head.bytes(), chunked.clone().into_bytes()].concat()).await
+    };
+    for plain in ["chunked", "Chunked"] {
+        assert_eq!(ask(&[plain]).await.head.status, 200, "{plain}");
+    }
+    for doubtful in [&["chunked", "chunked"][..], &["chunked, chunked"], &["gzip, chunked"], &["gzip", "chunked"]] {
+        let refused = ask(doubtful).await;
+        assert_eq!(refused.status_and_code(), (400, INVALID_REQUEST), "{doubtful:?}");
+        assert_eq!(refused.head.header("connection"), Some("close"), "{doubtful:?}");
+    }
+}
+
+#[tokio::test]
 async fn each_check_has_its_status_and_code() {
     let running = start(stateless);
     let good = Request::post(&echo(1, "hi"));
@@ -26,6 +46,7 @@ async fn each_check_has_its_status_and_code() {
         ("no host", good.clone().without("Host"), (400, INVALID_REQUEST)),
         ("two hosts", good.clone().and("Host", "localhost"), (400, INVALID_REQUEST)),
         ("a foreign host", good.clone().with("Host", "evil.example"), (403, INVALID_REQUEST)),
+        ("a host whose port is none", good.clone().with("Host", "localhost:80@evil.example"), (403, INVALID_REQUEST)),
         ("a foreign origin", good.clone().with("Origin", "http://evil.example"), (403, INVALID_REQUEST)),
         (
             "two origins",
