@@ -30,6 +30,9 @@ const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 /// Connections to one other process that are kept while nothing goes over them.
 const KEPT: usize = 64;
 
+/// Bytes of a reply that are read ahead of the client, for each reply that is passed on.
+const BUFFER: usize = 64 << 10;
+
 /// Which of several processes this is, and where each of them takes what is passed on to it.
 #[derive(Clone, Debug)]
 pub struct Family {
@@ -131,7 +134,7 @@ impl Relay {
 
     async fn connect(&self, owner: usize) -> Result<SendRequest<Incoming>, Box<dyn std::error::Error + Send + Sync>> {
         let stream = UnixStream::connect(&self.family.sockets[owner]).await?;
-        let (way, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        let (way, connection) = http1::Builder::new().max_buf_size(BUFFER).handshake(TokioIo::new(stream)).await?;
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection to another process failed");
