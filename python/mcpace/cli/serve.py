@@ -69,7 +69,9 @@ def serve(
     allowed_origin: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="ORIGIN", help="Web pages that may call, as https://app.example, beside loopback's. Repeatable."
+            metavar="ORIGIN",
+            help="Web pages that may call, as https://app.example, beside loopback's. Browsers also ask for CORS "
+            "headers, which a proxy in front has to add. Repeatable.",
         ),
     ] = None,
     graceful_timeout: Annotated[

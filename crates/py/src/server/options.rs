@@ -210,6 +210,8 @@ fn set_limit(limits: &mut Limits, name: &str, value: f64) -> PyResult<()> {
         "session_streams" => limits.session_streams = count()?,
         "stream_events" => limits.stream_events = count()?,
         "stream_bytes" => limits.stream_bytes = count()?,
+        "connection_reply_bytes" => limits.connection_reply_bytes = count()?,
+        "session_reply_bytes" => limits.session_reply_bytes = count()?,
         "session_replay_bytes" => limits.session_replay_bytes = count()?,
         "replay_bytes" => limits.replay_bytes = count()?,
         "session_idle_s" => limits.session_idle = seconds(name, value)?,
