@@ -64,3 +64,33 @@ impl Body for ReplyBody {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    fn parts(lengths: &[usize]) -> Vec<usize> {
+        let mut body = ReplyBody::of_parts(lengths.iter().map(|&length| Bytes::from(vec![b'x'; length])));
+        let whole = body.size_hint().exact();
+        assert_eq!(whole, Some(lengths.iter().map(|&length| length as u64).sum()));
+        let mut parts = Vec::new();
+        while !body.is_end_stream() {
+            match body.poll_next(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(Some(part)) => parts.push(part.len()),
+                _ => panic!("known whole"),
+            }
+        }
+        parts
+    }
+
+    #[test]
+    fn short_parts_are_put_together_and_large_ones_stay() {
+        assert!(parts(&[]).is_empty());
+        assert_eq!(parts(&[1, 2, 3]), [6]);
+        assert_eq!(parts(&[COUNTED]), [COUNTED]);
+        assert_eq!(parts(&[1, COUNTED, 2, 3]), [1, COUNTED, 5]);
+        assert_eq!(parts(&[COUNTED, COUNTED + 1]), [COUNTED, COUNTED + 1]);
+    }
+}

@@ -99,6 +99,20 @@ mod tests {
     }
 
     #[test]
+    fn short_events_are_read_together_and_a_large_one_where_it_is() {
+        let mut held = Held::default();
+        let large = Bytes::from(vec![b'l'; TOGETHER + 1]);
+        for event in [Bytes::from_static(b"a"), Bytes::from_static(b"b"), large.clone(), Bytes::from_static(b"c")] {
+            held.add(event);
+        }
+        assert_eq!(held.read_on().unwrap(), "ab");
+        held.forget_read();
+        assert_eq!(held.bytes(), large.len() + 1);
+        assert_eq!(held.read_on().unwrap().as_ptr(), large.as_ptr());
+        assert_eq!((held.read_on().unwrap(), held.is_read(), held.read_on()), (Bytes::from_static(b"c"), true, None));
+    }
+
+    #[test]
     fn what_is_forgotten_leaves_positions_as_they_are() {
         let bounds = LogBounds { events: 2, bytes: 100 };
         let mut held = Held::default();
