@@ -288,6 +288,10 @@ impl Backing for TaskBacking<'_> {
         self.context.principal()
     }
 
+    fn client_key(&self) -> u64 {
+        self.context.client_key()
+    }
+
     fn keep(&self, part: &str) -> Bytes {
         Bytes::copy_from_slice(part.as_bytes())
     }
