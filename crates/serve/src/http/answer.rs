@@ -57,6 +57,11 @@ impl Answer {
         Self { status, kind: Kind::Json, body: ReplyBody::Full(body.into()), extras: None }
     }
 
+    /// JSON that may be in parts.
+    pub(super) fn json_of(status: StatusCode, body: ReplyBody) -> Self {
+        Self { status, kind: Kind::Json, body, extras: None }
+    }
+
     pub(super) fn events(body: ReplyBody) -> Self {
         Self { status: StatusCode::OK, kind: Kind::Events, body, extras: None }
     }

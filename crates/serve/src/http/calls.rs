@@ -4,30 +4,36 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use super::unsent::{Accounts, Finished};
 use crate::exchange::Reply;
 
 /// A handler at work.
 pub(super) type Call = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
 /// See the module. All are polled together: there are at most [`super::Limits::batch`].
-#[derive(Default)]
 pub(super) struct Calls {
     slots: Vec<Slot>,
+    accounts: Accounts,
 }
 
 enum Slot {
     Waiting(Call),
-    Done(Reply),
+    Done(Finished),
     Taken,
 }
 
 impl Calls {
+    /// Whose replies are counted there.
+    pub(super) fn new(accounts: Accounts) -> Self {
+        Self { slots: Vec::new(), accounts }
+    }
+
     pub(super) fn push(&mut self, call: Call) {
         self.slots.push(Slot::Waiting(call));
     }
 
     pub(super) fn push_done(&mut self, reply: Reply) {
-        self.slots.push(Slot::Done(reply));
+        self.slots.push(Slot::Done(self.accounts.finish(reply)));
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -40,7 +46,7 @@ impl Calls {
         for slot in &mut self.slots {
             if let Slot::Waiting(call) = slot {
                 match call.as_mut().poll(cx) {
-                    Poll::Ready(reply) => *slot = Slot::Done(reply),
+                    Poll::Ready(reply) => *slot = Slot::Done(self.accounts.finish(reply)),
                     Poll::Pending => all = Poll::Pending,
                 }
             }
@@ -49,9 +55,9 @@ impl Calls {
     }
 
     /// The replies there are, in the order of their requests; each is given once.
-    pub(super) fn take_done(&mut self) -> impl Iterator<Item = Reply> {
+    pub(super) fn take_done(&mut self) -> impl Iterator<Item = Finished> {
         self.slots.iter_mut().filter_map(|slot| match std::mem::replace(slot, Slot::Taken) {
-            Slot::Done(reply) => Some(reply),
+            Slot::Done(finished) => Some(finished),
             other => {
                 *slot = other;
                 None

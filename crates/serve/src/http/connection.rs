@@ -12,15 +12,15 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
 
 use super::direct;
 use super::guarded::Guarded;
 use super::pulse::{Order, Pulse};
-use super::reply_body::ReplyBody;
 use super::site::{Protocol, Site};
+use super::transfer::{self, StreamExecutor, Transfer, TransferBody};
 
 /// Serves a connection to its end. Failures are the peer's or the network's, and end only this connection.
 pub(super) async fn serve(stream: TcpStream, site: Arc<Site>, pulse: Arc<Pulse>) {
@@ -31,7 +31,12 @@ pub(super) async fn serve(stream: TcpStream, site: Arc<Site>, pulse: Arc<Pulse>)
     let Some(acceptor) = &site.acceptor else {
         return plain(stream, site, pulse).await;
     };
-    let accepted = tokio::time::timeout(site.limits.head_time, acceptor.accept(stream)).await;
+    let accepted = tokio::time::timeout(site.limits.head_time, acceptor.accept(stream));
+    let accepted = tokio::select! {
+        biased;
+        accepted = accepted => accepted,
+        () = Ordered(&pulse) => return,
+    };
     let Ok(Ok(stream)) = accepted else {
         tracing::debug!("TLS handshake failed");
         return;
@@ -106,8 +111,9 @@ async fn http2<S>(stream: S, ahead: Bytes, site: Arc<Site>, pulse: Arc<Pulse>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    pulse.speaks_http2();
     let io = TokioIo::new(Guarded::new(stream, ahead, Arc::clone(&pulse)));
-    let mut builder = http2::Builder::new(TokioExecutor::new());
+    let mut builder = http2::Builder::new(StreamExecutor(Arc::clone(&pulse)));
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(site.limits.http2_streams)
@@ -122,15 +128,19 @@ fn responder(
     protocol: Protocol,
 ) -> impl hyper::service::HttpService<
     Incoming,
-    ResBody = ReplyBody,
+    ResBody = TransferBody,
     Error = Infallible,
-    Future = impl Future<Output = Result<Response<ReplyBody>, Infallible>> + Send + 'static,
+    Future = impl Future<Output = Result<Response<TransferBody>, Infallible>> + Send + 'static,
 > + Send
 + 'static {
     let pulse = Arc::clone(pulse);
     service_fn(move |request: Request<Incoming>| {
         let (site, pulse) = (Arc::clone(&site), Arc::clone(&pulse));
-        async move { Ok::<_, Infallible>(site.respond(request, &pulse, protocol).await) }
+        async move {
+            let transfer = transfer::of_stream().unwrap_or_else(|| Transfer::new(&pulse));
+            let response = site.respond(request, &pulse, protocol).await;
+            Ok::<_, Infallible>(response.map(|body| TransferBody::new(body, transfer, protocol == Protocol::Http2)))
+        }
     })
 }
 

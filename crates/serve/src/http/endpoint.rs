@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::BodyExt as _;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::pulse::{Observed, Patience, Pulse};
@@ -41,7 +40,7 @@ impl Endpoint {
     /// Serves one connection, HTTP/1.1 or HTTP/2 in clear, to its end. Dropping the future cuts it off.
     pub async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         self.sweep();
-        let pulse = Arc::new(Pulse::default());
+        let pulse = Arc::new(Pulse::new(self.site.limits.connection_reply_bytes));
         let serving = connection::plain(stream, Arc::clone(&self.site), Arc::clone(&pulse));
         tokio::select! {
             () = serving => {}
@@ -90,9 +89,7 @@ pub struct Reply(ReplyBody);
 impl Reply {
     /// The next piece; `None` at the end.
     pub async fn next(&mut self) -> Option<Bytes> {
-        let frame = self.0.frame().await?;
-        let Ok(frame) = frame;
-        frame.into_data().ok()
+        std::future::poll_fn(|cx| self.0.poll_next(cx)).await
     }
 
     /// Whether more may come after the first piece.

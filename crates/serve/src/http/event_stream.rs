@@ -82,7 +82,7 @@ impl EventStream {
     fn drive(&mut self, cx: &mut Context<'_>) {
         let Some(calls) = &mut self.calls else { return };
         let all = calls.poll_all(cx);
-        calls.take_done().for_each(|reply| self.reader.log().push(&reply));
+        calls.take_done().for_each(|finished| self.reader.log().push(finished));
         if all.is_ready() {
             self.reader.log().end();
             self.calls = None;

@@ -32,6 +32,14 @@ impl<S> Guarded<S> {
         }
         written
     }
+
+    /// TLS takes bytes before the socket does: what it holds is written by a flush, or by the end.
+    fn mark_rest(&self, written: &Poll<io::Result<()>>) {
+        match written {
+            Poll::Ready(_) => self.pulse.is_flushed(),
+            Poll::Pending => self.pulse.is_blocked(),
+        }
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
@@ -71,10 +79,14 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        self.mark_rest(&flushed);
+        flushed
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        let closed = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.mark_rest(&closed);
+        closed
     }
 }

@@ -21,11 +21,13 @@ use super::answer::Answer;
 use super::event_stream::EventStream;
 use super::fields::Fields;
 use super::log::Log;
+use super::post::UNREAD;
 use super::reply_body::ReplyBody;
 use super::request_body;
 use super::session_key::Key;
 use super::sessions::{SessionPlace, Sessions};
 use super::site::{Asked, Site};
+use super::unsent::{self, Account, Permit};
 use crate::exchange::{Channel, Handled, Headers, Incoming, Outlet, Peer, Principal, Reply};
 use crate::session::Session;
 
@@ -45,6 +47,8 @@ pub(super) struct LegacyStreams {
 /// One of them.
 struct Open {
     log: Arc<Log>,
+    /// Replies that wait for the client to read the stream.
+    unsent: Arc<Account>,
     principal: Option<Principal>,
     id: Box<str>,
     /// Known once the client has initialized.
@@ -116,7 +120,10 @@ impl Site {
         let reader = log.reader(None);
         let (session, begins, closed) = (OnceLock::new(), AtomicBool::new(false), CancellationToken::new());
         let id = key.to_string().into();
-        legacy.open().insert(key, Arc::new(Open { log, principal, id, session, begins, closed, _place: place }));
+        let unsent = Account::new(self.limits.connection_reply_bytes);
+        legacy
+            .open()
+            .insert(key, Arc::new(Open { log, unsent, principal, id, session, begins, closed, _place: place }));
         let closing = Arc::new(Closing { key, of: Arc::clone(legacy) });
         let stream = EventStream::new(reader, self.keep_alive).holding(closing);
         Ok(Answer::events(ReplyBody::Events(Box::new(stream))))
@@ -160,8 +167,8 @@ impl Site {
         body: &Bytes,
     ) -> Result<Answer, Answer> {
         let payload = self.parse(body)?;
-        if open.log.bytes() >= self.limits.stream_bytes {
-            return Err(Answer::overloaded(StatusCode::TOO_MANY_REQUESTS, "the stream is not being read"));
+        if open.log.bytes() >= self.limits.stream_bytes || open.unsent.is_closed() {
+            return Err(Answer::overloaded(StatusCode::TOO_MANY_REQUESTS, UNREAD));
         }
         for message in payload.messages() {
             self.take_legacy(open, principal, message, body, fields);
@@ -186,7 +193,7 @@ impl Site {
             let reason = "the session begins with initialize, which is to be answered first";
             // Without data there is nothing that could fail to be written.
             let _ = write_error(&mut refusal, Some(&request.id), code::INVALID_REQUEST, reason, None::<&()>);
-            open.log.push_reply(&refusal);
+            open.log.push_reply(&refusal, Permit::default());
             return;
         }
         let peer = Peer {
@@ -243,7 +250,7 @@ fn settle(server: &crate::Server, open: &Open, mut reply: Reply, begins: bool) {
         server.attach(session, outlet);
     }
     // Last: the client's next message may come as soon as it has this.
-    open.log.push(&reply);
+    open.log.push(unsent::finish(&open.unsent, None, reply));
 }
 
 /// What handlers say goes to the one stream there is.

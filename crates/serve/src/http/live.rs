@@ -2,12 +2,13 @@
 //!
 //! Constraint: small, since there may be very many. It reads no clock: times are milliseconds since its table was made.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::session_key::Key;
 use super::streams::Streams;
+use super::unsent::Account;
 use crate::session::Session;
 
 /// See the module.
@@ -24,6 +25,8 @@ pub(super) struct Live {
     /// What of its answers, and of its cancellations, was passed on to other processes.
     answers: Passed,
     cancellations: Passed,
+    /// Made for the first reply that counts.
+    unsent: OnceLock<Arc<Account>>,
 }
 
 /// What was passed on to other processes: the second, in the upper half, and how much in that.
@@ -57,7 +60,18 @@ impl Live {
             verified: AtomicU64::new(0),
             answers: Passed::default(),
             cancellations: Passed::default(),
+            unsent: OnceLock::new(),
         }
+    }
+
+    /// Bytes of this session's replies that wait for the client, over all connections.
+    pub(super) fn unsent(&self) -> &Arc<Account> {
+        self.unsent.get_or_init(|| Account::new(self.streams.bounds.session_reply_bytes))
+    }
+
+    /// Whether so much waits that new requests are refused.
+    pub(super) fn is_unsent_full(&self) -> bool {
+        self.unsent.get().is_some_and(|account| account.is_closed())
     }
 
     /// Counts something as passed on to other processes in this second. False where that would be too much: it is to stay here then.

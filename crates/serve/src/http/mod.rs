@@ -46,7 +46,9 @@ mod sharing;
 mod site;
 mod streams;
 mod tls;
+mod transfer;
 mod unheard;
+mod unsent;
 mod worker;
 
 pub use access::{Access, AccessLog};

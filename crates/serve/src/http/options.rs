@@ -154,6 +154,11 @@ pub struct Limits {
     pub stream_events: usize,
     /// Bytes that a stream holds for a client that does not read.
     pub stream_bytes: usize,
+    /// Bytes of finished results that wait for the client of one connection, and of one stream of 2024-11-05. A result that doesn't fit
+    /// is dropped and answered with an error, and new requests get 429 until half of it is free.
+    pub connection_reply_bytes: usize,
+    /// The same for one session, over all its connections.
+    pub session_reply_bytes: usize,
     /// What one session keeps of streams that have ended, to be sent again.
     pub session_replay_bytes: usize,
     /// What all sessions together keep of streams that have ended.
@@ -190,6 +195,8 @@ impl Default for Limits {
             session_streams: 128,
             stream_events: 1024,
             stream_bytes: 1 << 20,
+            connection_reply_bytes: 64 << 20,
+            session_reply_bytes: 256 << 20,
             session_replay_bytes: 64 << 10,
             replay_bytes: 64 << 20,
             session_idle: Duration::from_secs(30 * 60),

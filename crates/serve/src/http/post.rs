@@ -23,7 +23,8 @@ use super::request_body;
 use super::sessions::SessionPlace;
 use super::sharing::Elsewhere;
 use super::site::{Asked, Site};
-use crate::exchange::{Channel, Gone, Handled, Headers, Incoming, Outlet, Peer, Principal, Reply};
+use super::unsent::{self, Account, Accounts, Finished};
+use crate::exchange::{Channel, Gone, Handled, Headers, Incoming, Outlet, Peer, Principal};
 
 impl Site {
     /// Messages from the client.
@@ -31,13 +32,18 @@ impl Site {
         let Asked { fields, body, pulse, protocol, .. } = asked;
         let (principal, mode) = self.prepare(fields).await?;
         let body = request_body::read(body, fields.content_length(), self.body_bounds(), pulse, protocol).await?;
-        self.take(fields, mode, principal, &body).await
+        self.take(fields, mode, principal, &body, pulse.account()).await
     }
 
-    /// The same for a body that is there already.
-    pub(super) async fn post_whole(&self, fields: &Fields<'_>, body: &Bytes) -> Result<Answer, Answer> {
+    /// Messages from the client, in a body that is there already. `unsent` counts the replies of its connection.
+    pub(super) async fn post_whole(
+        &self,
+        fields: &Fields<'_>,
+        body: &Bytes,
+        unsent: &Arc<Account>,
+    ) -> Result<Answer, Answer> {
         let (principal, mode) = self.prepare(fields).await?;
-        self.take(fields, mode, principal, body).await
+        self.take(fields, mode, principal, body, unsent).await
     }
 
     /// What is refused without a look at the body.
@@ -55,17 +61,18 @@ impl Site {
         mode: ResponseMode,
         principal: Option<Principal>,
         body: &Bytes,
+        unsent: &Arc<Account>,
     ) -> Result<Answer, Answer> {
         let mut elsewhere = Elsewhere::default();
         let Some(sharing) = &self.sharing else {
-            return Ok(self.waited(self.begin(fields, mode, principal, body, &mut elsewhere)?).await);
+            return Ok(self.waited(self.begin(fields, mode, principal, body, unsent, &mut elsewhere)?).await);
         };
         let is_modern = Era::of(&fields.mcp, &ParamsOutline::default()) == Era::Modern;
         let live = match fields.mcp.session_id.ascii().filter(|_| !is_modern) {
             Some(id) => sharing.find(Some(id), principal.as_ref(), Instant::now()).await?,
             None => None,
         };
-        let step = self.begin(fields, mode, principal, body, &mut elsewhere)?;
+        let step = self.begin(fields, mode, principal, body, unsent, &mut elsewhere)?;
         // Before anybody waits for the answer: it may be the answer to what a call elsewhere asks.
         sharing.told(live.as_ref(), elsewhere).await?;
         Ok(sharing.begun(self.waited(step).await).await)
@@ -96,6 +103,7 @@ impl Site {
         mode: ResponseMode,
         principal: Option<Principal>,
         body: &Bytes,
+        unsent: &Arc<Account>,
         elsewhere: &mut Elsewhere,
     ) -> Result<Step, Answer> {
         let received = Instant::now();
@@ -107,6 +115,10 @@ impl Site {
             }
         };
         let (mut admitted, outline) = admitted.map_err(|refusal| refusal.answer(&payload))?;
+        let is_full = unsent.is_closed() || admitted.live.as_ref().is_some_and(|live| live.is_unsent_full());
+        if is_full && payload.messages().iter().any(|message| matches!(message, Message::Request(_))) {
+            return Err(Answer::overloaded(StatusCode::TOO_MANY_REQUESTS, UNREAD));
+        }
         let shared = self.sharing.as_ref().and_then(|sharing| Some((sharing, admitted.live.clone()?)));
         if let Some((sharing, live)) = &shared {
             for message in payload.messages() {
@@ -140,16 +152,25 @@ impl Site {
                 (handled, _) => handled,
             }
         };
+        let accounts = || Accounts { connection: Arc::clone(unsent), session: admitted.live.clone() };
         let work = match &payload {
-            Payload::Single(message) => Work::from(handle(message)),
-            Payload::Batch(messages) => Work::of_batch(messages.iter().map(handle)),
+            Payload::Single(message) => match handle(message) {
+                Handled::Nothing => Work::Nothing,
+                Handled::Now(reply) => Work::Done(unsent::finish(unsent, admitted.live.as_deref(), reply)),
+                Handled::Later(call) => {
+                    let mut calls = Calls::new(accounts());
+                    calls.push(call);
+                    Work::Open(calls)
+                }
+            },
+            Payload::Batch(messages) => Work::of_batch(messages.iter().map(handle), accounts()),
         };
         let log = way.log.into_inner();
         let is_batch = payload.is_batch();
         let exchange = |admitted: Admitted| Exchange { mode, admitted, log, received, is_batch };
         match work {
             Work::Nothing => Ok(Step::Done(Answer::empty(StatusCode::ACCEPTED))),
-            Work::Done(reply) => Ok(Step::Done(self.finish(exchange(admitted), reply))),
+            Work::Done(finished) => Ok(Step::Done(self.finish(exchange(admitted), finished))),
             Work::Open(calls) => Ok(Step::Wait(Box::new(exchange(admitted)), calls)),
         }
     }
@@ -312,27 +333,16 @@ impl Refusal {
 /// What dispatch made of a whole POST.
 enum Work {
     Nothing,
-    Done(Reply),
+    Done(Finished),
     Open(Calls),
 }
 
-impl From<Handled> for Work {
-    fn from(handled: Handled) -> Self {
-        match handled {
-            Handled::Nothing => Work::Nothing,
-            Handled::Now(reply) => Work::Done(reply),
-            Handled::Later(call) => {
-                let mut calls = Calls::default();
-                calls.push(call);
-                Work::Open(calls)
-            }
-        }
-    }
-}
+/// Why a request is refused while results of earlier ones wait for the client.
+pub(super) const UNREAD: &str = "too many bytes of earlier results wait for this client: read them first";
 
 impl Work {
-    fn of_batch(all: impl Iterator<Item = Handled>) -> Self {
-        let mut calls = Calls::default();
+    fn of_batch(all: impl Iterator<Item = Handled>, accounts: Accounts) -> Self {
+        let mut calls = Calls::new(accounts);
         for handled in all {
             match handled {
                 Handled::Nothing => {}

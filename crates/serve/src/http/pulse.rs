@@ -1,13 +1,28 @@
 //! Signs of life of one connection, and the orders that it is given.
 //!
-//! No request costs a timer: a connection leaves marks here, and its worker looks at all of them every now and then. What is
-//! only looked at for change is written as by one thread, which it is but for HTTP/2 on a runtime of many: there a mark may
-//! get lost, and the next one does. How many requests are under way has to be right, and is counted as by many.
+//! No request costs a timer: a connection leaves marks here, and its worker looks at all of them once an interval. Counters that are
+//! only compared for change are updated with relaxed loads and stores: concurrent HTTP/2 streams may lose an increment, which the
+//! next one makes up for. The number of requests in progress is exact.
+//!
+//! A request is in progress from the end of its head until the last byte of its reply has left our buffers. A connection is idle
+//! while no request is in progress and no byte moves. The states, and the order that ends each:
+//!
+//! | state | lasts at most | then |
+//! |---|---|---|
+//! | a request's head has begun (HTTP/1.1 only: between HTTP/2 requests there are frames, not heads) | `head` | cut |
+//! | idle | `idle` | finish: in HTTP/2 a GOAWAY |
+//! | a finish is ordered and no request is in progress | `head` | cut |
+//! | the socket is full and takes nothing | `write` | cut |
+//! | an HTTP/2 stream has bytes to send and none goes | `write` | the stream is reset |
+//! | the same, and its last bytes are queued in h2, which resets no stream that has ended | `write` | finish, then cut |
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::Waker;
 use std::time::Duration;
+
+use super::transfer::{Progress, Transfer};
+use super::unsent::Account;
 
 /// What a connection is told to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,9 +35,11 @@ pub(super) enum Order {
     Cut,
 }
 
-/// The marks.
-#[derive(Debug, Default)]
+/// Liveness state of one connection, shared between its task and its worker's look.
+#[derive(Debug)]
 pub(super) struct Pulse {
+    /// Bytes of replies that wait for the client.
+    account: Arc<Account>,
     order: AtomicU8,
     waker: Mutex<Option<Waker>>,
     /// Bytes came or went; counts up.
@@ -39,7 +56,14 @@ pub(super) struct Pulse {
     body_expired: AtomicBool,
     /// The client's side of the socket is full.
     blocked: AtomicBool,
+    /// It speaks HTTP/2: bytes between requests are frames.
+    is_http2: AtomicBool,
+    /// Replies of HTTP/2 streams.
+    transfers: Mutex<Vec<Weak<Transfer>>>,
 }
+
+/// Transfers that ended are forgotten at each look, and whenever there are this many.
+const TRANSFERS: usize = 256;
 
 /// Changes a counter, without a locked instruction.
 fn bump(counter: &AtomicU32) {
@@ -47,6 +71,28 @@ fn bump(counter: &AtomicU32) {
 }
 
 impl Pulse {
+    /// `reply_bytes`: the limit of its account.
+    pub(super) fn new(reply_bytes: usize) -> Self {
+        Self {
+            account: Account::new(reply_bytes),
+            order: AtomicU8::default(),
+            waker: Mutex::default(),
+            moves: AtomicU32::default(),
+            calls: AtomicU32::default(),
+            busy: AtomicU32::default(),
+            in_head: AtomicBool::default(),
+            in_body: AtomicBool::default(),
+            body_expired: AtomicBool::default(),
+            blocked: AtomicBool::default(),
+            is_http2: AtomicBool::default(),
+            transfers: Mutex::default(),
+        }
+    }
+
+    pub(super) fn account(&self) -> &Arc<Account> {
+        &self.account
+    }
+
     pub(super) fn order(&self) -> Order {
         match self.order.load(Relaxed) {
             0 => Order::Serve,
@@ -73,13 +119,38 @@ impl Pulse {
 
     pub(super) fn has_read(&self) {
         bump(&self.moves);
-        if self.busy.load(Relaxed) == 0 {
+        if self.busy.load(Relaxed) == 0 && !self.is_http2.load(Relaxed) {
             self.in_head.store(true, Relaxed);
         }
     }
 
+    /// From here on it speaks HTTP/2.
+    pub(super) fn speaks_http2(&self) {
+        self.is_http2.store(true, Relaxed);
+        self.in_head.store(false, Relaxed);
+    }
+
+    /// Watches the reply of an HTTP/2 stream.
+    pub(super) fn watch(&self, transfer: &Arc<Transfer>) {
+        let mut transfers = self.transfers();
+        if transfers.len() >= TRANSFERS {
+            transfers.retain(|transfer| transfer.strong_count() > 0);
+        }
+        transfers.push(Arc::downgrade(transfer));
+    }
+
+    fn transfers(&self) -> std::sync::MutexGuard<'_, Vec<Weak<Transfer>>> {
+        // Nothing under the lock can panic half way.
+        self.transfers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn has_written(&self) {
         bump(&self.moves);
+        self.blocked.store(false, Relaxed);
+    }
+
+    /// No buffer between this connection and its socket holds bytes.
+    pub(super) fn is_flushed(&self) {
         self.blocked.store(false, Relaxed);
     }
 
@@ -89,10 +160,19 @@ impl Pulse {
 
     /// A request has begun; it has ended when the guard goes.
     pub(super) fn begin(&self) -> Busy<'_> {
+        self.add_request();
+        Busy(self)
+    }
+
+    /// A request has begun, until [`Pulse::end_request`].
+    pub(super) fn add_request(&self) {
         bump(&self.calls);
         self.busy.fetch_add(1, Relaxed);
         self.in_head.store(false, Relaxed);
-        Busy(self)
+    }
+
+    pub(super) fn end_request(&self) {
+        self.busy.fetch_sub(1, Relaxed);
     }
 
     /// A body is being read; until the guard goes.
@@ -108,7 +188,7 @@ pub(super) struct Busy<'p>(&'p Pulse);
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
-        self.0.busy.fetch_sub(1, Relaxed);
+        self.0.end_request();
     }
 }
 
@@ -127,11 +207,16 @@ impl Drop for InBody<'_> {
     }
 }
 
+/// How long a server that stops waits for a client that neither takes bytes nor completes a head.
+const STOPPING: Duration = Duration::from_secs(2);
+
 /// How long each state may last, in looks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
     /// How often to look.
     pub(super) interval: Duration,
+    /// Head, body, idle and write time, for [`Patience::stopping`].
+    times: [Duration; 4],
     pub(super) head: u32,
     pub(super) body: u32,
     pub(super) idle: u32,
@@ -145,7 +230,14 @@ impl Patience {
         // One look more than fits: the first may come right after the state began.
         let looks =
             |time: Duration| u32::try_from(time.as_nanos().div_ceil(interval.as_nanos())).unwrap_or(u32::MAX - 1) + 1;
-        Self { interval, head: looks(head), body: looks(body), idle: looks(idle), write: looks(write) }
+        let times = [head, body, idle, write];
+        Self { interval, times, head: looks(head), body: looks(body), idle: looks(idle), write: looks(write) }
+    }
+
+    /// While the server stops: no client that does nothing holds it up.
+    pub(super) fn stopping(&self) -> Self {
+        let [head, body, idle, write] = self.times;
+        Self::new(head.min(STOPPING), body, idle, write.min(STOPPING))
     }
 }
 
@@ -158,6 +250,7 @@ pub(super) struct Observed {
     body: u32,
     idle: u32,
     write: u32,
+    finish: u32,
 }
 
 impl Observed {
@@ -177,9 +270,24 @@ impl Observed {
         if count(&mut self.write, pulse.blocked.load(Relaxed) && still) >= patience.write {
             pulse.give(Order::Cut);
         }
-        if count(&mut self.idle, pulse.busy.load(Relaxed) == 0 && still) >= patience.idle {
+        let is_free = pulse.busy.load(Relaxed) == 0;
+        if count(&mut self.idle, is_free && still) >= patience.idle {
             pulse.give(Order::Finish);
         }
+        // Ours is done; the client doesn't end its side, or never acknowledges the GOAWAY.
+        if count(&mut self.finish, is_free && pulse.order() == Order::Finish) >= patience.head {
+            pulse.give(Order::Cut);
+        }
+        pulse.transfers().retain(|transfer| {
+            let Some(transfer) = transfer.upgrade() else { return false };
+            match transfer.look() {
+                Progress::Blocked { looks, is_queued: false } if looks >= patience.write => transfer.expire(),
+                Progress::Blocked { looks, .. } if looks >= patience.write.saturating_mul(2) => pulse.give(Order::Cut),
+                Progress::Blocked { looks, .. } if looks >= patience.write => pulse.give(Order::Finish),
+                Progress::Blocked { .. } | Progress::Moves => {}
+            }
+            true
+        });
         if count(&mut self.body, pulse.in_body.load(Relaxed) && same_call) >= patience.body {
             pulse.body_expired.store(true, Relaxed);
             pulse.wake();
@@ -209,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_head_that_trickles_is_cut() {
-        let pulse = Pulse::default();
+        let pulse = Pulse::new(0);
         pulse.has_read();
         let looks = looks_until(Order::Cut, &pulse, Pulse::has_read);
         assert!(looks >= patience().head && looks <= patience().head + 1, "{looks}");
@@ -217,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_connection_with_calls_is_never_slow() {
-        let pulse = Pulse::default();
+        let pulse = Pulse::new(0);
         let mut observed = Observed::default();
         for _ in 0..1000 {
             pulse.has_read();
@@ -230,7 +338,7 @@ mod tests {
 
     #[test]
     fn an_idle_connection_is_asked_to_finish_and_a_busy_one_is_not() {
-        let pulse = Pulse::default();
+        let pulse = Pulse::new(0);
         let busy = pulse.begin();
         let mut observed = Observed::default();
         for _ in 0..1000 {
@@ -243,7 +351,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_stands_still_is_cut() {
-        let pulse = Pulse::default();
+        let pulse = Pulse::new(0);
         let _busy = pulse.begin();
         pulse.is_blocked();
         looks_until(Order::Cut, &pulse, |_| {});
@@ -251,7 +359,7 @@ mod tests {
 
     #[test]
     fn a_slow_body_expires_and_the_next_has_its_own_time() {
-        let pulse = Pulse::default();
+        let pulse = Pulse::new(0);
         let _busy = pulse.begin();
         let body = pulse.begin_body();
         let mut observed = Observed::default();

@@ -19,6 +19,7 @@ use super::post::Admitted;
 use super::reply_body::ReplyBody;
 use super::site::Site;
 use super::streams::Streams;
+use super::unsent::{Finished, Permit};
 use crate::exchange::{Remedy, Reply, ReplyStatus, Timing};
 
 /// A POST with requests in it.
@@ -113,7 +114,7 @@ impl Site {
             }
             Turn::Finished if exchange.is_batch => self.finish_batch(exchange, calls),
             Turn::Finished => match calls.take_done().next() {
-                Some(reply) => self.finish(exchange, reply),
+                Some(finished) => self.finish(exchange, finished),
                 // A single message makes one call, and that has ended.
                 None => Answer::empty(StatusCode::ACCEPTED),
             },
@@ -121,8 +122,8 @@ impl Site {
     }
 
     /// The whole reply to a single request, in one piece.
-    pub(super) fn finish(&self, mut exchange: Exchange, reply: Reply) -> Answer {
-        let Reply { message, status, session, timing, remedy, cancelled: _ } = reply;
+    pub(super) fn finish(&self, mut exchange: Exchange, finished: Finished) -> Answer {
+        let Finished { reply: Reply { message, status, session, timing, remedy, cancelled: _ }, permit } = finished;
         let begun = session.zip(exchange.admitted.place.take()).and_then(|(session, place)| {
             let streams = Streams::new(Arc::clone(&self.stream_bounds), self.resumable);
             if let Some(sharing) = &self.sharing {
@@ -132,9 +133,9 @@ impl Site {
         });
         let as_events = exchange.mode == ResponseMode::Sse || exchange.has_spoken();
         let answer = if status == ReplyStatus::Ok && as_events {
-            Answer::events(ReplyBody::Full(self.whole_events(&exchange, &[message])))
+            Answer::events(self.whole_events(&exchange, vec![(message, permit)]))
         } else {
-            Answer::json(answer::status(status), message)
+            Answer::json(answer::status(status), permit.around(message))
         };
         let answer = answer.with_timing(timing, exchange.received);
         let answer = match remedy {
@@ -151,39 +152,40 @@ impl Site {
 
     fn finish_batch(&self, exchange: Exchange, mut calls: Calls) -> Answer {
         let mut sum: Option<Timing> = None;
-        let messages: Vec<Bytes> = calls
+        let messages: Vec<(Bytes, Permit)> = calls
             .take_done()
-            .map(|reply| {
+            .map(|Finished { reply, permit }| {
                 if let Some(timing) = reply.timing {
                     let sum = sum.get_or_insert_default();
                     sum.dispatch += timing.dispatch;
                     sum.service += timing.service;
                 }
-                reply.message
+                (reply.message, permit)
             })
             .collect();
         let as_events = exchange.mode == ResponseMode::Sse || exchange.has_spoken();
         let answer = if as_events {
-            Answer::events(ReplyBody::Full(self.whole_events(&exchange, &messages)))
+            Answer::events(self.whole_events(&exchange, messages))
         } else {
-            Answer::json(StatusCode::OK, json_array(&messages))
+            Answer::json_of(StatusCode::OK, ReplyBody::of_parts(json_array(messages)))
         };
         answer.with_timing(sum, exchange.received)
     }
 
     /// All events of a reply that is there at once. Head, events and end go out in one write.
-    fn whole_events(&self, exchange: &Exchange, messages: &[Bytes]) -> Bytes {
+    fn whole_events(&self, exchange: &Exchange, messages: Vec<(Bytes, Permit)>) -> ReplyBody {
         let resumable = exchange.resumable();
         if resumable.is_none() && !exchange.has_spoken() {
-            let size: usize = messages.iter().map(|message| message.len() + EVENT_FRAME).sum();
-            let mut events = Vec::with_capacity(size);
-            messages.iter().for_each(|message| encode_message(message, None, &mut events));
-            return events.into();
+            return ReplyBody::of_parts(messages.into_iter().map(|(message, permit)| {
+                let mut event = Vec::with_capacity(message.len() + EVENT_FRAME);
+                encode_message(&message, None, &mut event);
+                permit.around(event.into())
+            }));
         }
         let log = exchange.log.clone().unwrap_or_else(|| self.new_log(&exchange.admitted));
-        messages.iter().for_each(|message| log.push_reply(message));
+        messages.into_iter().for_each(|(message, permit)| log.push_reply(&message, permit));
         log.end();
-        let events = log.take_all();
+        let events = ReplyBody::of_parts(log.take_all());
         if let Some(live) = resumable {
             live.streams.finish(&log);
         }
@@ -222,7 +224,7 @@ async fn drive(mut calls: Calls, log: Arc<Log>, live: Arc<Live>) {
     let over = live.streams.over();
     let all = poll_fn(|cx| {
         let all = calls.poll_all(cx);
-        calls.take_done().for_each(|reply| log.push(&reply));
+        calls.take_done().for_each(|finished| log.push(finished));
         all
     });
     tokio::select! {
@@ -237,13 +239,10 @@ async fn drive(mut calls: Calls, log: Arc<Log>, live: Arc<Live>) {
 /// `event: message\ndata: …\n\n`.
 const EVENT_FRAME: usize = 24;
 
-fn json_array(messages: &[Bytes]) -> Vec<u8> {
-    let size: usize = messages.iter().map(|message| message.len() + 1).sum();
-    let mut array = Vec::with_capacity(size + 1);
-    for (index, message) in messages.iter().enumerate() {
-        array.push(if index == 0 { b'[' } else { b',' });
-        array.extend_from_slice(message);
-    }
-    array.push(b']');
-    array
+/// At least one message.
+fn json_array(messages: Vec<(Bytes, Permit)>) -> impl Iterator<Item = Bytes> {
+    let [open, comma, close] = [&b"["[..], b",", b"]"].map(Bytes::from_static);
+    let separators = std::iter::once(open).chain(std::iter::repeat(comma));
+    let messages = messages.into_iter().map(|(message, permit)| permit.around(message));
+    separators.zip(messages).flat_map(|(separator, message)| [separator, message]).chain([close])
 }

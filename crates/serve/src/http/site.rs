@@ -33,6 +33,7 @@ use super::sharing::Sharing;
 use super::streams::StreamBounds;
 use super::tls::Tls;
 use super::unheard::UnheardBounds;
+use super::unsent::Account;
 use super::{ServeError, legacy};
 use crate::Server;
 use crate::exchange::{Gone, Principal};
@@ -107,6 +108,7 @@ impl Site {
             log: LogBounds { events: limits.stream_events, bytes: limits.stream_bytes },
             standalone: limits.standalone_streams,
             open: limits.session_streams,
+            session_reply_bytes: limits.session_reply_bytes,
             replay_bytes_each: limits.session_replay_bytes,
             replay_bytes_all: limits.replay_bytes,
             replay_bytes: AtomicUsize::new(0),
@@ -162,7 +164,6 @@ impl Site {
         pulse: &Pulse,
         protocol: Protocol,
     ) -> Response<ReplyBody> {
-        let _busy = pulse.begin();
         let Some(log) = &self.access_log else { return self.respond_to(request, pulse, protocol).await };
         let seen = Seen::of(&request);
         let response = self.respond_to(request, pulse, protocol).await;
@@ -210,11 +211,11 @@ impl Site {
     }
 
     /// Answers a POST to the MCP path whose body is there already.
-    pub(super) async fn respond_whole(&self, fields: &Fields<'_>, body: &Bytes) -> Answer {
+    pub(super) async fn respond_whole(&self, fields: &Fields<'_>, body: &Bytes, unsent: &Arc<Account>) -> Answer {
         let begun = self.access_log.as_ref().map(|log| (log, Instant::now()));
         let answer = async {
             self.check_peer(fields)?;
-            self.post_whole(fields, body).await
+            self.post_whole(fields, body, unsent).await
         };
         let answer = answer.await.unwrap_or_else(|refusal| refusal);
         if let Some((log, begun)) = begun {
@@ -263,7 +264,10 @@ impl Site {
             return Err(Rejection::BodyTooLarge { limit: self.limits.body }.into());
         }
         match (self.route(head.uri.path())?, &head.method) {
-            (Route::Mcp, &Method::POST) => self.post_whole(fields, &body).await,
+            (Route::Mcp, &Method::POST) => {
+                // No other reply shares its connection, wherever that is.
+                self.post_whole(fields, &body, &Account::new(self.limits.connection_reply_bytes)).await
+            }
             (Route::Mcp, &Method::GET) => self.get(fields).await,
             (Route::Mcp, &Method::DELETE) => self.delete(fields).await,
             (Route::Mcp, _) => Err(self.method_not_allowed()),

@@ -22,6 +22,8 @@ pub(super) struct StreamBounds {
     pub(super) log: LogBounds,
     pub(super) standalone: usize,
     pub(super) open: usize,
+    /// Bytes of one session's replies that may wait for the client.
+    pub(super) session_reply_bytes: usize,
     pub(super) replay_bytes_each: usize,
     pub(super) replay_bytes_all: usize,
     pub(super) replay_bytes: AtomicUsize,
@@ -251,6 +253,7 @@ impl Outlet for Standalone {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::unsent::Permit;
     use super::*;
 
     /// Of a session that may keep little.
@@ -259,6 +262,7 @@ pub(super) mod tests {
             log: LogBounds { events: 8, bytes: 1024 },
             standalone: 1,
             open: 1,
+            session_reply_bytes: usize::MAX,
             replay_bytes_each: 100,
             replay_bytes_all: 150,
             replay_bytes: AtomicUsize::new(0),
@@ -278,7 +282,7 @@ pub(super) mod tests {
         let reader = streams.open_standalone(Some(Duration::from_secs(1))).ok().unwrap();
         assert!(streams.open_standalone(None).is_err(), "its place isn't another's before it is polled");
         streams.tell(message("3")).unwrap();
-        let sent = String::from_utf8(reader.log().take_all().to_vec()).unwrap();
+        let sent = String::from_utf8(reader.log().take_all().concat()).unwrap();
         let said: Vec<&str> =
             sent.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|data| !data.is_empty()).collect();
         assert_eq!(said, ["1", "2", "3"]);
@@ -299,7 +303,7 @@ pub(super) mod tests {
         let streams = streams();
         let ended = |length: usize| {
             let log = streams.new_log();
-            log.push_reply(&vec![b'x'; length]);
+            log.push_reply(&vec![b'x'; length], Permit::default());
             log.end();
             streams.finish(&log);
             log.number().unwrap()

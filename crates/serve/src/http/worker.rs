@@ -61,7 +61,7 @@ impl Worker {
                 return;
             }
         };
-        tokio::spawn(watch(Arc::clone(&self.connections), self.patience()));
+        tokio::spawn(watch(Arc::clone(&self.connections), self.patience(), self.stop.clone()));
         if sweeps_sessions {
             tokio::spawn(sweep(Arc::clone(&self.site)));
         }
@@ -115,7 +115,8 @@ impl Worker {
 
     /// Serves a connection in a task of its own; closes it where there are as many as may be.
     fn serve<S: Future<Output = ()> + Send + 'static>(&self, serving: impl FnOnce(Arc<Site>, Arc<Pulse>) -> S) {
-        if let Some(registered) = self.connections.register(self.site.limits.connections) {
+        let limits = &self.site.limits;
+        if let Some(registered) = self.connections.register(limits.connections, limits.connection_reply_bytes) {
             let serving = serving(Arc::clone(&self.site), Arc::clone(&registered.pulse));
             self.tracker.spawn(async move {
                 serving.await;
@@ -142,11 +143,22 @@ impl Worker {
     }
 }
 
-/// Looks at all connections of a worker, every now and then.
-async fn watch(connections: Arc<Connections>, patience: Patience) {
+/// Looks at all connections of a worker, once an interval.
+async fn watch(connections: Arc<Connections>, patience: Patience, stop: CancellationToken) {
+    let looking = async {
+        loop {
+            tokio::time::sleep(patience.interval).await;
+            connections.look(&patience);
+        }
+    };
+    tokio::select! {
+        () = looking => {}
+        () = stop.cancelled() => {}
+    }
+    let stopping = patience.stopping();
     loop {
-        tokio::time::sleep(patience.interval).await;
-        connections.look(&patience);
+        tokio::time::sleep(stopping.interval).await;
+        connections.look(&stopping);
     }
 }
 
@@ -178,7 +190,7 @@ impl Connections {
     }
 
     /// `None` when there are `limit` already.
-    fn register(self: &Arc<Self>, limit: usize) -> Option<Registered> {
+    fn register(self: &Arc<Self>, limit: usize, reply_bytes: usize) -> Option<Registered> {
         if self.open.fetch_add(1, Relaxed) >= limit {
             self.open.fetch_sub(1, Relaxed);
             return None;
@@ -186,7 +198,7 @@ impl Connections {
         let mut known = self.known();
         known.last += 1;
         let number = known.last;
-        let pulse = Arc::new(Pulse::default());
+        let pulse = Arc::new(Pulse::new(reply_bytes));
         known.connections.insert(number, (Arc::clone(&pulse), Observed::default()));
         Some(Registered { number, pulse, of: Arc::clone(self) })
     }

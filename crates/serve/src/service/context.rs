@@ -207,6 +207,7 @@ impl Context {
             session_id,
             road,
             closed,
+            client_key,
             outlet,
             ..
         } = &*self.inner;
@@ -223,6 +224,7 @@ impl Context {
             session_id: session_id.clone(),
             road: *road,
             closed: closed.clone(),
+            client_key: *client_key,
             outlet: Arc::clone(outlet),
             cancellation: self.inner.cancellation.clone(),
             progress_token: self.inner.progress_token.clone(),

@@ -25,6 +25,8 @@ mod guard_bounds;
 mod guard_limits;
 mod guard_lists;
 mod guard_permissions;
+
+mod http2_flow;
 mod http_access;
 mod http_checks;
 mod http_connections;
@@ -35,6 +37,7 @@ mod http_hooks;
 mod http_limits;
 mod http_sessions;
 mod http_streams;
+mod http_unread;
 mod http_virtual;
 mod peer;
 mod stdio;

@@ -11,6 +11,9 @@ use crate::http::answer::{Answer, Kind};
 /// What ends a body of chunks.
 pub(super) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
+/// What ends a chunk.
+pub(super) const CHUNK_END: &[u8] = b"\r\n";
+
 /// Writes a head for a body of `length` bytes, or for one of chunks.
 pub(super) fn write_head(out: &mut Vec<u8>, answer: &Answer, length: Option<usize>, closes: bool) {
     if answer.status == StatusCode::OK {
@@ -53,11 +56,16 @@ pub(super) fn write_head(out: &mut Vec<u8>, answer: &Answer, length: Option<usiz
 /// Writes a chunk; an empty one would end the body.
 pub(super) fn write_chunk(out: &mut Vec<u8>, bytes: &[u8]) {
     if !bytes.is_empty() {
-        // A vector takes all that is written.
-        let _ = write!(out, "{:x}\r\n", bytes.len());
+        write_chunk_head(out, bytes.len());
         out.extend_from_slice(bytes);
-        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(CHUNK_END);
     }
+}
+
+/// Writes what stands before a chunk of this length, at least 1.
+pub(super) fn write_chunk_head(out: &mut Vec<u8>, length: usize) {
+    // A vector takes all that is written.
+    let _ = write!(out, "{length:x}\r\n");
 }
 
 /// `Date`, to the second (RFC 9110 §6.6.1). Its text is made once a second and thread.

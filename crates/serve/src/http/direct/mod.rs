@@ -27,7 +27,7 @@ use super::pulse::{Order, Pulse};
 use super::reply_body::ReplyBody;
 use super::request_body::{self, UNASKED};
 use super::site::Site;
-use framing::{LAST_CHUNK, write_chunk, write_head};
+use framing::{CHUNK_END, LAST_CHUNK, write_chunk, write_chunk_head, write_head};
 use head::{Head, NotPlain};
 
 /// How much is read at once.
@@ -218,7 +218,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
     async fn answer(&mut self, fields: &Fields<'_>, body: Bytes) -> io::Result<After> {
         let _busy = self.pulse.begin();
         let site = self.site;
-        let mut answer = pin!(site.respond_whole(fields, &body));
+        let mut answer = pin!(site.respond_whole(fields, &body, self.pulse.account()));
         let answer = poll_fn(|cx| match answer.as_mut().poll(cx) {
             Poll::Ready(answer) => Poll::Ready(Ok(answer)),
             // Dropping the future, when the client has gone, cancels the call.
@@ -258,6 +258,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
                 write_head(&mut self.outgoing, &answer, Some(bytes.len()), closes);
                 self.stream.write_all_buf(&mut Buf::chain(&self.outgoing[..], &mut bytes)).await?;
             }
+            ReplyBody::Parts(parts) => {
+                let length = parts.iter().map(Bytes::len).sum();
+                write_head(&mut self.outgoing, &answer, Some(length), closes);
+                self.stream.write_all(&self.outgoing).await?;
+                for mut part in parts {
+                    self.stream.write_all_buf(&mut part).await?;
+                }
+            }
             // What is passed on to others, or to another application, never came this way.
             ReplyBody::Passed(_) | ReplyBody::Piecewise(_) => return Err(io::ErrorKind::Unsupported.into()),
             ReplyBody::Events(stream) => {
@@ -276,9 +284,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
     async fn write_events(&mut self, mut stream: EventStream) -> io::Result<()> {
         let mut goes_on = true;
         while goes_on {
+            let mut large = None;
             goes_on = poll_fn(|cx| {
                 while self.outgoing.len() < KEPT {
                     match stream.poll_next(cx) {
+                        Poll::Ready(Some(events)) if events.len() > COPIED => {
+                            write_chunk_head(&mut self.outgoing, events.len());
+                            large = Some(events);
+                            break;
+                        }
                         Poll::Ready(Some(events)) => write_chunk(&mut self.outgoing, &events),
                         Poll::Ready(None) => {
                             self.outgoing.extend_from_slice(LAST_CHUNK);
@@ -293,6 +307,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
             .await?;
             self.stream.write_all(&self.outgoing).await?;
             self.outgoing.clear();
+            if let Some(mut events) = large {
+                self.stream.write_all_buf(&mut events).await?;
+                self.outgoing.extend_from_slice(CHUNK_END);
+            }
         }
         Ok(())
     }

@@ -11,6 +11,9 @@ pub(in crate::http) struct LogBounds {
     pub(in crate::http) bytes: usize,
 }
 
+/// Bytes of events that are read in one piece.
+const TOGETHER: usize = 64 << 10;
+
 /// See the module. Positions count up from 0.
 #[derive(Default)]
 pub(super) struct Held {
@@ -58,20 +61,34 @@ impl Held {
         self.read = position.clamp(self.first, self.next());
     }
 
-    /// All that is not read yet, in one piece.
+    /// The next events that are not read yet: one that is large by itself, several in one piece of up to [`TOGETHER`].
     pub(super) fn read_on(&mut self) -> Option<Bytes> {
         let begin = usize::try_from(self.read - self.first).unwrap_or(usize::MAX);
         let mut unread = self.events.range(begin.min(self.events.len())..);
         let first = unread.next()?.clone();
-        let whole = if unread.len() == 0 {
+        let mut left = TOGETHER.saturating_sub(first.len());
+        let together = unread.clone().take_while(|event| {
+            let fits = event.len() <= left;
+            left = left.saturating_sub(event.len());
+            fits
+        });
+        let count = together.count();
+        let whole = if count == 0 {
             first
         } else {
             let mut whole = first.to_vec();
-            unread.for_each(|event| whole.extend_from_slice(event));
+            unread.by_ref().take(count).for_each(|event| whole.extend_from_slice(event));
             whole.into()
         };
-        self.read = self.next();
+        self.read += 1 + count as u64;
         Some(whole)
+    }
+
+    /// Holds what was read no longer.
+    pub(super) fn forget_read(&mut self) {
+        while self.first < self.read {
+            self.forget_first();
+        }
     }
 
     /// Holds nothing any more, read or not.

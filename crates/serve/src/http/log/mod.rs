@@ -15,7 +15,8 @@ use bytes::Bytes;
 use mcpace_wire::sse::{Event, encode_message};
 
 use super::sharing::Tee;
-use crate::exchange::{Gone, Outlet, Reply};
+use super::unsent::{Finished, Permit};
+use crate::exchange::{Gone, Outlet};
 pub(super) use event_id::position_after;
 pub(super) use held::LogBounds;
 pub(super) use reader::Reader;
@@ -109,21 +110,22 @@ impl Log {
     }
 
     /// Adds a reply, which is never refused: who asked for it waits for it.
-    pub(super) fn push_reply(&self, message: &[u8]) {
+    pub(super) fn push_reply(&self, message: &[u8], permit: Permit) {
         let mut state = self.state();
         if !state.abandoned {
             if let Some(tee) = &self.tee {
                 tee.event(state.held.next(), Bytes::copy_from_slice(message));
             }
             let encoded = self.encode(&state, message);
-            self.add(&mut state, encoded);
+            self.add(&mut state, permit.around(encoded));
         }
     }
 
     /// Adds the reply of a call that ended. One that was taken back is not answered: its stream just ends.
-    pub(super) fn push(&self, reply: &Reply) {
+    pub(super) fn push(&self, finished: Finished) {
+        let Finished { reply, permit } = finished;
         if !reply.cancelled {
-            self.push_reply(&reply.message);
+            self.push_reply(&reply.message, permit);
         }
     }
 
@@ -200,11 +202,10 @@ impl Log {
         Poll::Pending
     }
 
-    /// All events in one piece, for a reply that is sent whole. In a resumable log they count as sent and stay.
-    pub(super) fn take_all(&self) -> Bytes {
+    /// All events, for a reply that is sent whole. In a resumable log they count as sent and stay.
+    pub(super) fn take_all(&self) -> Vec<Bytes> {
         let mut state = self.state();
-        let whole = self.unread(&mut state);
-        whole.unwrap_or_default()
+        std::iter::from_fn(|| self.unread(&mut state)).collect()
     }
 
     /// Begins to read, at `from` or at the first event not sent yet. Whoever read before gets no more.
@@ -235,12 +236,12 @@ impl Log {
         state.wake();
     }
 
-    /// What is not read yet. A log that isn't resumable holds it no longer.
+    /// The next events that are not read yet. A log that isn't resumable holds them no longer.
     fn unread(&self, state: &mut State) -> Option<Bytes> {
         let unread = state.held.read_on()?;
         state.wake_writer();
         if self.number.is_none() {
-            state.held.forget();
+            state.held.forget_read();
         }
         Some(unread)
     }
@@ -301,7 +302,7 @@ mod tests {
                 send(&log, "m").unwrap();
             }
             assert_eq!(send(&log, "m"), Err(Gone));
-            log.push_reply(b"reply");
+            log.push_reply(b"reply", Permit::default());
             log.end();
             assert_eq!(read(&mut reader).unwrap().matches("data: ").count(), BOUNDS.events + 1);
             assert!(reader.is_at_end());
