@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import gc
 import importlib
 import importlib.util
@@ -52,7 +53,13 @@ LATER = ["anyio._backends._asyncio", "mcp.server.stdio", "rich.logging", "rich.t
 """Modules that are otherwise imported by each child as it serves."""
 
 
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+
+
 def main(number: int, line: str) -> None:
+    # Programs that a server leaves behind become this process's children, which ends them.
+    LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
     listener = socket.socket(fileno=number)
     for name in [*LOADED[line], *EVERYWHERE, *SWAPS, *LATER]:
         importlib.import_module(name)
@@ -76,6 +83,7 @@ def main(number: int, line: str) -> None:
                     pid, connection = key.data
                     _, status, usage = os.wait4(pid, 0)
                     running.discard(pid)
+                    _end_orphans(running)
                     watched.unregister(key.fileobj)
                     os.close(key.fd)
                     with connection, contextlib.suppress(OSError):
@@ -83,8 +91,18 @@ def main(number: int, line: str) -> None:
                         connection.sendall(json.dumps(told).encode() + b"\n")
     finally:
         for pid in running:
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
                 os.killpg(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+        _end_orphans(set())
+
+
+def _end_orphans(running: set[int]) -> None:
+    with contextlib.suppress(OSError):
+        children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+        for pid in {int(child) for child in children} - running:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
 
 async def _warm(line: str) -> None:
@@ -145,6 +163,8 @@ def _start(listener: socket.socket, watched: selectors.BaseSelector, running: se
 
 def _child(task: dict[str, Any], descriptors: list[int]) -> int:
     os.setsid()
+    # However the host ends, its servers end with it.
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
         os.close(descriptor)

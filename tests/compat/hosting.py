@@ -40,12 +40,12 @@ class Process:
         return os.pread(self.log.fileno(), STDERR_KEPT, max(0, size - STDERR_KEPT)).decode(errors="replace")
 
     def kill(self) -> None:
+        """Ends it. Its output is left to the thread that reads it: a program of the server's may hold it open."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self.ended.wait(5)
-        for stream in (self.stdin, self.stdout):
-            with contextlib.suppress(OSError):
-                stream.close()
+        with contextlib.suppress(OSError):
+            self.stdin.close()
 
 
 class Host:
