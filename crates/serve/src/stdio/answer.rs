@@ -10,13 +10,16 @@ use mcpace_wire::jsonrpc::{Id, code, write_error};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
+use super::client::Client;
 use super::outbox::Outbox;
-use crate::{Gone, Outlet};
+use crate::{Gone, Outlet, Reply};
 
 /// The requests in flight, by id.
 #[derive(Default)]
 pub(super) struct Calls {
     table: Mutex<HashMap<Id<'static>, Call>>,
+    /// Whether one of them is an `initialize`.
+    begins_session: AtomicBool,
     ended: Notify,
 }
 
@@ -28,6 +31,8 @@ pub(super) struct Call {
     pub(super) outlet: Option<Arc<CallOutlet>>,
     /// Whether it lasts until somebody ends it.
     pub(super) is_subscription: bool,
+    /// Whether it is an `initialize`: all that comes after it belongs to the session that it begins.
+    pub(super) begins_session: bool,
 }
 
 impl Calls {
@@ -36,9 +41,26 @@ impl Calls {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until fewer than `limit` are in flight. For one caller at a time.
-    pub(super) async fn fewer_than(&self, limit: usize) {
-        while self.lock().len() >= limit {
+    pub(super) fn insert(&self, id: Id<'static>, call: Call) {
+        if call.begins_session {
+            self.begins_session.store(true, Ordering::Release);
+        }
+        self.lock().insert(id, call);
+    }
+
+    /// Whether an `initialize` is in flight. At most one is: a second one waits for it.
+    pub(super) fn begins_session(&self) -> bool {
+        self.begins_session.load(Ordering::Acquire)
+    }
+
+    /// Whether another request may begin: fewer than `limit` are in flight, and none that later ones depend on.
+    pub(super) fn has_turn(&self, limit: usize) -> bool {
+        !self.begins_session() && self.lock().len() < limit
+    }
+
+    /// Waits until another request may begin. For one caller at a time.
+    pub(super) async fn turn(&self, limit: usize) {
+        while !self.has_turn(limit) {
             self.ended.notified().await;
         }
     }
@@ -56,7 +78,10 @@ impl Calls {
     }
 
     fn remove(&self, id: &Id<'static>) {
-        self.lock().remove(id);
+        let removed = self.lock().remove(id);
+        if removed.is_some_and(|call| call.begins_session) {
+            self.begins_session.store(false, Ordering::Release);
+        }
         self.ended.notify_one();
     }
 }
@@ -151,34 +176,29 @@ impl Drop for Batch {
 pub(super) struct Answer {
     pub(super) id: Id<'static>,
     pub(super) destination: Destination,
-    pub(super) calls: Arc<Calls>,
+    pub(super) client: Arc<Client>,
     pub(super) outlet: Option<Arc<CallOutlet>>,
     pub(super) given: bool,
 }
 
 impl Answer {
-    pub(super) fn give(mut self, message: Bytes) {
-        self.close();
+    pub(super) fn give(mut self, reply: Reply) {
         self.given = true;
-        self.destination.put(message);
-    }
-
-    fn close(&self) {
-        if let Some(outlet) = &self.outlet {
-            outlet.close();
-        }
+        self.client.deliver(reply, self.outlet.as_deref(), &self.destination);
     }
 }
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        self.close();
+        if let Some(outlet) = &self.outlet {
+            outlet.close();
+        }
         if !self.given && std::thread::panicking() {
             let mut message = Vec::new();
             // Nothing in it can fail to be written: it has no data.
             let _ = write_error(&mut message, Some(&self.id), code::INTERNAL_ERROR, "internal error", None::<&()>);
             self.destination.put(Bytes::from(message));
         }
-        self.calls.remove(&self.id);
+        self.client.calls.remove(&self.id);
     }
 }

@@ -14,20 +14,17 @@ use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Options;
-use super::answer::{Answer, Batch, Call, CallOutlet, Calls, Destination};
+use super::answer::{Answer, Batch, Call, CallOutlet, Destination};
+use super::client::Client;
 use super::outbox::Outbox;
 use super::waiting::{Line, Waiting};
 use crate::session::Session;
-use crate::{Channel, Handled, Incoming, Outlet, Peer, Principal, Road, Server};
+use crate::{Channel, Handled, Incoming, Outlet, Peer, Principal, Reply, Road, Server};
 
 /// One client.
 pub(super) struct Connection {
-    server: Server,
-    outbox: Outbox,
-    calls: Arc<Calls>,
+    client: Arc<Client>,
     tasks: JoinSet<()>,
-    /// Begun by `initialize`.
-    session: Option<Arc<Session>>,
     waiting: Waiting,
     call_limit: usize,
     nesting_limit: usize,
@@ -45,11 +42,8 @@ impl Connection {
         Self {
             _closes: closed.clone().drop_guard(),
             closed,
-            server,
-            outbox,
-            calls: Arc::default(),
+            client: Arc::new(Client::new(server, outbox)),
             tasks: JoinSet::new(),
-            session: None,
             waiting: Waiting::new(options.waiting_limit),
             call_limit: options.call_limit.max(1),
             nesting_limit: options.nesting_limit,
@@ -63,7 +57,7 @@ impl Connection {
     pub(super) async fn room(&mut self) {
         while self.tasks.try_join_next().is_some() {}
         self.start_waiting();
-        self.outbox.room().await;
+        self.client.outbox.room().await;
     }
 
     /// Waits until one that waits may have its turn; for ever, while none waits.
@@ -71,7 +65,7 @@ impl Connection {
         if self.waiting.is_empty() {
             return std::future::pending().await;
         }
-        self.calls.fewer_than(self.call_limit).await;
+        self.client.calls.turn(self.call_limit).await;
     }
 
     /// Waits until no request is in flight or waits.
@@ -95,23 +89,17 @@ impl Connection {
     }
 
     fn has_turn(&self) -> bool {
-        self.calls.lock().len() < self.call_limit
+        self.client.calls.has_turn(self.call_limit)
     }
 
     /// The input is over: ends what would otherwise last as long as the client.
     pub(super) fn hear_no_more(&self) {
-        if let Some(session) = &self.session {
-            session.expect_no_answers();
-        }
-        self.calls.cancel_subscriptions();
+        self.client.hear_no_more();
     }
 
     /// The client is gone: nothing is done for it any more.
     pub(super) fn end(&mut self) {
-        if let Some(session) = self.session.take() {
-            session.detach();
-            session.cancel_all();
-        }
+        self.client.end();
         self.tasks.abort_all();
         self.closed.cancel();
     }
@@ -127,7 +115,13 @@ impl Connection {
             Err(error) => return self.refuse(None, &Rejection::from(error), &self.line()),
         };
         let ids: Vec<_> = payload.messages().iter().filter_map(request_id).collect();
-        if ids.is_empty() || self.has_turn() && self.waiting.is_empty() {
+        let has_turn = if ids.is_empty() {
+            // What ends requests never waits. The rest belongs to the session that an `initialize` in flight begins.
+            !self.client.calls.begins_session() || !payload.messages().iter().any(belongs_to_session)
+        } else {
+            self.has_turn() && self.waiting.is_empty()
+        };
+        if has_turn {
             return self.take_payload(&payload, &body, received);
         }
         let ids = ids.into_iter().map(|id| id.clone().into_owned()).collect();
@@ -150,7 +144,7 @@ impl Connection {
     }
 
     fn take_batch(&mut self, messages: &[Message<'_>], body: &Bytes, received: Instant) {
-        let refusal = match &self.session {
+        let refusal = match self.client.session() {
             Some(session) if session.revision().has_batches() => None,
             Some(_) => Some("this revision has no batches"),
             None => Some("a batch is no beginning of a session"),
@@ -158,7 +152,7 @@ impl Connection {
         if let Some(reason) = refusal {
             return self.refuse(None, &Rejection::NotAllowed(reason), &self.line());
         }
-        let batch = Destination::Batch(Arc::new(Batch::new(self.outbox.clone())));
+        let batch = Destination::Batch(Arc::new(Batch::new(self.client.outbox.clone())));
         for message in messages {
             match message.method().and_then(Method::parse) {
                 // 2025-03-26, basic/lifecycle: initialize is never part of a batch.
@@ -187,7 +181,7 @@ impl Connection {
             self.cancel(message, &peer);
         }
         if let Message::Request(request) = message
-            && self.calls.lock().contains_key(&request.id)
+            && self.client.calls.lock().contains_key(&request.id)
         {
             let rejection = Rejection::NotAllowed("a request with this id is still being answered");
             return self.refuse(Some(&request.id), &rejection, to);
@@ -198,18 +192,19 @@ impl Connection {
     /// By which rules a message is read; `None` where it can only be passed over.
     fn peer(&self, message: &Message<'_>) -> Result<Option<Peer>, Rejection> {
         let method = message.method().and_then(Method::parse);
-        if self.server.revisions().iter().any(|revision| revision.is_modern()) {
+        let (session, revisions) = (self.client.session(), self.client.server.revisions());
+        if revisions.iter().any(|revision| revision.is_modern()) {
             let outline = ParamsOutline::parse(message.params());
             // Where the parameters can't be read, dispatch says so, by the method's own rules.
             let era = outline.as_ref().map_or(Era::Legacy, |outline| Era::of(&RequestHeaders::default(), outline));
-            if era == Era::Modern || self.session.is_none() && method == Some(Method::Discover) {
+            if era == Era::Modern || session.is_none() && method == Some(Method::Discover) {
                 let outline = outline.map_err(|error| Rejection::InvalidParams(error.to_string().into()))?;
-                let revision = check_meta(&outline, self.server.revisions())?;
+                let revision = check_meta(&outline, revisions)?;
                 return Ok(Some(self.speaking(revision, None)));
             }
         }
-        match (&self.session, method) {
-            (Some(session), _) => Ok(Some(self.speaking(session.revision(), Some(Arc::clone(session))))),
+        match (session, method) {
+            (Some(session), _) => Ok(Some(self.speaking(session.revision(), Some(session)))),
             // A ping may come before the session (2025-11-25, basic/lifecycle).
             (None, Some(Method::Initialize | Method::Ping | Method::Cancelled)) => {
                 Ok(Some(self.speaking(Revision::LATEST_LEGACY, None)))
@@ -228,22 +223,13 @@ impl Connection {
 
     fn dispatch(&mut self, message: &Message<'_>, body: &Bytes, peer: &Peer, received: Instant, to: &Destination) {
         let channel =
-            CallChannel { outbox: &self.outbox, outlet: OnceCell::new(), road: self.road, closed: &self.closed };
+            CallChannel { outbox: &self.client.outbox, outlet: OnceCell::new(), road: self.road, closed: &self.closed };
         let incoming = Incoming { message, outline: None, body, peer, channel: &channel, received, timed: self.timed };
-        let handled = self.server.handle(incoming);
+        let handled = self.client.server.handle(incoming);
         let outlet = channel.outlet.into_inner();
         match handled {
             Handled::Nothing => {}
-            Handled::Now(reply) => {
-                if let Some(outlet) = outlet {
-                    outlet.close();
-                }
-                if let Some(session) = reply.session {
-                    self.server.attach(&session, Arc::new(self.outbox.clone()));
-                    self.session = Some(session);
-                }
-                to.put(reply.message);
-            }
+            Handled::Now(reply) => self.client.deliver(reply, outlet.as_deref(), to),
             Handled::Later(future) => {
                 // Only requests are answered later.
                 let Some(id) = message.id() else { return };
@@ -256,29 +242,34 @@ impl Connection {
         &mut self,
         id: Id<'static>,
         message: &Message<'_>,
-        future: std::pin::Pin<Box<dyn Future<Output = crate::Reply> + Send>>,
+        future: std::pin::Pin<Box<dyn Future<Output = Reply> + Send>>,
         outlet: Option<Arc<CallOutlet>>,
         to: &Destination,
     ) {
-        let is_subscription = message.method() == Some(Method::SubscriptionsListen.as_str());
+        let method = message.method().and_then(Method::parse);
+        let (is_subscription, begins_session) =
+            (method == Some(Method::SubscriptionsListen), method == Some(Method::Initialize));
         let answer = Answer {
             id: id.clone(),
             destination: to.clone(),
-            calls: Arc::clone(&self.calls),
+            client: Arc::clone(&self.client),
             outlet: outlet.clone(),
             given: false,
         };
+        let calls = &self.client.calls;
         // In the table before it runs, since its end takes it out again. Not locked over the spawn, for the same reason.
-        self.calls.lock().insert(id.clone(), Call { task: None, outlet, is_subscription });
+        calls.insert(id.clone(), Call { task: None, outlet, is_subscription, begins_session });
         let task = self.tasks.spawn(async move {
+            // A local variable is dropped while a panic unwinds, which is how the answer knows of one.
             let answer = answer;
-            let reply = future.await;
-            if !reply.cancelled {
-                answer.give(reply.message);
-            }
+            answer.give(future.await);
         });
-        if let Some(call) = self.calls.lock().get_mut(&id) {
+        if let Some(call) = calls.lock().get_mut(&id) {
             call.task = Some(task);
+        }
+        // One that had to wait for its turn may begin after the input's end.
+        if is_subscription && self.client.hears_nothing() {
+            calls.cancel(&id);
         }
     }
 
@@ -287,7 +278,7 @@ impl Connection {
         let Some(params) = message.params() else { return };
         if let Ok(CancelledParams { request_id: Some(id), .. }) = serde_json::from_str(params.get()) {
             if peer.session.is_none() {
-                self.calls.cancel(&id);
+                self.client.calls.cancel(&id);
             }
             self.waiting.cancel(&id);
         }
@@ -304,11 +295,11 @@ impl Connection {
         let reason = "too many requests wait for their turn";
         // Nothing in it can fail to be written: it has no data.
         let _ = write_error(&mut message, Some(id), code::INTERNAL_ERROR, reason, None::<&()>);
-        self.outbox.reply(Bytes::from(message));
+        self.client.outbox.reply(Bytes::from(message));
     }
 
     fn line(&self) -> Destination {
-        Destination::Line(self.outbox.clone())
+        Destination::Line(self.client.outbox.clone())
     }
 }
 
@@ -317,6 +308,11 @@ fn request_id<'m, 'a>(message: &'m Message<'a>) -> Option<&'m Id<'a>> {
         Message::Request(request) => Some(&request.id),
         Message::Notification(_) | Message::Response(_) => None,
     }
+}
+
+/// Whether a message without an id is read by its session's rules: neither an answer nor a cancellation.
+fn belongs_to_session(message: &Message<'_>) -> bool {
+    matches!(message, Message::Notification(notification) if Method::parse(&notification.method) != Some(Method::Cancelled))
 }
 
 /// Makes the outlet when the handler asks for it.

@@ -7,12 +7,13 @@
 //!   Too many requests never keep us from reading: what ends them (answers, cancellations, the end) comes the same way.
 //! - The end of the input is the signal to leave: requests in flight may finish within a limit, subscriptions end at once.
 //! - A request with the metadata of 2026-07-28 is served by that revision, on its own. `initialize` begins a legacy
-//!   session; all that has no such metadata belongs to it.
+//!   session; all that has no such metadata belongs to it. What a client sends before `initialize` is answered waits for it.
 //!
 //! Nothing but messages is ever written to the output. Deliberately absent: time limits on a reader that pauses. Only its
 //! own server waits for it.
 
 mod answer;
+mod client;
 mod connection;
 mod outbox;
 mod waiting;

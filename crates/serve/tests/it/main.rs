@@ -39,6 +39,7 @@ mod http_sessions;
 mod http_streams;
 mod http_unread;
 mod http_virtual;
+mod later;
 mod peer;
 mod stdio;
 mod stdio_process;

@@ -2,14 +2,18 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use mcpace_serve::Server;
 use mcpace_serve::stdio::{End, Options, StdioError, serve_streams};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadBuf};
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use crate::fixture;
+use crate::later::answer_initialize_later;
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
@@ -29,9 +33,13 @@ struct Client {
 }
 
 fn serve(options: Options) -> Client {
+    serve_server(fixture::server(""), options)
+}
+
+fn serve_server(server: Server, options: Options) -> Client {
     let (input, their_input) = tokio::io::duplex(4096);
     let (output, their_output) = tokio::io::duplex(4096);
-    let serving = tokio::spawn(serve_streams(fixture::server(""), options, their_input, their_output));
+    let serving = tokio::spawn(serve_streams(server, options, their_input, their_output));
     Client { input, output, serving }
 }
 
@@ -126,6 +134,73 @@ async fn a_closed_server_ends_subscriptions_with_their_result() {
     let last = lines.next_line().await.unwrap().unwrap();
     assert!(last.contains(r#""id":"s","result""#), "{last}");
     stop.cancel();
+    assert_eq!(lines.next_line().await.unwrap(), None);
+    assert_eq!(serving.await.unwrap().unwrap(), End::Finished);
+}
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"c","version":"1"}}}"#;
+const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+
+fn legacy_call(id: u32, tool: &str, arguments: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#
+    )
+}
+
+/// A server whose `initialize` is answered as soon as the semaphore has a permit.
+fn serve_beginning_later() -> (Client, Arc<Semaphore>) {
+    let (server, may_answer) = (fixture::server(""), Arc::new(Semaphore::new(0)));
+    answer_initialize_later(&server, fixture::server(""), Arc::clone(&may_answer));
+    (serve_server(server, Options::default()), may_answer)
+}
+
+#[tokio::test(start_paused = true)]
+async fn lines_that_come_before_initialize_is_answered_wait_for_its_session() {
+    let (Client { mut input, output, serving }, may_answer) = serve_beginning_later();
+    let lines = [INITIALIZE, INITIALIZED, &legacy_call(2, "echo", r#"{"text":"a"}"#), INITIALIZE];
+    input.write_all(lines.map(|line| format!("{line}\n")).concat().as_bytes()).await.unwrap();
+    let mut lines = BufReader::new(output).lines();
+    assert!(tokio::time::timeout(NEVER, lines.next_line()).await.is_err(), "nothing can be answered yet");
+    may_answer.add_permits(1);
+    for expected in [r#""id":1,"result""#, r#""id":2,"result""#, "the session is initialized already"] {
+        let line = lines.next_line().await.unwrap().unwrap();
+        assert!(line.contains(expected), "{line}");
+    }
+    input.shutdown().await.unwrap();
+    assert_eq!(lines.next_line().await.unwrap(), None);
+    assert_eq!(serving.await.unwrap().unwrap(), End::Finished);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_begins_after_the_end_of_the_input_expects_no_answers() {
+    let (Client { mut input, output, serving }, may_answer) = serve_beginning_later();
+    let lines = [INITIALIZE, INITIALIZED, &legacy_call(2, "ask", "{}")];
+    input.write_all(lines.map(|line| format!("{line}\n")).concat().as_bytes()).await.unwrap();
+    input.shutdown().await.unwrap();
+    may_answer.add_permits(1);
+    let mut lines = BufReader::new(output).lines();
+    let mut last = String::new();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        last = line;
+    }
+    assert!(last.contains(r#""id":2"#), "the question fails: {last}");
+    assert_eq!(serving.await.unwrap().unwrap(), End::Finished, "nobody waited for an answer that can't come");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_initialize_that_is_cancelled_lets_the_next_one_begin_the_session() {
+    let (Client { mut input, output, serving }, may_answer) = serve_beginning_later();
+    let cancelled = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    let again = INITIALIZE.replace(r#""id":1"#, r#""id":3"#);
+    let lines = [INITIALIZE, cancelled, &again, &legacy_call(4, "echo", r#"{"text":"a"}"#)];
+    input.write_all(lines.map(|line| format!("{line}\n")).concat().as_bytes()).await.unwrap();
+    may_answer.add_permits(1);
+    let mut lines = BufReader::new(output).lines();
+    for expected in [r#""id":3,"result""#, r#""id":4,"result""#] {
+        let line = lines.next_line().await.unwrap().unwrap();
+        assert!(line.contains(expected), "{line}");
+    }
+    input.shutdown().await.unwrap();
     assert_eq!(lines.next_line().await.unwrap(), None);
     assert_eq!(serving.await.unwrap().unwrap(), End::Finished);
 }

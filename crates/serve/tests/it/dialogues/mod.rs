@@ -1,5 +1,5 @@
 //! Dialogues with the server, kept as data files in `tests/dialogues`: played over stdio in memory and over HTTP on real
-//! sockets. `UPDATE_DIALOGUES=1` writes what came into the files, for a person to read the difference.
+//! sockets, by a server that answers `initialize` at once and by one that answers it later. `UPDATE_DIALOGUES=1` writes what came into the files, for a person to read the difference.
 
 mod over_http;
 mod over_stdio;
@@ -7,17 +7,24 @@ mod pattern;
 mod script;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use mcpace_serve::Server;
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 use self::pattern::{Memory, renewed, written};
 use self::script::Scene;
+use crate::fixture;
+use crate::later::answer_initialize_later;
 
 /// What one scene has found.
 #[derive(Debug, Default)]
 pub(crate) struct Player {
     memory: Memory,
     update: bool,
+    /// Whether the server answers `initialize` later.
+    begins_later: bool,
     /// Lines to write anew, with their numbers.
     updates: Vec<(usize, String)>,
 }
@@ -26,6 +33,15 @@ pub(crate) struct Player {
 type Difference = (usize, String);
 
 impl Player {
+    fn server(&self, scene: &Scene) -> Server {
+        let made = || fixture::server(scene.setting("server").unwrap_or_default());
+        let server = made();
+        if self.begins_later {
+            answer_initialize_later(&server, made(), Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)));
+        }
+        server
+    }
+
     /// Compares a JSON text of the script with what came.
     fn compare(&mut self, line: usize, expected: &str, actual: &str) -> Result<(), Difference> {
         let actual: Value = serde_json::from_str(actual).map_err(|error| (line, format!("{error}: {actual}")))?;
@@ -65,7 +81,13 @@ async fn play(name: &str, text: &str, update: bool) -> (Vec<String>, String) {
     let mut differences = Vec::new();
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     // Side by side, since a scene that fails does so by waiting to its limit.
-    let playing: Vec<_> = scenes.into_iter().map(|scene| tokio::spawn(play_scene(scene, update))).collect();
+    let players = |update| {
+        let later = Player { begins_later: true, ..Player::default() };
+        let now = Player { update, ..Player::default() };
+        if update { vec![now] } else { vec![now, later] }
+    };
+    let played = scenes.into_iter().flat_map(|scene| players(update).into_iter().map(move |it| (scene.clone(), it)));
+    let playing: Vec<_> = played.map(|(scene, player)| tokio::spawn(play_scene(scene, player))).collect();
     for played in playing {
         let (title, updates, played) = played.await.unwrap();
         if let Err((line, what)) = played {
@@ -81,14 +103,14 @@ async fn play(name: &str, text: &str, update: bool) -> (Vec<String>, String) {
 }
 
 /// Gives the scene's title, the lines to write anew, and how it went.
-async fn play_scene(scene: Scene, update: bool) -> (String, Vec<(usize, String)>, Result<(), Difference>) {
-    let mut player = Player { update, ..Player::default() };
+async fn play_scene(scene: Scene, mut player: Player) -> (String, Vec<(usize, String)>, Result<(), Difference>) {
     let played = match scene.setting("over") {
         Some("stdio") => over_stdio::play(&scene, &mut player).await,
         Some("http") => over_http::play(&scene, &mut player).await,
         other => Err((0, format!("over what? {other:?}"))),
     };
-    (scene.title, player.updates, played)
+    let title = if player.begins_later { format!("{}, initialize answered later", scene.title) } else { scene.title };
+    (title, player.updates, played)
 }
 
 #[tokio::test]
@@ -130,7 +152,8 @@ over: stdio
 #[tokio::test]
 async fn a_dialogue_that_goes_otherwise_is_told_and_mended_on_demand() {
     let (differences, unchanged) = play("wrong", WRONG.trim_start(), false).await;
-    assert_eq!(differences.len(), 3, "{differences:?}");
+    // Each is played twice: with `initialize` answered at once, and later.
+    assert_eq!(differences.len(), 6, "{differences:?}");
     assert!(differences[0].starts_with("wrong:4: a wrong expectation: expected"), "{differences:?}");
     assert_eq!(unchanged, WRONG.trim_start());
     let (_, mended) = play("wrong", WRONG.trim_start(), true).await;

@@ -16,7 +16,7 @@ struct Client {
 }
 
 pub(super) async fn play(scene: &Scene, player: &mut Player) -> Result<(), Difference> {
-    let server = fixture::server(scene.setting("server").unwrap_or_default());
+    let server = player.server(scene);
     let settings = scene.settings.iter().filter(|(name, _)| name != "over" && name != "server");
     let running = fixture::http(server, settings).map_err(|what| (0, what))?;
     let mut client = Client { address: running.address(), peers: BTreeMap::new() };

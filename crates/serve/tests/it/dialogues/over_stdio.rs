@@ -6,7 +6,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
 
 use super::script::{Action, Scene, Step};
 use super::{Difference, Player};
-use crate::fixture;
 use crate::peer::limited;
 
 /// Smaller than many a message, so that reads and writes are cut in the middle.
@@ -24,7 +23,7 @@ pub(super) async fn play(scene: &Scene, player: &mut Player) -> Result<(), Diffe
     let (their_input, their_output) = tokio::io::split(theirs);
     let mut client = Client { input: Some(input), output, decoder: lines::Decoder::new(1 << 20) };
     let options = options(scene)?;
-    let server = fixture::server(scene.setting("server").unwrap_or_default());
+    let server = player.server(scene);
     let serving = async {
         let end = stdio::serve_streams(server, options, their_input, their_output).await;
         end.map_err(|error| (0, format!("the server failed: {error}")))

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// One server and what is said to it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Scene {
     pub(crate) title: String,
     /// `name: value` lines at its head, in order.
@@ -12,7 +12,7 @@ pub(crate) struct Scene {
 }
 
 /// One line with its continuation.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Step {
     /// In the file, from 1.
     pub(crate) line: usize,
