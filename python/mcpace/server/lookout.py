@@ -1,11 +1,12 @@
 """Whether a function finds its context by itself, without a parameter for it.
 
 SDKs keep the request in context variables; a function that the runtime calls itself has none of theirs set. So a
-function that could look (it, or any function of its own program that it calls by name, names one of the ways) stays
-with the SDK.
+function stays with the SDK if it could read one: if it, or a function of its own program that it names, names one of
+:data:`WAYS`, or names a function or class of an SDK whose code reaches a context variable.
 
-Design constraint: reading code can't see everything (`getattr` by a string built at run time). What is looked for is
-what the SDKs document; docs/rough-edges.md says the rest.
+Design constraint: nothing of the program is run to find out. Attributes are looked up statically, since a class may
+change itself when it is asked for one. Reading code can't see everything (`getattr` by a string built at run time);
+docs/rough-edges.md says the rest.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ import functools
 import inspect
 import sys
 from collections.abc import Iterator
+from contextvars import ContextVar
+from enum import Enum
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-# Names by which code of a request is reached from anywhere.
+# Names by which code of a request is reached from anywhere, whatever object has them.
 WAYS = frozenset(
     {
         "get_context",
@@ -29,6 +32,7 @@ WAYS = frozenset(
         "get_http_request",
         "get_http_headers",
         "get_server",
+        "get_session",
         "fastmcp_request_ctx",
         "current_context",
         "from_thread",
@@ -37,77 +41,168 @@ WAYS = frozenset(
 )
 # Names by which a function changes what its session may see.
 CHANGES = frozenset({"enable_components", "disable_components", "reset_visibility"})
+SDKS = frozenset({"mcp", "mcp_types", "fastmcp", "mcpace"})
+"""Packages that keep a request in context variables."""
 MOST = 2_000
-"""How many functions are followed at most: a program that calls more of its own is not looked through."""
+"""How many functions are followed at most."""
+TOO_MANY = "it calls more than can be looked through"
+
+
+class Owner(Enum):
+    """Whose code a function is."""
+
+    PROGRAM = "the server's own program"
+    SDK = "an SDK"
+    LIBRARY = "the standard library, or an installed package"
 
 
 def looks_around(function: Any, server: object) -> str | None:
     """Why the function may depend on what the SDK sets up around a call; ``None`` if nothing says so."""
-    return uses(function, WAYS, server)
-
-
-def uses(function: Any, ways: frozenset[str], server: object = None) -> str | None:
-    """What of ``ways`` the function uses, itself or through what it calls, or that it uses its server."""
-    seen: set[int] = set()
-    waiting = [_plain(function)]
-    while waiting:
-        one = waiting.pop()
-        code = getattr(one, "__code__", None)
-        if code is None or id(code) in seen:
-            continue
-        seen.add(id(code))
-        if len(seen) > MOST:
-            return "it calls more than can be looked through"
-        names = _names(code)
-        found = names & ways
-        if found:
-            return f"it uses {min(found)}"
-        for value in _reached(one, names):
-            if server is not None and value is server:
+    why = uses(function, WAYS)
+    if why is not None:
+        return why
+    for _, values in _walk(function, Owner.PROGRAM):
+        for value in values:
+            if value is server:
                 return "it uses its server"
-            follow = _plain(value)
-            if isinstance(follow, FunctionType) and _is_own(follow):
-                waiting.append(follow)
+            if type(value) is ContextVar and _is_of_sdk(value):
+                return f"it uses {value.name}"
+            for part in _functions(value):
+                if _owner(part) is Owner.SDK and reads_context(part):
+                    named = part if _is_code(value) else value if _is(value, type) else type(value)
+                    return f"it uses {named.__name__}"
     return None
 
 
-def _names(code: CodeType) -> set[str]:
-    """All names in a function's code, that of functions within it included."""
-    names = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            names |= _names(constant)
-    return names
+def uses(function: Any, names: frozenset[str]) -> str | None:
+    """Which of the names the function uses, itself or through functions of its own program."""
+    try:
+        found = {name for named, _ in _walk(function, Owner.PROGRAM) for name in named & names}
+    except _TooMany:
+        return TOO_MANY
+    return f"it uses {min(found)}" if found else None
 
 
-def _reached(function: Any, names: set[str]) -> Iterator[Any]:
-    """What the function's names stand for: globals, what it closes over, members of modules, methods of classes."""
-    namespace = getattr(function, "__globals__", {})
-    for name in names:
-        if name not in namespace:
+@functools.cache
+def reads_context(function: FunctionType) -> bool:
+    """Whether a function of an SDK reaches a context variable, itself or through functions of SDKs."""
+    try:
+        return any(type(value) is ContextVar for _, values in _walk(function, Owner.SDK) for value in values)
+    except _TooMany:
+        return True
+
+
+class _TooMany(Exception):
+    """More functions than are followed."""
+
+
+def _walk(start: Any, owner: Owner) -> Iterator[tuple[frozenset[str], list[Any]]]:
+    """The names in each function that is reached from ``start`` through functions of the owner, and the values that
+    these names stand for. Raises :class:`_TooMany`."""
+    seen: set[int] = set()
+    waiting = list(_functions(start))
+    while waiting:
+        one = waiting.pop()
+        if id(one.__code__) in seen:
             continue
-        value = namespace[name]
-        yield value
-        if isinstance(value, ModuleType) and _is_own(value):
-            yield from (member for member in map(vars(value).get, names) if member is not None)
-        elif isinstance(value, type) and _is_own(value):
-            # Looking at a model may build it, which changes its members.
-            yield from tuple(vars(value).values())
-    for cell in getattr(function, "__closure__", None) or ():
+        seen.add(id(one.__code__))
+        if len(seen) > MOST:
+            raise _TooMany
+        names = _names(one.__code__)
+        values = list(_named(one, names))
+        yield names, values
+        waiting.extend(part for value in values for part in _functions(value) if _owner(part) is owner)
+
+
+def _names(code: CodeType) -> frozenset[str]:
+    """All names in a function's code, that of functions within it included."""
+    return frozenset(code.co_names).union(*(_names(one) for one in code.co_consts if isinstance(one, CodeType)))
+
+
+def _named(function: FunctionType, names: frozenset[str]) -> Iterator[Any]:
+    """The values of a function's names: globals, what it imports and closes over, members of modules."""
+    namespace = function.__globals__
+    found = [namespace[name] for name in names if name in namespace]
+    found += _imported(function, names)
+    for cell in function.__closure__ or ():
         try:
-            yield cell.cell_contents
+            found.append(cell.cell_contents)
         except ValueError:  # not filled yet
             continue
+    modules: set[int] = set()
+    while found:
+        value = found.pop()
+        yield value
+        if _is(value, ModuleType) and id(value) not in modules and _owner_of(value.__name__) is not Owner.LIBRARY:
+            modules.add(id(value))
+            found += [member for member in map(vars(value).get, names) if member is not None]
 
 
-def _plain(value: Any) -> Any:
-    """The function within a partial, a method, a decorated function."""
-    while isinstance(value, functools.partial):
-        value = value.func
-    value = inspect.unwrap(value) if callable(value) and hasattr(value, "__wrapped__") else value
-    if isinstance(value, staticmethod | classmethod):
-        value = value.__func__
-    return getattr(value, "__func__", value)
+def _imported(function: FunctionType, names: frozenset[str]) -> list[ModuleType]:
+    """The modules that are imported where the function runs, as far as they are loaded."""
+    package = function.__globals__.get("__package__") or ""
+    places = [name for name in names if name in sys.modules or f"{package}.{name}" in sys.modules]
+    if not places:
+        return []
+    imports = {one.argval for one in _instructions(function.__code__) if one.opname == "IMPORT_NAME"}
+    named = [sys.modules.get(name) or sys.modules[f"{package}.{name}"] for name in places if name in imports]
+    return [module for module in named if module is not None]
+
+
+def _instructions(code: CodeType) -> Iterator[Any]:
+    import dis
+
+    yield from dis.get_instructions(code)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _instructions(constant)
+
+
+def _functions(value: Any) -> Iterator[FunctionType]:
+    """The functions that run when a value is used: its own layers, or the methods of its class."""
+    if _is_code(value):
+        yield from _layers(value)
+        return
+    kind = value if _is(value, type) else type(value)
+    for base in kind.__mro__:
+        if _owner_of(base.__module__) is not Owner.LIBRARY:
+            # A copy: what is looked at may be another thread's to change.
+            for member in tuple(vars(base).values()):
+                yield from _layers(member)
+
+
+_WRAPPERS = (functools.partial, functools.partialmethod, functools.cached_property)
+_METHODS = (MethodType, staticmethod, classmethod)
+
+
+def _is_code(value: Any) -> bool:
+    """Whether it is a function, or something around one."""
+    return (
+        _is(value, FunctionType, property, *_WRAPPERS, *_METHODS)
+        or inspect.getattr_static(value, "__wrapped__", None) is not None
+    )
+
+
+def _layers(value: Any) -> Iterator[FunctionType]:
+    """A function, and the functions within a partial, a method, a decorated function."""
+    for _ in range(64):
+        if _is(value, FunctionType):
+            yield value
+        if _is(value, *_WRAPPERS):
+            value = value.func
+        elif _is(value, *_METHODS):
+            value = value.__func__
+        elif _is(value, property):
+            value = value.fget
+        elif inspect.getattr_static(value, "__wrapped__", None) is not None:
+            value = value.__wrapped__
+        else:
+            return
+
+
+def _is(value: Any, *kinds: type) -> bool:
+    """As ``isinstance``, but for what a proxy says of itself."""
+    return issubclass(type(value), kinds)
 
 
 @functools.cache
@@ -119,9 +214,25 @@ def _libraries() -> tuple[str, ...]:
     return tuple(str(Path(sysconfig.get_path(name)).resolve()) for name in names)
 
 
-def _is_own(value: Any) -> bool:
-    """Whether it is of the server's own program: not of the standard library, not of an installed package."""
-    name = getattr(value, "__name__", None) if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-    module = sys.modules.get(name or "")
-    file = getattr(module, "__file__", None)
-    return file is not None and not str(Path(file).resolve()).startswith(_libraries())
+def _owner(function: FunctionType) -> Owner:
+    # A wrapper takes its function's `__module__`; its globals stay its own.
+    return _owner_of(function.__globals__.get("__name__"))
+
+
+def _owner_of(module: Any) -> Owner:
+    if not isinstance(module, str):
+        return Owner.LIBRARY
+    if module.partition(".")[0] in SDKS:
+        return Owner.SDK
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return Owner.LIBRARY if file is None or _is_installed(file) else Owner.PROGRAM
+
+
+@functools.cache
+def _is_installed(file: str) -> bool:
+    return str(Path(file).resolve()).startswith(_libraries())
+
+
+def _is_of_sdk(variable: ContextVar[Any]) -> bool:
+    modules = [module for name, module in tuple(sys.modules.items()) if name.partition(".")[0] in SDKS]
+    return any(one is variable for module in modules for one in tuple(vars(module).values()))
