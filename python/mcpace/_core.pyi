@@ -559,6 +559,8 @@ class Context:
     principal: Any
     """What the token verifier returned."""
     headers: dict[str, str]
+    connection: tuple[tuple[str, int] | None, tuple[str, int] | None, str] | None
+    """Client, server and scheme, as ASGI has them; ``None`` where the request came another way than HTTP."""
     """By name in lower case; empty over stdio. Client-supplied: never a proof of who calls."""
     meta: bytes | None
     input_responses: bytes | None
@@ -739,8 +741,19 @@ class HttpOptions:
 class Endpoint:
     """The HTTP endpoint without a socket, for a host that has its own."""
 
-    def call(self, method: str, target: str, headers: list[tuple[bytes, bytes]], body: bytes) -> Awaitable[Reply]:
-        """Answers a request whose body is there. ``target``: path and query. Cancelled, it cancels the call."""
+    def call(
+        self,
+        method: str,
+        target: str,
+        headers: list[tuple[bytes, bytes]],
+        body: bytes,
+        *,
+        client: tuple[str, int] | None = None,
+        server: tuple[str, int] | None = None,
+        scheme: str = "http",
+    ) -> Awaitable[Reply]:
+        """Answers a request whose body is there. ``target``: path and query. ``client``, ``server`` and ``scheme`` are
+        what ASGI says of the connection. Cancelled, it cancels the call."""
 
 class Reply:
     """An answer of an :class:`Endpoint`; its body comes piece by piece."""
@@ -776,6 +789,10 @@ class Exchange:
     revision: str
     headers: list[tuple[bytes, bytes]] | None
     """In their order, names in lower case, as ASGI has them; ``None`` where the request came another way than HTTP."""
+    target: str | None
+    """Path and query; ``None`` where the request came another way than HTTP."""
+    connection: tuple[tuple[str, int] | None, tuple[str, int] | None, str] | None
+    """Client, server and scheme, as ASGI has them; ``None`` where the request came another way than HTTP."""
     token: Any | None
     """What the token verifier returned for the caller."""
     has_session: bool

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,7 @@ EXAMPLES = (
     "secured",
     "waiting",
     "changing",
+    "requested",
 )
 
 # What is adopted, and what is not; an example that an SDK has not is not asked for.
@@ -47,6 +49,11 @@ NOTES = {
         "mcp-1": "adopted 1 of 3 tools; 2 run in the SDK: grow, shrink (it uses its server)",
         "mcp-2": "adopted 1 of 4 tools; 3 run in the SDK: grow, shrink (it uses its server); announce (it takes a",
         "fastmcp": "adopted 1 of 3 tools; 2 run in the SDK: grow, shrink (it uses its server)",
+    },
+    "requested": {
+        "mcp-1": "adopted 0 of 1 tool; 1 runs in the SDK: caller (it takes a context)",
+        "mcp-2": "adopted 0 of 1 tool; 1 runs in the SDK: caller (it takes a context)",
+        "fastmcp": "adopted 0 of 1 tool; 1 runs in the SDK: caller (it uses get_http_request)",
     },
     "waiting": {
         "mcp-1": "adopted 1 of 2 tools; 1 runs in the SDK: wait (it takes a context)",
@@ -140,6 +147,51 @@ def test_what_a_server_announces_reaches_those_who_listen(sdk: Sdk, pairs: dict[
         assert next(heard)["method"] == "notifications/resources/list_changed"
         updated = next(heard)
         assert (updated["method"], updated["params"]["uri"]) == ("notifications/resources/updated", "note://one")
+
+
+@pytest.mark.network
+def test_a_request_is_seen_as_it_came(pairs: dict[str, Pair]) -> None:
+    def seen(port: int) -> list[Any]:
+        peer = Peer(port, LEGACY, path="/mcp?team=blue&team=red")
+        peer.open()
+        answer = peer.ask({"method": "tools/call", "params": {"name": "caller"}})["answer"]
+        told = answer["result"]["content"][0]["text"]
+        peer.close()
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection.request("GET", "/caller?of=routes")
+        with connection.getresponse() as reply:
+            other = reply.read().decode()
+        connection.close()
+        return [json.loads(text.replace(str(port), "PORT")) for text in (told, other)]
+
+    pair = pairs["requested"]
+    call, route = seen(pair.adopted)
+    assert [call, route] == seen(pair.original)
+    assert call["client"] == route["client"] == "127.0.0.1"
+    assert call["url"] == "http://127.0.0.1:PORT/mcp?team=blue&team=red"
+
+
+@pytest.mark.network
+def test_a_version_that_nobody_speaks_is_refused_with_those_that_discovery_names(
+    sdk: Sdk, pairs: dict[str, Pair]
+) -> None:
+    if MODERN not in sdk.revisions:
+        return
+
+    def supported(port: int) -> list[str]:
+        meta = {
+            "io.modelcontextprotocol/protocolVersion": "2099-01-01",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
+        peer = Peer(port, "2099-01-01")
+        with peer._sent("POST", message, {"Mcp-Method": "tools/list"}) as reply:
+            refused: list[str] = json.loads(reply.read())["error"]["data"]["supported"]
+        return refused
+
+    pair = pairs["quickstart"]
+    discovered = Peer(pair.adopted, MODERN).open()["answer"]["result"]["supportedVersions"]
+    assert supported(pair.adopted) == supported(pair.original) == discovered
 
 
 @pytest.mark.network

@@ -5,6 +5,7 @@
 use std::any::Any;
 use std::future::Future;
 use std::hash::BuildHasher as _;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -175,17 +176,43 @@ pub trait Channel {
     }
 }
 
-/// A request's headers as they came, for handlers. Cheap to clone; read only where somebody looks.
+/// The connection that a request came over, as far as the transport knows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ends {
+    /// The client's address, or that of the proxy before it.
+    pub client: Option<SocketAddr>,
+    /// The address that the client reached.
+    pub server: Option<SocketAddr>,
+    /// Whether the connection is encrypted.
+    pub is_tls: bool,
+}
+
+/// The head of a request as it came, for handlers. Cheap to clone; read only where somebody looks.
 #[derive(Clone)]
 pub struct Headers {
+    /// Path and query.
+    target: Bytes,
     /// Lines, as HTTP/1.1 has them; without the request line.
     lines: Bytes,
+    ends: Ends,
 }
 
 impl Headers {
-    /// Of lines that an HTTP parser has accepted.
-    pub(crate) fn of_lines(lines: Bytes) -> Self {
-        Self { lines }
+    /// Of a target and lines that an HTTP parser has accepted.
+    pub(crate) fn new(target: Bytes, lines: Bytes, ends: Ends) -> Self {
+        Self { target, lines, ends }
+    }
+
+    /// The path and query that the request is for.
+    #[must_use]
+    pub fn target(&self) -> &str {
+        std::str::from_utf8(&self.target).unwrap_or_default()
+    }
+
+    /// The connection that the request came over.
+    #[must_use]
+    pub fn ends(&self) -> Ends {
+        self.ends
     }
 
     /// All of them, in their order: names as they came, values as bytes (RFC 9110 §5.5 knows no encoding).

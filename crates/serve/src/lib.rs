@@ -56,7 +56,7 @@ pub mod telemetry;
 pub use builder::{BuildError, Builder};
 pub use changes::Changes;
 pub use exchange::{
-    Channel, Gone, Handled, Headers, Incoming, Outlet, Peer, Principal, Remedy, Reply, ReplyStatus, Road, Timing,
+    Channel, Ends, Gone, Handled, Headers, Incoming, Outlet, Peer, Principal, Remedy, Reply, ReplyStatus, Road, Timing,
 };
 pub use identity::Identity;
 pub use limits::Limits;

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use arc_swap::ArcSwap;
 use mcpace_wire::Revision;
 use mcpace_wire::http::ParamHeader;
+use mcpace_wire::mcp::Method;
 use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio_util::sync::CancellationToken;
@@ -115,6 +116,14 @@ impl Server {
     #[must_use]
     pub fn revisions(&self) -> &[Revision] {
         &self.inner.tell.revisions
+    }
+
+    /// The revisions that `server/discover` names, and that a request of an unknown one is told. A delegate that answers
+    /// it names only those that have the method.
+    #[must_use]
+    pub fn discovered_revisions(&self) -> &[Revision] {
+        let is_delegated = self.inner.delegate.get().is_some_and(|delegate| delegate.takes(Method::Discover));
+        if is_delegated { Revision::MODERN } else { self.revisions() }
     }
 
     /// The bounds in force.

@@ -33,6 +33,9 @@ impl Revision {
         Revision::V2026_07_28,
     ];
 
+    /// The revisions in which each request tells its own.
+    pub const MODERN: &[Revision] = &[Revision::V2026_07_28];
+
     /// The newest revision.
     pub const LATEST: Revision = Revision::V2026_07_28;
 

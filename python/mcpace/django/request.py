@@ -33,7 +33,7 @@ NOWHERE = Site()
 class SeenRequest(HttpRequest):
     """Django's request, of a call: the client's headers, and where clients see the server."""
 
-    def __init__(self, headers: Mapping[str, str], resource_url: str | None) -> None:
+    def __init__(self, headers: Mapping[str, str], resource_url: str | None, client: str = "") -> None:
         super().__init__()
         seen = urlsplit(resource_url or "")
         self._seen_scheme, self._seen_host = seen.scheme, seen.netloc
@@ -41,6 +41,7 @@ class SeenRequest(HttpRequest):
         self.path = self.path_info = seen.path or "/"
         self.META = {
             "REQUEST_METHOD": "POST",
+            "REMOTE_ADDR": client,
             "SERVER_NAME": seen.hostname or "localhost",
             "SERVER_PORT": str(seen.port or (443 if seen.scheme == "https" else 80)),
             **_meta(headers),
@@ -101,7 +102,7 @@ class ToolRequest(Request):
     @property
     def _request(self) -> HttpRequest:
         if self._made is None:
-            self._made = SeenRequest(self._call.headers, self._call.site.resource_url)
+            self._made = SeenRequest(self._call.headers, self._call.site.resource_url, self._call.client)
             self._made.user = self.user
         return self._made
 
@@ -176,6 +177,12 @@ class Call:
     def headers(self) -> Mapping[str, str]:
         """The HTTP request's, by name in lower case; none over stdio and in this process."""
         return {} if self._core is None else self._core.headers
+
+    @property
+    def client(self) -> str:
+        """The client's address, as ``REMOTE_ADDR`` has it; empty where nobody knows."""
+        connection = getattr(self._core, "connection", None)
+        return "" if connection is None or connection[0] is None else str(connection[0][0])
 
     @property
     def progress(self) -> Any:

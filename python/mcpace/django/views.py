@@ -115,7 +115,7 @@ def _view(hosted: Hosted, target: str, loopback_only: str | None) -> Callable[..
         def wait(make: Callable[[], Awaitable[Any]]) -> Any:
             return asyncio.run_coroutine_threadsafe(_awaited(make), loop).result()
 
-        reply = wait(lambda: endpoint.call(request.method, _target(request, target), _headers(request), body))
+        reply = wait(lambda: _called(endpoint, request, target, body))
         pieces = iter(lambda: wait(reply.next), None)
         if reply.is_stream:
             return _with_headers(StreamingHttpResponse(_closed(pieces, lambda: wait(reply.close))), reply)
@@ -133,9 +133,8 @@ def _async_view(hosted: Hosted, target: str, loopback_only: str | None) -> Calla
             begun = hosted.begun or await hosted.begin_on_loop()
         except SetupProblem:
             return _not_yet()
-        called = _target(request, target)
         # Where the host cancels the view, since its client left, the call is cancelled too.
-        reply = await begun.endpoint.call(request.method, called, _headers(request), body)
+        reply = await _called(begun.endpoint, request, target, body)
         if reply.is_stream:
             return _with_headers(StreamingHttpResponse(_streamed(reply)), reply)
         whole = b"".join([piece async for piece in _streamed(reply)])
@@ -207,6 +206,14 @@ def _refused(status: int, reason: str) -> HttpResponse:
 def _target(request: HttpRequest, target: str) -> str:
     query = request.META.get("QUERY_STRING", "")
     return f"{target}?{query}" if query else target
+
+
+def _called(endpoint: Any, request: HttpRequest, target: str, body: bytes) -> Awaitable[Any]:
+    address, port = request.META.get("REMOTE_ADDR"), request.META.get("REMOTE_PORT")
+    client = (address, int(port or 0)) if address else None
+    return endpoint.call(  # type: ignore[no-any-return]
+        request.method, _target(request, target), _headers(request), body, client=client, scheme=request.scheme
+    )
 
 
 def _headers(request: HttpRequest) -> list[tuple[bytes, bytes]]:

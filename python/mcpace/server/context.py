@@ -13,7 +13,7 @@ import json
 from collections.abc import Awaitable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, cast
 
 from pydantic import BaseModel
 from typing_extensions import TypeVar
@@ -90,12 +90,21 @@ class ReadResourceContents:
     meta: dict[str, Any] | None = None
 
 
+class Address(NamedTuple):
+    """One end of a connection."""
+
+    host: str
+    port: int
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """The HTTP request that carried a call."""
 
     headers: Mapping[str, str]
     """By name in lower case. Client-supplied: never a proof of who calls."""
+    client: Address | None = None
+    """The client's address, or that of the proxy before it; ``None`` where nobody knows."""
 
 
 @dataclass(kw_only=True)
@@ -389,7 +398,7 @@ class Context(Generic[LifespanT, RequestT]):
             params=self.params,
             request_id=call.request_id,
             meta=self.meta,
-            request=cast("RequestT", Request(headers)) if headers else None,
+            request=cast("RequestT", Request(headers, _client(call))) if headers else None,
         )
 
 
@@ -398,5 +407,11 @@ current: ContextVar[Context[Any, Any] | None] = ContextVar("mcpace_context", def
 
 ServerRequestContext = RequestContext
 """The official SDK's name of it."""
+
+
+def _client(call: Call) -> Address | None:
+    connection = getattr(call, "connection", None)
+    return None if connection is None or connection[0] is None else Address(*connection[0])
+
 
 _OUTSIDE = "Context is not available outside of a request"

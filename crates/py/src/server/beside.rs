@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version};
+use mcpace_serve::Ends;
 use mcpace_serve::http::{BrokenOff, Fallback, Responding, Upload};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::intern;
@@ -17,9 +18,9 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::bridge::{self, Given};
-use super::failing;
 use super::looping::Looping;
 use super::step::{self, Flight};
+use super::{ends, failing};
 
 /// What has failed, in the log.
 const WHAT: &str = "the ASGI application beside the endpoint";
@@ -114,7 +115,7 @@ fn scope<'py>(py: Python<'py>, head: &Parts, is_tls: bool) -> PyResult<Bound<'py
     scope.set_item("asgi", asgi)?;
     scope.set_item("http_version", if head.version == Version::HTTP_2 { "2" } else { "1.1" })?;
     scope.set_item("method", head.method.as_str())?;
-    scope.set_item("scheme", if is_tls { "https" } else { "http" })?;
+    scope.set_item("scheme", ends::scheme(is_tls))?;
     scope.set_item("path", percent_decoded(head.uri.path()))?;
     scope.set_item("raw_path", PyBytes::new(py, head.uri.path().as_bytes()))?;
     scope.set_item("query_string", PyBytes::new(py, head.uri.query().unwrap_or_default().as_bytes()))?;
@@ -127,8 +128,9 @@ fn scope<'py>(py: Python<'py>, head: &Parts, is_tls: bool) -> PyResult<Bound<'py
         headers.append((PyBytes::new(py, name.as_str().as_bytes()), PyBytes::new(py, value.as_bytes())))?;
     }
     scope.set_item("headers", headers)?;
-    scope.set_item("client", py.None())?;
-    scope.set_item("server", py.None())?;
+    let ends = head.extensions.get::<Ends>().copied().unwrap_or_default();
+    scope.set_item("client", ends::address(ends.client))?;
+    scope.set_item("server", ends::address(ends.server))?;
     scope.set_item("state", PyDict::new(py))?;
     Ok(scope)
 }

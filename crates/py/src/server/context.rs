@@ -16,7 +16,7 @@ use tokio::runtime::Handle;
 
 use super::bridge::{self, Given};
 use super::output::text_of;
-use super::tokens;
+use super::{ends, tokens};
 use crate::problem::{AskProblem, InputRequired};
 
 /// See the module.
@@ -143,6 +143,12 @@ impl Context {
             Some(headers) => headers_by_name(py, headers),
             None => Ok(PyDict::new(py)),
         }
+    }
+
+    /// The connection that the HTTP request came over, as ASGI describes it; `None` where the request came another way.
+    #[getter]
+    fn connection(&self) -> Option<ends::Connection> {
+        self.inner.headers().map(|headers| ends::connection(headers.ends()))
     }
 
     /// The request's `_meta` as JSON.

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use mcpace_serve::guard::Kind;
-use mcpace_serve::{AskError, Context, Delegate, DelegateError, Delegated};
+use mcpace_serve::{AskError, Context, Delegate, DelegateError, Delegated, Headers};
 use mcpace_wire::jsonrpc::{Id, code};
 use mcpace_wire::mcp::{Json, Method};
 use pyo3::exceptions::PyValueError;
@@ -17,8 +17,8 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::context::principal_of;
-use super::failing;
 use super::output::text_of;
+use super::{ends, failing};
 use crate::problem::UsageProblem;
 
 /// See the module.
@@ -127,6 +127,18 @@ impl Exchange {
         };
         let headers: Vec<_> = headers.iter().map(|(name, value)| bytes(name, value)).collect();
         PyList::new(py, headers).map(Some)
+    }
+
+    /// Path and query that the HTTP request is for; `None` where the request came another way.
+    #[getter]
+    fn target(&self) -> Option<&str> {
+        self.context.headers().map(Headers::target)
+    }
+
+    /// The connection that the HTTP request came over, as ASGI describes it; `None` where the request came another way.
+    #[getter]
+    fn connection(&self) -> Option<ends::Connection> {
+        self.context.headers().map(|headers| ends::connection(headers.ends()))
     }
 
     /// What the token verifier returned for the caller.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Uri};
+use mcpace_serve::Ends;
 use mcpace_serve::http::{Endpoint as Inner, Reply as Body};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -12,6 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
 use super::bridge::{self, Given};
+use super::ends::{self, Address};
 
 /// See the module.
 #[pyclass(module = "mcpace._core", frozen)]
@@ -28,7 +30,10 @@ impl Endpoint {
 
 #[pymethods]
 impl Endpoint {
-    /// Answers a request whose body is there; an awaitable of a `Reply`.
+    /// Answers a request whose body is there; an awaitable of a `Reply`. `client`, `server` and `scheme` are what ASGI says
+    /// of the connection.
+    #[pyo3(signature = (method, target, headers, body, *, client=None, server=None, scheme="http"))]
+    #[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
     fn call<'py>(
         &self,
         py: Python<'py>,
@@ -36,6 +41,9 @@ impl Endpoint {
         target: &str,
         headers: Vec<(Vec<u8>, Vec<u8>)>,
         body: &[u8],
+        client: Address,
+        server: Address,
+        scheme: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
         let wrong = |error: &dyn std::fmt::Display| PyValueError::new_err(format!("no request can be made: {error}"));
         let mut request = Request::new(Bytes::copy_from_slice(body));
@@ -45,6 +53,11 @@ impl Endpoint {
             let name = HeaderName::from_bytes(&name).map_err(|error| wrong(&error))?;
             request.headers_mut().append(name, HeaderValue::from_bytes(&value).map_err(|error| wrong(&error))?);
         }
+        request.extensions_mut().insert(Ends {
+            client: ends::parsed(&client),
+            server: ends::parsed(&server),
+            is_tls: scheme == "https",
+        });
         let (endpoint, runtime) = (self.inner.clone(), self.runtime.clone());
         bridge::awaitable(py, &self.runtime, async move {
             let (head, body) = endpoint.call(request).await.into_parts();

@@ -16,6 +16,7 @@ mod context;
 mod delegate;
 mod ending;
 mod endpoint;
+mod ends;
 mod failing;
 mod guarding;
 mod handler;

@@ -18,12 +18,13 @@ use tokio::time::Instant;
 
 use super::answer::Answer;
 use super::fields::{Fields, Source};
+use super::origin::Origin;
 use super::reply_body::ReplyBody;
 use super::site::Site;
 
 /// Answers requests for paths that are not MCP's.
 pub trait Fallback: Send + Sync + 'static {
-    /// Takes one request. Dropped when the client goes away before the response has begun; later it is the body that finds
+    /// Takes one request; its extensions have the [`crate::Ends`] of its connection. Dropped when the client goes away before the response has begun; later it is the body that finds
     /// nobody there.
     fn call(&self, request: Request<Upload>) -> Responding;
 }
@@ -94,10 +95,15 @@ impl Site {
         self.beside.as_ref().filter(|_| self.route(path).is_err())
     }
 
-    pub(super) async fn respond_beside(&self, beside: &Beside, request: Request<Incoming>) -> Response<ReplyBody> {
+    pub(super) async fn respond_beside(
+        &self,
+        beside: &Beside,
+        mut request: Request<Incoming>,
+        origin: Origin,
+    ) -> Response<ReplyBody> {
         let headers = request.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
         let authority = request.uri().authority().map(http::uri::Authority::as_str);
-        let checked = self.check_host(&Fields::of(headers, authority, Source::Map(request.headers())));
+        let checked = self.check_host(&Fields::of(headers, authority, Source::Map(request.headers(), request.uri())));
         if let Err(refusal) = checked {
             return refusal.into_response(http::HeaderMap::new());
         }
@@ -105,6 +111,9 @@ impl Site {
         if http_body::Body::size_hint(request.body()).lower() > limit as u64 {
             let refusal = Answer::refused(StatusCode::PAYLOAD_TOO_LARGE, code::INVALID_REQUEST, "the body is too long");
             return refusal.closing().into_response(http::HeaderMap::new());
+        }
+        if let Origin::Here(ends) = origin {
+            request.extensions_mut().insert(ends);
         }
         let request = request.map(|body| Upload { body, left: limit, patience, waiting: None });
         beside.0.call(request).await.map(ReplyBody::Piecewise)

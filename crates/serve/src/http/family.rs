@@ -21,6 +21,7 @@ use mcpace_wire::jsonrpc::code;
 use tokio::net::UnixStream;
 
 use super::answer::Answer;
+use super::origin::Origin;
 use super::reply_body::ReplyBody;
 use super::session_key::Key;
 
@@ -89,8 +90,10 @@ impl Relay {
         owner: usize,
         mut head: Parts,
         body: Incoming,
+        origin: Origin,
     ) -> Result<Response<ReplyBody>, Request<Incoming>> {
         make_http1(&mut head);
+        origin.write(&mut head.headers);
         let mut request = Request::from_parts(head, body);
         while let Some(mut kept) = self.kept(owner) {
             match kept.try_send_request(request).await {

@@ -1,9 +1,10 @@
 //! A request's headers, picked out in one pass: those of MCP by `wire`, and the few that only HTTP has.
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, Uri};
 use mcpace_wire::http::{Accept, Field, MediaType, RequestHeaders};
 
+use super::origin::Origin;
 use crate::exchange::Headers;
 
 /// See the module.
@@ -17,6 +18,8 @@ pub(super) struct Fields<'a> {
     /// `Content-Length`, as it came.
     content_length: Field<'a>,
     source: Source<'a>,
+    /// Where the request comes from.
+    pub(super) origin: Origin,
 }
 
 /// Where all headers can be read again, for the few who want them.
@@ -24,7 +27,7 @@ pub(super) struct Fields<'a> {
 pub(super) enum Source<'a> {
     /// A head as it came, request line included.
     Head(&'a [u8]),
-    Map(&'a HeaderMap),
+    Map(&'a HeaderMap, &'a Uri),
 }
 
 impl<'a> Fields<'a> {
@@ -54,7 +57,7 @@ impl<'a> Fields<'a> {
             Field::Value(value) => Some(value),
             Field::Absent | Field::Repeated => None,
         };
-        Self { mcp, host, authorization, content_length, source }
+        Self { mcp, host, authorization, content_length, source, origin: Origin::default() }
     }
 
     /// How long the body is, if that was said once, and plainly: digits alone, few enough not to overflow.
@@ -66,12 +69,15 @@ impl<'a> Fields<'a> {
 
     /// All headers, to keep.
     pub(super) fn headers(&self) -> Headers {
-        let lines = match self.source {
+        let (target, lines) = match self.source {
             Source::Head(head) => {
+                let head = Bytes::copy_from_slice(head);
                 let first = head.iter().position(|&byte| byte == b'\n').map_or(head.len(), |end| end + 1);
-                Bytes::copy_from_slice(&head[first..])
+                let mut words = head[..first].split(|&byte| byte == b' ');
+                let target = words.nth(1).map_or_else(Bytes::new, |target| head.slice_ref(target));
+                (target, head.slice(first..))
             }
-            Source::Map(map) => {
+            Source::Map(map, uri) => {
                 let mut lines = Vec::with_capacity(512);
                 for (name, value) in map {
                     lines.extend_from_slice(name.as_str().as_bytes());
@@ -79,10 +85,11 @@ impl<'a> Fields<'a> {
                     lines.extend_from_slice(value.as_bytes());
                     lines.push(b'\n');
                 }
-                lines.into()
+                let target = uri.path_and_query().map_or("", |target| target.as_str());
+                (Bytes::copy_from_slice(target.as_bytes()), lines.into())
             }
         };
-        Headers::of_lines(lines)
+        self.origin.headers(target, lines)
     }
 
     /// What the client reads; all of it where it doesn't say (RFC 9110 §12.5.1).

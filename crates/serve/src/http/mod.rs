@@ -33,6 +33,7 @@ mod live;
 mod lock;
 mod log;
 mod options;
+mod origin;
 mod post;
 mod pulse;
 mod reply;

@@ -218,7 +218,7 @@ impl Site {
         message: &Message<'_>,
         outline: &ParamsOutline<'_>,
     ) -> Result<Admitted, Rejection> {
-        let revision = check_modern(&fields.mcp, message, outline, self.server.revisions())?;
+        let revision = check_modern(&fields.mcp, message, outline, self.server.discovered_revisions())?;
         if message.method() == Some("tools/call") {
             let annotations = outline.name.as_deref().and_then(|tool| self.server.param_headers(tool));
             if let Some(annotations) = annotations {

@@ -16,8 +16,9 @@
 //! | an HTTP/2 stream has bytes to send and none goes | `write` | the stream is reset |
 //! | the same, and its last bytes are queued in h2, which resets no stream that has ended | `write` | finish, then cut |
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -40,6 +41,8 @@ pub(super) enum Order {
 pub(super) struct Pulse {
     /// Bytes of replies that wait for the client.
     account: Arc<Account>,
+    /// The client's address and the one that it reached; none between processes.
+    ends: OnceLock<(SocketAddr, Option<SocketAddr>)>,
     order: AtomicU8,
     waker: Mutex<Option<Waker>>,
     /// Bytes came or went; counts up.
@@ -75,6 +78,7 @@ impl Pulse {
     pub(super) fn new(reply_bytes: usize) -> Self {
         Self {
             account: Account::new(reply_bytes),
+            ends: OnceLock::new(),
             order: AtomicU8::default(),
             waker: Mutex::default(),
             moves: AtomicU32::default(),
@@ -91,6 +95,16 @@ impl Pulse {
 
     pub(super) fn account(&self) -> &Arc<Account> {
         &self.account
+    }
+
+    /// Says once, at the beginning, whose connection it is.
+    pub(super) fn accepted(&self, client: SocketAddr, server: Option<SocketAddr>) {
+        // Said a second time it would be the same.
+        let _ = self.ends.set((client, server));
+    }
+
+    pub(super) fn ends(&self) -> Option<(SocketAddr, Option<SocketAddr>)> {
+        self.ends.get().copied()
     }
 
     pub(super) fn order(&self) -> Order {

@@ -24,6 +24,7 @@ use super::fields::{Fields, Source};
 use super::legacy::LegacyStreams;
 use super::log::LogBounds;
 use super::options::{Limits, Options, ResponseMode};
+use super::origin::Origin;
 use super::pulse::Pulse;
 use super::reply_body::ReplyBody;
 use super::request_body::{self, Bounds};
@@ -36,7 +37,7 @@ use super::unheard::UnheardBounds;
 use super::unsent::Account;
 use super::{ServeError, legacy};
 use crate::Server;
-use crate::exchange::{Gone, Principal};
+use crate::exchange::{Ends, Gone, Principal};
 use crate::notify::{NotifyError, Station, Telling};
 use crate::store::Told;
 
@@ -181,13 +182,13 @@ impl Site {
             return refusal.closing().into_response(http::HeaderMap::new());
         }
         if let Some(beside) = self.beside(request.uri().path()) {
-            return self.respond_beside(beside, request).await;
+            return self.respond_beside(beside, request, self.origin(pulse)).await;
         }
         let (mut head, mut body) = request.into_parts();
         if let Some(relay) = &self.relay
             && let Some(owner) = relay.owner_of(&head)
         {
-            match relay.pass_on(owner, head, body).await {
+            match relay.pass_on(owner, head, body, self.origin(pulse)).await {
                 Ok(response) => return response,
                 // Whoever had the session is gone; where there is a store it is anybody's.
                 Err(unsent) if self.sharing.is_some() => (head, body) = unsent.into_parts(),
@@ -196,7 +197,9 @@ impl Site {
         }
         let answer = {
             let headers = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-            let fields = Fields::of(headers, head.uri.authority().map(Authority::as_str), Source::Map(&head.headers));
+            let source = Source::Map(&head.headers, &head.uri);
+            let mut fields = Fields::of(headers, head.uri.authority().map(Authority::as_str), source);
+            fields.origin = self.origin(pulse);
             let asked = Asked { head: &head, fields: &fields, body: &mut body, pulse, protocol };
             match self.answer(asked).await {
                 Ok(answer) => answer,
@@ -208,6 +211,16 @@ impl Site {
             }
         };
         answer.into_response(head.headers)
+    }
+
+    /// Where the requests of a connection come from.
+    pub(super) fn origin(&self, pulse: &Pulse) -> Origin {
+        let is_tls = self.acceptor.is_some();
+        match pulse.ends() {
+            Some((client, server)) => Origin::Here(Ends { client: Some(client), server, is_tls }),
+            None if self.relay.is_some() => Origin::PassedOn { is_tls },
+            None => Origin::default(),
+        }
     }
 
     /// Answers a POST to the MCP path whose body is there already.
@@ -253,7 +266,9 @@ impl Site {
     pub(super) async fn respond_given(&self, request: Request<Bytes>) -> Response<ReplyBody> {
         let (head, body) = request.into_parts();
         let headers = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-        let fields = Fields::of(headers, head.uri.authority().map(Authority::as_str), Source::Map(&head.headers));
+        let source = Source::Map(&head.headers, &head.uri);
+        let mut fields = Fields::of(headers, head.uri.authority().map(Authority::as_str), source);
+        fields.origin = Origin::Here(head.extensions.get().copied().unwrap_or_default());
         let answer = self.answer_given(&head, &fields, body).await.unwrap_or_else(|refusal| refusal);
         answer.into_response(http::HeaderMap::new())
     }

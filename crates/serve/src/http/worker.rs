@@ -77,15 +77,18 @@ impl Worker {
 
     async fn accept(&self, listener: tokio::net::TcpListener) {
         loop {
-            let stream = match listener.accept().await {
-                Ok((stream, _)) => stream,
+            let (stream, client) = match listener.accept().await {
+                Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::warn!(%error, "can't accept");
                     tokio::time::sleep(ACCEPT_REST).await;
                     continue;
                 }
             };
-            self.serve(|site, pulse| connection::serve(stream, site, pulse));
+            self.serve(|site, pulse| {
+                pulse.accepted(client, stream.local_addr().ok());
+                connection::serve(stream, site, pulse)
+            });
         }
     }
 

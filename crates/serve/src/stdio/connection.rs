@@ -192,14 +192,14 @@ impl Connection {
     /// By which rules a message is read; `None` where it can only be passed over.
     fn peer(&self, message: &Message<'_>) -> Result<Option<Peer>, Rejection> {
         let method = message.method().and_then(Method::parse);
-        let (session, revisions) = (self.client.session(), self.client.server.revisions());
-        if revisions.iter().any(|revision| revision.is_modern()) {
+        let (session, server) = (self.client.session(), &self.client.server);
+        if server.revisions().iter().any(|revision| revision.is_modern()) {
             let outline = ParamsOutline::parse(message.params());
             // Where the parameters can't be read, dispatch says so, by the method's own rules.
             let era = outline.as_ref().map_or(Era::Legacy, |outline| Era::of(&RequestHeaders::default(), outline));
             if era == Era::Modern || session.is_none() && method == Some(Method::Discover) {
                 let outline = outline.map_err(|error| Rejection::InvalidParams(error.to_string().into()))?;
-                let revision = check_meta(&outline, revisions)?;
+                let revision = check_meta(&outline, server.discovered_revisions())?;
                 return Ok(Some(self.speaking(revision, None)));
             }
         }

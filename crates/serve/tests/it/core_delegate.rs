@@ -140,3 +140,12 @@ async fn it_learns_that_a_client_went_away() {
     assert!(call.await.unwrap().cancelled);
     assert!(dropped.load(Ordering::SeqCst));
 }
+
+#[test]
+fn the_revisions_that_a_delegate_discovers_are_those_that_have_the_method() {
+    let (delegated, _) = server();
+    let modern: Vec<Revision> = Revision::ALL.into_iter().filter(|revision| revision.is_modern()).collect();
+    assert_eq!(delegated.discovered_revisions(), modern);
+    let plain = Server::builder("plain", "1").build().unwrap();
+    assert_eq!(plain.discovered_revisions(), Revision::ALL);
+}

@@ -111,7 +111,17 @@ class Application:
             return
         headers = [(bytes(name), bytes(value)) for name, value in scope["headers"]]
         call = asyncio.ensure_future(
-            _awaited(begun.endpoint.call(scope["method"], _target(scope, below), headers, body))
+            _awaited(
+                begun.endpoint.call(
+                    scope["method"],
+                    _target(scope, below),
+                    headers,
+                    body,
+                    client=_address(scope.get("client")),
+                    server=_address(scope.get("server")),
+                    scheme=str(scope.get("scheme", "http")),
+                )
+            )
         )
         gone = asyncio.ensure_future(_gone(receive))
         try:
@@ -180,6 +190,13 @@ class Application:
 def _target(scope: Scope, path: str) -> str:
     query = bytes(scope.get("query_string", b"")).decode("latin-1")
     return f"{path}?{query}" if query else path
+
+
+def _address(named: Any) -> tuple[str, int] | None:
+    """An address as ASGI has it: a host and a port. A Unix socket's server has no port."""
+    if named is None or not isinstance(named[1], int):
+        return None
+    return str(named[0]), named[1]
 
 
 def _is_elsewhere(client: Any) -> bool:

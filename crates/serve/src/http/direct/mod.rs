@@ -122,7 +122,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
             let whole = std::mem::take(&mut self.incoming).freeze();
             let next = match Head::read(&whole, &self.site.path) {
                 Err(NotPlain::Partial) if whole.len() < self.site.limits.head => Next::Head,
-                Ok(head) if head.body <= self.site.limits.body && !self.is_elsewhere(&head.fields) => {
+                Ok(mut head) if head.body <= self.site.limits.body && !self.is_elsewhere(&head.fields) => {
+                    head.fields.origin = self.site.origin(self.pulse);
                     let end = head.length + head.body;
                     if whole.len() >= end {
                         Next::Answered(end, self.answer(&head.fields, whole.slice(head.length..end)).await?)

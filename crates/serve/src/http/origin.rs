@@ -1,0 +1,60 @@
+//! Where a request comes from: the ends of its connection, which only the process that accepted it knows.
+//!
+//! Constraint: a request that another process passed on says so itself, in a header that counts only on the socket between
+//! processes. Whatever a client writes there is overwritten or passed over.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::exchange::{Ends, Headers};
+
+/// Names the two ends between processes: `CLIENT SERVER`.
+const ENDS: HeaderName = HeaderName::from_static("mcpace-ends");
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Origin {
+    /// A connection of this process's own.
+    Here(Ends),
+    /// Another process of the family took it in.
+    PassedOn { is_tls: bool },
+}
+
+impl Default for Origin {
+    fn default() -> Self {
+        Origin::Here(Ends::default())
+    }
+}
+
+impl Origin {
+    /// The head of a request that came from here, for handlers.
+    pub(super) fn headers(self, target: Bytes, lines: Bytes) -> Headers {
+        match self {
+            Origin::Here(ends) => Headers::new(target, lines, ends),
+            Origin::PassedOn { is_tls } => {
+                let headers = Headers::new(target.clone(), lines.clone(), Ends::default());
+                let named = headers.get(ENDS.as_str()).and_then(read).unwrap_or_default();
+                Headers::new(target, lines, Ends { is_tls, ..named })
+            }
+        }
+    }
+
+    /// Names it in a request that is passed on to another process.
+    pub(super) fn write(self, headers: &mut HeaderMap) {
+        let Origin::Here(Ends { client: Some(client), server: Some(server), .. }) = self else {
+            headers.remove(ENDS);
+            return;
+        };
+        if let Ok(value) = HeaderValue::try_from(format!("{client} {server}")) {
+            headers.insert(ENDS, value);
+        }
+    }
+}
+
+fn read(value: &[u8]) -> Option<Ends> {
+    let (client, server) = std::str::from_utf8(value).ok()?.split_once(' ')?;
+    let address = |text: &str| text.parse::<SocketAddr>().ok();
+    Some(Ends { client: address(client), server: address(server), is_tls: false })
+}
