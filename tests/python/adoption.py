@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from interop import alone
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "tests" / "adopt"
 INSTALLED = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "adopt"
@@ -74,21 +76,26 @@ def installed(name: str, lock: Path, version: str = "3.11") -> Path:
     folder = INSTALLED / name
     python, stamp = folder / "bin" / "python", folder / "installed"
     digest = hashlib.sha256(lock.read_bytes()).hexdigest()
-    if not stamp.exists() or stamp.read_text() != digest:
-        uv = shutil.which("uv") or str(ROOT / ".venv" / "bin" / "uv")
-        _run([uv, "venv", "--quiet", "--clear", "--python", version, str(folder)])
-        # The lock is whole; its resolution may have needed an override.
-        _run([uv, "pip", "install", "--quiet", "--no-deps", "--python", str(python), "-r", str(lock)])
-        stamp.write_text(digest)
+    with alone(folder):
+        if not stamp.exists() or stamp.read_text() != digest:
+            uv = shutil.which("uv") or str(ROOT / ".venv" / "bin" / "uv")
+            _run([uv, "venv", "--quiet", "--clear", "--python", version, str(folder)])
+            # The lock is whole; its resolution may have needed an override.
+            _run([uv, "pip", "install", "--quiet", "--no-deps", "--python", str(python), "-r", str(lock)])
+            stamp.write_text(digest)
     return python
 
 
 @contextmanager
-def program(sdk: Sdk, name: str, arguments: list[str], **environment: str) -> Iterator[subprocess.Popen[str]]:
-    """A program of tests/adopt within an environment, for as long as the block lasts."""
+def program(
+    sdk: Sdk, name: str, arguments: list[str], errors: int | None = None, **environment: str
+) -> Iterator[subprocess.Popen[str]]:
+    """A program of tests/adopt within an environment, for as long as the block lasts. ``errors``: its stderr."""
     command = [str(interpreter(sdk)), "-W", "ignore", str(SOURCES / f"{name}.py"), *arguments]
     variables = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "FASTMCP_CHECK_FOR_UPDATES": "off", **environment}
-    running = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=variables)
+    running = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, env=variables
+    )
     watchdog = threading.Timer(START_LIMIT_S, running.kill)
     watchdog.start()
     try:

@@ -5,6 +5,7 @@ Nothing is skipped: a machine without Go, Node or Cargo fails here, since an SDK
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "tests" / "interop"
@@ -45,25 +47,40 @@ class Sdk:
 
 
 def python(sources: Path, folder: Path) -> list[str]:
-    interpreter = folder / "bin" / "python"
-    if not fresh(folder, sources / "requirements.txt"):
-        run([uv(), "venv", "--quiet", "--clear", "--python", "3.11", str(folder)])
-        run([uv(), "pip", "install", "--quiet", "--python", str(interpreter), "-r", str(sources / "requirements.txt")])
-        keep(folder, sources / "requirements.txt")
+    interpreter, lock = folder / "bin" / "python", sources / "requirements.txt"
+    with alone(folder):
+        if not fresh(folder, lock):
+            run([uv(), "venv", "--quiet", "--clear", "--python", "3.11", str(folder)])
+            run([uv(), "pip", "install", "--quiet", "--python", str(interpreter), "-r", str(lock)])
+            keep(folder, lock)
     return [str(interpreter), str(sources / "client.py")]
 
 
 def typescript(sources: Path, folder: Path) -> list[str]:
     node = needed("node")
-    if not fresh(folder, sources / "package-lock.json"):
-        folder.mkdir(parents=True, exist_ok=True)
+    npm_ci(sources, folder)
+    # A module is looked for from where the program lies.
+    shutil.copyfile(sources / "client.mjs", folder / "client.mjs")
+    return [node, str(folder / "client.mjs")]
+
+
+def npm_ci(sources: Path, folder: Path) -> None:
+    with alone(folder):
+        if fresh(folder, sources / "package-lock.json"):
+            return
         for name in ("package.json", "package-lock.json", ".npmrc"):
             shutil.copyfile(sources / name, folder / name)
         run([needed("npm"), "ci", "--no-audit", "--no-fund", "--loglevel=error"], folder)
         keep(folder, sources / "package-lock.json")
-    # A module is looked for from where the program lies.
-    shutil.copyfile(sources / "client.mjs", folder / "client.mjs")
-    return [node, str(folder / "client.mjs")]
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """No other test process installs into the folder meanwhile."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def go(sources: Path, folder: Path) -> list[str]:
@@ -101,17 +118,43 @@ def everything() -> str:
     return str(TARGET / "debug" / "examples" / "everything")
 
 
+def inspector() -> Callable[..., Any]:
+    """Runs the Inspector's command line, with the Node that it is pinned with, against an endpoint or a command."""
+    sources, folder = SOURCES / "inspector", INSTALLED / "inspector"
+    npm_ci(sources, folder)
+    modules = folder / "node_modules"
+    environment = {**os.environ, "PATH": f"{modules / 'node' / 'bin'}:{os.environ['PATH']}", "HOME": str(folder)}
+
+    def inspect(*words: str) -> Any:
+        command = [str(modules / ".bin" / "mcp-inspector"), "--cli", *words]
+        return json.loads(run(command, folder, CLIENT_LIMIT_S, environment))
+
+    return inspect
+
+
 def holds(everything: str, client: list[str], era: str, transport: str, folder: Path) -> None:
     """A client gets all that the 'everything' server has."""
     with reached(everything, TRANSPORTS[transport], folder) as target:
-        told = json.loads(run([*client, era, *target], limit_s=CLIENT_LIMIT_S))
+        told = told_by(client, era, target)
     assert told.pop("tools") == sorted(told_tools(everything, folder))
-    assert told == {
-        "protocol": MODERN if era == "modern" else LEGACY,
+    expected = expected_of(MODERN if era == "modern" else LEGACY)
+    # A reply that is one JSON document has no room for what comes ahead of it.
+    assert told == (expected | {"progress": []} if transport == "http-json" else expected)
+
+
+def told_by(client: list[str], era: str, target: list[str]) -> dict[str, Any]:
+    """What a client program prints of a server."""
+    told: dict[str, Any] = json.loads(run([*client, era, *target], limit_s=CLIENT_LIMIT_S))
+    return told
+
+
+def expected_of(protocol: str) -> dict[str, Any]:
+    """What a client program prints of an 'everything' server, its tools apart."""
+    return {
+        "protocol": protocol,
         "server": "everything",
         "echo": "hello ✓",
-        # A reply that is one JSON document has no room for what comes ahead of it.
-        "progress": [] if transport == "http-json" else [0, 50, 100],
+        "progress": [0, 50, 100],
         "resource": "This is the content of the static text resource.",
         "prompt": "Prompt with arguments: arg1='one', arg2='two'",
         "missing": True,
@@ -162,8 +205,15 @@ def listening(command: list[str], folder: Path) -> Iterator[str]:
             server.stdout.close()
 
 
-def run(command: list[str], folder: Path | None = None, limit_s: float = INSTALL_LIMIT_S) -> str:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=limit_s, check=False)
+def run(
+    command: list[str],
+    folder: Path | None = None,
+    limit_s: float = INSTALL_LIMIT_S,
+    environment: dict[str, str] | None = None,
+) -> str:
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=limit_s, check=False
+    )
     assert done.returncode == 0, (
         f"{command} ended with {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     )

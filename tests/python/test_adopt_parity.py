@@ -18,7 +18,8 @@ METHOD_NOT_FOUND = -32601
 
 
 def examples(sdk: Sdk) -> list[str]:
-    return sorted(path.stem for path in (SOURCES / "servers" / sdk.examples).glob("*.py"))
+    names = sorted(path.stem for path in (SOURCES / "servers" / sdk.examples).glob("*.py"))
+    return [name for name in names if (SOURCES / "dialogues" / f"{name}.json").exists()]
 
 
 def subjects(sdk: Sdk) -> list[Subject]:

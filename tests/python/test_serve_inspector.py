@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,44 +10,18 @@ from typing import Any
 
 import pytest
 
+import interop
 from served import serving
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = ROOT / "tests" / "interop" / "inspector"
-FOLDER = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "interop" / "inspector"
 
-INSTALL_LIMIT_S = 600
-CALL_LIMIT_S = 120
-
-Inspect = Callable[..., dict[str, Any]]
+Inspect = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
 def inspect() -> Inspect:
-    """Runs the pinned Inspector, with the Node that it is pinned with, against an endpoint or a command."""
-    npm = shutil.which("npm")
-    assert npm, "Node and its npm are needed: install Node 20 or newer"
-    stamp, lock = FOLDER / "installed", (SOURCES / "package-lock.json").read_text()
-    if not stamp.exists() or stamp.read_text() != lock:
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        for name in ("package.json", "package-lock.json", ".npmrc"):
-            shutil.copyfile(SOURCES / name, FOLDER / name)
-        install = [npm, "ci", "--no-audit", "--no-fund", "--loglevel=error"]
-        subprocess.run(install, cwd=FOLDER, check=True, timeout=INSTALL_LIMIT_S)
-        stamp.write_text(lock)
-    modules = FOLDER / "node_modules"
-    environment = {**os.environ, "PATH": f"{modules / 'node' / 'bin'}:{os.environ['PATH']}", "HOME": str(FOLDER)}
-
-    def run(*words: str) -> dict[str, Any]:
-        command = [str(modules / ".bin" / "mcp-inspector"), "--cli", *words]
-        done = subprocess.run(
-            command, cwd=FOLDER, env=environment, capture_output=True, text=True, timeout=CALL_LIMIT_S
-        )
-        assert done.returncode == 0, done.stderr
-        told: dict[str, Any] = json.loads(done.stdout)
-        return told
-
-    return run
+    """Runs the pinned Inspector against an endpoint or a command."""
+    return interop.inspector()
 
 
 @pytest.fixture

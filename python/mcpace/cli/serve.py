@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -36,10 +36,18 @@ def serve(
         TransportName, typer.Option("--transport", "-t", help="http and streamable-http are one.")
     ] = TransportName["http"],
     host: Annotated[
-        str, typer.Option(help="Address to listen on. 0.0.0.0 is all of this machine's: see --allowed-host.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", "-p", help="0 takes any that is free.", min=0, max=65535)] = 8000,
-    path: Annotated[str, typer.Option(help="Of the endpoint.")] = "/mcp",
+        str | None,
+        typer.Option(
+            help="Address to listen on. 0.0.0.0 is all of this machine's: see --allowed-host. The server object's own, "
+            "if not said; so are port, path, JSON and sessions.",
+            show_default="127.0.0.1",
+        ),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option("--port", "-p", help="0 takes any that is free.", min=0, max=65535, show_default="8000"),
+    ] = None,
+    path: Annotated[str | None, typer.Option(help="Of the endpoint.", show_default="/mcp")] = None,
     workers: Annotated[
         int,
         typer.Option(
@@ -52,12 +60,21 @@ def serve(
         ),
     ] = 1,
     json_response: Annotated[
-        bool,
-        typer.Option("--json-response", help="Answer with JSON only; a stream of events where one is needed if not."),
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--json-response/--no-json-response",
+            help="Answer with JSON only; a stream of events where one is needed if not.",
+            show_default="no-json-response",
+        ),
+    ] = None,
     stateless: Annotated[
-        bool, typer.Option("--stateless", help="No sessions for the revisions before 2026-07-28, which has none.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--stateless/--no-stateless",
+            help="No sessions for the revisions before 2026-07-28, which has none.",
+            show_default="no-stateless",
+        ),
+    ] = None,
     ssl_certfile: Annotated[str | None, typer.Option(metavar="FILE", help="TLS: the certificate chain, PEM.")] = None,
     ssl_keyfile: Annotated[str | None, typer.Option(metavar="FILE", help="TLS: its key, PEM.")] = None,
     allowed_host: Annotated[
@@ -125,21 +142,27 @@ def serve(
     # Not before the command is known: what is served should find the process as small as can be.
     from mcpace.server.running.running import run_target
 
+    # Those that the server object may have, too.
+    own: dict[str, Any] = {
+        "host": host,
+        "port": port,
+        "path": path,
+        "json_response": json_response,
+        "stateless": stateless,
+        "allowed_hosts": tuple(allowed_host) if allowed_host else None,
+        "allowed_origins": tuple(allowed_origin) if allowed_origin else None,
+    }
+    given = {name: value for name, value in own.items() if value is not None}
     settings = Settings(
+        **given,
+        given=tuple(given),
         transport=transport(transport_name.value),
-        host=host,
-        port=port,
-        path=path,
         workers=workers,
-        json_response=json_response,
-        stateless=stateless,
         ssl_certfile=ssl_certfile,
         ssl_keyfile=ssl_keyfile,
         access_log=access_log,
         log_level=log_level(log_level_name.value) if log_level_name is not None else None,
         server_timing=server_timing,
-        allowed_hosts=tuple(allowed_host or ()),
-        allowed_origins=tuple(allowed_origin or ()),
         graceful_timeout_s=graceful_timeout,
         store=store,
         on_store_down="memory" if on_store_down == "memory" else "refuse",

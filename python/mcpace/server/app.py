@@ -244,6 +244,7 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
 
     def __mcpace__(self) -> Prepared:
         """All that is registered, ready to be served."""
+        from mcpace.server.launch import own_settings
         from mcpace.server.running.prepared import Prepared
         from mcpace.server.telemetry import observe
 
@@ -257,6 +258,7 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
             prompts=len(registry.prompts),
             lifespan=self._entered if self._has_life else None,
             options=self._http_options(),
+            settings=own_settings(self),
             loopback_only=getattr(self._token_verifier, "loopback_only", None),
         )
 

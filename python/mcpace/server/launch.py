@@ -104,6 +104,12 @@ def keywords_of(server: MCPServer[Any], transport: str, given: Mapping[str, Any]
     return {name: value for name, value in settings.items() if value != _DEFAULTS[name]} | dict(given)
 
 
+def own_settings(server: MCPServer[Any]) -> dict[str, Any]:
+    """The runner's settings that the constructor was given, for those who run the server object otherwise."""
+    given = keywords_of(server, "streamable-http", {})
+    return options_of("streamable-http", {name: value for name, value in given.items() if name != "event_store"})
+
+
 def _security(settings: Any) -> dict[str, Any]:
     """The official SDK's ``TransportSecuritySettings``, or a dictionary of their members."""
     if settings is None:

@@ -19,6 +19,7 @@ from pydantic_core import to_json
 
 from mcpace.server.adopt.kinds import Kind, is_2, kind_of, low_level
 from mcpace.server.adopt.options import options_of
+from mcpace.server.adopt.own_settings import settings_of
 from mcpace.server.adopt.tools import Tools
 from mcpace.server.subscriptions import list_of, uri_of
 
@@ -80,6 +81,7 @@ def adopt(server: Any) -> Prepared:
     tools = Tools(server, kind, low, core)
     sdk.desk.after = tools.renew
     summary = tools.summary(f"{kind.value} ({_release(kind)})")
+    settings, unused = settings_of(server, kind)
     return Prepared(
         core=core,
         name=low.name,
@@ -88,7 +90,8 @@ def adopt(server: Any) -> Prepared:
         prompts=summary.prompts,
         lifespan=partial(_entered, sdk, getattr(server, "_subscriptions", None), core),
         options=options_of(server, kind),
-        notes=summary.sentences(),
+        settings=settings,
+        notes=(*summary.sentences(), *unused),
     )
 
 

@@ -28,7 +28,7 @@ _CLASSES = {
 
 def kind_of(candidate: object) -> Kind | None:
     """Which of them, if any."""
-    if isinstance(candidate, type):
+    if issubclass(type(candidate), type):
         return None
     for base in type(candidate).__mro__:
         kind = _CLASSES.get((base.__module__, base.__name__))

@@ -50,6 +50,7 @@ def _settings(transport: str, options: dict[str, Any]) -> Settings:
     from mcpace.server.running import settings
 
     given = dict(options)
+    names = tuple(given)
     unknown = sorted(set(given) - settings.NAMES)
     if unknown:
         raise TypeError(f"a server can't be run with {', '.join(unknown)}: there is no such option")
@@ -61,4 +62,4 @@ def _settings(transport: str, options: dict[str, Any]) -> Settings:
         given["log_level"] = settings.log_level(str(given["log_level"]))
     for name in ("allowed_hosts", "allowed_origins"):
         given[name] = tuple(given.get(name, ()))
-    return settings.Settings(transport=settings.transport(transport), **given)
+    return settings.Settings(transport=settings.transport(transport), given=names, **given)

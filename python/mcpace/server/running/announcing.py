@@ -12,7 +12,7 @@ from mcpace.server.running.say import line, say
 from mcpace.server.running.settings import Settings
 
 
-def facts(prepared: Prepared, url: str) -> dict[str, Any]:
+def facts(prepared: Prepared, settings: Settings, url: str) -> dict[str, Any]:
     """What :func:`announce` says of a server, as plain values: a worker tells its parent so."""
     return {
         "name": prepared.name,
@@ -21,6 +21,8 @@ def facts(prepared: Prepared, url: str) -> dict[str, Any]:
         "prompts": prepared.prompts,
         "notes": list(prepared.notes),
         "url": url,
+        "stateless": settings.stateless,
+        "json_response": settings.json_response,
     }
 
 
@@ -40,8 +42,8 @@ def first_line(facts: Mapping[str, Any], settings: Settings) -> str:
     if not settings.is_http:
         return f"{what} on stdio"
     ways = [f"{settings.workers} workers"] if settings.workers > 1 else []
-    ways.append("no sessions" if settings.stateless else "sessions")
-    if settings.json_response:
+    ways.append("no sessions" if facts["stateless"] else "sessions")
+    if facts["json_response"]:
         ways.append("JSON only")
     if settings.reload:
         ways.append("reloads")

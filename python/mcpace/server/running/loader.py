@@ -128,7 +128,7 @@ def _usual(module: ModuleType, target: Target) -> Any:
         if hasattr(module, name):
             found = getattr(module, name)
             # A web framework's `app` may stand beside the server.
-            if is_server(found) or _is_factory(found):
+            if is_server(found) or (inspect.isfunction(found) and _is_factory(found)):
                 return found
     there = _servers(module)
     if len(there) == 1:
@@ -136,28 +136,59 @@ def _usual(module: ModuleType, target: Target) -> Any:
     if there:
         names = ", ".join(there)
         raise SetupProblem(f"{target.module} has the servers {names}: name one, as in {target.module}:{there[0]}")
+    applications = [name for name in USUAL_NAMES if _is_asgi(getattr(module, name, None))]
+    if applications:
+        raise SetupProblem(_asgi_advice(target, getattr(module, applications[0]), applications[0]))
     names = " or ".join(USUAL_NAMES)
     raise SetupProblem(f"{target.module} has no server named {names}: name yours, as in {target.module}:my_server")
 
 
 def _servers(module: ModuleType) -> list[str]:
-    return [name for name, value in vars(module).items() if not name.startswith("_") and is_server(value)]
+    # A copy: a value that is looked at may import something into its module.
+    members = tuple(vars(module).items())
+    return [name for name, value in members if not name.startswith("_") and is_server(value)]
 
 
-def _is_factory(candidate: object) -> bool:
-    return inspect.isfunction(candidate) and not any(
+def _is_factory(candidate: Any) -> bool:
+    """Whether it can be called without arguments."""
+    try:
+        parameters = inspect.signature(candidate).parameters.values()
+    except ValueError:  # compiled, and without a signature
+        return True
+    return not any(
         parameter.default is parameter.empty and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-        for parameter in inspect.signature(candidate).parameters.values()
+        for parameter in parameters
+    )
+
+
+def _is_asgi(candidate: object) -> bool:
+    """Whether it looks like an ASGI application: an object or a function that is called with the protocol's three."""
+    if isinstance(candidate, type) or not callable(candidate):
+        return False
+    try:
+        return [*inspect.signature(candidate).parameters][:3] == ["scope", "receive", "send"]
+    except ValueError:  # compiled, and without a signature
+        return False
+
+
+def _asgi_advice(target: Target, found: object, name: str) -> str:
+    return (
+        f"{target.module}:{name} is {_kind(found)}, an ASGI application: name the MCP server that it is made of, as in "
+        f"{target.module}:mcp, or run the application with an ASGI server, as in: uvicorn "
+        f"{Path(target.module).stem if target.is_file else target.module}:{name}"
     )
 
 
 def _made(found: Any, target: Target) -> object:
     if is_server(found):
         return found
+    if _is_asgi(found):
+        raise SetupProblem(_asgi_advice(target, found, target.name or found.__name__))
     if not callable(found):
         raise SetupProblem(f"{target} is {_kind(found)}, and no MCP server that mcpace knows")
-    if inspect.isfunction(found) and not _is_factory(found):
-        raise SetupProblem(f"{target} is a function that wants arguments: one that makes the server takes none")
+    if not _is_factory(found):
+        kind = "a function" if inspect.isfunction(found) else _kind(found)
+        raise SetupProblem(f"{target} is {kind} that wants arguments: one that makes the server takes none")
     try:
         made = found()
         if inspect.isawaitable(made):

@@ -32,6 +32,8 @@ class Prepared:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Keywords of ``_core.HttpOptions`` that the server's own construction decides, such as ``token_verifier``. What
     the command line says wins."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """The object's own :class:`mcpace.server.running.settings.Settings`, by name, where they aren't the usual ones."""
     loopback_only: str | None = None
     """Why it may listen on this machine's loopback only; ``None``: it may listen anywhere."""
     notes: tuple[str, ...] = ()
@@ -63,9 +65,10 @@ def prepare(server: object) -> Prepared:
 def is_server(candidate: object) -> bool:
     """Whether :func:`prepare` would take it. Cheap: nothing is prepared, and nothing imported that the object didn't
     bring."""
-    if isinstance(candidate, type):
+    # Of the class: a proxy may answer for something else, or raise outside of a request.
+    if issubclass(type(candidate), type):
         return False
-    if isinstance(candidate, Preparable):
+    if hasattr(type(candidate), "__mcpace__"):
         return True
     from mcpace.server.adopt import adoptable
 

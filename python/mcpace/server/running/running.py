@@ -28,6 +28,7 @@ from mcpace.server.running.prepared import Prepared, prepare
 from mcpace.server.running.reload import watching
 from mcpace.server.running.say import say, write
 from mcpace.server.running.settings import Settings
+from mcpace.server.running.settled import settled
 from mcpace.server.running.supervisor import Plan, supervise
 
 
@@ -44,19 +45,19 @@ def run_target(text: str, settings: Settings, arguments: Sequence[str] = ()) -> 
         run_prepared(lambda: prepare(loader.load(target)), settings)
     # What the module prints is no part of the protocol, nor is what it reads.
     with in_process.stdio_kept():
-        prepared = _ready(lambda: prepare(loader.load(target)), settings)
-    run_prepared(lambda: prepared, settings)
+        prepared, settings = _ready(lambda: prepare(loader.load(target)), settings)
+    in_process.leave(_serve(prepared, settings))
 
 
 def run_prepared(make: Callable[[], Prepared], settings: Settings) -> NoReturn:
     """Serves what ``make`` returns, in this process, to its end. Raises :class:`RunProblem`."""
-    in_process.leave(_serve(_ready(make, settings), settings))
+    in_process.leave(_serve(*_ready(make, settings)))
 
 
 def run_object(server: object, settings: Settings) -> None:
     """Serves an object in this process; returns where it was told to end, leaves with 130 after Ctrl-C."""
     try:
-        code = _serve(_ready(lambda: prepare(server), settings), settings)
+        code = _serve(*_ready(lambda: prepare(server), settings))
     except AuthorProblem as problem:
         raise problem.cause from None
     except KeyboardInterrupt:
@@ -68,18 +69,18 @@ def run_object(server: object, settings: Settings) -> None:
 
 async def run_object_async(server: object, settings: Settings) -> None:
     """Serves an object until the caller's task is cancelled."""
-    prepared = _ready(lambda: prepare(server), settings)
+    prepared, settings = _ready(lambda: prepare(server), settings)
     try:
         if not settings.is_http:
             await asyncio.to_thread(
-                in_process.serve_stdio, prepared, lambda: announce(facts(prepared, ""), settings, None)
+                in_process.serve_stdio, prepared, lambda: announce(facts(prepared, settings, ""), settings, None)
             )
             return
         address = Address.resolved(settings.host, settings.port)
         served = in_process.Served(prepared, settings, address)
         await asyncio.to_thread(served.enter)
         url = await asyncio.to_thread(served.begin)
-        announce(facts(prepared, url), settings, address)
+        announce(facts(prepared, settings, url), settings, address)
         try:
             await asyncio.get_running_loop().create_future()
         finally:
@@ -97,12 +98,12 @@ def run_worker(order: Mapping[str, Any], report: Callable[..., None]) -> NoRetur
     family = (int(order["number"]) - 1, list(order["family"]))
     try:
         target = loader.parse(order["target"])
-        prepared = _ready(lambda: prepare(loader.load(target)), settings)
+        prepared, settings = _ready(lambda: prepare(loader.load(target)), settings, parent=address)
         code = in_process.serve_http(
             prepared,
             settings,
             address,
-            lambda url: report(serves=True, **facts(prepared, url)),
+            lambda url: report(serves=True, **facts(prepared, settings, url)),
             family=family,
         )
     except RunProblem as problem:
@@ -122,16 +123,19 @@ def tell(problem: RunProblem) -> None:
 
 def _serve(prepared: Prepared, settings: Settings) -> int:
     if not settings.is_http:
-        return in_process.serve_stdio(prepared, lambda: announce(facts(prepared, ""), settings, None))
+        return in_process.serve_stdio(prepared, lambda: announce(facts(prepared, settings, ""), settings, None))
     address = Address.resolved(settings.host, settings.port)
 
     def on_ready(url: str) -> None:
-        announce(facts(prepared, url), settings, address)
+        announce(facts(prepared, settings, url), settings, address)
 
     return in_process.serve_http(prepared, settings, address, on_ready)
 
 
-def _ready(make: Callable[[], Prepared], settings: Settings) -> Prepared:
+def _ready(
+    make: Callable[[], Prepared], settings: Settings, parent: Address | None = None
+) -> tuple[Prepared, Settings]:
+    """A server and the settings that it is served with; ``parent`` is the address that a parent listens on already."""
     try:
         prepared = make()
     except _core.EnvironmentProblem as problem:
@@ -139,7 +143,7 @@ def _ready(make: Callable[[], Prepared], settings: Settings) -> Prepared:
         raise SetupProblem(str(problem)) from problem
     # After the import: an author who set logging up keeps the handlers.
     logs.run_at(settings.log_level)
-    return prepared
+    return settled(prepared, settings, parent)
 
 
 def _supervised(text: str, settings: Settings, arguments: Sequence[str]) -> int:

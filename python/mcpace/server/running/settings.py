@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, Self
 
 from mcpace.server.running.errors import UsageProblem
@@ -75,6 +76,13 @@ class Settings:
     """However much a session is used."""
     reload: bool = False
     reload_dirs: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
+    """Names of the settings that the command line, or the call that runs the server, gives. They override the server
+    object's own."""
+
+    def completed(self, own: Mapping[str, Any]) -> Self:
+        """With the server object's own settings where none is given. Raises :class:`UsageProblem`."""
+        return replace(self, **{name: value for name, value in own.items() if name not in self.given})
 
     def __post_init__(self) -> None:
         """Raises :class:`UsageProblem` for what makes no sense or doesn't go together."""
@@ -147,12 +155,12 @@ class Settings:
     def from_json(cls, text: str) -> Self:
         """What :meth:`to_json` made."""
         given: dict[str, Any] = json.loads(text)
-        for name in ("allowed_hosts", "allowed_origins", "reload_dirs"):
+        for name in ("allowed_hosts", "allowed_origins", "reload_dirs", "given"):
             given[name] = tuple(given[name])
         return cls(**given)
 
 
-NAMES = frozenset(field.name for field in fields(Settings))
+NAMES = frozenset(field.name for field in fields(Settings)) - {"given"}
 
 
 def log_level(word: str) -> LogLevel:
