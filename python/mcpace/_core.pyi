@@ -725,8 +725,9 @@ class HttpOptions:
 
         ``limits``: any of ``body``, ``head``, ``nesting``, ``batch``, ``connections``, ``http2_streams``, ``sessions``,
         ``standalone_streams``, ``session_streams``, ``stream_events``, ``stream_bytes``, ``connection_reply_bytes``,
-        ``session_reply_bytes``, ``session_replay_bytes``, ``replay_bytes``, ``session_idle_s``, ``session_life_s``, ``replay_time_s``, ``connection_idle_s``,
-        ``head_time_s``, ``body_time_s``, ``write_stall_s``.
+        ``session_reply_bytes``, ``session_replay_bytes``, ``replay_bytes``, ``session_idle_s``,
+        ``session_life_s``, ``replay_time_s``, ``connection_idle_s``, ``head_time_s``, ``body_time_s``,
+        ``write_stall_s``.
 
         ``access_log``: a line on stderr for each request.
 
