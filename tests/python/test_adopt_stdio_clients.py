@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from typing import Any
 
 import pytest
@@ -16,9 +18,9 @@ TOOLS = ["echo", "test_tool_with_progress"]
 every_server = pytest.mark.parametrize("server", adoption.SDKS, ids=lambda sdk: sdk.name)
 
 
-def command(server: adoption.Sdk) -> list[str]:
-    """Starts the server's 'everything', adopted."""
-    example = SOURCES / "servers" / server.examples / "everything.py"
+def command(server: adoption.Sdk, example_name: str = "everything") -> list[str]:
+    """Starts an example of the server's SDK, adopted."""
+    example = SOURCES / "servers" / server.examples / f"{example_name}.py"
     return [str(adoption.interpreter(server)), "-W", "ignore", str(SOURCES / "serve.py"), str(example), "stdio"]
 
 
@@ -48,3 +50,22 @@ def test_inspector_gets_what_the_server_has(server: adoption.Sdk) -> None:
     assert called["content"] == [{"type": "text", "text": "hello ✓"}]
     read = told("resources/read", "--uri", "test://static-text")
     assert read["contents"][0]["text"] == "This is the content of the static text resource."
+
+
+@pytest.mark.network
+def test_what_belongs_to_no_request_reaches_a_client_without_a_session() -> None:
+    [server] = [sdk for sdk in adoption.SDKS if sdk.name == "mcp-2"]
+    meta = {"io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientCapabilities": {}}
+    params = {"name": "confirm", "arguments": {"payment": "p-1"}, "_meta": meta}
+    line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+    done = subprocess.run(
+        command(server, "completing"),
+        input=line + "\n",
+        capture_output=True,
+        text=True,
+        timeout=interop.CLIENT_LIMIT_S,
+        check=True,
+    )
+    told, answer = map(json.loads, done.stdout.splitlines())
+    assert (told["method"], told["params"]["elicitationId"]) == ("notifications/elicitation/complete", "p-1")
+    assert answer["result"]["content"][0]["text"] == "confirmed"

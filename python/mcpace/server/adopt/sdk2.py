@@ -84,10 +84,13 @@ class Sdk2(Sdk):
 
     def _envelope(self, exchange: Exchange, params: Json | None) -> Any:
         meta = (params or {}).get("_meta") or {}
+        # As in the SDK: what belongs to no request has a way to the client over stdio, and none over HTTP.
+        duplex = {"outbound": NotifyOnly(self)} if exchange.headers is None else {}
         return self._connection.from_envelope(
             exchange.revision,
             meta.get("io.modelcontextprotocol/clientInfo"),
             meta.get("io.modelcontextprotocol/clientCapabilities"),
+            **duplex,
         )
 
     def _check_headers(self, params: Json, headers: Mapping[str, str]) -> None:
@@ -176,6 +179,13 @@ class Standalone:
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: Any = None) -> None:
         notify(method, params)
+
+
+class NotifyOnly(Standalone):
+    """The same of the revisions without sessions, in which a server asks nothing by itself."""
+
+    async def send_raw_request(self, method: str, params: Mapping[str, Any] | None, opts: Any = None) -> Json:
+        raise self._sdk._error.NoBackChannelError(method)
 
 
 async def asked(sdk: Sdk2, method: str, params: Mapping[str, Any] | None, opts: Any) -> Json:
