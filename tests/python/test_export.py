@@ -27,7 +27,17 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Our client at a profile with sessions and event streams: two rounds of connect, list, call."""
     folder = tmp_path_factory.mktemp("recording")
     made = commands.run(
-        "measure", "profile:notion", "--trials", 2, "--hold", "20ms", "--recordings", folder, folder=folder
+        "measure",
+        "profile:notion",
+        "--trials",
+        2,
+        "--calls",
+        1,
+        "--hold",
+        "20ms",
+        "--recordings",
+        folder,
+        folder=folder,
     )
     assert made.code == 0, made.stderr
     return folder / "measure-profile-notion.jsonl.zst"

@@ -25,8 +25,8 @@ ROOT = Path(__file__).parents[2]
 RUNS = ROOT / "tests" / "fixtures" / "runs"
 NAMES = sorted(path.stem for path in RUNS.glob("*.json"))
 SECTIONS = {
-    "clients": ["trials", "findings", "calls", "ledger", "setup", "method"],
-    "bisect": ["search", "trials", "findings", "calls", "ledger", "setup", "method"],
+    "clients": ["findings", "trials", "calls", "ledger", "setup", "method"],
+    "bisect": ["findings", "search", "trials", "calls", "ledger", "setup", "method"],
     "measure": ["trials", "calls", "ledger", "setup", "method"],
     "load": ["load", "course", "distribution", "operations", "setup", "method"],
 }
@@ -185,11 +185,11 @@ def test_the_keyboard_reaches_everything(browser: Browser, write) -> None:
     with Watched(browser) as watched:
         page = watched.open(write(load("clients")))
         page.keyboard.press("j")
-        expect(page.locator("#trials h2")).to_be_focused()
-        page.keyboard.press("j")
         expect(page.locator("#findings h2")).to_be_focused()
-        page.keyboard.press("k")
+        page.keyboard.press("j")
         expect(page.locator("#trials h2")).to_be_focused()
+        page.keyboard.press("k")
+        expect(page.locator("#findings h2")).to_be_focused()
         page.keyboard.press("?")
         expect(page.locator("dialog.help")).to_be_visible()
         page.keyboard.press("Escape")

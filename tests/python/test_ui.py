@@ -556,7 +556,7 @@ def test_a_run_is_watched_until_it_is_saved(runs: Path, browser: Browser) -> Non
             expect(page.locator("#samples .value").first).to_contain_text("250")
         out.write_text((RUNS / "measure.json").read_text())
         journal.forget(out)
-        expect(page.locator("h1")).to_contain_text("A call takes")
+        expect(page.locator("h1")).to_contain_text("A call to greet takes")
         assert page.url.endswith("#/run/new.json")
 
 

@@ -69,10 +69,9 @@ def run(target: Target, settings: LoadSettings, watcher: Watcher) -> Run:
 def _with_own_tool(target: Target, settings: LoadSettings) -> LoadSettings:
     """A profile's own tool is called with its own arguments, where the user gives no others."""
     own = target.tool
-    if target.profile is None or own is None or settings.arguments or settings.replay:
+    if target.profile is None or own is None or own.name not in dict(settings.mix):
         return settings
-    mix = settings.mix or ((own.name, 1.0),)
-    return replace(settings, mix=mix, arguments={own.name: own.arguments} if own.name in dict(mix) else {})
+    return replace(settings, arguments={own.name: own.arguments, **settings.arguments})
 
 
 def _loaded(

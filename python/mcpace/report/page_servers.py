@@ -73,7 +73,7 @@ def _program(case: Case) -> str:
     facts = case.server
     if facts is None or not facts.sdk_version:
         return ""
-    told = [f"SDK {clean(facts.sdk_version, 40)} by its own word", f"revision {clean(facts.revision, 20)}"]
+    told = [f"reports SDK {clean(facts.sdk_version, 40)}", f"revision {clean(facts.revision, 20)}"]
     told += [f"{facts.workers} serving {'process' if facts.workers == 1 else 'processes'}"]
     told += [clean(note, 200).rstrip(".") for note in facts.notes]
     return "; ".join(told)

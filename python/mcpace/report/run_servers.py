@@ -47,7 +47,7 @@ class ServerFacts(Model):
     revision: str = ""
     """That was spoken with it; empty where it came to nothing."""
     workers: Whole = 1
-    """Processes that serve, by its own word."""
+    """Processes that serve, as the server reports them."""
     processes: Whole | None = None
     """Processes that were seen."""
     notes: list[str] = []

@@ -92,7 +92,7 @@ def ratio_words(factor: Factor) -> str:
     """``3.1× (2.9–3.3)`` or ``316× faster (290–340)``; where none is sure, ``same`` or the interval alone."""
     if factor.ratio is None or factor.low is None or factor.high is None:
         return "too few"
-    if factor.verdict == "faster" and min(factor.ratio, factor.low) > 0:
+    if factor.verdict == "faster" and min(factor.ratio, factor.low, factor.high) > 0:
         return f"{times(1 / factor.ratio)} faster ({bare(1 / factor.high)}–{bare(1 / factor.low)})"
     interval = f"({bare(factor.low)}–{bare(factor.high)})"
     if factor.verdict in ("slower", "faster"):
