@@ -9,8 +9,10 @@
 //!
 //! Constraint: pure; time is a parameter.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
 
 /// How long a busy function's call keeps others of the kind waiting at most: Python's own turn (`sys.getswitchinterval`).
 const TURN: Duration = Duration::from_millis(5);
@@ -36,7 +38,7 @@ pub(super) struct Queue<T> {
     turn: Option<Instant>,
     /// Calls under way: of all clients, and of each that has any.
     running: usize,
-    held: HashMap<Client, usize>,
+    held: FxHashMap<Client, usize>,
 }
 
 /// What is known of a call's function.
@@ -55,7 +57,8 @@ struct Waiting<T> {
 
 /// Calls that wait, each client's in their order.
 struct Lane<T> {
-    waiting: HashMap<Client, VecDeque<Waiting<T>>>,
+    // Clients are numbered by us or named by a verified token, so nobody can choose keys that collide.
+    waiting: FxHashMap<Client, VecDeque<Waiting<T>>>,
     /// Clients that have calls here: the first has its turn.
     turns: VecDeque<Client>,
     calls: usize,
@@ -77,7 +80,7 @@ pub(super) struct Place {
 
 impl<T> Lane<T> {
     fn new() -> Self {
-        Self { waiting: HashMap::new(), turns: VecDeque::new(), calls: 0 }
+        Self { waiting: FxHashMap::default(), turns: VecDeque::new(), calls: 0 }
     }
 
     fn push(&mut self, client: Client, waiting: Waiting<T>) {
@@ -126,7 +129,7 @@ impl<T> Queue<T> {
             busy: 0,
             turn: None,
             running: 0,
-            held: HashMap::new(),
+            held: FxHashMap::default(),
         }
     }
 
