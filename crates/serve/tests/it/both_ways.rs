@@ -339,5 +339,7 @@ async fn answers_over_http_and_sse_of_2024_are_the_same_at_once_and_later() {
 
 #[tokio::test]
 async fn answers_over_stdio_are_the_same_at_once_and_later() {
-    compare(MODERN, |server| over_stdio(server, MODERN)).await;
+    for revision in [MODERN, LEGACY] {
+        compare(revision, |server| over_stdio(server, revision)).await;
+    }
 }
