@@ -453,6 +453,11 @@ def test_a_comparison_of_before_the_second_side_was_told_still_loads() -> None:
     assert told["The first's machine"] == "A, 2 cores" and "Machine" in told
 
 
+def test_names_stay_readable_in_the_markdown_of_a_log() -> None:
+    made = run_of_files(run(case(QUICK, tool="my-tool (app_b.py) __init__")), run(case(SLOW, tool="other")), 0.1)
+    assert r"my-tool (app_b.py) \_\_init\_\_" in comparison_files.markdown(made)
+
+
 def test_the_files_for_a_ci_hold_every_figure_and_no_markup_of_a_peer() -> None:
     hostile = "<script>alert(1)</script>|`x`\n# y @org/team https://a.example www.a.example"
     made = run_of_files(run(case(QUICK, tool=hostile)), run(case(SLOW, tool=hostile)), 0.1)

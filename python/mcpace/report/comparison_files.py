@@ -27,8 +27,9 @@ from mcpace.report.words_comparison import (
 )
 
 NO_LINK = "\N{ZERO WIDTH SPACE}"
-MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@-])")
-"""Characters that Markdown (GitHub's) reads as more than themselves."""
+MARKUP = re.compile(r"([\\`*\[\]<>#|~&@]|(?<![^\W_])_|_(?![^\W_])|^[+-])")
+"""Characters that GitHub's Markdown reads as markup where they stand. An underscore within a word and a hyphen within a
+line are not markup, so that names stay readable in a log."""
 
 
 def markdown(run: Run) -> str:
