@@ -171,7 +171,7 @@ class SamplingToolsCapability(Model):
 
 
 class ServerCapabilities(Model):
-    """What a server can do."""
+    """Capabilities of a server."""
 
     experimental: dict[str, Any] | None = None
     logging: dict[str, Any] | None = None

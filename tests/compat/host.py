@@ -30,7 +30,7 @@ from typing import Any
 
 CPU_LIMIT_S = 40
 MEMORY_LIMIT = 6 << 30
-"""Of address space: the threads of a runtime reserve much more of it than they use."""
+"""Limit of address space: the threads of a runtime reserve much more of it than they use."""
 
 SERVERS = {
     ("mcp.server.mcpserver.server", "MCPServer"): "server",

@@ -101,7 +101,7 @@ def _one(done: Runs, transport: str, revision: str, peer: Any, steps: dict[str, 
 def judge(
     way: str, subject: Subject, original: Runs, other: Runs, repeated: list[Runs], known: list[Documented]
 ) -> Outcome:
-    """What a user of the object would see."""
+    """The answers that a user of the object gets."""
     if other.status == NOT_SWAPPED:
         return Outcome(LEFT)
     found: list[tuple[str, Spot, str]] = []

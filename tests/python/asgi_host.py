@@ -24,7 +24,7 @@ def on_a_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., N
 
 
 class Reply:
-    """What came back, as ASGI has it."""
+    """The reply, as ASGI has it."""
 
     def __init__(self) -> None:
         self.status = 0

@@ -143,13 +143,13 @@ def holds(everything: str, client: list[str], era: str, transport: str, folder: 
 
 
 def told_by(client: list[str], era: str, target: list[str]) -> dict[str, Any]:
-    """What a client program prints of a server."""
+    """The output of a client program at a server."""
     told: dict[str, Any] = json.loads(run([*client, era, *target], limit_s=CLIENT_LIMIT_S))
     return told
 
 
 def expected_of(protocol: str) -> dict[str, Any]:
-    """What a client program prints of an 'everything' server, its tools apart."""
+    """The output of a client program at an 'everything' server, its tools apart."""
     return {
         "protocol": protocol,
         "server": "everything",

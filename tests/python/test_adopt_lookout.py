@@ -182,7 +182,7 @@ REACH = {
         "fastmcp": "Client Context FastMCP",
     },
 }
-# What tools make their results of, and raise.
+# Types that tools return or raise.
 PLAIN = {
     "mcp-1": {"mcp.types": "TextContent CallToolResult", "mcp.server.fastmcp": "Image"},
     "mcp-2": {"mcp_types": "TextContent CallToolResult", "mcp.server.mcpserver": "Image"},

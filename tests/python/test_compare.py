@@ -229,7 +229,7 @@ def test_an_interrupted_gate_has_neither_passed_nor_failed(trials: list[float], 
 
 
 DOUBTFUL = [9.0, 1.3, 0.9, 1.9, 1.25, 1.0, 1.6]
-"""Of QUICK 1.3 times, with an interval that holds 1."""
+"""1.3 times QUICK, with an interval that holds 1."""
 
 
 def test_a_figure_past_the_tolerance_whose_interval_is_wide_is_inconclusive() -> None:

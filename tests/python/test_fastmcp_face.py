@@ -1,4 +1,4 @@
-"""What the face of FastMCP has beside what a client sees: its client, applications, foreign objects, refusals."""
+"""The parts of mcpace.fastmcp that no client sees: its client, applications, foreign objects, refusals."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ CLIENT = {
         "logLevel": "debug",
     }.items()
 }
-"""What each request of 2026-07-28 says of its client."""
+"""The client's facts in each request of 2026-07-28."""
 
 
 @contextmanager

@@ -21,7 +21,7 @@ MODULES = (
     "mcpace", "mcpace_layers", "mcp", "fastmcp", "pydantic", "httpx", "uvicorn", "redis", "anyio", "sitecustomize",
     "usercustomize", "json", "argparse", "asyncio", "signal", "threading", "socket", "importlib", "typing", "logging",
 )  # fmt: skip
-"""What the commands' children import."""
+"""Modules that the commands' children import."""
 REFUSED = "http://127.0.0.1:1/"
 """Nobody listens there: an installation that obeys such a setting fails."""
 SERVER = """

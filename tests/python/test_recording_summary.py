@@ -23,7 +23,7 @@ ASKED = [
 
 
 def recorded(folder: Path) -> Run:
-    """What ``explain`` makes of a session that was recorded over stdio."""
+    """The output of ``explain`` for a session that was recorded over stdio."""
     (folder / "lazy.py").write_text(LAZY)
     upstream = f"stdio:{sys.executable} -S {folder / 'lazy.py'}"
     words = [*commands.COMMAND, "record", "--upstream", upstream, "--out", "seen.jsonl.zst"]

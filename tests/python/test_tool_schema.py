@@ -1,4 +1,4 @@
-"""What mcpace reads from a tool's listing, whatever a server says there."""
+"""The reading of a tool's listing, whatever a server says there."""
 
 from __future__ import annotations
 

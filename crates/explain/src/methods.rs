@@ -19,9 +19,9 @@ pub struct Method {
     pub name: Option<String>,
     /// Requests.
     pub requests: u64,
-    /// Of these, answered with a result.
+    /// Requests that were answered with a result.
     pub succeeded: u64,
-    /// Of these, answered with an error, or with a tool's own failure.
+    /// Requests that were answered with an error, or with a tool's own failure.
     pub failed: u64,
     /// The median time from a request's first byte to its answer's last, over the answered ones.
     #[serde(rename = "median_ns")]

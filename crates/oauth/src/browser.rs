@@ -100,7 +100,7 @@ async fn first_line(stream: &mut TcpStream) -> Option<String> {
     }
 }
 
-/// What a visitor asked for.
+/// The request of a visitor of the callback server.
 #[derive(Debug, PartialEq, Eq)]
 enum Visited {
     /// The redirect with our state.

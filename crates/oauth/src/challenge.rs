@@ -27,7 +27,7 @@ pub struct Refusal {
     pub(crate) challenge: Challenge,
     /// The token that was refused.
     pub(crate) token: Option<Secret>,
-    /// What the next proof has to name (RFC 9449 §9).
+    /// The nonce that the next proof has to carry (RFC 9449 §9).
     pub(crate) nonce: Option<String>,
 }
 

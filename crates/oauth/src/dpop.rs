@@ -22,7 +22,7 @@ pub(crate) const ALGORITHM: &str = "ES256";
 /// Nonces that are kept, one an origin.
 const MOST_NONCES: usize = 64;
 
-/// See the module.
+/// Signs proofs with a key pair of its own, one proof for each request (RFC 9449 §4.2).
 pub(crate) struct Prover {
     key: EcdsaKeyPair,
     random: SystemRandom,

@@ -55,7 +55,7 @@ pub enum Asserted {
 pub struct IdentityProvider {
     /// Its token endpoint: `https`, or on this machine.
     pub token_endpoint: Url,
-    /// What it knows this client by.
+    /// Identifier of this client at the identity provider.
     pub client_id: String,
     /// The user's ID token, which it gave to this client.
     pub id_token: Secret,

@@ -118,7 +118,7 @@ impl Client {
         wait(py, async { self.inner.lock().await.disconnect().await })
     }
 
-    /// What was seen so far. It is whole where the client is disconnected: nothing of it can come later.
+    /// The recording so far. It is complete once the client is disconnected: no event can follow.
     fn recording(&self, py: Python<'_>) -> PyResult<Recording> {
         let is_idle = wait(py, async { self.inner.lock().await.server().is_none() })?;
         let mut recording = py.detach(|| self.sink.recording());

@@ -198,7 +198,7 @@ pub struct Headers {
 }
 
 impl Headers {
-    /// Of a target and lines that an HTTP parser has accepted.
+    /// Takes a request target and header lines that an HTTP parser has accepted.
     pub(crate) fn new(target: Bytes, lines: Bytes, ends: Ends) -> Self {
         Self { target, lines, ends }
     }

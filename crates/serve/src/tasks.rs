@@ -40,7 +40,7 @@ struct Known {
     bytes: usize,
 }
 
-/// What a tool says about its tasks.
+/// Settings of a tool's tasks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Terms {
     /// How long a task is kept, from its creation on.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 READ_AND_WRITE = 0o666
 PRIVATE = 0o600
-"""Of recordings and of what is exported from them: requests, replies and sometimes secrets are in them."""
+"""Mode of recordings and exports: requests, replies and sometimes secrets are in them."""
 MOST_NAMES = 100
 
 

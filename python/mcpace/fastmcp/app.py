@@ -396,7 +396,7 @@ class FastMCP(MCPServer[Any]):
 
     @property
     def local_provider(self) -> FastMCP:
-        """What stores the components: this server itself."""
+        """The store of the components: this server itself."""
         return self
 
     async def get_tool(self, name: str, version: Any = None) -> Any:

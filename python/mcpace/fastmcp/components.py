@@ -1,4 +1,4 @@
-"""What a server of FastMCP's kind holds: components by kind and name, moved into another server, shown or hidden."""
+"""Components of a server of FastMCP's kind: by kind and name, moved into another server, shown or hidden."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CRITERIA = frozenset({"names", "keys", "tags", "components", "match_all", "vers
 
 
 def key_of(kind: Kind, entry: Any) -> str:
-    """What a component is known by."""
+    """The key of a component."""
     return str(entry.uri) if kind == "resource" else entry.uri_template if kind == "template" else entry.name
 
 

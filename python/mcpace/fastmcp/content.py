@@ -126,7 +126,7 @@ def text_of(value: Any) -> str:
 
 
 def adapter_of(annotation: Any) -> TypeAdapter[Any]:
-    """What writes values of an annotation; made once, at registration."""
+    """The serializer of an annotation's values, made once at registration."""
     if annotation in (inspect.Signature.empty, None, Any, ...) or isinstance(annotation, str):
         return ANYTHING
     try:

@@ -47,7 +47,7 @@ class Context(plain.Context[Any, Any]):
         super().__init__(call=call, server=server, method=method, nested=nested)
         self._own_state: dict[str, Any] = {}
 
-    # What is known -----------------------------------------------------------------------------------------------
+    # Facts ------------------------------------------------------------------------------------------------------
 
     @property
     def fastmcp(self) -> FastMCP:
@@ -253,7 +253,7 @@ class Context(plain.Context[Any, Any]):
         return self._alike(nested=True)
 
     def within(self, surroundings: plain.RequestContext[Any, Any]) -> Context:
-        """The same call, in the surroundings that middleware passed on."""
+        """This call, in the surroundings that middleware passed on."""
         context = self._alike(method=surroundings.method)
         context._request_context = surroundings
         return context
@@ -302,7 +302,7 @@ VISIBILITY = (
 
 @dataclasses.dataclass(frozen=True)
 class SamplingResult:
-    """What the client's model answered."""
+    """The answer of the client's model."""
 
     text: str | None
     """The answer's text; ``None`` for a picture or a sound."""

@@ -108,7 +108,7 @@ class FunctionPrompt(plain.Prompt):
         return cls.of(fn, **options)
 
     def listed(self) -> dict[str, Any]:
-        """What lists show, in wire names."""
+        """The prompt's entry in lists, in wire names."""
         entry = {
             "name": self.name,
             "title": self.title,
@@ -146,7 +146,7 @@ class FunctionPrompt(plain.Prompt):
         return await call_function(self.fn, self.is_async, keywords)
 
     def result(self, value: Any) -> plain.Messages:
-        """What a function returned, as messages with a description and metadata."""
+        """A function's value, as messages with a description and metadata."""
         if is_kind(type(value), PromptResult, "PromptResult"):
             return plain.Messages(_messages(list(value.messages)), value.description, value.meta)
         if not isinstance(value, str | list | tuple):
@@ -183,7 +183,7 @@ def public_meta(meta: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _or(adapter: TypeAdapter[Any], text: str, read: Any) -> Any:
-    """What the text says as JSON, where it is some of this type."""
+    """The text read as JSON, where that is a value of this type."""
     try:
         return adapter.validate_json(text)
     except ValueError:

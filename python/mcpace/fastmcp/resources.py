@@ -47,7 +47,7 @@ class ResourceContent(BaseModel):
 
 
 class ResourceResult(BaseModel):
-    """What reading a resource gives: several contents, metadata."""
+    """The result of reading a resource: several contents, metadata."""
 
     contents: list[ResourceContent]
     meta: dict[str, Any] | None = None
@@ -89,12 +89,12 @@ class Resource(plain.Resource):
             raise reading_failed(self.uri, error) from error
 
     def listed(self) -> dict[str, Any]:
-        """What lists show, in wire names."""
+        """The entry in lists, in wire names."""
         return _listed(self, {"uri": self.uri, "name": self.name or self.uri})
 
 
 class FunctionResource(Resource):
-    """What a function without parameters returns, each time that it is read."""
+    """The value of a function without parameters, called for each reading."""
 
     fn: Callable[[], Any] = Field(exclude=True)
 
@@ -161,7 +161,7 @@ class FileResource(Resource):
 
 
 class HttpResource(plain.HttpResource, Resource):
-    """What a URL answers, as text."""
+    """The answer of a URL, as text."""
 
 
 class DirectoryResource(plain.DirectoryResource, Resource):
@@ -246,7 +246,7 @@ class FunctionTemplate(plain.ResourceTemplate):
         )
 
     def listed(self) -> dict[str, Any]:
-        """What lists show, in wire names."""
+        """The entry in lists, in wire names."""
         return _listed(self, {"uriTemplate": self.uri_template, "name": self.name})
 
 
@@ -288,12 +288,12 @@ class ForeignResource:
             raise reading_failed(self.uri, error) from error
 
     def listed(self) -> dict[str, Any]:
-        """What lists show, in wire names."""
+        """The entry in lists, in wire names."""
         return _listed(self._resource, {"uri": self.uri, "name": self.name})
 
 
 def whole(value: Any, mime_type: str | None, meta: dict[str, Any] | None) -> plain.Contents:
-    """What a function returned as contents."""
+    """A function's value as contents."""
     if is_kind(type(value), InputRequiredResult, "InputRequiredResult"):
         raise InputRequired(InputRequiredResult.model_validate(value))
     if is_kind(type(value), ResourceResult, "ResourceResult"):
@@ -310,7 +310,7 @@ def whole(value: Any, mime_type: str | None, meta: dict[str, Any] | None) -> pla
 
 
 def reading_failed(uri: str, error: Exception) -> Exception:
-    """What a failed reading is raised as."""
+    """The exception for a failed reading."""
     if isinstance(error, InputRequired) or is_protocol_error(error) or hasattr(error, "_asked"):
         return error
     logger.error("Error reading resource %r", uri, exc_info=error)

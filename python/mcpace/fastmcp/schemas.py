@@ -55,7 +55,7 @@ class CallArguments(Arguments):
 
 
 def arguments_of(function: Callable[..., Any], descriptions: Mapping[str, str]) -> CallArguments:
-    """What a function takes from clients. Raises ``InvalidSignature`` for what JSON can't carry."""
+    """The input schema of a function. Raises ``InvalidSignature`` for what JSON can't carry."""
     name = name_of(function)
     signature = signature_of(function)
     refuse_markers(name, signature.parameters.values())

@@ -55,7 +55,7 @@ class Processes:
         return taken
 
     def variant(self, variant: Variant) -> Variant:
-        """The same variant, measured by processes that stay."""
+        """A variant measured by processes that live on."""
         plan = variant.plan
         if plan is None:
             return variant

@@ -62,7 +62,7 @@ def check(client: _core.Client, settings: LoadSettings, name: str, *, careful: b
 def settle(
     tools: Mapping[str, dict[str, Any]], settings: LoadSettings, how: str = "--mix TOOL=1 and --args TOOL=JSON"
 ) -> list[Operation]:
-    """What the load is made of. ``how``: the options by which a user names a tool and its arguments.
+    """The operations of the load. ``how``: the options by which a user names a tool and its arguments.
 
     Raises :class:`UsageProblem` where that is not clear.
     """

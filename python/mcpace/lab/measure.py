@@ -84,7 +84,7 @@ class Session:
         self._failed_connects = 0
         self._told = False
         self._made: dict[Operation, list[int]] = {"connect": [], "list": [], "call": []}
-        """Of each trial, how many repetitions the client made."""
+        """Repetitions that the client made in each trial."""
         endpoint, certificate = _endpoint(stack, target, settings, server_timing)
         if extra_root is not None:
             certificate = targets.certificate(extra_root)

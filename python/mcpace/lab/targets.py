@@ -30,7 +30,7 @@ SECRET_OPTION = re.compile(rf"-[\w.-]*{SECRET}", re.IGNORECASE)
 """Its value is the next word."""
 SECRET_VALUE = re.compile(rf"({SECRET}\s*[=:]\s*)\S.*", re.IGNORECASE | re.DOTALL)
 URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s\"'<>]+", re.IGNORECASE)
-"""Of any scheme, wherever it stands in a word."""
+"""A URL of any scheme, anywhere in a word."""
 USER_INFORMATION = re.compile(r"(?<=://)(?:[^/?#]*@|[^/@:]*:(?!\d+[/?#])[^@]*@)")
 """Also with a password that should have been escaped."""
 MOST_PEM = 4 * 1024 * 1024

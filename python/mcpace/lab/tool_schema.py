@@ -1,4 +1,4 @@
-"""What a tool's listing says: its arguments, whether it is read-only, and how large the listing is.
+"""Facts of a tool's listing: its arguments, whether it is read-only, and how large the listing is.
 
 Arguments are never invented: a value that the tool doesn't know makes a call fail that works, or work on something that
 nobody meant. A server may say anything in its listing; a schema that is none requires nothing.

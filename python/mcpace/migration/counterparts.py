@@ -201,7 +201,7 @@ def counterpart(module: str, name: str) -> tuple[str, str] | None:
 
 
 def advice(module: str, name: str | None) -> str:
-    """What to do about an import that has no counterpart."""
+    """The advice for an import without a counterpart."""
     if name is not None and (found := ADVICE.get(f"{module}:{name}")):
         return found
     parts = f"{module}.{name}".split(".") if name else module.split(".")

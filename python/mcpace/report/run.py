@@ -27,7 +27,7 @@ from mcpace.report.run_servers import ServerComparison, ServerFacts
 
 SCHEMA: Literal["mcpace.run/1"] = "mcpace.run/1"
 MOST_BYTES = 64 * 2**20
-"""Of a run's file: a day's load, second by second, has a third of it."""
+"""Most bytes of a run's file: a day's load, second by second, has a third of it."""
 MOST_ERRORS = 1_000
 """That are looked at, to name the first."""
 
@@ -270,11 +270,11 @@ class Case(LoadCase):
     """The first repetition of each of these sessions. Empty where sessions made the operation once, and in runs of
     releases that did not tell the two apart."""
     starts_process: bool = False
-    """Of connecting: it started the server's process, so that its time is the server's start-up."""
+    """Whether connecting started the server's process, so that its time is the server's start-up."""
     listing_bytes: Whole | None = None
-    """Of listing: size of the tools' descriptions, as JSON."""
+    """For the operation ``list``: bytes of the tools' descriptions, as JSON."""
     listing_tools: Whole | None = None
-    """Of listing: number of the tools."""
+    """For the operation ``list``: number of the tools."""
     summary: Summary | None = None
     ledger_s: Ledger | None = None
     change: Change | None = None

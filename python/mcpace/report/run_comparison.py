@@ -133,8 +133,8 @@ class Comparison(Model):
     """Of a gate: in every attempt something went wrong at the same place (a breach, a failure, a new cause), perhaps in
     another way each time; or the whole side is gone."""
     inconclusive: bool = False
-    """Of a gate that is not red: in every attempt a figure at the same place looks worse than the tolerance allows, and
-    its interval is too wide to say so."""
+    """Whether a gate that is not red leaves a doubt: in every attempt one figure looks worse than the tolerance allows,
+    and its interval is too wide to decide."""
     unconfirmed: str = ""
     """Of a gate whose first attempt was red: why the second could not be made. Then it has judged nothing."""
     reasons: list[str] = []

@@ -23,7 +23,7 @@ class MethodFacts(Model):
     slowest_s: Number | None = None
     request_bytes: Whole
     reply_bytes: Whole
-    """Of all replies."""
+    """Bytes of all replies."""
     largest_reply_bytes: Whole
 
 
@@ -36,6 +36,6 @@ class RecordingFacts(Model):
     cut_off: bool = False
     """Its end is missing."""
     methods: list[MethodFacts] = []
-    """What the client asked, in the order in which methods first occur."""
+    """The client's requests by method, in the order in which methods first occur."""
     starts_s: list[Number] = []
     """From the start of each server process to its first answer."""

@@ -58,7 +58,7 @@ def tokens_of(size_bytes: int) -> int:
 
 
 def _session(run: Run, target: str) -> Table | None:
-    """What a session waits for: its start, the first list and call, and the later ones."""
+    """The table of a session's waits: its start, the first list and call, and the later ones."""
     cases = [case for case in run.cases if case.target == target]
     if not any(case.first_s for case in cases) or run.kind == "explain":
         return None

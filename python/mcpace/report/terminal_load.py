@@ -108,7 +108,7 @@ def _table(case: Case, width: int) -> Iterator[Text]:
         together.append(right_aligned(figure_of(round(case.throughput_rps or 0.0)), RATE))
         together.append(right_aligned(f"{case.latency_s.count:,}", GOOD))
         yield together + layout.figures(case.latency_s)
-    # What is no request, and failed nowhere, takes no time worth a row.
+    # A notification that never failed has no latency and needs no row.
     others = [one for one in others if one.errors or one.latency_s is None or one.latency_s.max > 0]
     if others:
         yield Text("  not counted as calls", style="dim")

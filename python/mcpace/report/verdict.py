@@ -199,7 +199,7 @@ def _cause_alone(group: Group) -> str:
 
 
 def _plain(measured: list[Case], *, whole: bool) -> str:
-    """What a call takes; ``whole`` says where, too."""
+    """The time of a call; ``whole`` says where, too."""
     case = next((c for c in measured if c.operation == "call"), measured[-1])
     assert case.summary is not None or case.trials_s
     summary = case.summary

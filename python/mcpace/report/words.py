@@ -93,7 +93,7 @@ def cost_of(finding: Finding) -> str:
 
 
 def each_of(finding: Finding) -> str:
-    """What a cost is paid for each time: ``a call``, ``a start``, ``a session's first call``."""
+    """The unit of a cost: ``a call``, ``a start``, ``a session's first call``."""
     if finding.code == "slow-start":
         return "a start"
     return "a session's first call" if finding.first_only else "a call"

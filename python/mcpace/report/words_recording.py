@@ -23,12 +23,12 @@ def sentences(run: Run) -> list[str]:
     if not told:
         seen = f" in {count(run.recording.events, 'event')}" if run.recording else ""
         told = [f"No cause of lost time was found{seen}."]
-    # What was found comes first; where nothing was, what there is to see.
+    # Findings come first; without findings, the summary of methods.
     return [*told, *asked, *_lacks(run)] if groups else [*asked, *told, *_lacks(run)]
 
 
 def _asked(run: Run) -> list[str]:
-    """What a foreign client asked, and what took longest; nothing where operations are marked and told elsewhere."""
+    """The requests of a foreign client, and the slowest; nothing where operations are marked and told elsewhere."""
     facts = run.recording
     if facts is None or any(case.trials_s for case in run.cases):
         return []

@@ -88,7 +88,7 @@ def _values(parameter: inspect.Parameter) -> Iterator[Any]:
 
 
 def alias_value(annotation: Any) -> Any:
-    """What a type alias stands for; ``None`` for anything else, and where its names are not there at run time."""
+    """The type that an alias stands for; ``None`` for anything else, and where its names are not there at run time."""
     try:
         return getattr(annotation, "__value__", None) or getattr(get_origin(annotation), "__value__", None)
     except NameError:

@@ -1,4 +1,4 @@
-"""What to use instead of the private members of the official SDK's server classes that programs reach for."""
+"""Replacements for the private members of the official SDK's server classes that programs reach for."""
 
 from __future__ import annotations
 

@@ -277,7 +277,7 @@ def _answer_type(question: Question) -> type[BaseModel]:
 def _request(question: Question) -> InputRequest:
     if _is_form(question):
         whole = form_of(question.schema)  # type: ignore[union-attr]
-        # What a form's schema has (2026-07-28, schema: `ElicitRequestFormParams`).
+        # Members of a form's schema (2026-07-28, schema: `ElicitRequestFormParams`).
         form: dict[str, Any] = {key: whole[key] for key in ("type", "properties", "required") if key in whole}
         message = question.message  # type: ignore[union-attr]
         return ElicitRequest(params=ElicitRequestFormParams(message=message, requested_schema=form))

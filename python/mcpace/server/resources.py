@@ -318,7 +318,7 @@ def listed_resource(resource: Any) -> dict[str, Any]:
 
 
 class Contents(list[ReadResourceContents]):
-    """What reading a resource gave that says it whole: several contents, metadata of the result."""
+    """A complete result of reading a resource: several contents, metadata of the result."""
 
     def __init__(self, contents: Iterable[ReadResourceContents], meta: dict[str, Any] | None = None) -> None:
         super().__init__(contents)

@@ -19,7 +19,7 @@ from mcpace.server.running.application import MESSAGES_PATH, METADATA_PATH, SSE_
 
 
 class ServerApplication(Starlette):
-    """See the module. Its lifespan begins and ends the server."""
+    """A Starlette application that serves MCP. Its lifespan begins and ends the server."""
 
     def __init__(self, application: Application, routes: Sequence[Any], *, debug: bool) -> None:
         def lifespan(_: Any) -> AbstractAsyncContextManager[None]:

@@ -1,4 +1,4 @@
-//! What a foreign client asked, by method.
+//! The requests of a foreign client, by method.
 
 use mcpace_explain::{Method, explained};
 

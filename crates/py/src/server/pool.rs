@@ -237,7 +237,7 @@ pub(super) type WeakThreads = Weak<Threads>;
 #[pyclass(frozen)]
 struct Take {
     threads: Arc<Threads>,
-    /// Of the thread's last call.
+    /// Place of the thread's last call in the queue's counts.
     last: Mutex<Option<Place>>,
 }
 

@@ -25,7 +25,7 @@ const HELD_PER_FREE: usize = 3;
 /// hold all threads.
 pub(super) type Client = u64;
 
-/// See the module.
+/// Calls that wait for a thread, and counts of those that run.
 pub(super) struct Queue<T> {
     /// How many threads there may be.
     limit: usize,
@@ -70,7 +70,7 @@ pub(super) struct Taken<T> {
     pub(super) place: Place,
 }
 
-/// What a call that is under way takes of others.
+/// The share of the threads that a running call holds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     client: Client,

@@ -30,13 +30,13 @@ const DESCRIPTIONS: [&str; 14] = [
     "readOnly",
 ];
 
-/// What the names of an object's members are.
+/// Kind of the names of an object's members.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Names {
     Members,
-    /// Of HTTP headers.
+    /// Names of HTTP headers.
     Headers,
-    /// Of what a JSON Schema describes.
+    /// Names of the properties that a JSON Schema describes.
     Properties,
 }
 

@@ -274,7 +274,7 @@ fn arguments(params: Option<&[u8]>) -> Option<&RawValue> {
     serde_json::from_slice::<Params<'_>>(params?).ok()?.arguments
 }
 
-/// What dispatch makes for a raw handler in a task.
+/// Backing of a raw handler that runs in a task.
 struct TaskBacking<'c> {
     context: &'c Context,
 }

@@ -157,7 +157,7 @@ pub struct Limits {
     /// Bytes of finished results that wait for the client of one connection, and of one stream of 2024-11-05. A result that doesn't fit
     /// is dropped and answered with an error, and new requests get 429 until half of it is free.
     pub connection_reply_bytes: usize,
-    /// The same for one session, over all its connections.
+    /// Bytes of finished results that may wait for one session's client, over all its connections.
     pub session_reply_bytes: usize,
     /// What one session keeps of streams that have ended, to be sent again.
     pub session_replay_bytes: usize,

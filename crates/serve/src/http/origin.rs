@@ -13,7 +13,7 @@ use crate::exchange::{Ends, Headers};
 /// Names the two ends between processes: `CLIENT SERVER`.
 const ENDS: HeaderName = HeaderName::from_static("mcpace-ends");
 
-/// See the module.
+/// Addresses, scheme and target of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Origin {
     /// A connection of this process's own.

@@ -26,7 +26,7 @@ const PIECE: usize = 64 << 10;
 /// the stream can still be reset.
 const ENDING: usize = 16 << 10;
 
-/// See the module. Counts as a request in progress of its connection until it is dropped, which its last piece does.
+/// A reply on its way to the client. It counts as a request in progress of its connection until it is dropped. Its last piece drops it.
 #[derive(Debug)]
 pub(super) struct Transfer {
     pulse: Arc<Pulse>,

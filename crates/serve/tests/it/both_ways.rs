@@ -1,4 +1,4 @@
-//! The same dialogue with a server that answers at once and with one that answers later, over each transport: sessions,
+//! One dialogue with a server that answers at once and with one that answers later, over each transport: sessions,
 //! headers, rate limits, tasks and telemetry must not depend on it.
 
 use std::collections::HashMap;
@@ -222,7 +222,7 @@ fn masked(mut answer: Value) -> (Option<String>, Value) {
     (task, answer)
 }
 
-/// What a client reads over HTTP, with the status of each reply.
+/// The messages that a client reads over HTTP, with the status of each reply.
 async fn over_http(server: Server, response: ResponseMode, revision: &str) -> Vec<Value> {
     let address = ([127, 0, 0, 1], 0).into();
     let running = http::serve(server, Options { address, response, ..Options::default() }).unwrap();
@@ -255,7 +255,7 @@ async fn over_http(server: Server, response: ResponseMode, revision: &str) -> Ve
     read
 }
 
-/// What a client reads over HTTP+SSE of 2024-11-05.
+/// The messages that a client reads over HTTP+SSE of 2024-11-05.
 async fn over_legacy_sse(server: Server) -> Vec<Value> {
     let address = ([127, 0, 0, 1], 0).into();
     let running = http::serve(server, Options { address, legacy_sse: true, ..Options::default() }).unwrap();
@@ -278,7 +278,7 @@ async fn over_legacy_sse(server: Server) -> Vec<Value> {
     read
 }
 
-/// What a client reads over a pair of streams.
+/// The messages that a client reads over a pair of streams.
 async fn over_stdio(server: Server, revision: &str) -> Vec<Value> {
     let (mut input, their_input) = tokio::io::duplex(65_536);
     let (output, their_output) = tokio::io::duplex(65_536);

@@ -269,7 +269,7 @@ enum Step {
     /// Resets a reply's stream.
     Drop(prop::sample::Index),
     Ping,
-    /// So many tenths of [`STALL`].
+    /// A pause in tenths of [`STALL`].
     Wait(u32),
 }
 

@@ -17,7 +17,7 @@ use crate::peer::Peer;
 
 /// Bytes of one result.
 const RESULT: usize = 100_000;
-/// So many of them fit.
+/// Number of results that fit.
 const FIT: usize = 3;
 /// Calls of one client.
 const CALLS: u32 = 10;

@@ -16,7 +16,7 @@ SHOWN = 300
 
 
 def asked(command: list[str], package: str) -> str:
-    """What the tool says, by its settings for this user: those of the current folder's project don't count."""
+    """The tool's output, by its settings for this user: those of the current folder's project don't count."""
     if shutil.which(command[0]) is None:
         known = f"which releases of {package} there are is for the command {command[0]} to say, which is missing"
         raise ReleasesProblem(f"{known}: {REMEDIES[command[0]]}")

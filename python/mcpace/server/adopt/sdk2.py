@@ -182,7 +182,7 @@ class Standalone:
 
 
 class NotifyOnly(Standalone):
-    """The same of the revisions without sessions, in which a server asks nothing by itself."""
+    """A session of the revisions without sessions, in which a server asks nothing by itself."""
 
     async def send_raw_request(self, method: str, params: Mapping[str, Any] | None, opts: Any = None) -> Json:
         raise self._sdk._error.NoBackChannelError(method)

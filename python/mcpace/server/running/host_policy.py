@@ -18,7 +18,7 @@ _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 @dataclass(frozen=True, slots=True)
 class HostPolicy:
-    """See the module. An entry that ends with ``:*`` accepts any port."""
+    """Allowed hosts and origins. An entry that ends with ``:*`` accepts any port."""
 
     hosts: tuple[str, ...]
     origins: tuple[str, ...]

@@ -65,7 +65,7 @@ def prepare(server: object) -> Prepared:
 def is_server(candidate: object) -> bool:
     """Whether :func:`prepare` would take it. Cheap: nothing is prepared, and nothing imported that the object didn't
     bring."""
-    # Of the class: a proxy may answer for something else, or raise outside of a request.
+    # The class is looked at, not the object: a proxy may answer for something else, or raise outside of a request.
     if issubclass(type(candidate), type):
         return False
     if hasattr(type(candidate), "__mcpace__"):

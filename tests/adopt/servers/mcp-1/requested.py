@@ -1,4 +1,4 @@
-"""What a server sees of the HTTP request that a call came in."""
+"""A server that tells what it sees of the HTTP request that a call came in."""
 
 from mcp.server.fastmcp import Context, FastMCP
 from starlette.requests import Request

@@ -1,4 +1,4 @@
-"""What the client programs of tests/interop ask for."""
+"""A server with all that the client programs of tests/interop ask for."""
 
 import asyncio
 

@@ -11,7 +11,7 @@ use crate::http::answer::{Answer, Kind};
 /// What ends a body of chunks.
 pub(super) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// What ends a chunk.
+/// The bytes that end a chunk.
 pub(super) const CHUNK_END: &[u8] = b"\r\n";
 
 /// Writes a head for a body of `length` bytes, or for one of chunks.
