@@ -17,7 +17,7 @@ use crate::json;
 use crate::problem::{ClientProblem, IntoPython, OrRaise, UsageProblem};
 use crate::recorder::{head, parse_url};
 use crate::recording::Recording;
-use crate::runtime::{runtime, wait};
+use crate::runtime::{run_as_task, runtime, wait};
 use crate::seconds::seconds;
 
 /// How long a person may take to consent in the browser; the operation's own limit applies too.
@@ -26,7 +26,7 @@ const CONSENT_LIMIT: Duration = Duration::from_secs(300);
 /// Our instrumented client. One operation at a time; each is stamped by the client itself.
 #[pyclass(module = "mcpace._core", frozen)]
 pub(crate) struct Client {
-    inner: Mutex<mcpace_net::client::Client>,
+    inner: Arc<Mutex<mcpace_net::client::Client>>,
     sink: Arc<Sink>,
 }
 
@@ -71,12 +71,13 @@ impl Client {
         let _inside = runtime()?.enter();
         let sink = Sink::new(head(Instrument::Client, &upstream), SinkOptions::default()).or_raise()?;
         let client = mcpace_net::client::Client::new(endpoint, options, Arc::clone(&sink)).or_raise()?;
-        Ok(Self { inner: Mutex::new(client), sink })
+        Ok(Self { inner: Arc::new(Mutex::new(client)), sink })
     }
 
     /// Connects; tells the revision, the transport and the server's name.
     fn connect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let info = wait(py, async { self.inner.lock().await.connect().await })?.or_raise()?;
+        let client = Arc::clone(&self.inner);
+        let info = run_as_task(py, async move { client.lock().await.connect().await })?.or_raise()?;
         let server = info.server.as_ref();
         let told = json!({
             "revision": info.revision.as_str(),
@@ -89,7 +90,8 @@ impl Client {
 
     /// All tools, as the server describes them.
     fn list_tools<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let tools = wait(py, async { self.inner.lock().await.list_tools().await })?.or_raise()?;
+        let client = Arc::clone(&self.inner);
+        let tools = run_as_task(py, async move { client.lock().await.list_tools().await })?.or_raise()?;
         json::to_python(py, &tools)
     }
 
@@ -103,7 +105,9 @@ impl Client {
         let text = json::from_python(arguments)?;
         let arguments = serde_json::value::RawValue::from_string(text)
             .map_err(|error| UsageProblem::new_err(format!("the arguments are no JSON: {error}")))?;
-        let result = wait(py, async { self.inner.lock().await.call_tool(name, &arguments).await })?.or_raise()?;
+        let (client, name) = (Arc::clone(&self.inner), name.to_owned());
+        let called = run_as_task(py, async move { client.lock().await.call_tool(&name, &arguments).await })?;
+        let result = called.or_raise()?;
         json::to_python(py, &result.result)
     }
 
