@@ -6,7 +6,7 @@ function stays with the SDK if it could read one: if it, or a function of its ow
 
 Design constraint: nothing of the program is run to find out. Attributes are looked up statically, since a class may
 change itself when it is asked for one. Reading code can't see everything (`getattr` by a string built at run time);
-docs/rough-edges.md says the rest.
+docs/rough-edges.md lists the limits.
 """
 
 from __future__ import annotations
