@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import socket
 import time
@@ -23,7 +24,8 @@ SAME, TOLD, DIFFERENT, REFUSED, CRASHED, LEFT = "same", "documented", "different
 REFUSALS = re.compile(r"UnsupportedOption|RegistrationError|^mcpace: ", re.MULTILINE)
 NOT_SWAPPED = 71
 
-_ports = itertools.count(20_000)
+_ports = itertools.count(os.getpid() * 997)
+"""Harnesses that run at the same time start at different ports."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from importlib import import_module
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pydantic_core
@@ -31,7 +32,8 @@ class Sdk2(Sdk):
         """``around`` is entered before the server's own lifespan."""
         super().__init__(server, around)
         self._runner = import_module("mcp.server.runner")
-        self._connection = import_module("mcp.server.connection").Connection
+        connection = import_module("mcp.server.connection")
+        self._connection, self._notify_only = connection.Connection, connection.NotifyOnlyOutbound
         self._error = import_module("mcp.shared.exceptions")
         self._metadata = import_module("mcp.shared.message").ServerMessageMetadata
         self._transport = import_module("mcp.shared.transport_context").TransportContext
@@ -48,7 +50,7 @@ class Sdk2(Sdk):
         try:
             if modern:
                 if exchange.method == "tools/call" and request is not None:
-                    self._check_headers(params or {}, request.headers)
+                    await self._check_headers(exchange, params or {}, request)
                 result = await self._runner.serve_one(
                     self._server,
                     dispatch,
@@ -84,8 +86,8 @@ class Sdk2(Sdk):
 
     def _envelope(self, exchange: Exchange, params: Json | None) -> Any:
         meta = (params or {}).get("_meta") or {}
-        # As in the SDK: what belongs to no request has a way to the client over stdio, and none over HTTP.
-        duplex = {"outbound": NotifyOnly(self)} if exchange.headers is None else {}
+        # The SDK sends notifications that belong to no request over stdio, and drops them over HTTP.
+        duplex = {"outbound": self._notify_only(Standalone(self))} if exchange.headers is None else {}
         return self._connection.from_envelope(
             exchange.revision,
             meta.get("io.modelcontextprotocol/clientInfo"),
@@ -93,16 +95,17 @@ class Sdk2(Sdk):
             **duplex,
         )
 
-    def _check_headers(self, params: Json, headers: Mapping[str, str]) -> None:
-        """As the SDK's HTTP transport does before it dispatches a call."""
-        lookup = self._server.get_tool_input_schema
-        name, arguments = params.get("name"), params.get("arguments") or {}
-        if lookup is None or not isinstance(name, str) or not isinstance(arguments, dict):
-            return
-        schema = lookup(name)
-        if schema is None:
-            return
-        rejection = import_module("mcp.shared.inbound").validate_mcp_param_headers(schema, arguments, headers)
+    async def _check_headers(self, exchange: Exchange, params: Json, request: Any) -> None:
+        """Raises :class:`Refusal` where headers contradict the arguments, as the SDK's HTTP transport does."""
+        meta = params.get("_meta") or {}
+        caller = SimpleNamespace(
+            protocol_version=exchange.revision,
+            client_info=meta.get("io.modelcontextprotocol/clientInfo"),
+            client_capabilities=meta.get("io.modelcontextprotocol/clientCapabilities"),
+        )
+        call = SimpleNamespace(id=exchange.id, method=exchange.method, params=params)
+        transport = import_module("mcp.server._streamable_http_modern")
+        rejection = await transport._mcp_param_rejection(self._server, request, call, caller, self._state)
         if rejection is not None:
             raise Refusal(rejection.code, rejection.message, rejection.data)
 
@@ -179,13 +182,6 @@ class Standalone:
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: Any = None) -> None:
         notify(method, params)
-
-
-class NotifyOnly(Standalone):
-    """A session of the revisions without sessions, in which a server asks nothing by itself."""
-
-    async def send_raw_request(self, method: str, params: Mapping[str, Any] | None, opts: Any = None) -> Json:
-        raise self._sdk._error.NoBackChannelError(method)
 
 
 async def asked(sdk: Sdk2, method: str, params: Mapping[str, Any] | None, opts: Any) -> Json:

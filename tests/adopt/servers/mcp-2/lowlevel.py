@@ -6,7 +6,8 @@ from mcp.server.lowlevel import Server
 
 async def list_tools(ctx, params):
     first = types.Tool(name="query", description="Asks", input_schema={"type": "object", "properties": {"q": {}}})
-    second = types.Tool(name="other", input_schema={"type": "object"})
+    region = {"type": "string", "x-mcp-header": "Region"}
+    second = types.Tool(name="other", input_schema={"type": "object", "properties": {"region": region}})
     if params and params.cursor == "second":
         return types.ListToolsResult(tools=[second])
     return types.ListToolsResult(tools=[first], next_cursor="second")
