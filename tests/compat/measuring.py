@@ -21,7 +21,13 @@ START_LIMIT_S = 20.0
 ORIGINAL, SWAPPED, ADOPTED = "original", "swapped", "adopted"
 STDIO, HTTP = "stdio", "http"
 SAME, TOLD, DIFFERENT, REFUSED, CRASHED, LEFT = "same", "documented", "different", "refused", "crashed", "not swapped"
-REFUSALS = re.compile(r"UnsupportedOption|RegistrationError|^mcpace: ", re.MULTILINE)
+REFUSALS = re.compile(
+    r"UnsupportedOption|RegistrationError|^mcpace: "
+    r"|mcpace\.server\.errors\.InvalidSignature: .*Instead"
+    r"|^AttributeError: .*mcpace serve",
+    re.MULTILINE,
+)
+"""Errors that name the replacement."""
 NOT_SWAPPED = 71
 
 _ports = itertools.count(os.getpid() * 997)

@@ -40,7 +40,8 @@ from table import judged_again, stale, summary
 
 WAYS = (SWAPPED, ADOPTED)
 SAVED_EVERY = 20
-REPEATED = 2
+REPEATED = 4
+"""Further runs of the original, which show the values that differ from run to run."""
 
 
 def main() -> int:
@@ -188,10 +189,7 @@ def compared(
             continue
         other = measure(host, subject, way, runs, steps)
         outcome = judge(way, subject, original, other, again, known)
-        found_before = 0
-        while outcome.verdict == DIFFERENT and len(again) < REPEATED and len(outcome.spots) != found_before:
-            # More runs of the original tell what moves by itself.
-            found_before = len(outcome.spots)
+        while outcome.verdict == DIFFERENT and len(again) < REPEATED:
             again.append(measure(host, subject, ORIGINAL, runs, steps))
             outcome = judge(way, subject, original, other, again, known)
         found[way] = outcome
