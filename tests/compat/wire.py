@@ -90,7 +90,8 @@ class Peer(ABC):
             result = answer.result
             if result.get("resultType") != "input_required":
                 return Answer(answer.reply, ahead)
-            ahead.append({"result": {**result, "requestState": "requestState" in result}})
+            questions = {key: value for key, value in result.items() if key != "_meta"}
+            ahead.append({"result": {**questions, "requestState": "requestState" in result}})
             answers = {key: answered(asked) for key, asked in (result.get("inputRequests") or {}).items()}
             params = {**params, "inputResponses": {key: told.get("result") for key, told in answers.items()}}
             if "requestState" in result:

@@ -20,10 +20,15 @@ from mcpace.fastmcp import (
     Client,
     Context,
     FastMCP,
+    HttpResource,
     MCPError,
     Message,
     MiddlewareContext,
+    MultiAuth,
     NotFoundError,
+    PromptsAsTools,
+    ResourceError,
+    ResourcesAsTools,
     Tool,
     ToolError,
     prompt,
@@ -261,6 +266,13 @@ def test_calls_within_the_process() -> None:
     asyncio.run(used())
 
 
+def test_failed_fetch_of_a_resource_names_the_cause_alone() -> None:
+    mcp = FastMCP("x")
+    mcp.add_resource(HttpResource(uri="data://x", url="http://127.0.0.1:1/"))
+    with pytest.raises(ResourceError, match=r"Error reading resource 'data://x': \[Errno \d+\] Connection refused$"):
+        asyncio.run(mcp.read_resource("data://x"))
+
+
 async def unlocks(ctx: Context) -> None:
     await ctx.enable_components(tags={"premium"})
 
@@ -270,6 +282,9 @@ async def unlocks(ctx: Context) -> None:
     [
         (lambda mcp: mcp.add_provider(object()), "mount"),
         (lambda mcp: mcp.add_transform(object()), "where tools are registered"),
+        (lambda mcp: MultiAuth(verifiers=[]), "asks each verifier"),
+        (lambda mcp: mcp.add_transform(ResourcesAsTools(mcp)), r"read_resource\(\)"),
+        (lambda mcp: mcp.add_transform(PromptsAsTools(mcp)), r"render_prompt\(\)"),
         (lambda mcp: FastMCP.from_openapi({}), "mcpace serve"),
         (lambda mcp: mcp.mount(object()), "import FastMCP from mcpace.fastmcp"),
         (lambda mcp: mcp.mount(FastMCP(), prefix="x"), "prefix"),

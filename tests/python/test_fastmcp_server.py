@@ -7,6 +7,7 @@ import contextlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Literal
 
 import pytest
@@ -29,7 +30,7 @@ from mcpace.fastmcp import (
 )
 from mcpace.server.errors import RegistrationError, UnsupportedOption
 from mcpace.server.running.lifespans import Entered
-from mcpace.types import InputRequiredResult
+from mcpace.types import ElicitRequest, ElicitRequestFormParams, InputRequiredResult
 
 
 @contextlib.contextmanager
@@ -262,6 +263,79 @@ def test_forms_of_any_simple_type() -> None:
         assert text(call(peer, "asks", {"kind": "nothing"}, **accepted({}))) == "accept {}"
         declined = {"answers": {"elicitation/create": {"action": "decline"}}}
         assert text(call(peer, "asks", {"kind": "number"}, **declined)) == "decline None"
+
+
+class Size(Enum):
+    SMALL = "small"
+    LARGE = "large"
+
+
+@dataclass
+class Visit:
+    """When to come."""
+
+    day: str
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "form"),
+    [
+        (str, {"value": "x"}, {"properties": {"value": {"title": "Value", "type": "string"}}, "required": ["value"]}),
+        (
+            Size,
+            {"value": "large"},
+            {
+                "properties": {"value": {"title": "Size", "type": "string", "enum": ["small", "large"]}},
+                "required": ["value"],
+            },
+        ),
+        (
+            Visit,
+            {"day": "x"},
+            {
+                "properties": {"day": {"title": "Day", "type": "string"}},
+                "required": ["day"],
+                "title": "Visit",
+                "description": "When to come.",
+            },
+        ),
+    ],
+    ids=["text", "enum", "dataclass"],
+)
+def test_forms_have_the_schemas_of_fastmcp(kind: Any, content: dict[str, Any], form: dict[str, Any]) -> None:
+    mcp = FastMCP()
+
+    @mcp.tool
+    async def asks(ctx: Context) -> str:
+        return (await ctx.elicit("Which?", response_type=kind)).action
+
+    with connected(mcp, response="sse") as peer:
+        answers = {"elicitation/create": {"action": "accept", "content": content}}
+        told = call(peer, "asks", answers=answers)
+        [asked] = [one for one in told["ahead"] if one["method"] == "elicitation/create"]
+        assert asked["params"]["requestedSchema"] == {"type": "object", **form}
+        assert text(told) == "accept"
+
+
+def test_function_gets_the_answers_of_the_last_round_alone() -> None:
+    mcp = FastMCP()
+
+    def question(key: str, state: str | None = None) -> InputRequiredResult:
+        form = ElicitRequestFormParams(message=key, requested_schema={"type": "object", "properties": {}})
+        return InputRequiredResult(input_requests={key: ElicitRequest(params=form)}, request_state=state)
+
+    @mcp.tool
+    async def book(ctx: Context) -> str | InputRequiredResult:
+        answers = ctx.input_responses
+        if answers is None:
+            return question("place")
+        if "place" in answers:
+            return question("day", "Oslo")
+        return f"{ctx.request_state}, {sorted(answers)}"
+
+    with connected(mcp, revision="2026-07-28") as peer:
+        answers = {"elicitation/create": {"action": "accept", "content": {}}}
+        assert text(call(peer, "book", answers=answers)) == "Oslo, ['day']"
 
 
 def test_middleware_sees_and_changes_messages() -> None:

@@ -76,8 +76,7 @@ def test_tools_and_resources_can_be_given() -> None:
     ("options", "said"),
     [
         ({"auth_server_provider": object()}, "auth_server_provider: mcpace issues no tokens"),
-        ({"subscriptions": False}, "subscriptions=False"),
-        ({"cache_hints": {"tools/list": CacheHint(ttl_ms=5)}}, "one hint for all"),
+        ({"subscriptions": True}, "must be a SubscriptionBus"),
         ({"request_state_security": object()}, "is another SDK's"),
         ({"log_level": "LOUD"}, "log_level 'LOUD'"),
         ({"auth": settings(), "token_verifier": None}, "Must specify either"),
@@ -89,7 +88,7 @@ def test_tools_and_resources_can_be_given() -> None:
     ],
 )
 def test_what_isn_t_covered_is_refused(options: dict[str, Any], said: str) -> None:
-    with pytest.raises((UnsupportedOption, ValueError), match=said):
+    with pytest.raises((UnsupportedOption, ValueError, TypeError), match=said):
         MCPServer(**options)
 
 
@@ -131,6 +130,36 @@ def test_one_cache_hint_for_all_is_taken() -> None:
     assert MCPServer(cache_hints=dict.fromkeys(CACHEABLE, hint))._inside.cache == hint
     with pytest.raises(ValueError, match="ttl_ms must be >= 0"):
         CacheHint(ttl_ms=-1)
+
+
+@pytest.mark.parametrize(
+    ("hints", "sent"),
+    [
+        ({"tools/list": CacheHint(5, "public")}, CacheHint()),
+        (dict.fromkeys(CACHEABLE, CacheHint(9, "public")) | {"tools/list": CacheHint(5)}, CacheHint(5, "private")),
+        (
+            dict.fromkeys(CACHEABLE, CacheHint(9, "public")) | {"tools/list": CacheHint(5, "public")},
+            CacheHint(5, "public"),
+        ),
+    ],
+)
+def test_most_cautious_of_different_cache_hints_is_sent(
+    hints: dict[Any, CacheHint], sent: CacheHint, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert MCPServer(cache_hints=hints)._inside.cache == sent
+    assert "one hint with all" in caplog.text
+
+
+def test_fastmcp_sends_one_cache_hint_with_all_results() -> None:
+    assert FastMCP("x", cache_ttl=300)._inside.cache == CacheHint(300_000, "private")
+    assert FastMCP("x", cache_ttl=1, cache_scope="public")._inside.cache == CacheHint(1000, "public")
+    for options in ({"cache_ttl": 0}, {"cache_scope": "public"}):
+        with pytest.raises(ValueError, match="cache_ttl"):
+            FastMCP("x", **options)
+
+
+def test_server_without_subscriptions_is_made() -> None:
+    assert MCPServer("x", subscriptions=False).name == "x"
 
 
 # Who may call --------------------------------------------------------------------------------------------------------

@@ -642,3 +642,9 @@ def test_keywords_that_would_have_no_effect_are_refused() -> None:
     with pytest.raises(ValueError, match="client_id"):
         StaticTokenVerifier({"t": {}})
     assert mcpace.JWTVerifier is JWTVerifier
+
+
+def test_public_key_that_cannot_be_read_is_refused_with_the_replacement() -> None:
+    placeholder = "-----BEGIN PUBLIC KEY-----\nMIIBIjANBgkqhkiG9w0BAQEF...\n-----END PUBLIC KEY-----"
+    with pytest.raises(UnsupportedOption, match=r"PEM, or jwks_uri"):
+        JWTVerifier(public_key=placeholder, audience=RESOURCE)

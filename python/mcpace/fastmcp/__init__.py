@@ -41,6 +41,7 @@ from mcpace.fastmcp.errors import DisabledError, FastMCPError, NotFoundError, Pr
 from mcpace.fastmcp.middleware import CallNext, Middleware, MiddlewareContext
 from mcpace.fastmcp.prompts import FunctionPrompt, Message, PromptResult
 from mcpace.fastmcp.prompts import FunctionPrompt as Prompt
+from mcpace.fastmcp.refused import MultiAuth, PromptsAsTools, ResourcesAsTools
 from mcpace.fastmcp.resources import (
     BinaryResource,
     DirectoryResource,
@@ -101,17 +102,20 @@ __all__ = [
     "Message",
     "Middleware",
     "MiddlewareContext",
+    "MultiAuth",
     "NotFoundError",
     "Progress",
     "Prompt",
     "PromptError",
     "PromptResult",
+    "PromptsAsTools",
     "Resource",
     "ResourceContent",
     "ResourceError",
     "ResourceResult",
     "ResourceSecurity",
     "ResourceTemplate",
+    "ResourcesAsTools",
     "SamplingResult",
     "TextResource",
     "TokenClaim",

@@ -35,6 +35,7 @@ from mcpace.server.errors import (
     logger,
 )
 from mcpace.server.extension import Extension
+from mcpace.server.hints import CACHEABLE, CacheableMethod, CacheHint
 from mcpace.server.principal import TRUSTED
 from mcpace.server.prompts import Prompt
 from mcpace.server.resources import check_uri
@@ -56,8 +57,6 @@ _INSTEAD = {
     "list_page_size": "the runtime's pages hold 1,000 entries",
     "session_state_store": "state is kept in this process",
     "request_state_security": "the runtime seals requestState with a key of its own",
-    "cache_ttl": "pass cache_hints= to mcpace.MCPServer",
-    "cache_scope": "pass cache_hints= to mcpace.MCPServer",
     "client_log_level": "clients set the level themselves",
     "experimental_capabilities": "there are none",
 }
@@ -106,12 +105,15 @@ class FastMCP(MCPServer[Any]):
         dereference_schemas: bool = True,
         strict_input_validation: bool | None = None,
         tasks: bool | None = None,
+        cache_ttl: int | None = None,
+        cache_scope: Literal["public", "private"] | None = None,
         resource_security: ResourceSecurity | None = DEFAULT_RESOURCE_SECURITY,
         **options: Any,
     ) -> None:
         """A server. Options of FastMCP that mcpace doesn't have raise ``UnsupportedOption``.
 
         ``auth`` is a verifier of tokens, such as ``JWTVerifier``; ``auth_settings`` tell clients where to get a token.
+        ``cache_ttl``: the seconds for which clients may keep lists and resources.
         """
         for option, value in options.items():
             if option in _REMOVED:
@@ -131,6 +133,7 @@ class FastMCP(MCPServer[Any]):
             lifespan=lifespan,
             token_verifier=auth,
             auth=_auth_settings(auth, auth_settings),
+            cache_hints=_cache_hints(cache_ttl, cache_scope),
         )
         self._on_duplicate: Duplicates = on_duplicate or "warn"
         self._above: list[tuple[FastMCP, str | None]] = []
@@ -670,6 +673,18 @@ _REMOVED = {
     "debug": "Set the level of the logger `mcpace`.",
     "log_level": "Set the level of the logger `mcpace`.",
 }
+
+
+def _cache_hints(
+    ttl: int | None, scope: Literal["public", "private"] | None
+) -> dict[CacheableMethod, CacheHint] | None:
+    if ttl is None:
+        if scope is not None:
+            raise ValueError("cache_scope requires cache_ttl: clients keep nothing without a time")
+        return None
+    if ttl <= 0:
+        raise ValueError(f"cache_ttl must be a positive integer, got {ttl}")
+    return dict.fromkeys(CACHEABLE, CacheHint(ttl * 1000, scope or "private"))
 
 
 def _auth_settings(verifier: Any, given: AuthSettings | None) -> AuthSettings | None:

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal, cast, get_type_hints
 from uuid import uuid4
 
-from pydantic import BaseModel, Field, TypeAdapter, create_model
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
 from pydantic_core import PydanticSerializationError
 from typing_extensions import is_typeddict
 
@@ -358,7 +358,9 @@ def _form(kind: Any, label: Mapping[str, str]) -> tuple[type[BaseModel], bool]:
         for field in dataclasses.fields(kind):
             default = ... if field.default is dataclasses.MISSING else field.default
             fields[field.name] = (hints[field.name], default)
-        return create_model(getattr(kind, "__name__", "Form"), **fields), False
+        name, words = getattr(kind, "__name__", "Form"), kind.__doc__ or ""
+        # A dataclass without words of its own has its signature there.
+        return create_model(name, __doc__=None if words.startswith(f"{name}(") else words, **fields), False
     if is_typeddict(kind):
         fields = {
             name: (hint, ... if name in kind.__required_keys__ else None)
@@ -367,4 +369,12 @@ def _form(kind: Any, label: Mapping[str, str]) -> tuple[type[BaseModel], bool]:
         return create_model(kind.__name__, **fields), False
     if isinstance(kind, list):
         kind = Literal[tuple(kind)]
-    return create_model("Value", value=(kind, Field(**cast("Any", label)))), True
+    return create_model("Value", __config__=_UNTITLED, value=(kind, Field(**cast("Any", label)))), True
+
+
+def _drop_title(schema: dict[str, Any]) -> None:
+    schema.pop("title", None)
+
+
+_UNTITLED = ConfigDict(json_schema_extra=_drop_title)
+"""The schema of a single value has no title of its own, as in FastMCP."""

@@ -242,12 +242,19 @@ class Context(Generic[LifespanT, RequestT]):
 
     @property
     def input_responses(self) -> InputResponses | None:
-        """The answers to the questions of an ``InputRequiredResult``; ``None`` in the first round."""
+        """The answers to the last ``InputRequiredResult``; ``None`` in the first round.
+
+        Answers of earlier rounds are not among them: a function keeps these in ``request_state``.
+        """
         if self._nested or self._call is None or self._call.input_responses is None:
             return None
         from mcpace.server.session import answers_of
 
-        return answers_of(self._call.input_responses)
+        answers = answers_of(self._call.input_responses)
+        if self.task_id is not None:
+            return answers
+        sent = json.loads(self._call.params or b"{}").get("inputResponses")
+        return None if sent is None else {key: answer for key, answer in answers.items() if key in sent}
 
     @property
     def request_state(self) -> str | None:

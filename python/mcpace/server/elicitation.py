@@ -98,7 +98,13 @@ async def elicit_url(call: Call, message: str, url: str, elicitation_id: str) ->
 def form_of(schema: type[BaseModel]) -> dict[str, Any]:
     """A form's schema. Raises ``TypeError`` for a field that no form can have."""
     form = schema.model_json_schema(schema_generator=_FormSchema)
+    definitions = form.pop("$defs", {})
     for field, described in form.get("properties", {}).items():
+        name = described.get("$ref", "").removeprefix("#/$defs/")
+        if "enum" in definitions.get(name, {}):
+            # An Enum: forms have no references.
+            del described["$ref"]
+            described |= definitions[name] | described
         if not _is_simple(described):
             raise TypeError(
                 f"Elicitation schema field {field!r} rendered as {json.dumps(described)}, which no form can have: use "

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from mcpace.server.errors import UnsupportedOption
+from mcpace.server.errors import UnsupportedOption, logger
 
 CacheableMethod = Literal[
     "server/discover",
@@ -39,7 +39,7 @@ class CacheHint:
 
 
 def cache_hint(hints: Mapping[Any, Any] | None) -> CacheHint:
-    """The one hint for all results. Raises where methods have different ones, which the runtime can't tell yet."""
+    """The one hint that the runtime sends with all results: the most cautious of those given."""
     if not hints:
         return CacheHint()
     unknown = sorted(repr(method) for method in hints if method not in CACHEABLE)
@@ -47,11 +47,17 @@ def cache_hint(hints: Mapping[Any, Any] | None) -> CacheHint:
         raise ValueError(f"cache_hints keys must be cacheable methods (see CacheableMethod); got: {', '.join(unknown)}")
     given = {method: _checked(method, hint) for method, hint in hints.items()}
     different = {given.get(method, CacheHint()) for method in CACHEABLE}
-    if len(different) > 1:
-        raise UnsupportedOption(
-            f"cache_hints: mcpace tells one hint for all of {', '.join(CACHEABLE)}; give each of them the same, or none"
-        )
-    return different.pop()
+    if len(different) == 1:
+        return different.pop()
+    is_public = all(hint.scope == "public" for hint in different)
+    least = CacheHint(min(hint.ttl_ms for hint in different), "public" if is_public else "private")
+    logger.warning(
+        "cache_hints: mcpace sends one hint with all of %s, here the most cautious one: ttl_ms=%d, %s",
+        ", ".join(CACHEABLE),
+        least.ttl_ms,
+        least.scope,
+    )
+    return least
 
 
 def _checked(method: str, hint: Any) -> CacheHint:

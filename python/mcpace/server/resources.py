@@ -455,11 +455,19 @@ def _encoding(mime_type: str) -> str | None:
 
 
 def _fetched(url: str) -> str:
+    from urllib.error import HTTPError, URLError
     from urllib.request import urlopen
 
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"{url!r} is no http or https URL")
-    with urlopen(url, timeout=FETCH_SILENCE_S) as answer:
+    try:
+        opened = urlopen(url, timeout=FETCH_SILENCE_S)
+    except HTTPError:
+        raise
+    except URLError as error:
+        # The cause alone, as the SDKs report it.
+        raise (error.reason if isinstance(error.reason, OSError) else error) from None
+    with opened as answer:
         charset = answer.headers.get_content_charset() or "utf-8"
         raw: bytes = answer.read(FETCH_LIMIT + 1)
     if len(raw) > FETCH_LIMIT:

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from mcpace.server.errors import UnsupportedOption
-
 
 @dataclass(frozen=True)
 class ToolsListChanged:
@@ -79,11 +77,12 @@ class InMemorySubscriptionBus:
 
 
 def checked(subscriptions: Any) -> Any:
-    """The bus, if any. Raises for what the runtime can't do."""
+    """The bus, if any. Raises ``TypeError`` for an object that is none.
+
+    The runtime serves clients that listen for changes also with ``False``.
+    """
     if subscriptions is False:
-        raise UnsupportedOption(
-            "subscriptions=False: the runtime always lets clients listen for changes; leave it out, and tell of none"
-        )
+        return None
     if subscriptions is not None and not (hasattr(subscriptions, "publish") and hasattr(subscriptions, "subscribe")):
         raise TypeError(f"subscriptions must be a SubscriptionBus, got {type(subscriptions).__name__}")
     return subscriptions

@@ -128,7 +128,16 @@ class JWTVerifier(NativeTokenVerifier):
         }
         if given:
             options["secret" if is_shared else "public_key"] = given
-        super().__init__(_made(_core.JwtVerifier, **options), required_scopes)
+        try:
+            core = _made(_core.JwtVerifier, **options)
+        except ValueError as error:
+            if given and "the key can't be used" in str(error):
+                raise UnsupportedOption(
+                    f"public_key: {error}; give the issuer's public key in PEM, or jwks_uri=…, where the issuer "
+                    "publishes its keys"
+                ) from None
+            raise
+        super().__init__(core, required_scopes)
 
     async def load_access_token(self, token: str) -> AccessToken | None:
         """What :meth:`verify_token` gives."""
