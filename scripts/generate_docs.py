@@ -15,8 +15,8 @@ from pathlib import Path
 from typescript_types import typescript
 
 from mcpace.cli.commands import COMMANDS
-from mcpace.report import page_model
-from mcpace.report.run import Run
+from mcpace.report.model.run import Run
+from mcpace.report.page import model
 
 ROOT = Path(__file__).parents[1]
 TABLE = re.compile(r"(?<=<!-- table -->\n).*(?=<!-- end of table -->)", re.S)
@@ -40,7 +40,7 @@ def main() -> int:
 def documents() -> dict[str, str]:
     """Path to text."""
     schema = json.dumps(Run.model_json_schema(by_alias=True), indent=1) + "\n"
-    types = typescript(page_model.Shell, page_model.Live, page_model.Listing)
+    types = typescript(model.Shell, model.Live, model.Listing)
     findings = TABLE.sub(lambda _: proofs() + "\n", (ROOT / "docs" / "findings.md").read_text())
     return {
         "docs/cli.md": command_line(),

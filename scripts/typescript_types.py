@@ -1,6 +1,6 @@
 """TypeScript's types of what Python hands the page, made from the models' JSON schema.
 
-Design constraint: knows only what :mod:`mcpace.report.page_model` uses; anything else fails here rather than being
+Design constraint: knows only what :mod:`mcpace.report.page.model` uses; anything else fails here rather than being
 guessed. Members that may be absent are optional, as they are left out of the JSON.
 """
 
@@ -18,7 +18,7 @@ PREFIX = "#/$defs/"
 def typescript(*models: type[BaseModel]) -> str:
     """Interfaces of these models and of all that they hold."""
     _, schema = models_json_schema([(model, "serialization") for model in models], by_alias=True)
-    parts = ["// Made by `make docs` from python/mcpace/report/page_model.py: change it there."]
+    parts = ["// Made by `make docs` from python/mcpace/report/page/model.py: change it there."]
     for name, definition in sorted(schema["$defs"].items()):
         lines = [f"export interface {name} {{"]
         for member, shape in definition["properties"].items():

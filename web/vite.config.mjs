@@ -1,4 +1,4 @@
-// One script and one style without imports: report/html.py puts both into the page and names their digests in its policy.
+// One script and one style without imports: report/page/html.py puts both into the page and names their digests in its policy.
 import { defineConfig } from "vite";
 
 export default defineConfig({

@@ -14,8 +14,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
 
-from mcpace.report.model import LARGEST
-from mcpace.report.run import Kind, Run
+from mcpace.report.model.base import LARGEST
+from mcpace.report.model.run import Kind, Run
 
 EVIL = "x\x1b]0;y\x07\x9b31m\u202e\u2066\u200b\ufeff\n\r\t<script>`|é"
 REPORT = Path(__file__).parents[2] / "python" / "mcpace" / "report"

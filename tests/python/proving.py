@@ -16,7 +16,7 @@ from mcpace.lab.plan import Plan, Settings
 from mcpace.lab.progress import Silent
 from mcpace.lab.server_program import ServerProgram, State
 from mcpace.lab.targets import Target
-from mcpace.report.run import Run
+from mcpace.report.model.run import Run
 from shown import OF_THE_MACHINE
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcpace.report.run import Run
+from mcpace.report.model.run import Run
 
 LATENCY = {
     "count": 9,

@@ -55,15 +55,15 @@ PARTS = {
 
 # lab hands words to the Run through report, and nothing but its models and words.
 REPORT_FOR_LAB = {
-    "mcpace.report",
-    "mcpace.report.run",
-    "mcpace.report.run_comparison",
-    "mcpace.report.run_factors",
-    "mcpace.report.run_layers",
-    "mcpace.report.run_recording",
-    "mcpace.report.run_load",
-    "mcpace.report.run_servers",
+    "mcpace.report.model.run",
+    "mcpace.report.model.comparison",
+    "mcpace.report.model.factors",
+    "mcpace.report.model.layers",
+    "mcpace.report.model.recording",
+    "mcpace.report.model.load",
+    "mcpace.report.model.servers",
     "mcpace.report.words",
+    "mcpace.report.words.findings",
 }
 
 
@@ -124,7 +124,7 @@ def imports(source: Path) -> set[str]:
             assert node.level == 0, f"{source}: imports are absolute here"
             module = node.module or ""
             found.add(module)
-            if module in ("mcpace", "mcpace.report", "mcpace.lab", "mcpace.cli"):
+            if (ROOT / "python" / module.replace(".", "/")).is_dir():
                 found |= {f"{module}.{alias.name}" for alias in node.names}
     return {name for name in found if name == "mcpace" or name.startswith("mcpace.")}
 

@@ -16,7 +16,7 @@ from mcpace.lab.plan import Settings
 from mcpace.lab.progress import Silent
 from mcpace.lab.registries.release import Release
 from mcpace.lab.targets import parse
-from mcpace.report.run import Case, Operation, Probe, Subject, Summary
+from mcpace.report.model.run import Case, Operation, Probe, Subject, Summary
 from mcpace.report.verdict import verdict
 
 

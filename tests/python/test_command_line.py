@@ -14,7 +14,7 @@ import pytest
 from pydantic import ValidationError
 
 from commands import closed_port, end, flood, line, mcp_answer, read_request, reply, run, started, tcp_server
-from mcpace.report.run import Run, RunFormatError
+from mcpace.report.model.run import Run, RunFormatError
 
 DONE, HIT, USAGE, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
 SECRETS = ("s3cret-bearer", "s3cret-query", "s3cret-password", "s3cret-cookie")

@@ -20,13 +20,15 @@ import commands
 from mcpace.cli import deliver
 from mcpace.lab import compare as lab
 from mcpace.lab.gate import run_of_files
-from mcpace.report import comparison_files, terminal, words_comparison
-from mcpace.report.page import page_of
-from mcpace.report.run import Case, Finding, Machine, Run, Subject
-from mcpace.report.run_comparison import Compared
-from mcpace.report.run_load import Latencies, LoadOperation, LoadSecond
-from mcpace.report.run_recording import RecordingFacts
+from mcpace.report import comparison_files
+from mcpace.report.model.comparison import Compared
+from mcpace.report.model.load import Latencies, LoadOperation, LoadSecond
+from mcpace.report.model.recording import RecordingFacts
+from mcpace.report.model.run import Case, Finding, Machine, Run, Subject
+from mcpace.report.page.build import page_of
+from mcpace.report.terminal import print_run
 from mcpace.report.verdict import sentences
+from mcpace.report.words import comparison
 
 MACHINE = Machine(system="Linux 6", architecture="x86_64", cpu="A", cores=2, memory_bytes=8 << 30, python="3.11")
 CLIENTS = Path(__file__).parents[1] / "fixtures" / "runs" / "clients.json"
@@ -287,7 +289,7 @@ def test_a_terminal_has_room_for_every_verdict(width: int) -> None:
     loads = lab.run_of(run(load([100] * 60)), run(load([100] * 24 + [0] * 2 + [100] * 34)), 0.1)
     times = lab.run_of(run(case(QUICK), case(QUICK, tool="b")), run(case(SLOW), case(SLOW, tool="b")), 0.9)
     for made, rows in ((loads, ("standstill", "throughput")), (times, ("call echo", "call b"))):
-        shown = [line.plain for line in terminal.lines(made, width, coloured=False)]
+        shown = [line.plain for line in print_run.lines(made, width, coloured=False)]
         assert all(len(line) <= width for line in shown)
         for row in rows:
             [found] = [line for line in shown if line.startswith(f"  {row} ")]
@@ -334,7 +336,7 @@ def test_too_few_trials_say_nothing() -> None:
     made = lab.compare(run(case([9.0, 1.0, 1.0])), run(case([9.0, 5.0, 5.0])), 0.1)
     row = only(made.attempts[0].rows, "time")
     assert (row.ratio, row.low, row.verdict, made.red) == (5.0, None, "unclear", False)
-    assert words_comparison.verdict_words(row) == "too few"
+    assert comparison.verdict_words(row) == "too few"
 
 
 def test_cases_find_their_partner_across_releases_and_targets_and_no_other() -> None:
@@ -355,7 +357,7 @@ def test_cases_find_their_partner_across_releases_and_targets_and_no_other() -> 
 def test_what_only_one_side_has_is_told() -> None:
     made = lab.compare(run(case(QUICK), case(QUICK, operation="list", tool=None)), run(case(QUICK)), 0.1)
     assert [one.operation for one in made.only_base] == ["list"]
-    assert words_comparison.left_out(made) == ["Only on the first side: mcpace-client · t · list."]
+    assert comparison.left_out(made) == ["Only on the first side: mcpace-client · t · list."]
 
 
 def test_of_runs_with_nothing_in_common_neither_has_lost_anything() -> None:
@@ -415,7 +417,7 @@ def test_runs_of_other_machines_and_options_are_compared_with_a_warning() -> Non
     other = MACHINE.model_copy(update={"cpu": "B"})
     made = lab.compare(run(case(QUICK)), run(case(QUICK), machine=other, options={"trials": 9}), 0.1)
     assert {"other-machine", "other-options", "not-interleaved"} <= set(made.warnings)
-    assert all(code in words_comparison.WARNINGS for code in made.warnings)
+    assert all(code in comparison.WARNINGS for code in made.warnings)
 
 
 def test_a_comparison_names_the_machines_of_its_runs_and_not_its_own(tmp_path: Path) -> None:
@@ -432,7 +434,7 @@ def test_a_comparison_names_the_machines_of_its_runs_and_not_its_own(tmp_path: P
     assert "A, 2 cores" in page.head.machine and " against B, 64 cores" in page.head.machine
     assert page.comparison is not None
     assert "A, 2 cores" in page.comparison.first and "B, 64 cores" in page.comparison.second
-    shown = " ".join(" ".join(line.plain for line in terminal.lines(made, 120, coloured=False)).split())
+    shown = " ".join(" ".join(line.plain for line in print_run.lines(made, 120, coloured=False)).split())
     for text in (shown, comparison_files.markdown(made), page.model_dump_json()):
         assert "where it was compared" not in text
         assert "new.json" in text.replace("\\", "")

@@ -15,7 +15,7 @@ from mcpace import _core
 from mcpace.lab import bisect, experiment, measure, targets
 from mcpace.lab.plan import Plan, Settings
 from mcpace.lab.progress import Silent
-from mcpace.report.run import Case, Run
+from mcpace.report.model.run import Case, Run
 
 HOLD_S = 0.3
 SETTINGS = Settings(trials=2, hold_s=HOLD_S, time_limit_s=10.0)

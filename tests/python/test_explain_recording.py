@@ -15,7 +15,7 @@ from commands import LIMIT_S, end, started
 from commands import run as mcpace
 from mcpace.lab import recorded
 from mcpace.lab.errors import UsageProblem
-from mcpace.report.run import Run
+from mcpace.report.model.run import Run
 from mcpace.report.verdict import verdict
 
 MILLISECOND = 1_000_000

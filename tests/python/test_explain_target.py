@@ -18,9 +18,9 @@ from mcpace.lab.load_check import Checked
 from mcpace.lab.load_plan import Closed, HttpTarget, Operation, Plan, StdioTarget
 from mcpace.lab.progress import Silent as SilentProgress
 from mcpace.lab.runs import new_run
-from mcpace.report.run import Case
-from mcpace.report.run_factors import Factor
-from mcpace.report.words_factors import (
+from mcpace.report.model.factors import Factor
+from mcpace.report.model.run import Case
+from mcpace.report.words.factors import (
     ADVICE,
     NAMES,
     advice_words,

@@ -11,9 +11,9 @@ from typing import Any, cast
 
 from mcpace import _core
 from mcpace.lab.fold import Facts, Trial, cases, slowest_warm
-from mcpace.report.labels import split_words
-from mcpace.report.run import ServerSplit, Subject
-from mcpace.report.words import cost_of
+from mcpace.report.model.run import ServerSplit, Subject
+from mcpace.report.words.findings import cost_of
+from mcpace.report.words.labels import split_words
 
 SECOND = 1_000_000_000
 

@@ -13,7 +13,7 @@ import pytest
 
 from commands import LIMIT_S, Ended, end, run, started
 from layering import DRF, FASTMCP, MCP_1, MCP_2, MCPACE, MCPACE_DJANGO, SERVED, Served
-from mcpace.report.run import Case, Run
+from mcpace.report.model.run import Case, Run
 
 LAYERS = ["direct", "handler", "in-process", "socket"]
 QUICK = ("--rounds", 2, "--batch", "5ms", "--warm-up", "0s")

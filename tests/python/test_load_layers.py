@@ -13,7 +13,7 @@ import pytest
 from commands import mcp_answer, read_request, run, tcp_server
 from mcpace.lab.load_layers import FAILURES, Beside
 from mcpace.lab.load_plan import Operation
-from mcpace.report.run import Run
+from mcpace.report.model.run import Run
 
 DURATION = ("--duration", "1s", "--warm-up", "0s")
 

@@ -22,12 +22,13 @@ from mcpace.lab.load_histogram import at, latencies, merged, together
 from mcpace.lab.load_outcome import Histogram
 from mcpace.lab.load_plan import HttpTarget
 from mcpace.lab.load_thresholds import parse
-from mcpace.report import html, metrics, metrics_otlp, metrics_prometheus
-from mcpace.report.run import Case, Run
-from mcpace.report.run_load import LoadSecond
-from mcpace.report.terminal import lines, print_run
+from mcpace.report.metrics import figures, otlp, prometheus
+from mcpace.report.model.load import LoadSecond
+from mcpace.report.model.run import Case, Run
+from mcpace.report.page import html
+from mcpace.report.terminal.print_run import lines, print_run
 from mcpace.report.verdict import verdict
-from mcpace.report.words_load import model_words, turns
+from mcpace.report.words.load import model_words, turns
 from otlp_collector import LIMIT_S, collecting, stand_in_collector
 
 RUN = Path(__file__).parents[1] / "fixtures" / "runs" / "load.json"
@@ -209,7 +210,7 @@ def test_other_runs_say_nothing_of_load() -> None:
 
 
 def test_prometheus_reads_what_is_written(tmp_path: Path) -> None:
-    metrics_prometheus.write(load(), tmp_path / "load.prom")
+    prometheus.write(load(), tmp_path / "load.prom")
     with (tmp_path / "load.prom").open() as file:
         families = {family.name: family for family in text_fd_to_metric_families(file)}
     target = "http://127.0.0.1:8000/mcp"
@@ -230,8 +231,8 @@ def test_prometheus_reads_what_is_written(tmp_path: Path) -> None:
 
 def test_fine_buckets_are_put_together_without_loss() -> None:
     fine = [(number * 1000, number % 7 + 1) for number in range(1, 1001)]
-    bounds, counts = metrics.thinned(fine)
-    assert len(bounds) <= metrics.MOST_BOUNDS
+    bounds, counts = figures.thinned(fine)
+    assert len(bounds) <= figures.MOST_BOUNDS
     assert sum(counts) == sum(count for _, count in fine)
     for bound, below in zip(bounds, numpy.cumsum(counts), strict=True):
         assert below == sum(count for value, count in fine if value / 1e9 <= bound)
@@ -239,7 +240,7 @@ def test_fine_buckets_are_put_together_without_loss() -> None:
 
 def test_a_real_collector_takes_finished_histograms(tmp_path: Path) -> None:
     with collecting(tmp_path) as collector:
-        assert metrics_otlp.send(load(), f"http://127.0.0.1:{collector.port}/v1/metrics")
+        assert otlp.send(load(), f"http://127.0.0.1:{collector.port}/v1/metrics")
         until = time.monotonic() + LIMIT_S
         while not (points := collector.points("mcpace_load_latency_seconds")):
             assert time.monotonic() < until, collector.log.read_text()
@@ -262,7 +263,7 @@ def test_a_real_collector_takes_finished_histograms(tmp_path: Path) -> None:
 
 def test_a_collector_that_refuses_is_told_of() -> None:
     with stand_in_collector(status=400) as (url, taken):
-        assert not metrics_otlp.send(load(), url)
+        assert not otlp.send(load(), url)
     assert taken
 
 

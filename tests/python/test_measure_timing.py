@@ -18,7 +18,7 @@ import pytest
 
 from commands import mcp_answer, read_request, reply, run, tcp_server
 from mcpace import _core
-from mcpace.report.run import Run, ServerSplit
+from mcpace.report.model.run import Run, ServerSplit
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))

@@ -12,7 +12,7 @@ from scipy import stats
 
 from mcpace.lab import ranks
 from mcpace.lab.ranks import _rank_sum_distribution, change, ratio_interval
-from mcpace.report.run import Case, Subject
+from mcpace.report.model.run import Case, Subject
 
 
 def case(version: str, trials: list[float]) -> Case:

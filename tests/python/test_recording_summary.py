@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import commands
-from mcpace.report.page import page_of
-from mcpace.report.run import Run
+from mcpace.report.model.run import Run
+from mcpace.report.page.build import page_of
 from mcpace.report.verdict import verdict
 from test_session_figures import LAZY
 

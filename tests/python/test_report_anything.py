@@ -14,11 +14,11 @@ import pytest
 from anything import KINDS, any_run
 from mcpace.lab.compare import run_of
 from mcpace.report.comparison_files import junit, markdown
-from mcpace.report.html import as_data
-from mcpace.report.page import head, page_of
-from mcpace.report.page_model import Shell
-from mcpace.report.run import Run, RunFormatError
-from mcpace.report.terminal import lines
+from mcpace.report.model.run import Run, RunFormatError
+from mcpace.report.page.build import head, page_of
+from mcpace.report.page.html import as_data
+from mcpace.report.page.model import Shell
+from mcpace.report.terminal.print_run import lines
 
 RUNS = Path(__file__).parents[1] / "fixtures" / "runs"
 SEEDS = range(40)

@@ -15,10 +15,10 @@ from playwright.sync_api import Browser, expect
 
 from browser import Watched, chromium
 from mcpace.lab import compare
-from mcpace.report.html import render
-from mcpace.report.quantities import duration, figure, share, size, times
-from mcpace.report.run import Run
+from mcpace.report.model.run import Run
+from mcpace.report.page.html import render
 from mcpace.report.verdict import sentences
+from mcpace.report.words.quantities import duration, figure, share, size, times
 from servers_run import RUN as SERVERS
 
 ROOT = Path(__file__).parents[2]

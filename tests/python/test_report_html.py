@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from mcpace.report import html
-from mcpace.report.html import render, shell
-from mcpace.report.page import page_of
-from mcpace.report.page_load import distribution
-from mcpace.report.page_setup import method
-from mcpace.report.run import Ledger, Phase, Run, Summary
-from mcpace.report.run_comparison import Attempt, Comparison
+from mcpace.report.model.comparison import Attempt, Comparison
+from mcpace.report.model.run import Ledger, Phase, Run, Summary
+from mcpace.report.page import html
+from mcpace.report.page.build import page_of
+from mcpace.report.page.html import render, shell
+from mcpace.report.page.load import distribution
+from mcpace.report.page.setup import method
 from mcpace.report.verdict import verdict
 
 RUNS = Path(__file__).parents[1] / "fixtures" / "runs"

@@ -13,8 +13,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from mcpace.report.run import Run
-from mcpace.report.terminal import print_run
+from mcpace.report.model.run import Run
+from mcpace.report.terminal.print_run import print_run
 
 RUNS = Path(__file__).parents[1] / "fixtures" / "runs"
 NAMES = sorted(path.stem for path in RUNS.glob("*.json"))

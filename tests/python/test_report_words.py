@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from mcpace.report import words
 from mcpace.report.groups import grouped
-from mcpace.report.labels import LOAD_REASONS, PARTS, PHASES, REASONS, ROLES
-from mcpace.report.quantities import NO_BREAK, duration
-from mcpace.report.run import Alternative, Case, Change, Evidence, Finding, Ledger, Run, Subject, Summary
-from mcpace.report.standing import Standing, change_words, standing
+from mcpace.report.model.run import Alternative, Case, Change, Evidence, Finding, Ledger, Run, Subject, Summary
 from mcpace.report.verdict import verdict
-from mcpace.report.words_disproofs import DECISIONS
+from mcpace.report.words import findings
+from mcpace.report.words.disproofs import DECISIONS
+from mcpace.report.words.labels import LOAD_REASONS, PARTS, PHASES, REASONS, ROLES
+from mcpace.report.words.quantities import NO_BREAK, duration
+from mcpace.report.words.standing import Standing, change_words, standing
 
 ROOT = Path(__file__).parents[2]
 RUNS = ROOT / "tests" / "fixtures" / "runs"
@@ -132,8 +132,8 @@ def kebab(variant: str) -> str:
 @pytest.mark.parametrize(
     ("file", "enum", "known"),
     [
-        ("findings/catalogue.rs", "Cause", set(words.CODES) - set(words.LOAD_CODES)),
-        ("findings/proof.rs", "Disproof", set(words.DISPROOFS) - set(words.LOAD_DISPROOFS)),
+        ("findings/catalogue.rs", "Cause", set(findings.CODES) - set(findings.LOAD_CODES)),
+        ("findings/proof.rs", "Disproof", set(findings.DISPROOFS) - set(findings.LOAD_DISPROOFS)),
         ("findings/proof.rs", "Role", set(ROLES)),
         ("findings/proof.rs", "Reason", set(REASONS) - set(LOAD_REASONS)),
         ("waterfall.rs", "Phase", set(PHASES)),
@@ -161,25 +161,25 @@ def named_alternatives() -> set[tuple[str, str]]:
 
 def test_each_alternative_says_what_would_be_seen_if_it_were_that() -> None:
     assert set(DECISIONS) == named_alternatives()
-    assert {code for code, _ in DECISIONS} <= set(words.CODES)
-    assert {decided_by for _, decided_by in DECISIONS} <= set(words.DISPROOFS)
-    told = words.alternative_for(Alternative(code="connection-per-request", decided_by="drain-replies"))
+    assert {code for code, _ in DECISIONS} <= set(findings.CODES)
+    assert {decided_by for _, decided_by in DECISIONS} <= set(findings.DISPROOFS)
+    told = findings.alternative_for(Alternative(code="connection-per-request", decided_by="drain-replies"))
     assert told.endswith(": it is that if connections stay as many when each reply is read to its end")
 
 
 def test_an_alternative_that_this_release_does_not_know_has_its_experiment_alone() -> None:
     """What would disprove the finding speaks for the other cause."""
-    told = words.alternative_for(Alternative(code="serial-session", decided_by="drain-replies"))
+    told = findings.alternative_for(Alternative(code="serial-session", decided_by="drain-replies"))
     assert told.endswith("(Read each reply to its end before the next request)")
-    assert words.alternative_for(Alternative(code="gremlins", decided_by="pray")) == "gremlins was seen"
+    assert findings.alternative_for(Alternative(code="gremlins", decided_by="pray")) == "gremlins was seen"
 
 
-@pytest.mark.parametrize("code", words.CODES)
+@pytest.mark.parametrize("code", findings.CODES)
 @pytest.mark.parametrize("context", ["whole", "empty", "hostile"])
 def test_every_code_has_words(code: str, context: str) -> None:
     contexts = {"whole": CONTEXTS[code], "empty": {}, "hostile": dict.fromkeys(CONTEXTS[code], "\x1b[1m<b>")}
     given = finding(code, contexts[context])
-    sentences = [words.title_for(code), words.explanation_for(given), words.advice_for(code, given.context)]
+    sentences = [findings.title_for(code), findings.explanation_for(given), findings.advice_for(code, given.context)]
     for sentence in sentences:
         assert sentence
         assert "\x1b" not in sentence
@@ -189,26 +189,28 @@ def test_every_code_has_words(code: str, context: str) -> None:
 
 
 def test_an_unknown_code_is_shown_as_it_is() -> None:
-    assert words.title_for("gremlins") == "gremlins"
-    assert words.explanation_for(finding("gremlins", {}))
-    assert words.advice_for("gremlins", {}) == ""
-    assert words.disproof_for("gremlins") == ""
+    assert findings.title_for("gremlins") == "gremlins"
+    assert findings.explanation_for(finding("gremlins", {}))
+    assert findings.advice_for("gremlins", {}) == ""
+    assert findings.disproof_for("gremlins") == ""
 
 
 def test_the_drained_time_is_read_from_the_evidence() -> None:
     evidence = [Evidence(at_s=0.5, role="first-result", event=1), Evidence(at_s=2.6, role="first-reply-end", event=2)]
-    text = words.explanation_for(finding("duplicate-request", {"executions": 5}, evidence=evidence))
+    text = findings.explanation_for(finding("duplicate-request", {"executions": 5}, evidence=evidence))
     assert "(2.10\N{NO-BREAK SPACE}s)" in text
     assert text.endswith("The tool ran twice.")
 
 
 def test_a_listing_that_ran_twice_is_no_tool() -> None:
-    text = words.explanation_for(finding("duplicate-request", CONTEXTS["duplicate-request"]))
+    text = findings.explanation_for(finding("duplicate-request", CONTEXTS["duplicate-request"]))
     assert text.endswith("The server answered tools/list twice.")
 
 
 def test_a_client_that_leaves_replies_is_told_so() -> None:
-    text = words.explanation_for(finding("connection-per-request", {"requests": 9, "connections": 8, "left_early": 3}))
+    text = findings.explanation_for(
+        finding("connection-per-request", {"requests": 9, "connections": 8, "left_early": 3})
+    )
     assert text.startswith("8 connections for 9 requests: the client broke off 3 replies before the end")
 
 
@@ -217,24 +219,24 @@ def test_a_client_that_leaves_replies_is_told_so() -> None:
 )
 def test_connections_are_told_with_what_came_back_on_them(replies: str, said: str) -> None:
     context = CONTEXTS["connection-per-request"] | {"replies": replies}
-    text = words.explanation_for(finding("connection-per-request", context))
+    text = findings.explanation_for(finding("connection-per-request", context))
     kind = f" with {said}" if said else ""
     assert text.startswith(f"11 connections for 12 requests{kind}, though the server closed")
 
 
 @pytest.mark.parametrize("code", ["completion-waves", "thread-pool-saturation"])
 def test_a_figure_that_is_missing_leaves_no_capital_in_mid_sentence(code: str) -> None:
-    assert not re.search(r"[a-z;:,] [A-Z][a-z]", words.explanation_for(finding(code, {})))
+    assert not re.search(r"[a-z;:,] [A-Z][a-z]", findings.explanation_for(finding(code, {})))
 
 
 def test_some_calls_only() -> None:
-    text = words.explanation_for(finding("duplicate-request", {}, calls=2))
+    text = findings.explanation_for(finding("duplicate-request", {}, calls=2))
     assert text.startswith("2 of 5 calls were sent twice")
 
 
 def test_a_cost_says_in_how_many_calls() -> None:
     def said(**more: object) -> str:
-        return words.cost_of(finding("late-delivery", {}, **more)).replace("\N{NO-BREAK SPACE}", " ")
+        return findings.cost_of(finding("late-delivery", {}, **more)).replace("\N{NO-BREAK SPACE}", " ")
 
     assert said() == "1.50 s a call"
     assert said(calls=1) == "1.50 s a call, in 1 of 5"

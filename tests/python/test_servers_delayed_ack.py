@@ -7,7 +7,7 @@ import random
 import pytest
 
 from mcpace.lab.delayed_ack import Experiment, Seen, confirmed, hill, judged, suspected
-from mcpace.report import words
+from mcpace.report.words import findings
 
 Buckets = list[tuple[int, int]]
 
@@ -67,7 +67,7 @@ def test_what_vanishes_with_quick_ack_is_confirmed_and_costs_what_it_saved() -> 
     assert finding.cost_s == pytest.approx(0.0207, abs=0.001)
     assert finding.calls == pytest.approx(5_000, abs=100)
     assert "TCP_NODELAY" in finding.advice
-    text = words.explanation_for(finding)
+    text = findings.explanation_for(finding)
     assert "50" in text
     assert "1.3" in text
     assert "TCP_QUICKACK" in text
@@ -92,7 +92,7 @@ def test_a_suspicion_without_its_experiment_is_told_as_one() -> None:
     finding = judged(seen(STALLED), None)
     assert finding is not None
     assert (finding.confidence, finding.confidence_reason) == ("medium", "experiment-not-made")
-    assert "two small writes" not in words.explanation_for(finding)
+    assert "two small writes" not in findings.explanation_for(finding)
 
 
 def test_what_is_not_suspected_is_not_named_whatever_an_experiment_says() -> None:

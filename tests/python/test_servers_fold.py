@@ -21,7 +21,7 @@ from mcpace.lab.load_outcome import (
 from mcpace.lab.load_plan import Closed, HttpTarget, Operation, Plan
 from mcpace.lab.rounds import STUDENT, paired_ratio
 from mcpace.lab.stand import Conditions, Round, Stand
-from mcpace.report.run import Run, Subject
+from mcpace.report.model.run import Run, Subject
 
 PLAN = Plan(
     target=HttpTarget(url=""), revision="2025-06-18", model=Closed(vus=2), duration_s=1, warm_up_s=1, timeout_s=1,

@@ -5,17 +5,19 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from mcpace.report import html, terminal, words_servers
-from mcpace.report.run import Case, Subject
-from mcpace.report.run_servers import RateRatio, ServerFacts
+from mcpace.report.model.run import Case, Subject
+from mcpace.report.model.servers import RateRatio, ServerFacts
+from mcpace.report.page import html
+from mcpace.report.terminal import print_run
 from mcpace.report.verdict import verdict
-from mcpace.report.words_servers import cap_words, conditions
+from mcpace.report.words import servers
+from mcpace.report.words.servers import cap_words, conditions
 from servers_run import LATENCY, RUN, case, run_of
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_the_table_fits_and_says_what_came_of_each(width: int) -> None:
-    lines = [line.plain for line in terminal.lines(RUN, width, coloured=False)]
+    lines = [line.plain for line in print_run.lines(RUN, width, coloured=False)]
     text = "\n".join(lines)
     rows = [line for line in lines if line.startswith("  go@")]
     assert all(cell_len(line) <= width for line in rows[:4]) or width < 80
@@ -91,7 +93,7 @@ def test_the_headline_has_the_ratio_that_the_table_has() -> None:
         return Case(subject=Subject(sdk=sdk), target="echo", operation="call", throughput_rps=rps, server=facts)
 
     # Totals say 1.17, the rounds, which are pairs, 1.04.
-    assert words_servers._ratio(measured("b", 1170, 1.04), measured("a", 1000, None)) == 1.04
-    assert words_servers._ratio(measured("a", 1170, None), measured("b", 1000, 0.5)) == 2
-    assert words_servers._ratio(measured("c", 900, 3.0), measured("b", 100, 1.5)) == 2
-    assert words_servers._ratio(measured("c", 900, None), measured("b", 300, None)) == 3
+    assert servers._ratio(measured("b", 1170, 1.04), measured("a", 1000, None)) == 1.04
+    assert servers._ratio(measured("a", 1170, None), measured("b", 1000, 0.5)) == 2
+    assert servers._ratio(measured("c", 900, 3.0), measured("b", 100, 1.5)) == 2
+    assert servers._ratio(measured("c", 900, None), measured("b", 300, None)) == 3

@@ -7,9 +7,10 @@ from rich.cells import cell_len
 from mcpace.lab import stall
 from mcpace.lab.progress import Silent
 from mcpace.lab.runs import new_run
-from mcpace.report import html, terminal
 from mcpace.report.groups import targets
-from mcpace.report.run import Case, Subject, Summary
+from mcpace.report.model.run import Case, Subject, Summary
+from mcpace.report.page import html
+from mcpace.report.terminal import print_run
 
 
 def test_two_writes_stall_and_one_does_not() -> None:
@@ -25,11 +26,11 @@ def test_two_writes_stall_and_one_does_not() -> None:
     run.cases = [timed, split, whole]
     assert targets(run) == ["profile:simple"], "cases of load are no trials"
     for width in (50, 80, 120):
-        told = [line.plain for line in terminal.lines(run, width, coloured=False)]
+        told = [line.plain for line in print_run.lines(run, width, coloured=False)]
         below = told[next(number for number, line in enumerate(told) if line.startswith("Under load")) :]
         assert all(cell_len(line) <= width for line in below), width
         assert any("delayed-ack" in line for line in below)
-    lines = "\n".join(line.plain for line in terminal.lines(run, 80, coloured=False))
+    lines = "\n".join(line.plain for line in print_run.lines(run, 80, coloured=False))
     assert "Under load" in lines
     assert "delayed-ack" in lines
     assert "SSE in one write" in lines

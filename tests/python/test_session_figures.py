@@ -12,11 +12,11 @@ import pytest
 import commands
 from mcpace.lab import repeats
 from mcpace.lab.fold import Trial
-from mcpace.report.page import page_of
-from mcpace.report.run import Run
+from mcpace.report.model.run import Run
+from mcpace.report.page.build import page_of
 from mcpace.report.tables import listing_words, tables, tokens_of
 from mcpace.report.verdict import verdict
-from mcpace.report.words_start import short_name
+from mcpace.report.words.start import short_name
 from shown import patient
 
 # A server that imports for a while, makes its first call slow, and answers the later ones at once.

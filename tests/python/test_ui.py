@@ -29,9 +29,9 @@ from commands import COMMAND, end, line, run, started
 from mcpace.lab import journal
 from mcpace.lab.compare import DEFAULT_TOLERANCE, run_of
 from mcpace.lab.progress import Silent
-from mcpace.report import run as run_module
-from mcpace.report.run import Run
-from mcpace.report.run_load import LoadSecond
+from mcpace.report.model import run as run_module
+from mcpace.report.model.load import LoadSecond
+from mcpace.report.model.run import Run
 from mcpace.ui import folder as folder_module
 from mcpace.ui import opening
 from mcpace.ui.folder import Folder, Missing

@@ -1,4 +1,4 @@
-// Made by `make docs` from python/mcpace/report/page_model.py: change it there.
+// Made by `make docs` from python/mcpace/report/page/model.py: change it there.
 
 /** A call on its time axis. */
 export interface Call {

@@ -1,4 +1,4 @@
-// Figures as people read them: the same as python/mcpace/report/quantities.py, which a test holds this to.
+// Figures as people read them: the same as python/mcpace/report/words/quantities.py, which a test holds this to.
 
 const NO_BREAK = "\u00a0";
 

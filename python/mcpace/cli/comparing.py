@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from mcpace.cli.deliver import save
-from mcpace.report.run import Run
+from mcpace.report.model.run import Run
 
 
 def share(text: str) -> float:

@@ -16,10 +16,12 @@ from mcpace.cli.whole import is_other, replacing
 from mcpace.lab import journal
 from mcpace.lab.errors import LabError, UnknownName
 from mcpace.lab.interruption import held, interruptible
-from mcpace.report import terminal, words, words_factors, words_load
-from mcpace.report.run import Case, Run
-from mcpace.report.run_comparison import INSTRUMENTS, Comparison
-from mcpace.report.run_load import LoadOperation
+from mcpace.report.model.comparison import INSTRUMENTS, Comparison
+from mcpace.report.model.load import LoadOperation
+from mcpace.report.model.run import Case, Run
+from mcpace.report.terminal import print_run
+from mcpace.report.words import factors, findings
+from mcpace.report.words import load as load_words
 
 DONE, HIT, UNREACHABLE, INCONCLUSIVE, INTERRUPTED = 0, 1, 3, 4, 130
 
@@ -92,7 +94,7 @@ def show(run: Run, *, as_json: bool, page: Path | None) -> bool:
         if as_json:
             print(run.to_json())
         else:
-            terminal.print_run(run, _Screen())
+            print_run.print_run(run, _Screen())
         flush_stdout()
     except BrokenPipeError:
         give_up_stdout()
@@ -118,7 +120,7 @@ class _Screen(Console):
 
 def _page(run: Run) -> str:
     # Its models take time to load, and most runs have no page.
-    from mcpace.report import html
+    from mcpace.report.page import html
 
     try:
         return html.render(run)
@@ -138,7 +140,7 @@ def _reason(run: Run) -> str:
             return told
         if case.load is not None and not case.load.intended:
             return "no call was due in so short a time"
-    left_out = (reason for one in run.factors if (reason := words_factors.reason_words(one)))
+    left_out = (reason for one in run.factors if (reason := factors.reason_words(one)))
     return next(left_out, "no reason given")
 
 
@@ -156,7 +158,7 @@ def check_codes(codes: list[str]) -> None:
 
     Raises :class:`UnknownName`.
     """
-    known = [*words.CODES, "any"]
+    known = [*findings.CODES, "any"]
     for code in codes:
         if code not in known:
             raise UnknownName("finding", code, known)
@@ -208,7 +210,7 @@ def _tell_thresholds(run: Run) -> None:
     for case in run.cases:
         for threshold in case.load.thresholds if case.load else []:
             if not threshold.met:
-                note(f"threshold {threshold.text} is not met: {words_load.threshold_words(threshold)}")
+                note(f"threshold {threshold.text} is not met: {load_words.threshold_words(threshold)}")
 
 
 def save(path: Path, text: str, what: str) -> Path | None:

@@ -20,7 +20,7 @@ from mcpace.cli.whole import PRIVATE, is_other, replacing
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.interruption import held
 from mcpace.lab.targets import shown
-from mcpace.report.quantities import clean, count
+from mcpace.report.words.quantities import clean, count
 
 LIMIT_S = 30.0
 """Of each request to a collector."""

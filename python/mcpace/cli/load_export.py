@@ -15,7 +15,7 @@ from mcpace.cli.notes import note
 from mcpace.lab.errors import LabError
 
 if TYPE_CHECKING:
-    from mcpace.report.run import Run
+    from mcpace.report.model.run import Run
 
 NEEDED = {"--prometheus": "prometheus_client", "--otlp": "opentelemetry.exporter.otlp.proto.http"}
 
@@ -34,7 +34,7 @@ def export(prometheus: Path | None, otlp: str | None) -> Callable[[Run], bool]:
     def exporter(run: Run) -> bool:
         written = True
         if prometheus is not None:
-            from mcpace.report.metrics_prometheus import write
+            from mcpace.report.metrics.prometheus import write
 
             try:
                 write(run, prometheus)
@@ -42,7 +42,7 @@ def export(prometheus: Path | None, otlp: str | None) -> Callable[[Run], bool]:
                 note(f"could not write the metrics to {prometheus}: {error.strerror}")
                 written = False
         if otlp is not None:
-            from mcpace.report.metrics_otlp import send
+            from mcpace.report.metrics.otlp import send
 
             # A collector that isn't there must not fail a load that went well.
             if not send(run, otlp):

@@ -10,8 +10,8 @@ from rich.live import Live
 from rich.markup import escape
 from rich.text import Text
 
-from mcpace.report.quantities import clean, count, duration, figure
-from mcpace.report.run_load import LoadSecond
+from mcpace.report.model.load import LoadSecond
+from mcpace.report.words.quantities import clean, count, duration, figure
 
 BARS = " ▁▂▃▄▅▆▇█"
 HISTORY = 48

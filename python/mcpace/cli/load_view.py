@@ -11,7 +11,7 @@ from mcpace.cli.notes import inform, is_quiet
 from mcpace.lab.load import Watcher
 
 if TYPE_CHECKING:
-    from mcpace.report.run_load import LoadSecond
+    from mcpace.report.model.load import LoadSecond
 
 
 class Notes:

@@ -12,7 +12,7 @@ from mcpace import _core
 from mcpace.lab.errors import UsageProblem
 
 if TYPE_CHECKING:
-    from mcpace.report.run import Run
+    from mcpace.report.model.run import Run
 
 ZSTD = b"\x28\xb5\x2f\xfd"
 RECORDING, RUN = b'{"format":"mcpace.recording/', b'"schema": "mcpace.run/'
@@ -25,7 +25,7 @@ def load_run(path: Path) -> Run:
     Raises :class:`UsageProblem` where it can't be read, with the command that can.
     """
     # Late: exporting a load imports this file, and a run's models take longer than a load to begin.
-    from mcpace.report.run import Run, RunFormatError
+    from mcpace.report.model.run import Run, RunFormatError
 
     try:
         return Run.load(path)

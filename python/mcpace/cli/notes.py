@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 
-from mcpace.report.quantities import clean
+from mcpace.report.words.quantities import clean
 
 LONGEST = 2_000
 _is_quiet = False

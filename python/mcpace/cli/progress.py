@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from mcpace.cli.notes import inform, is_quiet
 from mcpace.lab import progress
-from mcpace.report.quantities import clean
+from mcpace.report.words.quantities import clean
 
 
 class Shown:

@@ -14,8 +14,8 @@ import typer
 from mcpace.cli.notes import note
 from mcpace.lab.compare import DEFAULT_TOLERANCE, run_of
 from mcpace.lab.errors import LabError, UsageProblem
-from mcpace.report.html import NotBuilt
-from mcpace.report.quantities import LONGEST, clean
+from mcpace.report.page.html import NotBuilt
+from mcpace.report.words.quantities import LONGEST, clean
 from mcpace.ui.folder import Folder
 from mcpace.ui.opening import has_browser, opened
 from mcpace.ui.server import HOST, Server

@@ -21,8 +21,8 @@ from mcpace.lab.plan import Settings, operations_at
 from mcpace.lab.progress import Progress
 from mcpace.lab.runs import new_run
 from mcpace.lab.targets import Target
-from mcpace.report.run import Bisection, Case, Probe, Run
-from mcpace.report.run_comparison import INSTRUMENTS
+from mcpace.report.model.comparison import INSTRUMENTS
+from mcpace.report.model.run import Bisection, Case, Probe, Run
 
 PATIENCE = 5
 """How many times the slowest trial of either end a release may take before it counts as hung, but LEAST_LIMIT_S."""

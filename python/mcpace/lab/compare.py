@@ -17,8 +17,7 @@ from typing import Literal, get_args
 
 from mcpace.lab import intervals, ranks
 from mcpace.lab.runs import new_run
-from mcpace.report.run import Case, Run
-from mcpace.report.run_comparison import (
+from mcpace.report.model.comparison import (
     INSTRUMENTS,
     Attempt,
     BaseCase,
@@ -31,7 +30,8 @@ from mcpace.report.run_comparison import (
     SideFacts,
     Verdict,
 )
-from mcpace.report.run_load import LoadSecond
+from mcpace.report.model.load import LoadSecond
+from mcpace.report.model.run import Case, Run
 
 Unit = Literal["s", "rps", "share", "bytes"]
 Reason = Literal["slower", "broken", "new-finding"]

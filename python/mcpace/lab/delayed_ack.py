@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcpace.lab.load_histogram import at
-from mcpace.report import words
-from mcpace.report.run import Finding
+from mcpace.report.model.run import Finding
+from mcpace.report.words import findings
 
 CODE = "delayed-ack"
 
@@ -141,5 +141,5 @@ def _finding(before: Seen, experiment: Experiment | None) -> Finding:
         of_calls=before.calls,
         context=context,
         disproof="acknowledge-at-once",
-        advice=words.advice_for(CODE, context),
+        advice=findings.advice_for(CODE, context),
     )

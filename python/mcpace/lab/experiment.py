@@ -19,7 +19,7 @@ from mcpace.lab.progress import Progress
 from mcpace.lab.runs import new_run
 from mcpace.lab.station import Station
 from mcpace.lab.targets import Target
-from mcpace.report.run import Case, Operation, Run, Subject
+from mcpace.report.model.run import Case, Operation, Run, Subject
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from mcpace import _core
 from mcpace.lab.load_check import Checked
 from mcpace.lab.load_plan import Closed, HttpTarget, Operation, Plan
 from mcpace.lab.load_settings import STATELESS_SINCE
-from mcpace.report.run_factors import Factor
+from mcpace.report.model.factors import Factor
 
 AT_ONCE = 10
 LARGE_BYTES = 64 * 1024

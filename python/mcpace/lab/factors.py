@@ -34,9 +34,9 @@ from mcpace.lab.load_settings import LoadSettings
 from mcpace.lab.progress import Progress
 from mcpace.lab.runs import new_run
 from mcpace.lab.targets import Target
-from mcpace.report.run import Case, Run, Subject
-from mcpace.report.run_factors import Factor
-from mcpace.report.run_load import LoadSecond
+from mcpace.report.model.factors import Factor
+from mcpace.report.model.load import LoadSecond
+from mcpace.report.model.run import Case, Run, Subject
 
 BUDGET_S = 45.0
 """For all slices together; connecting and asking take some more."""

@@ -20,7 +20,7 @@ from mcpace.lab.factor_list import Variant
 from mcpace.lab.load import Place
 from mcpace.lab.load_plan import Operation, Plan
 from mcpace.lab.load_settings import LoadSettings
-from mcpace.report.run import Case, Subject, Summary
+from mcpace.report.model.run import Case, Subject, Summary
 
 WARM_UP_S = 0.5
 """Calls of a new process that are part of no slice."""

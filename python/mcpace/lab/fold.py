@@ -8,8 +8,7 @@ from typing import Any
 
 from mcpace import _core
 from mcpace.lab import repeats
-from mcpace.report import words
-from mcpace.report.run import (
+from mcpace.report.model.run import (
     Alternative,
     Case,
     Evidence,
@@ -23,9 +22,10 @@ from mcpace.report.run import (
     Waterfall,
     WaterfallExchange,
 )
-from mcpace.report.run import (
+from mcpace.report.model.run import (
     Mark as WaterfallMark,
 )
+from mcpace.report.words import findings
 
 NANOS = 1e9
 SHOWN_EVIDENCE = 12
@@ -242,7 +242,7 @@ def _finding(
         disproof=finding["disproof"],
         alternatives=[Alternative.model_validate(other) for other in finding.get("alternatives", [])],
     )
-    result.advice = words.advice_for(result.code, result.context)
+    result.advice = findings.advice_for(result.code, result.context)
     return result
 
 

@@ -22,8 +22,8 @@ from mcpace.lab.plan import Settings
 from mcpace.lab.progress import Progress
 from mcpace.lab.runs import new_run
 from mcpace.lab.targets import Target
-from mcpace.report.run import Case, Operation, Run
-from mcpace.report.run_comparison import Comparison
+from mcpace.report.model.comparison import Comparison
+from mcpace.report.model.run import Case, Operation, Run
 
 ATTEMPTS = 2
 MEASURED_ALIKE = ("measure", "gate")

@@ -6,8 +6,8 @@ generator and its target share a machine is no finding by itself; that calls wai
 
 from __future__ import annotations
 
-from mcpace.report import words
-from mcpace.report.run import Case, Finding
+from mcpace.report.model.run import Case, Finding
+from mcpace.report.words import findings
 
 CODE = "generator-limited"
 REASONS = {"late-starts": "calls-left-late", "threads-busy": "threads-had-no-time"}
@@ -32,5 +32,5 @@ def judged(case: Case) -> Finding | None:
         of_calls=calls,
         context=context | {"threads": engine.threads},
         disproof="more-generator",
-        advice=words.advice_for(CODE, context),
+        advice=findings.advice_for(CODE, context),
     )

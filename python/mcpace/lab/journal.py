@@ -25,7 +25,7 @@ from mcpace import __version__
 if TYPE_CHECKING:
     from mcpace.lab.load import Watcher
     from mcpace.lab.progress import Progress
-    from mcpace.report.run_load import LoadSecond
+    from mcpace.report.model.load import LoadSecond
 
 FORMAT: Literal["mcpace.live/1"] = "mcpace.live/1"
 SUFFIX = ".live"

@@ -20,8 +20,8 @@ from mcpace.lab.layers_program import Worker
 from mcpace.lab.progress import Progress
 from mcpace.lab.runs import new_run
 from mcpace.lab.targets import Tool
-from mcpace.report.run import Case, Run, Subject
-from mcpace.report.run_layers import LayerFacts, LayersFacts
+from mcpace.report.model.layers import LayerFacts, LayersFacts
+from mcpace.report.model.run import Case, Run, Subject
 
 SOCKET = "socket"
 ORDER = ("direct", "handler", "in-process", SOCKET)

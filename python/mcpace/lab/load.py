@@ -23,8 +23,8 @@ from mcpace.lab.targets import Target
 
 if TYPE_CHECKING:
     from mcpace.lab.load_layers import Beside
-    from mcpace.report.run import Run
-    from mcpace.report.run_load import LoadSecond
+    from mcpace.report.model.load import LoadSecond
+    from mcpace.report.model.run import Run
 
 DRAIN_S = 5.0
 """What calls under way get at the end, where their own limit isn't shorter."""
@@ -85,7 +85,7 @@ def _loaded(
     from mcpace.lab.fold import mean_ledger
     from mcpace.lab.load_drive import drive
     from mcpace.lab.runs import new_run
-    from mcpace.report.run import Subject
+    from mcpace.report.model.run import Subject
 
     result = new_run("load", {"target": target.name, **settings.as_options(), **_settled(plan)})
     with ExitStack() as stack:

@@ -16,7 +16,7 @@ from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.interruption import held, interruptible
 from mcpace.lab.load_outcome import Outcome, Second
 from mcpace.lab.load_plan import Plan
-from mcpace.report.run_load import LoadSecond
+from mcpace.report.model.load import LoadSecond
 
 LOOK_S = 0.25
 """How often the engine is asked."""

@@ -8,8 +8,8 @@ from mcpace.lab import delayed_ack, generator_limited, load_merge
 from mcpace.lab.load_histogram import latencies, merged, together
 from mcpace.lab.load_outcome import OperationOutcome, Outcome, Second
 from mcpace.lab.load_plan import HttpTarget, Plan
-from mcpace.report.run import Case, Subject
-from mcpace.report.run_load import LoadConnections, LoadEngine, LoadFacts, LoadOperation, LoadSecond
+from mcpace.report.model.load import LoadConnections, LoadEngine, LoadFacts, LoadOperation, LoadSecond
+from mcpace.report.model.run import Case, Subject
 
 CALLS = ("call", "raw")
 """Kinds of operations that are the load itself; the rest is counted apart, unless there is nothing else."""

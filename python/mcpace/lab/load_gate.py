@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from mcpace.lab.load_histogram import at, merged
 from mcpace.lab.load_thresholds import Threshold
-from mcpace.report.run import Case
-from mcpace.report.run_load import LoadOperation, LoadThreshold
+from mcpace.report.model.load import LoadOperation, LoadThreshold
+from mcpace.report.model.run import Case
 
 COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 

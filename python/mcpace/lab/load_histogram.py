@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from mcpace.lab.load_outcome import Histogram
-from mcpace.report.run_load import Latencies
+from mcpace.report.model.load import Latencies
 
 Buckets = Sequence[tuple[int, int]]
 

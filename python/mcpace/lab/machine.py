@@ -7,7 +7,7 @@ import platform
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mcpace.report.run import Machine
+from mcpace.report.model.run import Machine
 
 
 def machine() -> Machine:

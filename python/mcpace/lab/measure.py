@@ -19,7 +19,7 @@ from mcpace.lab.progress import Progress
 from mcpace.lab.runs import new_run
 from mcpace.lab.station import GIVE_UP_AFTER
 from mcpace.lab.targets import Target, Tool
-from mcpace.report.run import Case, Operation, Run, Subject
+from mcpace.report.model.run import Case, Operation, Run, Subject
 
 GIVE = "--tool and --args"
 OWN_HABITS = frozenset({"stream-not-drained"})

@@ -12,7 +12,7 @@ from mcpace.lab.repeats import DEFAULT_CALLS
 from mcpace.lab.targets import Target
 
 if TYPE_CHECKING:
-    from mcpace.report.run import Operation
+    from mcpace.report.model.run import Operation
 
 OPERATIONS: tuple[Operation, ...] = ("provider", "connect", "list", "call")
 DEFAULT_TRIALS = 5

@@ -11,7 +11,7 @@ import statistics
 
 import numpy as np
 
-from mcpace.report.run import Case, Change
+from mcpace.report.model.run import Case, Change
 
 MINIMUM_TRIALS = 4
 """Warm trials that each side must have: with three, no distribution-free interval reaches 95 %."""

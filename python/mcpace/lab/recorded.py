@@ -15,8 +15,8 @@ from mcpace import _core
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.fold import NANOS, Facts, Trial, cases
 from mcpace.lab.runs import new_run
-from mcpace.report.run import Operation, Run, Subject
-from mcpace.report.run_recording import MethodFacts, RecordingFacts
+from mcpace.report.model.recording import MethodFacts, RecordingFacts
+from mcpace.report.model.run import Operation, Run, Subject
 
 TIMES = ("median", "slowest")
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)

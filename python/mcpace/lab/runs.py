@@ -6,7 +6,7 @@ from typing import Any
 
 from mcpace import __version__
 from mcpace.lab.machine import machine, wall_clock
-from mcpace.report.run import Kind, Run
+from mcpace.report.model.run import Kind, Run
 
 
 def new_run(kind: Kind, options: dict[str, Any]) -> Run:

@@ -25,8 +25,8 @@ from mcpace.lab.runs import new_run
 from mcpace.lab.servers_plan import REVISION, ServersPlan
 from mcpace.lab.stand import DRAIN_S, NULL_SERVER, ROUND_WARM_UP_S, TIMEOUT_S, Conditions, Stand
 from mcpace.lab.workloads import Workload
-from mcpace.report.run import Case, Run, Subject
-from mcpace.report.run_servers import ServerCap, ServerComparison
+from mcpace.report.model.run import Case, Run, Subject
+from mcpace.report.model.servers import ServerCap, ServerComparison
 
 READY_LIMIT_S = 60.0
 FLOOR = "floor"

@@ -12,8 +12,8 @@ from mcpace.lab.load_outcome import Outcome
 from mcpace.lab.load_plan import Plan
 from mcpace.lab.rounds import paired_ratio
 from mcpace.lab.stand import Round, Stand
-from mcpace.report.run import Case
-from mcpace.report.run_servers import Floor, RateRatio, ServerRound
+from mcpace.report.model.run import Case
+from mcpace.report.model.servers import Floor, RateRatio, ServerRound
 
 
 def case(stand: Stand, target: str, plan: Plan) -> Case:

@@ -14,7 +14,7 @@ from mcpace.lab.load_drive import drive
 from mcpace.lab.load_plan import Closed, HttpTarget, Operation, Plan
 from mcpace.lab.progress import Progress
 from mcpace.lab.stand import Quiet, seen_of
-from mcpace.report.run import Case, Subject
+from mcpace.report.model.run import Case, Subject
 
 USERS = 10
 LENGTH_S = 1.0

@@ -34,9 +34,9 @@ from mcpace.lab.server_program import ServerProgram, State
 from mcpace.lab.shop import Account
 from mcpace.lab.usage import Watch, look
 from mcpace.lab.workloads import Workload
-from mcpace.report.run import Subject
-from mcpace.report.run_load import LoadSecond
-from mcpace.report.run_servers import ServerFacts
+from mcpace.report.model.load import LoadSecond
+from mcpace.report.model.run import Subject
+from mcpace.report.model.servers import ServerFacts
 
 CHECK_LIMIT_S = 30.0
 TIMEOUT_S = 30.0

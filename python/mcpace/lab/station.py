@@ -24,7 +24,7 @@ from mcpace.lab.plan import Settings, operations_at
 from mcpace.lab.process_samples import ProcessSamples
 from mcpace.lab.program import Answer, ClientProgram
 from mcpace.lab.targets import Target
-from mcpace.report.run import Operation, Subject
+from mcpace.report.model.run import Operation, Subject
 
 GIVE_UP_AFTER = 2
 """Rounds whose connect failed; more would only cost time. One that ran into its time limit counts as enough."""

@@ -9,12 +9,11 @@ import re
 from typing import Literal
 from xml.etree import ElementTree
 
-from mcpace.report import words
-from mcpace.report.quantities import NO_BREAK, clean
-from mcpace.report.run import Run
-from mcpace.report.run_comparison import Compared
+from mcpace.report.model.comparison import Compared
+from mcpace.report.model.run import Run
 from mcpace.report.verdict import sentences
-from mcpace.report.words_comparison import (
+from mcpace.report.words import findings
+from mcpace.report.words.comparison import (
     METRICS,
     left_out,
     place,
@@ -25,6 +24,7 @@ from mcpace.report.words_comparison import (
     verdict_words,
     warnings,
 )
+from mcpace.report.words.quantities import NO_BREAK, clean
 
 NO_LINK = "\N{ZERO WIDTH SPACE}"
 MARKUP = re.compile(r"([\\`*\[\]<>#|~&@]|(?<![^\W_])_|_(?![^\W_])|^[+-])")
@@ -84,7 +84,7 @@ def junit(run: Run) -> str:
         failures += _case(suite, what, "works", _xml(one.error or "it fails") if red else "")
     for found in last.new_findings if last else []:
         grave = red and found.severity != "low"
-        told = words.clause_for(found.code)
+        told = findings.clause_for(found.code)
         failures += _case(
             suite, place(found.subject, found.target, found.operation, None), found.code, told if grave else ""
         )

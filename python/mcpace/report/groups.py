@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mcpace.report.run import Case, Finding, Run
+from mcpace.report.model.run import Case, Finding, Run
 
 SEVERITIES = ("high", "medium", "low")
 

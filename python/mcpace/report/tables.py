@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mcpace.report.groups import targets
-from mcpace.report.quantities import clean, count, duration, size
-from mcpace.report.run import Case, Run
-from mcpace.report.words_start import short_name
+from mcpace.report.model.run import Case, Run
+from mcpace.report.words.quantities import clean, count, duration, size
+from mcpace.report.words.start import short_name
 
 BYTES_PER_TOKEN = 4
 """Tokenizers differ, and schemas are mostly ASCII: the number of tokens is an estimate, and said to be one."""

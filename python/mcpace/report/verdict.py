@@ -10,21 +10,12 @@ import re
 import statistics
 from collections.abc import Sequence
 
-from mcpace.report import (
-    words,
-    words_comparison,
-    words_factors,
-    words_layers,
-    words_load,
-    words_recording,
-    words_servers,
-    words_start,
-)
 from mcpace.report.groups import Group, grouped, in_order, targets
-from mcpace.report.labels import part_words
-from mcpace.report.quantities import clean, count, duration, listed, share, times
-from mcpace.report.run import Bisection, Case, Run, Subject
-from mcpace.report.standing import Standing, standing
+from mcpace.report.model.run import Bisection, Case, Run, Subject
+from mcpace.report.words import comparison, factors, findings, layers, load, recording, servers, start
+from mcpace.report.words.labels import part_words
+from mcpace.report.words.quantities import clean, count, duration, listed, share, times
+from mcpace.report.words.standing import Standing, standing
 
 COVERING = 0.5
 """A cause explains a difference where it costs at least this share of it."""
@@ -49,17 +40,17 @@ def verdict(run: Run) -> str:
 def sentences(run: Run) -> list[str]:
     """The verdict's sentences: the first is what matters most."""
     if run.kind == "load":
-        return words_load.sentences(run)
+        return load.sentences(run)
     if run.kind == "servers":
-        return words_servers.sentences(run)
+        return servers.sentences(run)
     if run.kind == "layers":
-        return words_layers.sentences(run)
+        return layers.sentences(run)
     if run.kind in ("compare", "gate"):
-        return words_comparison.sentences(run)
+        return comparison.sentences(run)
     if run.kind == "explain":
-        return words_factors.sentences(run)
+        return factors.sentences(run)
     if run.kind == "recording":
-        return words_recording.sentences(run)
+        return recording.sentences(run)
     told = _of_bisection(run, run.bisection) if run.bisection else _of_cases(run)
     return [*told, *_shortfall(run)]
 
@@ -77,7 +68,7 @@ def _of_cases(run: Run) -> list[str]:
     measured = [case for case in run.cases if case.trials_s]
     if not measured:
         return ["Nothing could be measured." if run.cases else "Nothing was measured."]
-    started = words_start.sentences(run)
+    started = start.sentences(run)
     sentences = [text for target in targets(run) for text in _differences_at(run, target)]
     if sentences:
         return [*sentences, *started]
@@ -158,7 +149,7 @@ def _cause(slow: list[Case], changed: list[Case]) -> str:
             if sighting.finding.cost_s >= COVERING * lost.get(sighting.case.operation, float("inf"))
         ]
         if covered and len(covered) >= COVERING * len([case for case in slow if case.operation in lost]):
-            return words.clause_for(group.code)
+            return findings.clause_for(group.code)
     return ""
 
 
@@ -187,10 +178,10 @@ def _mended(cases: list[Case], slow: list[Case]) -> list[str]:
 def _cause_alone(group: Group) -> str:
     sighting = group.sightings[0]
     place = group.places[0]
-    where = f"at {words_start.short_name(place.target)} ({', '.join(place.operations)})"
-    clause = words.clause_for(group.code)
+    where = f"at {start.short_name(place.target)} ({', '.join(place.operations)})"
+    clause = findings.clause_for(group.code)
     cost = (
-        f", which costs {duration(sighting.finding.cost_s)} {words.each_of(sighting.finding)}"
+        f", which costs {duration(sighting.finding.cost_s)} {findings.each_of(sighting.finding)}"
         if sighting.finding.cost_s > 0
         else ""
     )
@@ -207,7 +198,7 @@ def _plain(measured: list[Case], *, whole: bool) -> str:
     tool = f" to {clean(case.tool, LONGEST_NAME)}" if case.tool and case.operation == "call" else ""
     text = f"{'An' if case.operation[0] in 'aeiou' else 'A'} {case.operation}{tool} takes {duration(typical_s)}"
     if whole:
-        text += f" at {words_start.short_name(case.target)}"
+        text += f" at {start.short_name(case.target)}"
     told = []
     if case.first_s and (first_s := statistics.median(case.first_s)) >= FELT * typical_s:
         told.append(f"the first of a session {duration(first_s)}")
@@ -265,7 +256,7 @@ def _bisected_figures(run: Run, search: Bisection, neighbour: str) -> str:
     cause = next((code for code in bad[0].findings if code in common and code not in good[0].findings), None)
     if cause is None:
         return text
-    return f"{text}; {words.clause_for(cause)}" if run.first_bad else f"{text}, where {words.clause_for(cause)}"
+    return f"{text}; {findings.clause_for(cause)}" if run.first_bad else f"{text}, where {findings.clause_for(cause)}"
 
 
 def _failing_figures(run: Run, search: Bisection, neighbour: str) -> str:

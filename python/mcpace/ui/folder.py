@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Protocol
 
 from mcpace.lab.journal import SUFFIX
-from mcpace.report.page import head, page_of
-from mcpace.report.page_model import Entry, Head, Listing, Live, Page
-from mcpace.report.quantities import clean
-from mcpace.report.run import Run, RunFormatError
+from mcpace.report.model.run import Run, RunFormatError
+from mcpace.report.page.build import head, page_of
+from mcpace.report.page.model import Entry, Head, Listing, Live, Page
+from mcpace.report.words.quantities import clean
 from mcpace.ui.live import Journal
 
 MOST_FILES = 500

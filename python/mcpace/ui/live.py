@@ -18,11 +18,11 @@ from typing import IO, Any, get_args
 from pydantic import ValidationError
 
 from mcpace.lab.journal import FORMAT
-from mcpace.report.page_load import series
-from mcpace.report.page_model import Head, Live, Sample
-from mcpace.report.quantities import clean
-from mcpace.report.run import Kind
-from mcpace.report.run_load import LoadSecond
+from mcpace.report.model.load import LoadSecond
+from mcpace.report.model.run import Kind
+from mcpace.report.page.load import series
+from mcpace.report.page.model import Head, Live, Sample
+from mcpace.report.words.quantities import clean
 
 CHUNK_BYTES = 2**20
 """Of a read, and of a line: a longer one is none of ours."""

@@ -21,8 +21,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from pydantic import BaseModel
 
-from mcpace.report.html import shell
-from mcpace.report.run import RunFormatError
+from mcpace.report.model.run import RunFormatError
+from mcpace.report.page.html import shell
 from mcpace.ui.folder import Folder, Missing, why
 
 HOST = "127.0.0.1"

@@ -1,0 +1,62 @@
+"""The base class and the bounded number types of every part of a Run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema
+
+LARGEST = 10**18
+"""Of a figure, either way: what is made of a few of them is still a number."""
+
+Whole = Annotated[int, Field(ge=0, le=LARGEST)]
+"""A count, bytes, nanoseconds."""
+Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
+"""Seconds, a ratio, a rate."""
+
+
+def _bounded(facts: dict[str, Any]) -> dict[str, Any]:
+    within: list[Any] = [facts]
+    while within:
+        match within.pop():
+            case dict() as inner:
+                within.extend(inner.values())
+            case list() as inner:
+                within.extend(inner)
+            case int() | float() as number if not -LARGEST <= number <= LARGEST:
+                raise ValueError("a number that is larger than any that was measured")
+    return facts
+
+
+Facts = Annotated[dict[str, Any], AfterValidator(_bounded)]
+"""What only its own reader knows the members of."""
+
+
+def _fail_fast(schema: Any) -> None:
+    within: list[Any] = [schema]
+    while within:
+        match within.pop():
+            case dict() as inner:
+                if inner is not schema and inner.get("type") == "model":
+                    continue  # done when its class was made
+                if inner.get("type") in ("list", "tuple", "set", "frozenset"):
+                    inner["fail_fast"] = True
+                within.extend(inner.values())
+            case list() as inner:
+                within.extend(inner)
+
+
+class Model(BaseModel):
+    """Data only. Readers ignore members that they don't know, so that a run of a later minor release still loads.
+
+    Lists are read up to their first mistake: pydantic keeps an error of several hundred bytes for each one.
+    """
+
+    model_config = ConfigDict(populate_by_name=True, extra="ignore", allow_inf_nan=False)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema = handler(source)
+        _fail_fast(schema)
+        return schema

@@ -1,0 +1,69 @@
+"""Selects the calls whose waterfalls a page shows: the costliest first, each beside the fastest subject's call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mcpace.report.groups import SEVERITIES, cases_at
+from mcpace.report.model.run import Case, Run
+from mcpace.report.words.standing import Standing, standing
+
+MOST_EXCHANGES = 400
+"""Rows of all drawings together: a page must stay small however chatty a client is."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A call and the one to hold against it, where there is a better one."""
+
+    case: Case
+    better: Case | None
+
+
+def pairs(run: Run) -> list[Pair]:
+    """Calls in the order of what they have to show."""
+    drawable = [case for case in run.cases if case.waterfall and case.waterfall.exchanges]
+    most = max((_cost(case) for case in drawable), default=0.0)
+    ordered = sorted(drawable, key=lambda case: _rank(case, most))
+    chosen: list[Pair] = []
+    rows = 0
+    for case in ordered:
+        pair = Pair(case, _better(run, case))
+        rows += _rows(case) + (_rows(pair.better) if pair.better else 0)
+        if chosen and rows > MOST_EXCHANGES:
+            break
+        chosen.append(pair)
+    return chosen
+
+
+def _rank(case: Case, most: float) -> tuple[int, bool, float]:
+    """Costly ones first, among them calls of a tool before the rest: they say most to a reader."""
+    cost = _cost(case)
+    worth = 0 if cost > 0 and cost >= most / 2 else 1 if _remarkable(case) else 2
+    return worth, case.operation != "call", -cost
+
+
+def _cost(case: Case) -> float:
+    return max((finding.cost_s for finding in case.findings), default=0.0)
+
+
+def _remarkable(case: Case) -> bool:
+    grave = any(SEVERITIES.index(finding.severity) < 2 for finding in case.findings)
+    return grave or standing(case.change) is Standing.MUCH_SLOWER
+
+
+def _better(run: Run, case: Case) -> Case | None:
+    """The fastest other subject at the same target and operation, if it is faster."""
+    others = [other for other in cases_at(run, case.target, case.operation) if other is not case and other.waterfall]
+    best = min(others, key=_median, default=None)
+    if best is None or not _remarkable(case) or _median(best) >= _median(case):
+        return None
+    return best
+
+
+def _median(case: Case) -> float:
+    return case.summary.median_s if case.summary else float("inf")
+
+
+def _rows(case: Case) -> int:
+    return len(case.waterfall.exchanges) if case.waterfall else 0

@@ -1,0 +1,123 @@
+"""A call's waterfall for the page: rows, phases, marks, and the events that prove its findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from mcpace.report.model.run import Case, Finding, Phase, Waterfall, WaterfallExchange
+from mcpace.report.page.model import Call, Exchange, Pin, Wait
+from mcpace.report.words.labels import role_words
+from mcpace.report.words.quantities import clean
+
+SHOWN_EXCHANGES = 60
+SHOWN_MARKS = 24
+"""Of an exchange."""
+SHOWN_EVIDENCE = 8
+WAIT_FROM = 0.03
+"""Of the call: a shorter wait is drawn by nobody."""
+OPEN = "stream-open"
+LISTENING = "listening"
+"""A GET that outlasts the call: the server's own stream. Nobody waits for what it brings."""
+LISTENING_WORDS = "the server's own stream, open"
+
+
+def call(case: Case, codes: Mapping[str, int]) -> Call:
+    """The call of a case that has a waterfall; ``codes`` are the page's findings."""
+    waterfall = case.waterfall
+    assert waterfall is not None, "pairs() takes only cases that have one"
+    shown = waterfall.exchanges[:SHOWN_EXCHANGES]
+    rows = {exchange.exchange: number for number, exchange in enumerate(waterfall.exchanges, 1)}
+    connections: dict[int, int] = {}
+    for exchange in waterfall.exchanges:
+        if exchange.connection is not None:
+            connections.setdefault(exchange.connection, len(connections) + 1)
+    return Call(
+        trial=waterfall.trial + 1,
+        total_ms=_short(waterfall.total_ms),
+        exchanges=[_exchange(exchange, rows, connections, waterfall.total_ms) for exchange in shown],
+        left_out=len(waterfall.exchanges) - len(shown),
+        waits=list(_waits(waterfall)),
+        pins=list(_pins(case, codes)),
+        pins_of=_pins_of(_drawable(case), waterfall),
+    )
+
+
+def _exchange(
+    exchange: WaterfallExchange, rows: Mapping[int, int], connections: Mapping[int, int], total_ms: float
+) -> Exchange:
+    what, _, where = clean(exchange.label, 160).rpartition(" · ")
+    return Exchange(
+        label=what or where,
+        where=where if what else "",
+        status=exchange.status,
+        connection=None if exchange.connection is None else connections[exchange.connection],
+        phases=[(_phase(exchange, one, total_ms), _short(one.from_ms), _short(one.to_ms)) for one in exchange.phases],
+        marks=[(clean(one.label, 60).replace("-", " "), _short(one.at_ms)) for one in exchange.marks[:SHOWN_MARKS]],
+        repeats=None if exchange.duplicate_of is None else rows.get(exchange.duplicate_of),
+    )
+
+
+def _waits(waterfall: Waterfall) -> Iterator[Wait]:
+    """What lies between the exchanges' own times, within the call."""
+    named = [
+        (_phase(exchange, phase, waterfall.total_ms), phase)
+        for exchange in waterfall.exchanges
+        for phase in exchange.phases
+    ]
+    busy = sorted((phase.from_ms, phase.to_ms) for name, phase in named if name not in (OPEN, LISTENING))
+    reached = 0.0
+    for start, end in [*busy, (waterfall.total_ms, waterfall.total_ms)]:
+        start = min(start, waterfall.total_ms)
+        if start - reached >= WAIT_FROM * waterfall.total_ms > 0:
+            held = sum(_shared(reached, start, phase) for name, phase in named if name == OPEN)
+            yield _wait(reached, start, is_open=held >= (start - reached) / 2)
+        reached = max(reached, end)
+
+
+def _phase(exchange: WaterfallExchange, phase: Phase, total_ms: float) -> str:
+    outlasts = any(one.from_ms < 0 or one.to_ms > total_ms for one in exchange.phases)
+    if exchange.label.startswith("GET ") and outlasts and phase.phase in ("server", OPEN):
+        return LISTENING
+    return clean(phase.phase, 40)
+
+
+def _shared(start: float, end: float, phase: Phase) -> float:
+    return max(0.0, min(end, phase.to_ms) - max(start, phase.from_ms))
+
+
+def _wait(start: float, end: float, *, is_open: bool) -> Wait:
+    words = "only an open reply" if is_open else "nothing on the wire"
+    return Wait(from_ms=_short(start), to_ms=_short(end), kind="open" if is_open else "nothing", words=words)
+
+
+def _pins(case: Case, codes: Mapping[str, int]) -> Iterator[Pin]:
+    for finding in _drawable(case):
+        for number, item in enumerate(finding.evidence[:SHOWN_EVIDENCE], 1):
+            at_ms = _short(item.at_s * 1000)
+            yield Pin(finding=codes[finding.code], number=number, at_ms=at_ms, words=role_words(item.role))
+
+
+def _drawable(case: Case) -> list[Finding]:
+    """Those whose evidence lies within a call. Of one that was seen outside every call, the times are no call's; runs
+    of before that was told apart have none."""
+    told = any(finding.trial is not None for finding in case.findings)
+    return [
+        finding
+        for finding in case.findings
+        if finding.evidence and finding.calls and (finding.trial is not None or not told)
+    ]
+
+
+def _pins_of(findings: list[Finding], waterfall: Waterfall) -> str:
+    """Evidence and drawing may be of two trials: then their times differ a little, and a reader is told."""
+    for finding in findings:
+        if finding.trial is None:
+            return "The evidence is of the first call that showed it; in this one the same came at about those times."
+        if finding.trial != waterfall.trial:
+            return f"The evidence is of trial {finding.trial + 1}; in this one the same came at about those times."
+    return ""
+
+
+def _short(ms: float) -> float:
+    """To a tenth of a microsecond: less was never measured."""
+    return round(ms, 4)

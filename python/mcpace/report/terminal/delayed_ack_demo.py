@@ -1,0 +1,45 @@
+"""The lines for load cases beside other experiments, as in the demo: one line a case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from mcpace.report.model.run import Run
+from mcpace.report.terminal.lines import blank, fitted, heading, right_aligned
+from mcpace.report.words.quantities import clean, common_unit
+
+LONGEST_NAME = 40
+FIGURE = 9
+WIDE = 70
+"""Columns from which on the heading has room for more than its title."""
+
+
+def lines(run: Run, width: int) -> Iterator[Text]:
+    """Nothing where there are none."""
+    cases = [case for case in run.cases if case.load is not None]
+    timed = [case.latency_s for case in cases if case.latency_s]
+    if not timed:
+        return
+    unit = common_unit(told.p50 for told in timed)
+    yield blank()
+    yield heading("Under load", width, "the same event stream, written in two ways" if width >= WIDE else "")
+    yield blank()
+    columns = ("calls/s", f"p50 {unit.name}", f"p99 {unit.name}")
+    names = [clean(case.target, LONGEST_NAME) for case in cases]
+    room = min(max(map(cell_len, names)) + 4, max(width - FIGURE * len(columns), 0))
+    yield Text(" " * room + "".join(right_aligned(column, FIGURE) for column in columns), style="dim")
+    for name, case in zip(names, cases, strict=True):
+        line = Text(fitted(f"  {name}", room))
+        line.append(right_aligned(f"{case.throughput_rps or 0:,.0f}", FIGURE), style="bold")
+        if case.latency_s:
+            figures = (unit.figure(case.latency_s.p50), unit.figure(case.latency_s.p99))
+            line.append("".join(right_aligned(figure, FIGURE) for figure in figures))
+        codes = Text("".join(f"  {finding.code}" for finding in case.findings), style="bold red")
+        if cell_len(line.plain) + cell_len(codes.plain) <= width:
+            yield line + codes
+        else:
+            yield line
+            yield Text("  ") + codes

@@ -1,0 +1,49 @@
+"""Experiments on a live target, on a terminal: a row a factor, its advice beneath where there is any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from mcpace.report.model.factors import Factor
+from mcpace.report.model.run import Run
+from mcpace.report.terminal.lines import blank, fitted, heading, right_aligned, wrapped
+from mcpace.report.words.factors import advice_words, interval_words, left_out, name_words, ratio_words
+from mcpace.report.words.quantities import duration
+from mcpace.report.words.start import short_name
+
+NAME, FIGURE, RATIO = 37, 10, 23
+STYLES = {"slower": "bold red", "faster": "bold green"}
+
+
+def lines(run: Run, width: int) -> Iterator[Text]:
+    """Nothing where nothing was tried."""
+    tried = [one for one in run.factors if one.verdict not in ("refused", "left-out")]
+    if not run.factors:
+        return
+    yield blank()
+    where = short_name(run.cases[0].target) if run.cases else ""
+    yield heading("One thing changed at a time", width, where)
+    yield Text(
+        " " * NAME
+        + right_aligned("base", FIGURE)
+        + right_aligned("changed", FIGURE)
+        + right_aligned(interval_words(run), RATIO),
+        style="dim",
+    )
+    for factor in tried:
+        yield _row(factor)
+        if factor.verdict in STYLES and (advice := advice_words(factor)):
+            yield from wrapped(advice, width, indent=4, hang=4, style="dim")
+    for sentence in left_out(run):
+        yield blank()
+        yield from wrapped(sentence, width, hang=2, style="dim")
+
+
+def _row(factor: Factor) -> Text:
+    line = Text(fitted(f"  {name_words(factor)}", NAME))
+    for value in (factor.base_s, factor.changed_s):
+        line.append(right_aligned(duration(value) if value is not None else "", FIGURE))
+    line.append(right_aligned(ratio_words(factor), RATIO), style=STYLES.get(factor.verdict, "dim"))
+    return line

@@ -1,0 +1,68 @@
+"""One server's layers on a terminal: a row a layer, what each adds as a bar, what each includes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from mcpace.report.model.run import Case, Run
+from mcpace.report.terminal.lines import blank, fitted, heading, right_aligned, wrapped
+from mcpace.report.words.layers import (
+    conditions,
+    layer_name,
+    measured_cases,
+    over_words,
+    ratio_words,
+    remark,
+    share_words,
+)
+from mcpace.report.words.quantities import Unit, clean, common_unit
+
+NAME, FIGURE = 13, 10
+SPREAD = 17
+BAR = "▆"
+LONGEST_BAR = 24
+
+
+def lines(run: Run, width: int) -> Iterator[Text]:
+    """Nothing where no layer was asked for."""
+    if not run.cases:
+        return
+    first = run.cases[0]
+    yield blank()
+    yield heading(
+        f"{clean(first.tool or '', 30)} at {clean(first.target, 40)}", width, clean(first.subject.label(), 40)
+    )
+    yield blank()
+    measured = measured_cases(run)
+    unit = common_unit(case.median_s or 0.0 for case in measured)
+    columns = ("median", FIGURE), ("quartiles", SPREAD), ("over direct", 13), ("ratio", 9), ("share", 8)
+    header = fitted(f"  {unit.name}", NAME) + "".join(right_aligned(name, room) for name, room in columns)
+    yield Text(header, style="dim")
+    for case in run.cases:
+        yield from _row(case, unit, width)
+    yield blank()
+    yield heading("What each includes", width)
+    for sentence in conditions(run):
+        yield from wrapped(sentence, width, hang=2)
+
+
+def _row(case: Case, unit: Unit, width: int) -> Iterator[Text]:
+    line = Text(fitted(f"  {layer_name(case)}", NAME))
+    layer = case.layer
+    if case.median_s is None or layer is None:
+        for number, part in enumerate(wrapped(remark(case), width, indent=NAME + 2, style="dim")):
+            yield part if number else line + part[NAME:]
+        return
+    line.append(right_aligned(unit.figure(case.median_s), FIGURE), style="bold")
+    low, high = layer.low_s or case.median_s, layer.high_s or case.median_s
+    line.append(right_aligned(f"{unit.figure(low)}–{unit.figure(high)}", SPREAD))
+    line.append(right_aligned(over_words(case), 13) + right_aligned(ratio_words(case), 9))
+    line.append(right_aligned(share_words(case), 8))
+    room = min(max(width - len(line.plain) - 2, 0), LONGEST_BAR)
+    cells = round(min(max(layer.share or 0.0, 0.0), 1.0) * room)
+    line.append("  " + BAR * cells, style="color(172)")
+    yield line
+    if case.error:
+        yield from wrapped(remark(case), width, indent=4, hang=6, style="yellow")

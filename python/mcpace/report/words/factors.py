@@ -1,0 +1,169 @@
+"""The sentences of experiments on a live target: the change, its effect, the advice.
+
+Design constraint: a sentence states only facts that the Run holds.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mcpace.report.model.factors import Factor
+from mcpace.report.model.run import Case, Run
+from mcpace.report.words import findings, start
+from mcpace.report.words.quantities import bare, clean, count, duration, listed, times
+
+NAMES: dict[str, str] = {
+    "quick-ack": "acknowledging at once (TCP_QUICKACK)",
+    "connection": "a new connection for each call",
+    "json": "JSON only",
+    "sse": "event stream only",
+    "address": "connecting by address",
+    "concurrency": "several calls at a time",
+    "argument": "a large argument",
+    "listing": "the tools listed before each call",
+    "session-per-call": "a session for each call",
+    "no-session": "without a session",
+    "revision": "revision",
+    "standalone-get": "with the server's own stream open",
+    "oauth": "OAuth, not a token at hand",
+}
+
+ADVICE: dict[tuple[str, str], str] = {
+    ("connection", "slower"): "Keep one client, and with it its connections, for all calls.",
+    ("connection", "faster"): "Reused connections are the slower ones here: look for two small writes in a reply.",
+    ("json", "faster"): "Have the server answer plain calls as JSON (json_response in Python's SDKs).",
+    ("sse", "slower"): "Have the server answer plain calls as JSON (json_response in Python's SDKs).",
+    ("address", "faster"): "Name that address in the URL, or have the server listen on both.",
+    ("argument", "slower"): "Send large content by reference (a resource's URI) where it can be.",
+    ("session-per-call", "slower"): "Hold one session open for all calls.",
+    ("no-session", "faster"): "Serve stateless where no tool needs the session.",
+    ("standalone-get", "slower"): "Don't open the server's own stream where nothing is expected on it.",
+    ("oauth", "slower"): "Keep tokens and registrations between runs.",
+}
+"""What to do about an effect."""
+
+
+NEWEST = "2026-07-28"
+"""Revision that a newest-known client and server agree on."""
+SERIAL = 0.7
+"""Calls at once run one after another where each takes so much of what they would take in turns."""
+
+
+def sentences(run: Run) -> list[str]:
+    """The verdict: the effects that are sure, the largest first."""
+    seen = [one for one in run.factors if one.verdict in ("slower", "faster") and one.ratio]
+    tried = [one for one in run.factors if one.verdict not in ("left-out", "refused")]
+    case = run.cases[0] if run.cases else None
+    tool = clean((case.tool if case else None) or "the tool", 60)
+    told = start.sentences(run)
+    base = _base_s(case)
+    told += [f"A call to {tool} takes {duration(base)}."] if base is not None else []
+    if not tried:
+        return [*told, "No experiment could be made on it." if told else f"No experiment could be made on {tool}."]
+    compared = any(one.ratio is not None for one in tried)
+    told += [] if compared else ["Too few rounds to compare anything."]
+    largest = sorted(seen, key=_weight, reverse=True)[:3]
+    told += [f"{_capital(name_words(one))}: {effect_words(one)}{_because(one)}." for one in largest]
+    if not seen and compared:
+        told.append(f"Nothing changed the time ({count(len(tried), 'experiment')}).")
+    return told
+
+
+def _base_s(case: Case | None) -> float | None:
+    if case is None:
+        return None
+    return case.latency_s.p50 if case.latency_s else case.summary.median_s if case.summary else None
+
+
+def name_words(factor: Factor) -> str:
+    """What was changed."""
+    name = NAMES.get(factor.code, clean(factor.code, 40))
+    return f"{name} ({clean(factor.detail, 60)})" if factor.detail else name
+
+
+def effect_words(factor: Factor) -> str:
+    """``3.1× the time (2.9–3.3)`` or ``316× faster (290–340)``, of an effect that was seen."""
+    if factor.ratio is None or factor.low is None or factor.high is None:
+        return factor.verdict
+    return ratio_words(factor) if factor.verdict == "faster" else ratio_words(factor).replace("×", "× the time", 1)
+
+
+def ratio_words(factor: Factor) -> str:
+    """``3.1× (2.9–3.3)`` or ``316× faster (290–340)``; where none is sure, ``same`` or the interval alone."""
+    if factor.ratio is None or factor.low is None or factor.high is None:
+        return "too few"
+    if factor.verdict == "faster" and min(factor.ratio, factor.low, factor.high) > 0:
+        return f"{times(1 / factor.ratio)} faster ({bare(1 / factor.high)}–{bare(1 / factor.low)})"
+    interval = f"({bare(factor.low)}–{bare(factor.high)})"
+    if factor.verdict in ("slower", "faster"):
+        return f"{times(factor.ratio)} {interval}"
+    return f"{'same' if factor.verdict == 'same' else '?'} {interval}"
+
+
+def interval_words(run: Run) -> str:
+    """The column of ratios and their intervals."""
+    return f"ratio, {max((one.confidence for one in run.factors), default=0.0):.0%}".replace("%", " %")
+
+
+def advice_words(factor: Factor) -> str:
+    """What to do about it; empty where there is nothing to do."""
+    if factor.cause:
+        return findings.advice_for(factor.cause, factor.facts)
+    match factor.code, factor.verdict:
+        case "concurrency", "slower":
+            return _concurrency_advice(factor)
+        case "revision", "faster":
+            return _revision_advice(factor)
+    return ADVICE.get((factor.code, factor.verdict), "")
+
+
+def _concurrency_advice(factor: Factor) -> str:
+    at_once = re.match(r"\d+", factor.detail)
+    if at_once is None or not factor.ratio:
+        return ""
+    calls = int(at_once[0])
+    if factor.ratio >= SERIAL * calls:
+        return (
+            f"{calls} calls at once run one after another: behind a lock, in one thread, or for want of processors, "
+            "the caller's included."
+        )
+    return f"{calls} calls at once are answered at {times(calls / factor.ratio)} the rate of one after another."
+
+
+def _revision_advice(factor: Factor) -> str:
+    if factor.detail >= NEWEST:
+        return f"Update the side that does not speak {clean(factor.detail, 20)} yet."
+    return f"The newer revision is the slower one here: where that matters, have the client ask for {factor.detail}."
+
+
+def left_out(run: Run) -> list[str]:
+    """Experiments that could not be made."""
+    refused = [one for one in run.factors if one.verdict == "refused"]
+    skipped = [one for one in run.factors if one.verdict == "left-out"]
+    told = [f"{_capital(name_words(one))}: {reason_words(one)}." for one in refused]
+    if skipped:
+        told.append(f"Skipped, since {reason_words(skipped[0])}: {listed([name_words(one) for one in skipped])}.")
+    return told
+
+
+def reason_words(factor: Factor) -> str:
+    """Why an experiment could not be made; empty for others."""
+    reason = clean(factor.reason, 200).rstrip(".")
+    if factor.verdict == "left-out":
+        return reason or "a round of it takes too long for the budget (give a longer --budget)"
+    if factor.verdict == "refused" and (status := re.match(r"HTTP (\d{3})", reason)):
+        return f"refused by the server ({status[1]}){reason[status.end() :]}"
+    return f"skipped: {reason}" if reason else ""
+
+
+def _because(factor: Factor) -> str:
+    return f"; {findings.clause_for(factor.cause)}" if factor.cause else ""
+
+
+def _weight(factor: Factor) -> float:
+    ratio = factor.ratio or 1.0
+    return (10.0 if factor.cause else 1.0) * max(ratio, 1 / ratio)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

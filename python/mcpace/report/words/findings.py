@@ -1,0 +1,100 @@
+"""The sentences for findings: the only place where a finding's code becomes text for people.
+
+Design constraint: a sentence is built from the finding's own figures and context. A missing member of the context (an
+older or newer Run) only makes the sentence shorter. This module never decides whether something is a finding. Each
+family of findings has a module of its own beside this one.
+"""
+
+from __future__ import annotations
+
+from mcpace.report.model.run import Alternative, Finding
+from mcpace.report.words import concurrency, hidden_work, loops, measurement, resources, transport, waiting
+from mcpace.report.words.context import Context, Words
+from mcpace.report.words.disproofs import DECISIONS, DISPROOFS, LOAD_DISPROOFS
+from mcpace.report.words.quantities import clean, count, duration, size
+
+__all__ = ["CODES", "DISPROOFS", "LOAD_CODES", "LOAD_DISPROOFS", "Context", "Words"]
+
+_WORDS: dict[str, Words] = {
+    **hidden_work.WORDS,
+    **waiting.WORDS,
+    **transport.WORDS,
+    **loops.WORDS,
+    **concurrency.WORDS,
+    **resources.WORDS,
+    **measurement.WORDS,
+}
+
+CODES: tuple[str, ...] = tuple(_WORDS)
+"""Every code that has words; a test compares them with the causes that explain can name."""
+
+LOAD_CODES = ("generator-limited",)
+"""Those that load results prove, not recordings."""
+
+
+def title_for(code: str) -> str:
+    """Heading of a finding; the code itself where this release has no words for it."""
+    return _WORDS[code].title if code in _WORDS else clean(code, 60)
+
+
+def clause_for(code: str) -> str:
+    """The cause as a main clause without capital and full stop."""
+    return _WORDS[code].clause if code in _WORDS else f"{clean(code, 60)} was seen"
+
+
+def explanation_for(finding: Finding) -> str:
+    """What was seen and what it costs, in one or two sentences."""
+    if finding.code not in _WORDS:
+        return "This release of mcpace has no words for this cause; a newer one has."
+    return _WORDS[finding.code].explain(finding)
+
+
+def advice_for(code: str, context: Context) -> str:
+    """One sentence of what to do; empty for a code that this release doesn't know."""
+    advise = _WORDS[code].advise if code in _WORDS else ""
+    return advise if isinstance(advise, str) else advise(context)
+
+
+def disproof_for(code: str) -> str:
+    """The experiment that would disprove a finding; empty for a code that this release doesn't know."""
+    return DISPROOFS.get(code, "")
+
+
+def alternative_for(alternative: Alternative) -> str:
+    """Another cause that would look the same, and what would be seen if it were that one; of a pair that this release
+    doesn't know, the experiment alone."""
+    clause = clause_for(alternative.code)
+    seen = DECISIONS.get((alternative.code, alternative.decided_by))
+    if seen:
+        return f"{clause}: it is that if {seen}"
+    experiment = disproof_for(alternative.decided_by).partition(":")[0]
+    return f"{clause} ({experiment})" if experiment else clause
+
+
+def cost_of(finding: Finding) -> str:
+    """``2.0 s + 1 extra request + 640 B a call``: only what it does cost, and in how many calls unless in all. A
+    start-up is paid ``a start``. What was seen outside every call is told in all: ``12 extra requests in all``."""
+    if not finding.calls:
+        costs = _costs(finding.total_s, finding.total_requests, finding.total_bytes)
+        return " + ".join(costs) + " in all" if costs else "no time of its own"
+    costs = _costs(finding.cost_s, finding.cost_requests, finding.cost_bytes)
+    if not costs:
+        return "no time of its own"
+    seldom = f", in {finding.calls:,} of {finding.of_calls:,}" if finding.calls < finding.of_calls else ""
+    return f"{' + '.join(costs)} {each_of(finding)}{seldom}"
+
+
+def each_of(finding: Finding) -> str:
+    """The unit of a cost: ``a call``, ``a start``, ``a session's first call``."""
+    if finding.code == "slow-start":
+        return "a start"
+    return "a session's first call" if finding.first_only else "a call"
+
+
+def _costs(seconds: float, requests: float, size_bytes: float) -> list[str]:
+    costs = [duration(seconds)] if seconds > 0 else []
+    if requests >= 0.05:
+        costs.append(count(requests, "extra request"))
+    if size_bytes >= 1:
+        costs.append(size(size_bytes))
+    return costs

@@ -1,0 +1,208 @@
+"""Words for work that is done twice or that nobody asked for."""
+
+from __future__ import annotations
+
+from mcpace.report.model.run import Finding
+from mcpace.report.words.context import Context, Words, between, calls, number, time
+from mcpace.report.words.quantities import clean, count, duration, listed, size
+
+
+def _duplicate_request(finding: Finding) -> str:
+    context = finding.context
+    sentence = f"{calls(finding)} sent twice with the same JSON-RPC id"
+    if number(context, "after_reply_end") != 0:
+        drained = between(finding, "first-result", "first-reply-end") or finding.cost_s
+        sentence += (
+            f"; the client read the first reply's stream to its end ({duration(drained)}) before it took the second"
+        )
+    if number(context, "executions") == 0:
+        methods = context.get("methods")
+        known = [clean(method, 40) for method in methods[:4]] if isinstance(methods, list) and methods else ["it"]
+        return f"{sentence}. The server answered {listed(known)} twice."
+    return f"{sentence}. The tool ran twice."
+
+
+def _hidden_listing(finding: Finding) -> str:
+    return (
+        f"{calls(finding, 'held up')} by a tools/list that the client sent between the result and the return: "
+        f"{duration(finding.cost_s)} for a listing that nobody asked for."
+    )
+
+
+def _session_per_call(finding: Finding) -> str:
+    sessions = number(finding.context, "sessions")
+    called = number(finding.context, "tool_calls")
+    seen = "A new session was begun for each call"
+    if sessions and called:
+        seen = f"{count(sessions, 'session')} for {count(called, 'tool call')}"
+    processes = number(finding.context, "processes")
+    spawned = f" and {count(processes, 'server process', 'server processes')} started" if processes else ""
+    if finding.calls:
+        return f"{seen}{spawned}: initialize ran again each time, {duration(finding.cost_s)} a call."
+    return (
+        f"{seen}{spawned}: initialize ran again each time, {duration(finding.total_s)} in all. Separate runs of a "
+        "program look the same."
+    )
+
+
+def _discovery_repeated(finding: Finding) -> str:
+    repeats = number(finding.context, "repeats")
+    often = f" {count(repeats, 'time')}" if repeats else ""
+    return (
+        f"The OAuth metadata under /.well-known was fetched again{often} although nothing had changed: "
+        f"{duration(finding.cost_s)} a call."
+    )
+
+
+def _retried_execution(finding: Finding) -> str:
+    context = finding.context
+    repeats, both = number(context, "repeats"), number(context, "both_answered")
+    tool = f" of {clean(context['tool'], 60)}" if context.get("tool") else ""
+    what = f"{count(repeats, 'call')}{tool}" if repeats else f"Calls{tool}"
+    ran = f" Both calls were answered in {count(both, 'case')}: the tool ran twice." if both else ""
+    if context.get("trigger") == "at-once":
+        verb = "was" if repeats == 1 else "were"
+        return f"{what} {verb} sent a second time at the same moment, with the same arguments and another id.{ran}"
+    timeout = time(context, "timeout_ns")
+    after = f" after {duration(timeout)}" if timeout else ""
+    return f"{what} had no answer{after}, when the client gave up and called again with the same arguments.{ran}"
+
+
+def _retried_execution_advice(context: Context) -> str:
+    if context.get("trigger") == "at-once":
+        return "Look in the host for two places that dispatch the call; until then, tools with side effects act twice."
+    return (
+        "Raise the client's time-out past what the tool takes, have the tool report progress, or make it safe to run "
+        "twice: the first run may go on."
+    )
+
+
+def _repeated_listing(finding: Finding) -> str:
+    context = finding.context
+    repeats, tool_calls = number(context, "repeats"), number(context, "tool_calls")
+    methods = context.get("methods")
+    what = listed([clean(method, 40) for method in methods[:4]]) if isinstance(methods, list) and methods else "A list"
+    often = f" {count(repeats, 'time')}" if repeats else ""
+    beside = f", beside {count(tool_calls, 'tool call')}" if tool_calls else ""
+    largest = number(context, "largest_bytes")
+    each = f" (up to {size(largest)} each)" if largest else ""
+    return f"{what} was fetched again{often} and brought what the client already had{each}{beside}."
+
+
+def _amplification(finding: Finding) -> str:
+    context = finding.context
+    typical = number(context, "typical")
+    each = f"{count(typical, 'request')} behind the gateway" if typical else "Several requests behind the gateway"
+    methods = context.get("methods")
+    split = ""
+    if isinstance(methods, dict) and methods:
+        parts = [f"{clean(name, 40)} {_figure(methods[name])}" for name in list(methods)[:6]]
+        split = f"; of all calls: {', '.join(parts)}"
+    sessions = number(context, "sessions")
+    begun = " The gateway begins sessions for them." if sessions else ""
+    return f"One tool call causes {each}{split}.{begun}"
+
+
+def _amplification_advice(context: Context) -> str:
+    if number(context, "sessions"):
+        return "Have the gateway hold its sessions with the servers behind it, and keep what they list."
+    return "Have the gateway keep what it asks the servers behind it for, rather than ask for each call."
+
+
+def _serial_fan_out(finding: Finding) -> str:
+    context = finding.context
+    servers, longest, at_once = number(context, "servers"), time(context, "longest_ns"), time(context, "at_once_ns")
+    asked = count(servers, "server") if servers else "several servers"
+    took = f": {duration(longest)}, where asking at once would take {duration(at_once)}" if longest and at_once else ""
+    return (
+        f"The gateway asked {asked} the same, one after another, so that its answer took as long as all together{took}."
+    )
+
+
+def _constant_cost_per_request(finding: Finding) -> str:
+    context = finding.context
+    floor, without = time(context, "floor_ns"), time(context, "without_ns")
+    what = {"token": "a token", "session": "a session"}.get(str(context.get("follows")), "it")
+    kinds = number(context, "kinds")
+    any_ = f", whichever of {count(kinds, 'kind')} it is," if kinds else ""
+    seen = f"Every request that has {what}{any_} takes the server"
+    if floor is None or without is None:
+        return f"{seen} the same extra time, notifications included."
+    return f"{seen} at least {duration(floor)}, notifications included; one without takes {duration(without)}."
+
+
+def _constant_cost_per_request_advice(context: Context) -> str:
+    if context.get("follows") == "session":
+        return "Make sessions cheap to find at the server or proxy: look at how their ids are signed, opened or stored."
+    return "Verify tokens at the server itself, or keep what the authorization server said of one for a short while."
+
+
+def _figure(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else "?"
+
+
+WORDS: dict[str, Words] = {
+    "duplicate-request": Words(
+        "Every request is sent twice",
+        "every request is sent twice",
+        _duplicate_request,
+        (
+            "Use a release of the client SDK that sends each request once (python: 1.14.0 or newer, see python-sdk "
+            "#1274); until then, tools with side effects act twice for each call."
+        ),
+    ),
+    "hidden-listing": Words(
+        "A tool listing hides in the call",
+        "the client lists the tools again inside the call",
+        _hidden_listing,
+        (
+            "List the tools once before the first call, so that the client already has their output schemas, "
+            "and keep the session for the calls after it."
+        ),
+    ),
+    "session-per-call": Words(
+        "A new session for each call",
+        "each call opens a session of its own",
+        _session_per_call,
+        (
+            "Where one program makes the calls, begin the session once and make all calls in it; separate runs of a "
+            "program can't share one."
+        ),
+    ),
+    "discovery-repeated": Words(
+        "OAuth metadata is fetched again and again",
+        "the OAuth metadata is fetched again for each connect",
+        _discovery_repeated,
+        "Keep the OAuth provider, with its metadata and tokens, over connects instead of making a new one for each.",
+    ),
+    "retried-execution": Words(
+        "A tool is called again while the first call may be running",
+        "tools are called again while the first call may be running",
+        _retried_execution,
+        _retried_execution_advice,
+    ),
+    "repeated-listing": Words(
+        "An unchanged list is fetched again and again",
+        "the client fetches a list that it already has",
+        _repeated_listing,
+        "Keep the list for the session, and fetch it anew when the server says notifications/tools/list_changed.",
+    ),
+    "amplification": Words(
+        "A gateway makes several requests of one",
+        "the gateway sends several requests for each call",
+        _amplification,
+        _amplification_advice,
+    ),
+    "serial-fan-out": Words(
+        "A gateway asks its servers one after another",
+        "the gateway asks its servers one after another",
+        _serial_fan_out,
+        "Have the gateway ask the servers behind it at the same time.",
+    ),
+    "constant-cost-per-request": Words(
+        "Every request takes the same extra time",
+        "every request takes the same extra time, whatever it asks",
+        _constant_cost_per_request,
+        _constant_cost_per_request_advice,
+    ),
+}

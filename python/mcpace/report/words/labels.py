@@ -1,0 +1,194 @@
+"""Short names for what a run's keys mean: parts of the ledger, phases of an exchange, roles of evidence.
+
+Every table is tolerant: a key of a newer release is shown as it is.
+"""
+
+from __future__ import annotations
+
+from mcpace.report.model.run import ServerSplit
+from mcpace.report.words.quantities import clean, duration
+
+PARTS: dict[str, str] = {
+    "client.send": "in the client before its requests left",
+    "connect": "opening connections",
+    "request": "sending requests",
+    "server": "in the server",
+    "response": "receiving the result",
+    "client.receive": "in the client after the result was there",
+    "unaccounted": "in no layer that was seen",
+}
+"""The parts of a ledger in the order of a call, each as in "97 % of it …"."""
+
+PHASES: dict[str, str] = {
+    "connect": "opening a connection",
+    "request": "sending the request",
+    "server": "waiting for the server",
+    "response": "receiving the result",
+    "stream-open": "result is there, reply still open",
+}
+"""What an exchange is doing in a waterfall, in the order of an exchange."""
+
+ROLES: dict[str, str] = {
+    "first-request": "request sent",
+    "first-result": "its result complete",
+    "first-reply-end": "its reply's end",
+    "repeated-request": "the same request again",
+    "repeated-result": "answered again",
+    "result": "result complete",
+    "reply-end": "reply's end",
+    "listing": "list asked for",
+    "listing-result": "its result complete",
+    "call-started": "call started",
+    "call-returned": "call returned",
+    "connection-opened": "connection opened",
+    "connection-closed": "connection closed",
+    "session-begun": "session begun",
+    "tool-called": "tool called",
+    "discovery": "metadata fetched",
+    "repeated-discovery": "metadata fetched again",
+    "stream-request": "GET sent",
+    "stream-head": "head of its reply",
+    "held-request": "request that was held",
+    "process-started": "process started",
+    "first-stderr": "first line on stderr",
+    "first-output": "first line on stdout",
+    "initialize-answered": "initialize answered",
+    "request-received": "request at the server",
+    "other-answered": "an earlier one answered",
+    "answered": "answered",
+    "redirected": "sent on to another path",
+    "refused": "refused",
+    "connect-tried": "connection tried",
+    "connect-failed": "it failed",
+    "first-write": "first part of the reply",
+    "second-write": "the rest of it",
+    "first-progress": "first progress",
+    "stream-ended": "stream ended",
+    "answer-began": "answer begins",
+    "answer-taken": "the client has taken all of it",
+    "instrument-late": "the recorder was late",
+    "given-up": "given up",
+    "repeated-listing": "the same list fetched again",
+    "reply-head": "head of the reply",
+    "control-received": "one without it at the server",
+    "control-reply-head": "head of its reply",
+    "sent-on": "sent on behind the gateway",
+    "token-request": "token asked for",
+    "token-granted": "token there",
+    "resume-request": "stream asked to go on",
+    "refused-request": "request that was refused",
+    "memory-before": "memory before",
+    "memory-after": "memory after",
+    "processor-before": "processor time before",
+    "processor-after": "processor time after",
+}
+"""What an event shows in a finding's argument."""
+
+CONFIDENCES: dict[str, str] = {
+    "confirmed": "confirmed by experiment",
+    "high": "certain",
+    "medium": "probable",
+    "low": "possible",
+}
+"""How sure a finding is."""
+
+REASONS: dict[str, str] = {
+    "identical-bytes-and-id": "the same bytes with the same id, after a success",
+    "identical-bytes-back-to-back": "the same bytes back to back, after a success",
+    "order-inside-call": "the order of requests inside the call shows it",
+    "repeated": "seen again and again",
+    "seen-once": "seen once, so chance is not excluded",
+    "return-follows-end": "the call returned when the reply or its connection ended",
+    "nothing-on-the-wire": "nothing on the wire says why",
+    "processor-time-unknown": "which layer used the time in the process was not recorded",
+    "end-not-seen": "the client left before the reply's end, so whether the end was near is not known",
+    "recording-incomplete": "the recording is incomplete, and what is missing may explain it",
+    "another-looks-alike": "another cause would show itself in the same way",
+    "nothing-passed": "of what was asked meanwhile, nothing was answered",
+    "ended-in-waves": "equal calls ended in waves of one size, one call's time apart",
+    "ready-before": "the same call took a known time elsewhere, or the server told it",
+    "bursts-fill-buffers": "the replies came in bursts of a buffer's size",
+    "acknowledgements-own-time": (
+        "a pause of the size of a delayed acknowledgement, on connections that had carried replies before, and not the "
+        "tool's own"
+    ),
+    "stream-compressed": "the stream was compressed on its way",
+    "control-is-quick": "requests to the same server without it came back much sooner",
+    "spread-behind": "behind the proxy the same events came one by one",
+    "alone-at-gateway": "the gateway had only this request while it sent those on",
+    "others-end-promptly": "other streams of the recording ended right after their result",
+    "fixed-period": "it comes again at a fixed period",
+    "never-answered": "what the client waits for never came",
+    "same-moments": "many clients at the same moments, and nothing in between",
+    "rises-with-count": "it rises with the count all the time, though garbage that waits for its collection would too",
+    "rises-with-tools": "it rises with the number of tools",
+    "size-on-the-wire": "the size is what was on the wire",
+    "grows-faster": "time grows with more than the size, over sizes that are far apart",
+    "instrument-busy": "the instrument's own threads were at work when they were late",
+    "instrument-kept": "the instrument's own threads were kept from running when they were late",
+    "calls-left-late": "calls that were due, and had a free user, left late",
+    "threads-had-no-time": "the generator's threads had no time left",
+    "vanishes-with-quick-ack": "it vanishes where acknowledgements are sent at once",
+    "experiment-not-made": "the experiment that would confirm it could not be made",
+}
+"""Why a finding is as sure as it is."""
+
+LOAD_REASONS = ("vanishes-with-quick-ack", "experiment-not-made", "calls-left-late", "threads-had-no-time")
+"""Of findings in load results."""
+
+
+def part_words(part: str) -> str:
+    """Where in a call a part of the ledger lies."""
+    return PARTS.get(part, clean(part, 40))
+
+
+def role_words(role: str) -> str:
+    """What an event shows."""
+    return ROLES.get(role, clean(role, 40).replace("-", " "))
+
+
+def confidence_words(confidence: str, reason: str = "") -> str:
+    """How sure, and why where the run says it: ``certain: seen again and again``."""
+    sure = CONFIDENCES.get(confidence, clean(confidence, 40))
+    why = REASONS.get(reason, clean(reason, 60).replace("-", " "))
+    return f"{sure}: {why}" if why else sure
+
+
+LAYERS: dict[str, str] = {
+    "transport": "reading the request, sessions, writing the reply",
+    "dispatch": "finding the tool, permissions, validation, serialisation",
+    "service": "the tool's own code",
+    "rest": "network, kernel and what the server did not tell",
+}
+"""The layers of a server's own account, in the order of a call."""
+
+DOUBTS: dict[str, str] = {
+    "malformed": "it holds what is no time",
+    "longer-than-exchange": "its layers are longer than the whole exchange",
+}
+"""Why a server's account is not believed."""
+
+
+def split_parts(split: ServerSplit) -> dict[str, float]:
+    """The layers by name; without the rest in runs of before it was told apart."""
+    parts = {"transport": split.transport, "dispatch": split.dispatch, "service": split.service}
+    return parts if split.rest is None else {**parts, "rest": split.rest}
+
+
+def split_words(split: ServerSplit) -> str:
+    """A server's own account: ``the server says: transport 73 µs, dispatch 49 µs, service 20.1 ms, rest 95 µs
+    (network, untold)``."""
+    sentences = []
+    if split.told is None or split.told > split.doubted:
+        layers = ", ".join(f"{name} {duration(seconds)}" for name, seconds in split_parts(split).items())
+        seldom = ""
+        if split.told is not None and split.of_calls is not None and split.told < split.of_calls:
+            seldom = f", of {split.told} of {split.of_calls} calls"
+        rest = "" if split.rest is None else " (network, untold)"
+        sentences.append(f"the server says{seldom}: {layers}{rest}")
+    if split.doubted:
+        calls = f"{split.doubted} of {split.of_calls} calls" if split.of_calls else f"{split.doubted} calls"
+        why = DOUBTS.get(split.doubt or "", "it can't be true")
+        amount = f" ({duration(split.doubted_s)} a call)" if split.doubted_s else ""
+        sentences.append(f"the server's account of {calls}{amount} is not believed: {why}")
+    return "; ".join(sentences)
