@@ -127,7 +127,7 @@ class Question:
 
 class Load:
     """A load under way: it runs on threads of its own from the moment that it is made. ``plan`` is JSON
-    (:mod:`mcpace.lab.load_plan`); :class:`ValueError` says what is wrong with it."""
+    (:mod:`mcpace.lab.load.plan`); :class:`ValueError` says what is wrong with it."""
 
     def __new__(cls, plan: str) -> Load: ...
     def wait(self, seconds: float) -> bool:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import ports
-from mcpace.lab import environments
-from mcpace.lab.adapter_file import load_all
+from mcpace.lab.adapters.toml_file import load_all
+from mcpace.lab.environments import environment
 
 LIMIT_S = 30.0
 
@@ -29,7 +29,7 @@ server.run("streamable-http" if sys.argv[1] != "0" else "stdio")
 
 def interpreter() -> str:
     """One that has the SDK."""
-    return environments.ensure(load_all()["python"], "1.30.0").places["python"]
+    return environment.ensure(load_all()["python"], "1.30.0").places["python"]
 
 
 def over_stdio() -> list[str]:

@@ -19,7 +19,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 )
 
 import ports
-from mcpace.lab.places import cache_folder
+from mcpace.lab.paths import cache_folder
 
 HERE = Path(__file__).parent / "collector"
 VERSION = "v0.160.0"

@@ -10,11 +10,13 @@ from pathlib import Path
 import ports
 from echo_server import wait_for_port
 from mcpace import _core
-from mcpace.lab import adapters, environments, experiment
-from mcpace.lab.adapter import Role
-from mcpace.lab.plan import Plan, Settings
+from mcpace.lab.adapters import subject as adapter_subject
+from mcpace.lab.adapters.adapter import Role
+from mcpace.lab.clients import experiment
+from mcpace.lab.clients.plan import Plan, Settings
+from mcpace.lab.environments import environment as release_environment
 from mcpace.lab.progress import Silent
-from mcpace.lab.server_program import ServerProgram, State
+from mcpace.lab.servers.server_program import ServerProgram, State
 from mcpace.lab.targets import Target
 from mcpace.report.model.run import Run
 from shown import OF_THE_MACHINE
@@ -42,8 +44,8 @@ def by_subject(run: Run) -> dict[str, set[str]]:
 @contextmanager
 def server(release: str, mode: str, state: State, *options: str) -> Iterator[ServerProgram]:
     """An adapter's server program, in an environment of the release's time; ``options`` are its interpreter's."""
-    resolved = adapters.resolve(f"{release}:{mode}", role=Role.SERVER)
-    environment = environments.ensure(resolved.adapter, resolved.version, role=Role.SERVER)
+    resolved = adapter_subject.resolve(f"{release}:{mode}", role=Role.SERVER)
+    environment = release_environment.ensure(resolved.adapter, resolved.version, role=Role.SERVER)
     program, *words = resolved.adapter.server_command(environment)
     command = [program, *options, *words]
     with ServerProgram.start(command, mode=mode, state=state, environment=environment) as running:
@@ -73,5 +75,5 @@ def recorded_by(subject: str, target: Target, folder: Path, trials: int = 4) -> 
 
 def interpreter(release: str) -> str:
     """The Python that has a release of a Python SDK."""
-    resolved = adapters.resolve(release)
-    return environments.ensure(resolved.adapter, resolved.version).places["python"]
+    resolved = adapter_subject.resolve(release)
+    return release_environment.ensure(resolved.adapter, resolved.version).places["python"]

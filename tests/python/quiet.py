@@ -10,8 +10,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from mcpace.lab import adapters, environments
-from mcpace.lab.program import ClientProgram
+from mcpace.lab.adapters import subject as adapter_subject
+from mcpace.lab.clients.client_program import ClientProgram
+from mcpace.lab.environments import environment as release_environment
 from shown import Receive, Recorded, Scope, Send, body, found, head, recorded, reply, served
 
 CLIENTS = 3
@@ -113,8 +114,8 @@ class Held:
 @contextmanager
 def held(subject: str, comments_s: float | None = None) -> Iterator[Held]:
     """Streams of a release's clients, one each."""
-    resolved = adapters.resolve(subject)
-    environment = environments.ensure(resolved.adapter, resolved.version)
+    resolved = adapter_subject.resolve(subject)
+    environment = release_environment.ensure(resolved.adapter, resolved.version)
     command = resolved.adapter.client_command(environment)
     with ExitStack() as stack:
         server = Quiet(comments_s)

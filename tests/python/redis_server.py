@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import ports
-from mcpace.lab.redis import Connection, RedisProblem, find_program
+from mcpace.lab.servers.redis import Connection, RedisProblem, find_program
 
 START_LIMIT_S = 20.0
 ATTEMPTS = 5

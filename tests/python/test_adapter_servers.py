@@ -25,11 +25,13 @@ from typing import Any
 import pytest
 
 from mcpace import __version__
-from mcpace.lab import adapter_file, adapters, environments, places
-from mcpace.lab.adapter import InstallKind, Role
+from mcpace.lab import paths
+from mcpace.lab.adapters import subject, toml_file
+from mcpace.lab.adapters.adapter import InstallKind, Role
+from mcpace.lab.environments import environment as release_environment
 from mcpace.lab.errors import ProgramDied, Unsupported
-from mcpace.lab.server_program import ServerProgram, State
-from mcpace.lab.shop import NOBODY, Shop, cart, person
+from mcpace.lab.servers.server_program import ServerProgram, State
+from mcpace.lab.servers.shop import NOBODY, Shop, cart, person
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "adapters"
@@ -71,7 +73,7 @@ class Release:
 
 def releases() -> Iterator[Any]:
     """A parameter for each release, marked where it isn't for every day."""
-    known = adapter_file.load_all()
+    known = toml_file.load_all()
     for name, adapter in known.items():
         if not adapter.has(Role.SERVER):
             continue
@@ -81,7 +83,7 @@ def releases() -> Iterator[Any]:
         elif kind is InstallKind.OWN:
             newest, older = ["latest"], []
         else:
-            versions = adapters.locked_versions(adapter)
+            versions = subject.locked_versions(adapter)
             newest, older = (versions[-1:], versions[:-1]) if kind in SLOW else (versions, [])
         for version in newest:
             yield pytest.param(Release(name, version), id=f"{name}-{version}")
@@ -97,8 +99,8 @@ EVERY = pytest.mark.parametrize("release", list(releases()))
 def cache() -> Iterator[None]:
     """Beside the other tests' builds, where crates are built quickly and not well; or where somebody keeps them."""
     with pytest.MonkeyPatch.context() as patch:
-        if places.CACHE_VARIABLE not in os.environ:
-            patch.setenv(places.CACHE_VARIABLE, str(BUILT))
+        if paths.CACHE_VARIABLE not in os.environ:
+            patch.setenv(paths.CACHE_VARIABLE, str(BUILT))
             for setting, value in {"OPT_LEVEL": "0", "LTO": "off", "CODEGEN_UNITS": "16"}.items():
                 patch.setenv(f"CARGO_PROFILE_RELEASE_{setting}", value)
         yield
@@ -111,8 +113,8 @@ def shop() -> Iterator[Shop]:
 
 
 def start(release: Release, mode: str, state: State = "stateless", **options: Any) -> ServerProgram:
-    resolved = adapters.resolve(f"{release}:{mode}", role=Role.SERVER)
-    environment = environments.ensure(resolved.adapter, resolved.version, role=Role.SERVER)
+    resolved = subject.resolve(f"{release}:{mode}", role=Role.SERVER)
+    environment = release_environment.ensure(resolved.adapter, resolved.version, role=Role.SERVER)
     command = resolved.adapter.server_command(environment)
     return ServerProgram.start(command, mode=mode, state=state, environment=environment, **options)
 
@@ -129,7 +131,7 @@ def running(release: Release, mode: str, state: State = "stateless", **options: 
 
 def every_way(release: Release) -> list[Way]:
     states: tuple[State, ...] = ("stateless", "stateful")
-    return [(mode, state) for mode in adapter_file.load_all()[release.name].modes(Role.SERVER) for state in states]
+    return [(mode, state) for mode in toml_file.load_all()[release.name].modes(Role.SERVER) for state in states]
 
 
 def ways(release: Release) -> list[Way]:
@@ -195,8 +197,8 @@ def test_every_server_ends_when_told(release: Release) -> None:
 @EVERY
 def test_what_a_server_cannot_do_it_says(release: Release) -> None:
     with pytest.raises(Unsupported):
-        resolved = adapters.resolve(str(release), role=Role.SERVER)
-        environment = environments.ensure(resolved.adapter, resolved.version, role=Role.SERVER)
+        resolved = subject.resolve(str(release), role=Role.SERVER)
+        environment = release_environment.ensure(resolved.adapter, resolved.version, role=Role.SERVER)
         ServerProgram.start(resolved.adapter.server_command(environment), mode="carrier-pigeon")
     for mode, state in set(every_way(release)) - set(ways(release)):
         with pytest.raises(Unsupported):
@@ -220,7 +222,7 @@ def test_a_shop_that_is_not_there_is_an_error_and_no_end(release: Release) -> No
 
 HOLDER = """
 import sys
-from mcpace.lab.server_program import ServerProgram
+from mcpace.lab.servers.server_program import ServerProgram
 server = ServerProgram.start(sys.argv[3:], mode=sys.argv[1], state=sys.argv[2])
 print(server.pid, flush=True)
 sys.stdin.read()
@@ -229,8 +231,8 @@ sys.stdin.read()
 
 @EVERY
 def test_every_server_ends_when_whoever_started_it_is_killed(release: Release) -> None:
-    resolved = adapters.resolve(str(release), role=Role.SERVER)
-    environment = environments.ensure(resolved.adapter, resolved.version, role=Role.SERVER)
+    resolved = subject.resolve(str(release), role=Role.SERVER)
+    environment = release_environment.ensure(resolved.adapter, resolved.version, role=Role.SERVER)
     command = [sys.executable, "-c", HOLDER, *ways(release)[0], *resolved.adapter.server_command(environment)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None

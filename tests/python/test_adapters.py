@@ -13,19 +13,20 @@ from packaging.version import Version
 
 import echo_server
 from echo_server import LIMIT_S
-from mcpace.lab import adapter_file, environments
-from mcpace.lab.adapter import Role
-from mcpace.lab.adapter_file import load, load_all
-from mcpace.lab.adapters import Resolved, parse_subject
-from mcpace.lab.environments import Environment
+from mcpace.lab.adapters import toml_file
+from mcpace.lab.adapters.adapter import Role
+from mcpace.lab.adapters.subject import Resolved, parse_subject
+from mcpace.lab.adapters.toml_file import load, load_all
+from mcpace.lab.clients.client_program import ClientProgram
+from mcpace.lab.clients.experiment import TargetRun, prepare
+from mcpace.lab.clients.plan import Settings
+from mcpace.lab.environments import environment as release_environment
+from mcpace.lab.environments.environment import Environment
+from mcpace.lab.environments.installers.built import copy_sources
+from mcpace.lab.environments.installers.wanted import Wanted
+from mcpace.lab.environments.releases import Exact, Newest
 from mcpace.lab.errors import AdapterProblem, UnknownName, Unsupported, UsageProblem
-from mcpace.lab.experiment import Row, prepare
-from mcpace.lab.installers.built import copy_sources
-from mcpace.lab.installers.wanted import Wanted
-from mcpace.lab.plan import Settings
-from mcpace.lab.program import ClientProgram
 from mcpace.lab.progress import Silent
-from mcpace.lab.releases import Exact, Newest
 from mcpace.lab.targets import parse
 
 MINIMAL = """
@@ -106,7 +107,7 @@ def test_servers_load_with_their_modes() -> None:
 def test_clients_and_servers_have_environments_of_their_own() -> None:
     """What a server needs beside its SDK isn't put where the release's client is measured."""
     python = load_all()["python"]
-    paths = {role: environments.environment_path(python, "1.30.0", role) for role in Role}
+    paths = {role: release_environment.environment_path(python, "1.30.0", role) for role in Role}
     assert paths[Role.CLIENT] != paths[Role.SERVER]
 
 
@@ -145,7 +146,7 @@ def test_a_release_without_a_client_is_unsupported_and_no_failure(tmp_path: Path
     ready = prepare(Resolved(adapter, "1.4.0", None), Silent())
     assert ready.error is None and ready.environment is None
     assert ready.unsupported == "toy@1.4.0 has no client program here: the first release with one is 1.5"
-    with Row([ready], parse("profile:simple"), Settings(trials=1)) as row:
+    with TargetRun([ready], parse("profile:simple"), Settings(trials=1)) as row:
         row.rounds(Silent())
         cases = row.cases()
     assert [(case.unsupported, case.error, case.failures) for case in cases] == [(ready.unsupported, None, [])] * 3
@@ -153,9 +154,9 @@ def test_a_release_without_a_client_is_unsupported_and_no_failure(tmp_path: Path
 
 def test_the_variable_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, MINIMAL)
-    monkeypatch.setenv(adapter_file.ADAPTERS_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(toml_file.ADAPTERS_VARIABLE, str(tmp_path))
     assert list(load_all()) == ["toy"]
-    monkeypatch.setenv(adapter_file.ADAPTERS_VARIABLE, str(tmp_path / "nowhere"))
+    monkeypatch.setenv(toml_file.ADAPTERS_VARIABLE, str(tmp_path / "nowhere"))
     with pytest.raises(AdapterProblem, match="MCPACE_ADAPTERS"):
         load_all()
 
@@ -194,7 +195,7 @@ def server_url() -> Iterator[str]:
 
 def client(version: str) -> ClientProgram:
     adapter = load_all()["python"]
-    environment = environments.ensure(adapter, version)
+    environment = release_environment.ensure(adapter, version)
     return ClientProgram.start(adapter.client_command(environment), environment=environment)
 
 
@@ -277,7 +278,7 @@ def test_python_client_modes(mode: str | None, revision: str, server_url: str) -
 
 def test_programs_run_on_old_syntax() -> None:
     """Releases run on Python 3.10: what their programs need at run time has to exist there."""
-    folder = adapter_file.find_folder()
+    folder = toml_file.find_folder()
     sources = [
         source for name in ("python", "fastmcp", "langchain", "shared") for source in (folder / name).glob("*.py")
     ]

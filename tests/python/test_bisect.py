@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpace.lab import bisect
-from mcpace.lab.bisect import Criterion, Inconclusive, _criterion, _probe, run, search
+from mcpace.lab.clients.experiment import Ready
+from mcpace.lab.clients.plan import Settings
+from mcpace.lab.compare import bisect
+from mcpace.lab.compare.bisect import Criterion, Inconclusive, _criterion, _probe, run, search
+from mcpace.lab.environments.registries.release import Release
 from mcpace.lab.errors import LabError, UsageProblem
-from mcpace.lab.experiment import Ready
-from mcpace.lab.plan import Settings
 from mcpace.lab.progress import Silent
-from mcpace.lab.registries.release import Release
 from mcpace.lab.targets import parse
 from mcpace.report.model.run import Case, Operation, Probe, Subject, Summary
 from mcpace.report.verdict import verdict

@@ -16,10 +16,12 @@ import pytest
 import echo_server
 from echo_server import LIMIT_S
 from mcpace import _core
-from mcpace.lab import adapters, environments, places
-from mcpace.lab.adapter import InstallKind
+from mcpace.lab import paths
+from mcpace.lab.adapters import subject as adapter_subject
+from mcpace.lab.adapters.adapter import InstallKind
+from mcpace.lab.clients.client_program import Answer, ClientProgram
+from mcpace.lab.environments import environment as release_environment
 from mcpace.lab.errors import Unsupported
-from mcpace.lab.program import Answer, ClientProgram
 
 NEWEST = ("typescript@1.32.2", "typescript@2.4.0", "fastmcp@4.1.6", "go@1.8.0", "mcp-go@1.2.1", "langchain@0.3.2")
 OLD = ("typescript@1.23.0", "fastmcp@2.11.2")
@@ -53,13 +55,13 @@ def server_url() -> Iterator[str]:
 
 
 def client(subject: str) -> ClientProgram:
-    resolved = adapters.resolve(subject)
+    resolved = adapter_subject.resolve(subject)
     with pytest.MonkeyPatch.context() as patch:
-        if resolved.adapter.install.kind is InstallKind.CARGO and places.CACHE_VARIABLE not in os.environ:
+        if resolved.adapter.install.kind is InstallKind.CARGO and paths.CACHE_VARIABLE not in os.environ:
             # Built quickly and not well, and so not where anybody measures them.
-            patch.setenv(places.CACHE_VARIABLE, str(BUILT))
+            patch.setenv(paths.CACHE_VARIABLE, str(BUILT))
             patch.setenv("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
-        environment = environments.ensure(resolved.adapter, resolved.version)
+        environment = release_environment.ensure(resolved.adapter, resolved.version)
     return ClientProgram.start(resolved.adapter.client_command(environment), environment=environment)
 
 

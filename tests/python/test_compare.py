@@ -17,9 +17,9 @@ from xml.etree import ElementTree
 import pytest
 
 import commands
-from mcpace.cli import deliver
-from mcpace.lab import compare as lab
-from mcpace.lab.gate import run_of_files
+from mcpace.cli import output
+from mcpace.lab.compare import comparison as lab
+from mcpace.lab.compare.gate import run_of_files
 from mcpace.report import comparison_files
 from mcpace.report.model.comparison import Compared
 from mcpace.report.model.load import Latencies, LoadOperation, LoadSecond
@@ -245,7 +245,7 @@ def test_a_figure_past_the_tolerance_whose_interval_is_wide_is_inconclusive() ->
     assert second.startswith("More --trials")
     assert "Speed gate: inconclusive" in comparison_files.markdown(made)
     assert judged_in_junit(made) == ("0", "1")
-    assert deliver._exit_code(made, []) == 4
+    assert output._exit_code(made, []) == 4
     again = Run.from_json(made.to_json())
     assert again.comparison is not None and again.comparison.inconclusive
 
@@ -254,7 +254,7 @@ def test_a_figure_that_looked_worse_once_passes() -> None:
     made = of_attempts([case(QUICK)], [case(DOUBTFUL)], [case(QUICK)])
     assert made.comparison is not None and not made.comparison.inconclusive
     assert sentences(made)[0].startswith("Passed after a second measurement")
-    assert deliver._exit_code(made, []) == 0
+    assert output._exit_code(made, []) == 0
 
 
 def test_a_gate_that_passes_says_how_blind_it_was() -> None:

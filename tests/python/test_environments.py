@@ -14,13 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from mcpace.lab import environments, places
-from mcpace.lab.adapter import Adapter
-from mcpace.lab.adapter_file import load
-from mcpace.lab.environments import MARKER, ensure, environment_path, find_ready
+from mcpace.lab import paths
+from mcpace.lab.adapters.adapter import Adapter
+from mcpace.lab.adapters.toml_file import load
+from mcpace.lab.environments import environment as release_environment
+from mcpace.lab.environments.environment import MARKER, ensure, environment_path, find_ready
+from mcpace.lab.environments.installers.steps import in_one_line
+from mcpace.lab.environments.releases import UnknownVersion
 from mcpace.lab.errors import EnvironmentProblem
-from mcpace.lab.installers.steps import in_one_line
-from mcpace.lab.releases import UnknownVersion
 
 pytestmark = pytest.mark.network
 
@@ -44,8 +45,8 @@ transports = []
 BUILDER = """
 import sys
 from pathlib import Path
-from mcpace.lab.adapter_file import load
-from mcpace.lab.environments import ensure
+from mcpace.lab.adapters.toml_file import load
+from mcpace.lab.environments.environment import ensure
 print("up", flush=True)
 sys.stdin.readline()
 environment = ensure(load(Path(sys.argv[1])), sys.argv[2], say=lambda text: print(text, flush=True))
@@ -56,7 +57,7 @@ print(environment.path)
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "cache"
-    monkeypatch.setenv(places.CACHE_VARIABLE, str(folder))
+    monkeypatch.setenv(paths.CACHE_VARIABLE, str(folder))
     return folder
 
 
@@ -100,7 +101,7 @@ def test_built_once_then_found_without_network(tmp_path: Path, monkeypatch: pyte
 
 def test_dependencies_are_of_the_release_s_own_time() -> None:
     """mcp 1.11.0 asks for pydantic 2.8 or later and doesn't import with what that means today."""
-    from mcpace.lab.adapters import find
+    from mcpace.lab.adapters.subject import find
 
     environment = ensure(find("python"), "1.11.0")
     assert environment.versions["mcp"] == "1.11.0"
@@ -127,7 +128,7 @@ def test_waiting_is_told_and_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyP
     adapter = toy(tmp_path)
     path = environment_path(adapter, VERSION)
     path.parent.mkdir(parents=True)
-    monkeypatch.setattr(environments, "LOCK_LIMIT_S", 0.0)
+    monkeypatch.setattr(release_environment, "LOCK_LIMIT_S", 0.0)
     said: list[str] = []
     with path.with_name(f"{path.name}.lock").open("a") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
@@ -165,7 +166,7 @@ def test_an_interrupted_build_never_counts_as_ready(tmp_path: Path, how: signal.
         assert not leavings(path)
     # The next builder clears up what a killed one left, and builds.
     mended = replace(stuck, install=replace(stuck.install, check=(*stuck.install.check[:2], "pass")))
-    environments.remove_leavings(path)
+    release_environment.remove_leavings(path)
     assert not leavings(path)
     assert ensure(mended, VERSION).versions == {"iniconfig": VERSION}
 
@@ -212,7 +213,7 @@ def test_what_does_not_import_says_so(tmp_path: Path) -> None:
 
 
 def test_a_check_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(environments, "CHECK_LIMIT_S", 0.5)
+    monkeypatch.setattr(release_environment, "CHECK_LIMIT_S", 0.5)
     adapter = toy(tmp_path, ["{python}", "-c", "import time; time.sleep(600)"])
     with pytest.raises(EnvironmentProblem, match=r"took longer than 0\.5 s"):
         ensure(adapter, VERSION)
@@ -220,7 +221,7 @@ def test_a_check_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setenv(places.CACHE_VARIABLE, str(tmp_path / "file"))
+    monkeypatch.setenv(paths.CACHE_VARIABLE, str(tmp_path / "file"))
     with pytest.raises(EnvironmentProblem, match="MCPACE_CACHE"):
         ensure(toy(tmp_path), VERSION)
 
@@ -229,7 +230,7 @@ def test_a_missing_uv_comes_with_its_command(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(EnvironmentProblem, match="pip install uv"):
-        places.find_uv()
+        paths.find_uv()
 
 
 def test_uv_s_tree_becomes_one_sentence() -> None:

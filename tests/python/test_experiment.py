@@ -12,8 +12,10 @@ import pytest
 
 from commands import closed_port
 from mcpace import _core
-from mcpace.lab import bisect, experiment, measure, targets
-from mcpace.lab.plan import Plan, Settings
+from mcpace.lab import targets
+from mcpace.lab.clients import experiment, measure
+from mcpace.lab.clients.plan import Plan, Settings
+from mcpace.lab.compare import bisect
 from mcpace.lab.progress import Silent
 from mcpace.report.model.run import Case, Run
 

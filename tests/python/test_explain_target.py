@@ -13,11 +13,11 @@ from typing import Any, cast
 import pytest
 
 import commands
-from mcpace.lab import factor_list, factors
-from mcpace.lab.load_check import Checked
-from mcpace.lab.load_plan import Closed, HttpTarget, Operation, Plan, StdioTarget
+from mcpace.lab.explain import factors, factors_catalogue
+from mcpace.lab.load.check import Checked
+from mcpace.lab.load.plan import Closed, HttpTarget, Operation, Plan, StdioTarget
+from mcpace.lab.machine import new_run
 from mcpace.lab.progress import Silent as SilentProgress
-from mcpace.lab.runs import new_run
 from mcpace.report.model.factors import Factor
 from mcpace.report.model.run import Case
 from mcpace.report.words.factors import (
@@ -107,18 +107,18 @@ def test_an_address_of_each_family_is_tried_where_a_name_has_both(monkeypatch: p
     def both(*_: object, **__: object) -> list[Any]:
         return [(10, 1, 6, "", ("::1", 80, 0, 0)), (2, 1, 6, "", ("127.0.0.1", 80))]
 
-    monkeypatch.setattr(factor_list.socket, "getaddrinfo", both)
-    assert factor_list.other_addresses("http://localhost:80/mcp") == ["::1", "127.0.0.1"]
-    assert factor_list.other_addresses("https://localhost/mcp") == []
-    assert factor_list.other_addresses("http://127.0.0.1/mcp") == []
-    monkeypatch.setattr(factor_list.socket, "getaddrinfo", lambda *_, **__: both()[:1])
-    assert factor_list.other_addresses("http://localhost/mcp") == []
+    monkeypatch.setattr(factors_catalogue.socket, "getaddrinfo", both)
+    assert factors_catalogue.other_addresses("http://localhost:80/mcp") == ["::1", "127.0.0.1"]
+    assert factors_catalogue.other_addresses("https://localhost/mcp") == []
+    assert factors_catalogue.other_addresses("http://127.0.0.1/mcp") == []
+    monkeypatch.setattr(factors_catalogue.socket, "getaddrinfo", lambda *_, **__: both()[:1])
+    assert factors_catalogue.other_addresses("http://localhost/mcp") == []
 
 
 def test_a_small_gain_is_no_delayed_acknowledgement() -> None:
     def gained(base_s: float, changed_s: float) -> str | None:
         ratio = changed_s / base_s
-        return factor_list.cause(
+        return factors_catalogue.cause(
             Factor(code="quick-ack", base_s=base_s, changed_s=changed_s, ratio=ratio, verdict="faster")
         )
 
@@ -130,7 +130,7 @@ def test_no_cause_is_named_for_what_merely_costs() -> None:
     def cause(code: str, base_s: float, changed_s: float) -> str | None:
         verdict = "faster" if changed_s < base_s else "slower"
         ratio = changed_s / base_s
-        return factor_list.cause(
+        return factors_catalogue.cause(
             Factor(code=code, base_s=base_s, changed_s=changed_s, ratio=ratio, verdict=verdict)  # type: ignore[arg-type]
         )
 
@@ -158,8 +158,10 @@ def test_what_the_user_gave_is_never_overwritten(marked: bool, given: dict[str, 
         operations=[operation], timeout_s=1.0,
     )  # fmt: skip
     checked = Checked("2025-06-18", [operation], tools={"note": tool})
-    caller = cast(factor_list.Caller, SimpleNamespace(consents=False, scripted=False))
-    found = [one for one in factor_list.variants(base, checked, caller, frozenset(given)) if one.code == "argument"]
+    caller = cast(factors_catalogue.Caller, SimpleNamespace(consents=False, scripted=False))
+    found = [
+        one for one in factors_catalogue.variants(base, checked, caller, frozenset(given)) if one.code == "argument"
+    ]
     assert [one.detail for one in found] == ([f"64 KiB in {changed}"] if changed else [])
     for one in found:
         assert one.plan is not None
@@ -243,7 +245,7 @@ def drifting(monkeypatch: pytest.MonkeyPatch, by: float) -> list[Factor]:
 
     monkeypatch.setattr(factors, "_slice", slice_)
     plan = cast(Plan, SimpleNamespace())
-    tried = [factors._Tried(factor_list.Variant(str(number), plan=plan)) for number in range(12)]
+    tried = [factors._Tried(factors_catalogue.Variant(str(number), plan=plan)) for number in range(12)]
     left = cast(factors._Time, SimpleNamespace(left_s=60.0, impatient=lambda plan: plan))
     base = factors._Base(plan)
     for number in range(factors.ROUNDS):
@@ -262,7 +264,7 @@ def test_what_is_past_the_budget_is_left_out(monkeypatch: pytest.MonkeyPatch) ->
     asked: list[object] = []
     monkeypatch.setattr(factors, "_slice", lambda plan, length_s, tried=None: asked.append(tried))
     plan = cast(Plan, SimpleNamespace())
-    tried = [factors._Tried(factor_list.Variant(str(number), plan=plan)) for number in range(3)]
+    tried = [factors._Tried(factors_catalogue.Variant(str(number), plan=plan)) for number in range(3)]
     left = cast(factors._Time, SimpleNamespace(left_s=-1.0, impatient=lambda plan: plan))
     factors._round(factors._Base(plan), tried, 0.1, 0, left, SilentProgress(), "t")
     assert asked == []
@@ -331,19 +333,21 @@ def test_a_long_command_is_no_file_name(tmp_path: Path) -> None:
 
 def test_an_address_is_tried_by_connecting(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call over a connection that stands knows nothing of addresses that were tried in vain."""
-    monkeypatch.setattr(factor_list, "other_addresses", lambda _: ["::1", "127.0.0.1"])
+    monkeypatch.setattr(factors_catalogue, "other_addresses", lambda _: ["::1", "127.0.0.1"])
     asked: list[str | None] = []
 
     def connected(*, address: str | None = None, **_: object) -> Any:
         asked.append(address)
         return SimpleNamespace(disconnect=lambda: None)
 
-    caller = cast(factor_list.Caller, SimpleNamespace(consents=False, scripted=False, connected=connected))
+    caller = cast(factors_catalogue.Caller, SimpleNamespace(consents=False, scripted=False, connected=connected))
     base = Plan(
         target=HttpTarget("http://localhost:8000/mcp"), revision="2026-07-28", model=Closed(vus=1), duration_s=1.0,
         warm_up_s=0.0, operations=[Operation(name="t", kind="call", tool="t")], timeout_s=1.0, session="none",
     )  # fmt: skip
-    found = [one for one in factor_list.variants(base, Checked("2026-07-28", []), caller) if one.code == "address"]
+    found = [
+        one for one in factors_catalogue.variants(base, Checked("2026-07-28", []), caller) if one.code == "address"
+    ]
     assert [one.detail for one in found] == ["::1", "127.0.0.1"]
     for one in found:
         assert one.plan is None and one.measure is not None and one.base is not None

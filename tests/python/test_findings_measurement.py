@@ -18,7 +18,7 @@ import pytest
 
 from core import LIMIT_S, Wire
 from mcpace import MCPServer, _core
-from mcpace.lab import generator_limited
+from mcpace.lab.load import generator_limited
 from mcpace.report.model.run import Case, Subject
 from serving import served as serving
 from shown import Endpoint, body, found, patient, recorded, reply, served

@@ -22,8 +22,9 @@ import pytest
 
 from core import LIMIT_S, Wire
 from mcpace import _core
-from mcpace.lab import measure, targets
-from mcpace.lab.plan import Settings
+from mcpace.lab import targets
+from mcpace.lab.clients import measure
+from mcpace.lab.clients.plan import Settings
 from mcpace.lab.progress import Silent
 from mcpace.lab.targets import Tool
 from proving import by_subject

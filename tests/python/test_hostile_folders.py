@@ -15,7 +15,7 @@ import pytest
 
 from commands import LIMIT_S, Ended, end, line, run, started
 from mcpace.lab.errors import EnvironmentProblem
-from mcpace.lab.places import neutral_folder
+from mcpace.lab.paths import neutral_folder
 
 MODULES = (
     "mcpace", "mcpace_layers", "mcp", "fastmcp", "pydantic", "httpx", "uvicorn", "redis", "anyio", "sitecustomize",
@@ -34,8 +34,8 @@ if __name__ == "__main__":
     mcp.run()
 """
 VERSIONS = """
-from mcpace.lab.installers.cargo import rust_version
-from mcpace.lab.installers.steps import asked
+from mcpace.lab.environments.installers.cargo import rust_version
+from mcpace.lab.environments.installers.steps import asked
 print(rust_version(), asked(["go", "version"], r"go(\\d\\S*)"), asked(["node", "--version"], r"v(\\S+)"),
       asked(["java", "-version"], r'version "([^"]+)"'), asked(["mvn", "--version"], r"Maven (\\S+)"))
 """

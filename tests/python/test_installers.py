@@ -14,15 +14,16 @@ from typing import Any
 import pytest
 
 from mcpace import __version__
-from mcpace.lab import adapter_file, adapters, places
-from mcpace.lab.adapter import Adapter, Role
-from mcpace.lab.adapter_file import load
-from mcpace.lab.environments import Environment, ensure, environment_path
+from mcpace.lab import paths
+from mcpace.lab.adapters import subject, toml_file
+from mcpace.lab.adapters.adapter import Adapter, Role
+from mcpace.lab.adapters.toml_file import load
+from mcpace.lab.clients.experiment import prepare
+from mcpace.lab.environments.environment import Environment, ensure, environment_path
+from mcpace.lab.environments.installers.steps import ToolchainMissing
+from mcpace.lab.environments.releases import UnknownVersion, parse_selection
 from mcpace.lab.errors import AdapterProblem, EnvironmentProblem, UsageProblem
-from mcpace.lab.experiment import prepare
-from mcpace.lab.installers.steps import ToolchainMissing
 from mcpace.lab.progress import Silent
-from mcpace.lab.releases import UnknownVersion, parse_selection
 
 LIMIT_S = 60.0
 
@@ -87,7 +88,7 @@ BUILT = ("cargo", "go", "npm")
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "cache"
-    monkeypatch.setenv(places.CACHE_VARIABLE, str(folder))
+    monkeypatch.setenv(paths.CACHE_VARIABLE, str(folder))
     return folder
 
 
@@ -136,13 +137,13 @@ def test_what_was_compiled_outlives_an_interruption(
 ) -> None:
     """Until there is a binary; then it goes."""
     adapter = toy(tmp_path, "cargo")
-    monkeypatch.setattr("mcpace.lab.installers.cargo.program_of", interrupted)
+    monkeypatch.setattr("mcpace.lab.environments.installers.cargo.program_of", interrupted)
     with pytest.raises(KeyboardInterrupt):
         server(adapter, "1.2.0")
     [halfway] = (cache / "builds").iterdir()
     assert (halfway / "release" / "server").exists()
     monkeypatch.undo()
-    monkeypatch.setenv(places.CACHE_VARIABLE, str(cache))
+    monkeypatch.setenv(paths.CACHE_VARIABLE, str(cache))
     assert printed(adapter, server(adapter, "1.2.0")) == "1.2.0"
     assert not list((cache / "builds").iterdir())
 
@@ -214,23 +215,22 @@ def test_a_missing_toolchain_comes_with_its_command(
 @pytest.mark.parametrize("kind", ["cargo", "go", "npm", "maven"])
 def test_versions_are_those_with_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     adapter = toy(tmp_path, kind)
-    monkeypatch.setenv(adapter_file.ADAPTERS_VARIABLE, str(tmp_path))
-    assert adapters.locked_versions(adapter) == ["1.2.0", "1.10.0"]
+    monkeypatch.setenv(toml_file.ADAPTERS_VARIABLE, str(tmp_path))
+    assert subject.locked_versions(adapter) == ["1.2.0", "1.10.0"]
     chosen = {
-        text: adapters.resolve(f"toy{text}", role=Role.SERVER)
-        for text in ("", "@latest", "@1.x", "@1.2", "@1.2.0:json")
+        text: subject.resolve(f"toy{text}", role=Role.SERVER) for text in ("", "@latest", "@1.x", "@1.2", "@1.2.0:json")
     }
     assert {text: found.version for text, found in chosen.items()} == {
         "": "1.10.0", "@latest": "1.10.0", "@1.x": "1.10.0", "@1.2": "1.2.0", "@1.2.0:json": "1.2.0",
     }  # fmt: skip
     assert (chosen[""].mode, chosen["@1.2.0:json"].mode) == ("sse", "json")
     with pytest.raises(UnknownVersion, match=r"toy@2\.x can't be had: .* locks of 1\.2\.0, 1\.10\.0$") as caught:
-        adapters.resolve("toy@2.x", role=Role.SERVER)
+        subject.resolve("toy@2.x", role=Role.SERVER)
     assert caught.value.exit_code == 2
 
 
 def test_a_prerelease_is_the_latest_only_where_nothing_else_is() -> None:
-    from mcpace.lab.releases import choose
+    from mcpace.lab.environments.releases import choose
 
     latest = parse_selection("latest")
     assert choose(latest, ["1.0.0", "2.0.0b1"], "") == "1.0.0"
@@ -242,18 +242,18 @@ def test_folders_that_are_no_versions(tmp_path: Path) -> None:
     adapter = toy(tmp_path, "go")
     (adapter.folder / "versions" / "newest").mkdir()
     with pytest.raises(AdapterProblem, match="named after versions"):
-        adapters.locked_versions(adapter)
+        subject.locked_versions(adapter)
     with pytest.raises(AdapterProblem, match="needs a folder for each"):
-        adapters.locked_versions(toy(tmp_path / "other", "own"))
+        subject.locked_versions(toy(tmp_path / "other", "own"))
 
 
 def test_ours_is_the_one_that_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     toy(tmp_path, "own", 'manifest = "Cargo.toml"')
-    monkeypatch.setenv(adapter_file.ADAPTERS_VARIABLE, str(tmp_path))
-    resolved = adapters.resolve("toy", role=Role.SERVER)
+    monkeypatch.setenv(toml_file.ADAPTERS_VARIABLE, str(tmp_path))
+    resolved = subject.resolve("toy", role=Role.SERVER)
     assert resolved.version == __version__
     with pytest.raises(UnknownVersion, match=r"toy@77\.0 can't be had: it is the mcpace that runs, \d"):
-        adapters.resolve("toy@77.0", role=Role.SERVER)
+        subject.resolve("toy@77.0", role=Role.SERVER)
     # Not a checkout: there is nothing to build it from.
     with pytest.raises(EnvironmentProblem, match="run mcpace from a checkout of its repository"):
         server(resolved.adapter, resolved.version)
@@ -373,7 +373,7 @@ def test_or_today_s_where_a_mirror_came_later(client: Any, monkeypatch: pytest.M
     assert environment.dependencies_as_of == datetime.now(UTC).date().isoformat()
     again, said = ensure(client.adapter(), "1.2.0"), Said()
     assert again.dependencies_as_of == environment.dependencies_as_of
-    prepare(adapters.Resolved(client.adapter(), "1.2.0", None), said)
+    prepare(subject.Resolved(client.adapter(), "1.2.0", None), said)
     assert said.notes == [f"toy@1.2.0: its dependencies are of {again.dependencies_as_of}, not of its release"]
 
 
@@ -401,7 +401,7 @@ def test_a_client_of_go_may_complete_its_own_requirements(client: Any) -> None:
 
 def test_an_adapter_without_the_program_that_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     toy(tmp_path, "go")
-    monkeypatch.setenv(adapter_file.ADAPTERS_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(toml_file.ADAPTERS_VARIABLE, str(tmp_path))
     with pytest.raises(UsageProblem, match="toy has no client here; with a client: none"):
-        adapters.resolve("toy")
-    assert adapters.find("toy", Role.SERVER).name == "toy"
+        subject.resolve("toy")
+    assert subject.find("toy", Role.SERVER).name == "toy"

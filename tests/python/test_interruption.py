@@ -10,7 +10,7 @@ import pytest
 BEGIN = """
 import os, signal
 from mcpace.lab import interruption
-from mcpace.lab.interruption import held, hurried, interruptible
+from mcpace.lab.processes.interruption import held, hurried, interruptible
 interruption.listen()
 def ctrl_c():
     os.kill(os.getpid(), signal.SIGINT)
@@ -51,8 +51,8 @@ with held():
 
 LOADED = """
 from mcpace import _core
-from mcpace.lab.load_drive import drive
-from mcpace.lab.load_plan import Closed, HttpTarget, Operation, Plan
+from mcpace.lab.load.drive import drive
+from mcpace.lab.load.plan import Closed, HttpTarget, Operation, Plan
 target = _core.Target("simple")
 class AtTheEnd:
     def begin(self, planned_s):

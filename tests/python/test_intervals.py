@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mcpace.lab.intervals import batch_means, ratio_of_series, smallest_seen, wilson
+from mcpace.lab.statistics.block_interval import batch_means, ratio_of_series, smallest_seen, wilson
 
 
 def seconds(source: np.random.Generator, count: int, resemblance: float) -> list[float]:

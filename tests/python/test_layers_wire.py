@@ -15,7 +15,7 @@ import pytest
 from adoption import ROOT
 from commands import mcp_answer, read_request, tcp_server
 
-sys.path.append(str(ROOT / "python" / "mcpace" / "lab" / "layers_worker"))
+sys.path.append(str(ROOT / "python" / "mcpace" / "lab" / "layers" / "worker"))
 
 from mcpace_layers.problem import Problem, Unmeasured
 from mcpace_layers.wire import Wire

@@ -398,8 +398,8 @@ def test_little_is_loaded_before_the_first_request(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == UNREACHABLE
     modules = set(re.findall(r"^import time: .*\| +([\w.]+)$", done.stderr, re.MULTILINE))
-    assert "mcpace.lab.load_check" in modules
-    late = ("rich", "numpy", "mcpace.report.model.run", "mcpace.report.terminal.print_run", "mcpace.lab.load_drive")
+    assert "mcpace.lab.load.check" in modules
+    late = ("rich", "numpy", "mcpace.report.model.run", "mcpace.report.terminal.print_run", "mcpace.lab.load.drive")
     assert [name for name in late if name in modules] == []
 
 

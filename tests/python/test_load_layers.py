@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from commands import mcp_answer, read_request, run, tcp_server
-from mcpace.lab.load_layers import FAILURES, Beside
-from mcpace.lab.load_plan import Operation
+from mcpace.lab.load.layers import FAILURES, Beside
+from mcpace.lab.load.plan import Operation
 from mcpace.report.model.run import Run
 
 DURATION = ("--duration", "1s", "--warm-up", "0s")
@@ -65,9 +65,9 @@ class Refusing:
 
 def test_who_gets_no_answer_stops_asking(monkeypatch: pytest.MonkeyPatch) -> None:
     from mcpace import _core
-    from mcpace.lab import load_layers
+    from mcpace.lab.load import layers
 
-    monkeypatch.setattr(load_layers, "EVERY_S", 0.0)
+    monkeypatch.setattr(layers, "EVERY_S", 0.0)
     client: Any = Refusing(_core.ClientProblem("refused"))
     operations = [Operation(name="x", kind="call", tool="x", arguments={})]
     beside = Beside(lambda: client, operations, {}, planned_s=0.0)

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_fd_to_metric_families
 from rich.console import Console
 
-from mcpace.lab import load_fold
-from mcpace.lab.load_gate import hold
-from mcpace.lab.load_histogram import at, latencies, merged, together
-from mcpace.lab.load_outcome import Histogram
-from mcpace.lab.load_plan import HttpTarget
-from mcpace.lab.load_thresholds import parse
+from mcpace.lab.load import fold
+from mcpace.lab.load.gate import hold
+from mcpace.lab.load.histogram import at, latencies, merged, together
+from mcpace.lab.load.outcome import Histogram
+from mcpace.lab.load.plan import HttpTarget
+from mcpace.lab.load.thresholds import parse
 from mcpace.report.metrics import figures, otlp, prometheus
 from mcpace.report.model.load import LoadSecond
 from mcpace.report.model.run import Case, Run
@@ -273,7 +273,7 @@ def test_calls_near_forty_milliseconds_point_to_the_experiment(took_ms: int, reu
     operations = [SimpleNamespace(service=SimpleNamespace(buckets=buckets))]
     outcome = SimpleNamespace(connections=SimpleNamespace(opened=10, reused_requests=reused))
     plan = SimpleNamespace(target=HttpTarget("http://127.0.0.1/mcp"))
-    share = load_fold._acknowledgement_share(cast(Any, plan), cast(Any, outcome), cast(Any, operations))
+    share = fold._acknowledgement_share(cast(Any, plan), cast(Any, outcome), cast(Any, operations))
     assert (share > 0) is pointed
     run = load()
     assert run.cases[0].load

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from mcpace.cli import load_scenario, load_words
-from mcpace.cli.load_asked import Asked, over, resolve
-from mcpace.lab import load_check, load_thresholds
+from mcpace.cli.load_arguments import Asked, over, resolve
 from mcpace.lab.errors import LabError, UnknownName, Unreachable, UsageProblem
 from mcpace.lab.headers import parse_headers
-from mcpace.lab.load_settings import LoadSettings, Ramp
+from mcpace.lab.load import check, thresholds
+from mcpace.lab.load.settings import LoadSettings, Ramp
 
 TOOLS: dict[str, dict[str, Any]] = {
     "search": {"name": "search", "inputSchema": {"type": "object", "required": ["q"], "properties": {"q": {}}}},
@@ -193,15 +193,15 @@ def test_what_is_wrong_with_a_scenario_is_told_with_its_line(text: str, said: st
 
 
 def test_the_tool_is_chosen_where_that_is_clear() -> None:
-    assert [one.tool for one in load_check.settle({**TOOLS, **ECHO}, LoadSettings())] == ["echo"]
-    assert [one.tool for one in load_check.settle(TOOLS, LoadSettings())] == ["now"]
+    assert [one.tool for one in check.settle({**TOOLS, **ECHO}, LoadSettings())] == ["echo"]
+    assert [one.tool for one in check.settle(TOOLS, LoadSettings())] == ["now"]
     named = LoadSettings(arguments={"search": {"q": "x"}})
-    assert [(one.tool, one.arguments) for one in load_check.settle(TOOLS, named)] == [("search", {"q": "x"})]
+    assert [(one.tool, one.arguments) for one in check.settle(TOOLS, named)] == [("search", {"q": "x"})]
 
 
 def test_arguments_that_are_needed_are_asked_for() -> None:
     with pytest.raises(UsageProblem) as refused:
-        load_check.settle(TOOLS, LoadSettings(mix=(("search", 1.0),)))
+        check.settle(TOOLS, LoadSettings(mix=(("search", 1.0),)))
     assert str(refused.value) == "search needs q; give --mix TOOL=1 and --args TOOL=JSON"
 
 
@@ -218,14 +218,14 @@ def test_where_it_is_not_clear_the_tools_are_named(
     tools: dict[str, Any], settings: LoadSettings, problem: type[LabError], said: str
 ) -> None:
     with pytest.raises(problem, match=said):
-        load_check.settle(tools, settings)
+        check.settle(tools, settings)
 
 
 def test_listings_and_pings_are_operations_unless_they_are_tools() -> None:
     mixed = LoadSettings(mix=(("tools/list", 1.0), ("ping", 1.0)))
-    assert [one.kind for one in load_check.settle(TOOLS, mixed)] == ["list", "ping"]
+    assert [one.kind for one in check.settle(TOOLS, mixed)] == ["list", "ping"]
     with_tool = {**TOOLS, "ping": {"name": "ping"}}
-    assert [one.kind for one in load_check.settle(with_tool, mixed)] == ["list", "call"]
+    assert [one.kind for one in check.settle(with_tool, mixed)] == ["list", "call"]
 
 
 def test_a_check_sends_what_the_load_may_send() -> None:
@@ -236,7 +236,7 @@ def test_a_check_sends_what_the_load_may_send() -> None:
         "deep": [{"who": "{{choice:who}}"}],
         "plain": 3,
     }
-    assert load_check.rendered(arguments, {"who": ["Ada", "Grace"]}) == {
+    assert check.rendered(arguments, {"who": ["Ada", "Grace"]}) == {
         "n": 0,
         "r": 5,
         "t": "no 0 of Ada",
@@ -262,7 +262,7 @@ def test_a_check_sends_what_the_load_may_send() -> None:
 def test_thresholds_are_read(
     text: str, operation: str | None, metric: str, comparison: str, limit: float, unit: str
 ) -> None:
-    found = load_thresholds.parse(text)
+    found = thresholds.parse(text)
     assert (found.operation, found.metric, found.comparison, found.unit) == (operation, metric, comparison, unit)
     assert found.limit == pytest.approx(limit)
 
@@ -272,13 +272,13 @@ def test_thresholds_are_read(
 )
 def test_what_is_no_threshold_is_refused(text: str) -> None:
     with pytest.raises(UsageProblem):
-        load_thresholds.parse(text)
+        thresholds.parse(text)
 
 
 def test_a_threshold_on_what_is_not_called_is_refused() -> None:
     with pytest.raises(UnknownName, match="did you mean echo"):
-        load_thresholds.check([load_thresholds.parse("ech:p99<1s")], ["echo"])
-    load_thresholds.check([load_thresholds.parse("initialize:p99<1s")], ["echo"])
+        thresholds.check([thresholds.parse("ech:p99<1s")], ["echo"])
+    thresholds.check([thresholds.parse("initialize:p99<1s")], ["echo"])
 
 
 def test_the_settings_in_a_run_hold_no_header_values() -> None:

@@ -19,8 +19,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mcpace.lab import experiment, targets
-from mcpace.lab.plan import Plan, Settings
+from mcpace.lab import targets
+from mcpace.lab.clients import experiment
+from mcpace.lab.clients.plan import Plan, Settings
 from mcpace.lab.progress import Silent
 from mcpace.lab.targets import Tool
 from proving import by_subject, codes, interpreter, listening, server

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from commands import run
-from mcpace.cli.whole import make_spare
+from mcpace.cli.atomic_write import make_spare
 
 
 def test_recordings_and_exports_are_their_owners_alone(tmp_path: Path) -> None:

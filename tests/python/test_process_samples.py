@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from mcpace import _core
-from mcpace.lab import process_samples
-from mcpace.lab.process_samples import ProcessSamples, read
+from mcpace.lab.processes import process_samples
+from mcpace.lab.processes.process_samples import ProcessSamples, read
 
 STAT = "7 (a (b) c) S 1 7 7 0 -1 0 0 0 0 0 25 5 100 100 20 0 3 0 99 1000 12 0\n"
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from mcpace.lab.children import run_child
+from mcpace.lab.clients.client_program import ClientProgram
 from mcpace.lab.errors import ProgramDied, ProgramHung, ProgramRubbish, Unsupported
-from mcpace.lab.process import STDERR_TAIL
-from mcpace.lab.program import ClientProgram
+from mcpace.lab.processes.adapter_process import STDERR_TAIL
+from mcpace.lab.processes.child_processes import run_child
 
 READY = 'import sys, json, os, signal, time; print(json.dumps({"ready": True, "version": "1.0"}), flush=True)\n'
 ANSWER = (
@@ -166,7 +166,7 @@ def test_floods_stderr() -> None:
 
 
 def test_close_ends_what_ignores_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcpace.lab.children.end_group.__defaults__", (SHORT_S,))
+    monkeypatch.setattr("mcpace.lab.processes.child_processes.end_group.__defaults__", (SHORT_S,))
     program = start("import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + READY + "time.sleep(600)")
     program.close(SHORT_S)
     assert gone(program._process.pid)

@@ -18,8 +18,9 @@ import pytest
 
 import echo_server
 from mcpace import MCPServer
-from mcpace.lab import measure, targets
-from mcpace.lab.plan import Settings
+from mcpace.lab import targets
+from mcpace.lab.clients import measure
+from mcpace.lab.clients.plan import Settings
 from mcpace.lab.progress import Silent
 from mcpace.lab.targets import Target, Tool
 from proving import by_subject, codes, interpreter, server

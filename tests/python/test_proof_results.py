@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from mcpace.lab import experiment, targets
-from mcpace.lab.plan import Plan, Settings
+from mcpace.lab import targets
+from mcpace.lab.clients import experiment
+from mcpace.lab.clients.plan import Plan, Settings
 from mcpace.lab.progress import Silent
 from mcpace.lab.targets import Tool
 from shown import Receive, Scope, Send, answered, patient

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mcpace.lab import ranks
-from mcpace.lab.ranks import _rank_sum_distribution, change, ratio_interval
+from mcpace.lab.statistics import rank_interval
+from mcpace.lab.statistics.rank_interval import _rank_sum_distribution, change, ratio_interval
 from mcpace.report.model.run import Case, Subject
 
 
@@ -75,7 +75,7 @@ def test_many_trials_are_compared_alike_and_without_writing_all_pairs_down(monke
     source = np.random.default_rng(7)
     ours, theirs = (list(source.lognormal(mean, 0.4, count)) for mean, count in ((0.2, 700), (0.0, 601)))
     written = ratio_interval(ours, theirs)
-    monkeypatch.setattr(ranks, "SORTED_PAIRS", 0)
+    monkeypatch.setattr(rank_interval, "SORTED_PAIRS", 0)
     assert ratio_interval(ours, theirs) == pytest.approx(written, rel=1e-12)
     assert ratio_interval([2.0] * 50, [1.0] * 50) == pytest.approx((2.0, 2.0, 2.0))
     monkeypatch.undo()

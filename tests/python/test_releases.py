@@ -14,12 +14,11 @@ from typing import ClassVar
 
 import pytest
 
-from mcpace.lab import releases
-from mcpace.lab.adapter_file import load, load_all
-from mcpace.lab.errors import ReleasesProblem, UsageProblem
-from mcpace.lab.registries import cargo, pypi
-from mcpace.lab.registries.asking import asked
-from mcpace.lab.releases import (
+from mcpace.lab.adapters.toml_file import load, load_all
+from mcpace.lab.environments import releases
+from mcpace.lab.environments.registries import cargo, pypi
+from mcpace.lab.environments.registries.asking import asked
+from mcpace.lab.environments.releases import (
     Exact,
     Newest,
     UnknownVersion,
@@ -29,6 +28,7 @@ from mcpace.lab.releases import (
     parse_selection,
     published,
 )  # fmt: skip
+from mcpace.lab.errors import ReleasesProblem, UsageProblem
 
 FILES = [
     {"filename": "toy-1.10.0-py3-none-any.whl", "upload-time": "2025-03-01T00:00:00Z"},

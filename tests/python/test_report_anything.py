@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from anything import KINDS, any_run
-from mcpace.lab.compare import run_of
+from mcpace.lab.compare.comparison import run_of
 from mcpace.report.comparison_files import junit, markdown
 from mcpace.report.model.run import Run, RunFormatError
 from mcpace.report.page.build import head, page_of

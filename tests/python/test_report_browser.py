@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from browser import Watched, chromium
-from mcpace.lab import compare
+from mcpace.lab.compare import comparison
 from mcpace.report.model.run import Run
 from mcpace.report.page.html import render
 from mcpace.report.verdict import sentences
@@ -72,7 +72,7 @@ def test_every_kind_of_run_is_drawn_without_a_word_of_trouble(name: str, browser
 def test_servers_layers_and_comparisons_are_drawn(browser: Browser, write) -> None:
     compared = load("clients")
     compared.kind = "compare"
-    compared.comparison = compare.compare(load("clients"), load("partial"), 0.05)
+    compared.comparison = comparison.compare(load("clients"), load("partial"), 0.05)
     compared.cases = load("partial").cases
     for run, sections in ((SERVERS, {"servers", "tools", "ran"}), (compared, {"compared", "both"})):
         with Watched(browser) as watched:
@@ -90,7 +90,7 @@ def held_against_itself(operations: int) -> Run:
     run = load("measure")
     call = next(case for case in run.cases if case.operation == "call")
     run.cases = [call.model_copy(update={"tool": f"tool-{number}", "findings": []}) for number in range(operations)]
-    return compare.run_of(run, run, 0.05, ("first.json", "second.json"))
+    return comparison.run_of(run, run, 0.05, ("first.json", "second.json"))
 
 
 @pytest.mark.parametrize("operations", [4, 11])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mcpace.lab.errors import ProgramDied, ProgramHung, ProgramRubbish, Unsupported
-from mcpace.lab.server_program import ServerProgram
+from mcpace.lab.servers.server_program import ServerProgram
 
 BEGIN = "import json, os, signal, sys, time\n"
 READY = (
@@ -26,7 +26,7 @@ SHORT_S = 0.3
 # Starts a server and tells its id, then hangs: what is to be killed.
 HOLDER = """
 import sys
-from mcpace.lab.server_program import ServerProgram
+from mcpace.lab.servers.server_program import ServerProgram
 server = ServerProgram.start(sys.argv[1:], mode="json")
 print(server.pid, flush=True)
 sys.stdin.read()
@@ -137,7 +137,7 @@ def test_talks_on_and_on() -> None:
 
 
 def test_ignores_its_stdin_s_end_and_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcpace.lab.children.end_group.__defaults__", (SHORT_S,))
+    monkeypatch.setattr("mcpace.lab.processes.child_processes.end_group.__defaults__", (SHORT_S,))
     server = start(BEGIN + "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + READY + "signal.pause()")
     server.close(SHORT_S)
     assert server._process.returncode == -signal.SIGKILL

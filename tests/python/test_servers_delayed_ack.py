@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from mcpace.lab.delayed_ack import Experiment, Seen, confirmed, hill, judged, suspected
+from mcpace.lab.load.delayed_ack import Experiment, Seen, confirmed, hill, judged, suspected
 from mcpace.report.words import findings
 
 Buckets = list[tuple[int, int]]

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mcpace.lab import limits
 from mcpace.lab.errors import UsageProblem
-from mcpace.lab.limits import Confinement, memory, settle
+from mcpace.lab.processes import limits
+from mcpace.lab.processes.limits import Confinement, memory, settle
 
 COUNT = (sys.executable, "-c", "import os; print(len(os.sched_getaffinity(0)))")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from mcpace.lab import stall
+from mcpace.lab import delayed_ack_demo
+from mcpace.lab.machine import new_run
 from mcpace.lab.progress import Silent
-from mcpace.lab.runs import new_run
 from mcpace.report.groups import targets
 from mcpace.report.model.run import Case, Subject, Summary
 from mcpace.report.page import html
@@ -14,7 +14,7 @@ from mcpace.report.terminal import print_run
 
 
 def test_two_writes_stall_and_one_does_not() -> None:
-    split, whole = stall.cases(Silent())
+    split, whole = delayed_ack_demo.cases(Silent())
     assert [finding.confidence for finding in split.findings] == ["confirmed"]
     assert whole.findings == []
     assert (split.errors, whole.errors) == (0, 0)

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from mcpace.lab import usage
-from mcpace.lab.usage import Watch, look
+from mcpace.lab.processes import process_usage
+from mcpace.lab.processes.process_usage import Watch, look
 
 # A child that works for 0.3 s of processor time, holds 64 MiB, tells, and waits.
 CHILD = """
@@ -70,6 +70,8 @@ def test_names_may_hold_anything_and_zombies_count_for_nothing(tmp_path: Path) -
     (tmp_path / "self").mkdir()
     (tmp_path / "14").mkdir()
     found = look(10, tmp_path)
-    assert found == usage.Usage(cpu_s=200 / os.sysconf("SC_CLK_TCK"), rss_bytes=12 * usage.PAGE, processes=2)
+    assert found == process_usage.Usage(
+        cpu_s=200 / os.sysconf("SC_CLK_TCK"), rss_bytes=12 * process_usage.PAGE, processes=2
+    )
     assert look(12, tmp_path) is None
     assert look(10, tmp_path / "nowhere") is None

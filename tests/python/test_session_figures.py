@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import commands
-from mcpace.lab import repeats
-from mcpace.lab.fold import Trial
+from mcpace.lab.clients import repeats
+from mcpace.lab.clients.fold import Trial
 from mcpace.report.model.run import Run
 from mcpace.report.page.build import page_of
 from mcpace.report.tables import listing_words, tables, tokens_of

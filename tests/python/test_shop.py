@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import ports
-from mcpace.lab import redis, shop
 from mcpace.lab.errors import LabError
-from mcpace.lab.redis import Connection, Redis, RedisProblem
+from mcpace.lab.servers import redis, shop
+from mcpace.lab.servers.redis import Connection, Redis, RedisProblem
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_redis_leaves_nothing_behind() -> None:
 
 
 def test_redis_ends_with_whoever_started_it_even_when_that_is_killed(tmp_path: Path) -> None:
-    program = "from mcpace.lab.redis import Redis; made = Redis(); print(made.pid, flush=True); input()"
+    program = "from mcpace.lab.servers.redis import Redis; made = Redis(); print(made.pid, flush=True); input()"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment

@@ -27,7 +27,7 @@ from playwright.sync_api import Browser, expect
 from browser import Watched, chromium
 from commands import COMMAND, end, line, run, started
 from mcpace.lab import journal
-from mcpace.lab.compare import DEFAULT_TOLERANCE, run_of
+from mcpace.lab.compare.comparison import DEFAULT_TOLERANCE, run_of
 from mcpace.lab.progress import Silent
 from mcpace.report.model import run as run_module
 from mcpace.report.model.load import LoadSecond

@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.deliver import deliver, keep
+from mcpace.cli.output import deliver, keep
 from mcpace.cli.progress import shown
-from mcpace.lab import bisect as lab
 from mcpace.lab import journal, targets
-from mcpace.lab.plan import Settings
+from mcpace.lab.clients.plan import Settings
+from mcpace.lab.compare import bisect as lab
 
 
 def register(app: typer.Typer) -> None:

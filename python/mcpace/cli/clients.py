@@ -7,12 +7,13 @@ from typing import Annotated
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.deliver import check_codes, deliver
+from mcpace.cli.output import check_codes, deliver
 from mcpace.cli.progress import shown
-from mcpace.lab import experiment, journal, targets
+from mcpace.lab import journal, targets
+from mcpace.lab.clients import experiment
+from mcpace.lab.clients.plan import Plan, Settings
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.headers import parse_headers
-from mcpace.lab.plan import Plan, Settings
 
 
 def register(app: typer.Typer) -> None:

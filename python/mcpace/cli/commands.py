@@ -148,7 +148,7 @@ def main() -> None:
     """Runs the command line."""
     try:
         if sys.argv[1:2] != [SERVE] and sys.argv[1:2] and sys.argv[1] in SUMMARIES:
-            from mcpace.lab import interruption
+            from mcpace.lab.processes import interruption
 
             interruption.listen()
     except KeyboardInterrupt:

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.comparing import Markdown, Tolerance, files
-from mcpace.cli.deliver import deliver
-from mcpace.cli.mistaken import load_run
-from mcpace.lab import compare as lab
+from mcpace.cli.compare_options import Markdown, Tolerance, files
+from mcpace.cli.file_kind import load_run
+from mcpace.cli.output import deliver
+from mcpace.lab.compare import comparison as lab
 
 
 def register(app: typer.Typer) -> None:

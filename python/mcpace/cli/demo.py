@@ -7,10 +7,11 @@ from pathlib import Path
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.deliver import deliver
+from mcpace.cli.output import deliver
 from mcpace.cli.progress import shown
-from mcpace.lab import experiment, journal, stall, targets
-from mcpace.lab.plan import Plan, Settings
+from mcpace.lab import delayed_ack_demo, journal, targets
+from mcpace.lab.clients import experiment
+from mcpace.lab.clients.plan import Plan, Settings
 
 RELEASES = ("python@1.11.0", "python@1.12.1", "python@1.13.0", "python@1.14.0")
 TARGETS = ("profile:simple", "profile:notion", "profile:github")
@@ -35,7 +36,7 @@ def demo(out: options.Out = None, html: options.Html = Path("report.html"), as_j
         run = experiment.run(Plan(RELEASES, places, Settings(TRIALS, HOLD_S)), progress)
         if not run.partial:
             try:
-                run.cases += stall.cases(progress)
+                run.cases += delayed_ack_demo.cases(progress)
             except KeyboardInterrupt:
                 run.partial = True
     run.kind = "demo"

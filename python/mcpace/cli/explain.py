@@ -8,14 +8,15 @@ from typing import Annotated
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.deliver import deliver
-from mcpace.cli.mistaken import no_recording
+from mcpace.cli.file_kind import no_recording
+from mcpace.cli.output import deliver
 from mcpace.cli.progress import shown
-from mcpace.lab import factors as lab
-from mcpace.lab import recorded, targets
+from mcpace.lab import targets
 from mcpace.lab.errors import UsageProblem
+from mcpace.lab.explain import factors as lab
+from mcpace.lab.explain import recording_run
 from mcpace.lab.headers import parse_headers
-from mcpace.lab.load_settings import LoadSettings
+from mcpace.lab.load.settings import LoadSettings
 
 RECORDINGS = (".jsonl", ".jsonl.zst")
 
@@ -69,7 +70,7 @@ def explain(
     """
     if options.is_file(target) or target.endswith(RECORDINGS):
         try:
-            run = recorded.explain(Path(target), behind, beside)
+            run = recording_run.explain(Path(target), behind, beside)
         except UsageProblem as problem:
             raise no_recording(problem, [Path(target), *behind, *beside]) from problem
         deliver(run, as_json=as_json, out=out, page=html)

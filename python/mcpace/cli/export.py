@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 import typer
 
 from mcpace import _core
-from mcpace.cli.mistaken import load_recording
+from mcpace.cli.atomic_write import PRIVATE, is_other, replacing
+from mcpace.cli.file_kind import load_recording
 from mcpace.cli.notes import inform, note
-from mcpace.cli.whole import PRIVATE, is_other, replacing
 from mcpace.lab.errors import LabError, UsageProblem
-from mcpace.lab.interruption import held
+from mcpace.lab.processes.interruption import held
 from mcpace.lab.targets import shown
 from mcpace.report.words.quantities import clean, count
 

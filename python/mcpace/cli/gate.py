@@ -8,15 +8,15 @@ from typing import Annotated
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.comparing import Markdown, Tolerance, files
-from mcpace.cli.deliver import deliver
-from mcpace.cli.mistaken import load_run
+from mcpace.cli.compare_options import Markdown, Tolerance, files
+from mcpace.cli.file_kind import load_run
+from mcpace.cli.output import deliver
 from mcpace.cli.progress import shown
-from mcpace.lab import gate as lab
 from mcpace.lab import targets
+from mcpace.lab.clients.plan import Settings
+from mcpace.lab.compare import gate as lab
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.headers import parse_headers
-from mcpace.lab.plan import Settings
 
 
 def register(app: typer.Typer) -> None:

@@ -10,13 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.deliver import deliver
+from mcpace.cli.output import deliver
 from mcpace.cli.progress import shown
 from mcpace.cli.times import seconds
 from mcpace.lab import journal
-from mcpace.lab import layers as lab
 from mcpace.lab.errors import UsageProblem
-from mcpace.lab.layers import LayersPlan
+from mcpace.lab.layers import experiment as lab
+from mcpace.lab.layers.experiment import LayersPlan
 from mcpace.lab.targets import Tool
 
 ROUNDS = 15

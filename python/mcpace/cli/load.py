@@ -11,16 +11,16 @@ from typing import Annotated
 
 import typer
 
-from mcpace.cli import load_asked, load_words, options
-from mcpace.cli.load_asked import Asked
+from mcpace.cli import load_arguments, load_words, options
+from mcpace.cli.load_arguments import Asked
 from mcpace.cli.load_export import export
 from mcpace.cli.load_view import shown
 from mcpace.cli.times import seconds
 from mcpace.lab import journal, targets
-from mcpace.lab import load as lab
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.headers import parse_headers
-from mcpace.lab.interruption import held
+from mcpace.lab.load import experiment as lab
+from mcpace.lab.processes.interruption import held
 from mcpace.lab.targets import Target
 
 
@@ -181,10 +181,10 @@ def load(
         threshold=tuple(threshold) or None,
         cacert=cacert,
     )
-    asked = load_asked.over(given, _scenario(scenario)) if scenario is not None else given
+    asked = load_arguments.over(given, _scenario(scenario)) if scenario is not None else given
     place = _target(asked, config)
     notes: list[str] = []
-    settings = load_asked.resolve(asked, hold_s=hold, faults=options.faults(fault, [place]), notes=notes)
+    settings = load_arguments.resolve(asked, hold_s=hold, faults=options.faults(fault, [place]), notes=notes)
     settings = replace(settings, headers=place.headers, server_timing=server_timing)
     exporter = export(prometheus, otlp)
     with held():
@@ -192,7 +192,7 @@ def load(
             for note in notes:
                 watcher.note(note)
             run = lab.run(place, settings, watcher)
-        from mcpace.cli.deliver import deliver
+        from mcpace.cli.output import deliver
 
         deliver(run, as_json=as_json, out=out, page=html, also=exporter)
 

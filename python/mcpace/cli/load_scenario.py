@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mcpace.cli import load_words
-from mcpace.cli.load_asked import Asked
+from mcpace.cli.load_arguments import Asked
 from mcpace.cli.times import parsed
 from mcpace.lab.errors import UsageProblem, nearest, suggestion
 from mcpace.lab.files import read_text

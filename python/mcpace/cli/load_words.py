@@ -16,7 +16,7 @@ from typing import Any
 from mcpace.cli.times import parsed
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.files import read_text
-from mcpace.lab.load_settings import Ramp
+from mcpace.lab.load.settings import Ramp
 
 MOST_CHOICES = 1_000_000
 MOST_DATA = 64 * 1024 * 1024

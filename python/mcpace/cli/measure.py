@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.deliver import check_codes, deliver
+from mcpace.cli.output import check_codes, deliver
 from mcpace.cli.progress import shown
 from mcpace.lab import journal, targets
-from mcpace.lab import measure as lab
+from mcpace.lab.clients import measure as lab
+from mcpace.lab.clients.plan import Settings
 from mcpace.lab.headers import parse_headers
-from mcpace.lab.plan import Settings
 
 
 def register(app: typer.Typer) -> None:

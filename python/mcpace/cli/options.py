@@ -11,9 +11,9 @@ import typer
 
 from mcpace import _core
 from mcpace.cli.times import seconds
+from mcpace.lab.clients.plan import DEFAULT_HOLD_S, DEFAULT_TIME_LIMIT_S, DEFAULT_TRIALS
+from mcpace.lab.clients.repeats import DEFAULT_CALLS
 from mcpace.lab.errors import UsageProblem
-from mcpace.lab.plan import DEFAULT_HOLD_S, DEFAULT_TIME_LIMIT_S, DEFAULT_TRIALS
-from mcpace.lab.repeats import DEFAULT_CALLS
 from mcpace.lab.targets import Target, Tool
 
 

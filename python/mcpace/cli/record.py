@@ -11,13 +11,13 @@ import typer
 
 from mcpace import _core
 from mcpace.cli import options
+from mcpace.cli.atomic_write import PRIVATE, is_other, make_private, make_spare, replacing
 from mcpace.cli.notes import inform, note
-from mcpace.cli.whole import PRIVATE, is_other, make_private, make_spare, replacing
 from mcpace.lab import targets
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.headers import parse_headers
-from mcpace.lab.interruption import held
-from mcpace.lab.process_samples import ProcessSamples, read
+from mcpace.lab.processes.interruption import held
+from mcpace.lab.processes.process_samples import ProcessSamples, read
 
 
 def register(app: typer.Typer) -> None:

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.deliver import show
-from mcpace.cli.mistaken import load_run
+from mcpace.cli.file_kind import load_run
+from mcpace.cli.output import show
 
 
 def register(app: typer.Typer) -> None:

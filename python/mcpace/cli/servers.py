@@ -7,14 +7,14 @@ from typing import Annotated, Any, cast
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.deliver import check_codes, deliver
+from mcpace.cli.output import check_codes, deliver
 from mcpace.cli.progress import shown
 from mcpace.cli.times import seconds
 from mcpace.lab import journal
-from mcpace.lab import servers as lab
 from mcpace.lab.errors import UnknownName
-from mcpace.lab.interruption import held
-from mcpace.lab.servers_plan import (
+from mcpace.lab.processes.interruption import held
+from mcpace.lab.servers import experiment as lab
+from mcpace.lab.servers.plan import (
     DEFAULT_DURATION_S,
     DEFAULT_MEMORY,
     DEFAULT_ROUNDS,
@@ -25,7 +25,7 @@ from mcpace.lab.servers_plan import (
     REVISIONS,
     ServersPlan,
 )
-from mcpace.lab.workloads import NAMES
+from mcpace.lab.servers.workloads import NAMES
 
 SESSIONS = ("user", "call", "none")
 STATES = ("stateless", "stateful")

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from mcpace.cli.notes import note
-from mcpace.lab.compare import DEFAULT_TOLERANCE, run_of
+from mcpace.lab.compare.comparison import DEFAULT_TOLERANCE, run_of
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.report.page.html import NotBuilt
 from mcpace.report.words.quantities import LONGEST, clean

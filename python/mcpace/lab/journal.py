@@ -23,7 +23,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 from mcpace import __version__
 
 if TYPE_CHECKING:
-    from mcpace.lab.load import Watcher
+    from mcpace.lab.load.experiment import Watcher
     from mcpace.lab.progress import Progress
     from mcpace.report.model.load import LoadSecond
 
@@ -167,7 +167,7 @@ class _Told:
 
 
 class _Watched:
-    """A :class:`mcpace.lab.load.Watcher`."""
+    """A :class:`mcpace.lab.load.experiment.Watcher`."""
 
     def __init__(self, told: Watcher, lines: _Lines) -> None:
         self._told, self._lines = told, lines

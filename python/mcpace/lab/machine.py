@@ -1,4 +1,4 @@
-"""What machine this is, as far as it matters for comparing runs."""
+"""This machine, as far as it matters for comparing Runs, and a new Run of this machine."""
 
 from __future__ import annotations
 
@@ -6,8 +6,15 @@ import os
 import platform
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from mcpace.report.model.run import Machine
+from mcpace import __version__
+from mcpace.report.model.run import Kind, Machine, Run
+
+
+def new_run(kind: Kind, options: dict[str, Any]) -> Run:
+    """Returns an empty Run of this machine that starts now."""
+    return Run(kind=kind, started=wall_clock(), machine=machine(), mcpace=__version__, options=options)
 
 
 def machine() -> Machine:

@@ -1,0 +1,52 @@
+"""What `compare` and `gate` share: reading shares, and the files that they write beside the run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mcpace.cli.output import save
+from mcpace.report.model.run import Run
+
+
+def share(text: str) -> float:
+    """``10%`` or ``0.1`` as a share. A bare ``10`` is more likely to be meant as a percentage than as ten times."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*", text)
+    value = float(match[1]) / (100 if match[2] else 1) if match else -1.0
+    if not 0 <= value <= (10 if match and match[2] else 1):
+        raise typer.BadParameter(
+            f"{text!r} is not a tolerance: write 10% or 0.1; above 100 % write the percent sign, up to 1000%"
+        )
+    return value
+
+
+Tolerance = Annotated[
+    float, typer.Option(parser=share, metavar="SHARE", help="How much worse is still as good, as 10%.")
+]
+Markdown = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", dir_okay=False, help="Write a summary in Markdown, as for $GITHUB_STEP_SUMMARY."),
+]
+
+
+def files(markdown: Path | None, junit: Path | None) -> Callable[[Run], bool] | None:
+    """What writes them; says whether it could."""
+    if markdown is None and junit is None:
+        return None
+
+    def write(run: Run) -> bool:
+        from mcpace.report import comparison_files
+
+        wanted = (
+            (markdown, comparison_files.markdown, "summary"),
+            (junit, comparison_files.junit, "JUnit report"),
+        )
+        # Each is written, whatever became of the one before.
+        places = [save(path, make(run), what) == path for path, make, what in wanted if path is not None]
+        return all(places)
+
+    return write

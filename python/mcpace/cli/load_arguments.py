@@ -1,0 +1,156 @@
+"""What is asked of a load, from the command line and a scenario, and how it becomes settings.
+
+In :class:`Asked`, ``None`` is what was not said. The command line's goes over the scenario's; what is left open or
+contradicts itself is settled once, in :func:`resolve`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from mcpace.cli import options
+from mcpace.lab.errors import UsageProblem
+from mcpace.lab.load import replay as load_replay
+from mcpace.lab.load import thresholds
+from mcpace.lab.load.settings import (
+    DEFAULT_DURATION_S,
+    DEFAULT_TIMEOUT_S,
+    DEFAULT_VUS,
+    DEFAULT_WARM_UP_S,
+    LoadSettings,
+    Ramp,
+)
+
+MOST_SEED = 2**64 - 1
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What one source of words said."""
+
+    target: str | None = None
+    vus: int | None = None
+    rate: float | None = None
+    arrivals: str | None = None
+    max_in_flight: int | None = None
+    duration: float | None = None
+    stages: tuple[Ramp, ...] | None = None
+    warm_up: float | None = None
+    think: float | None = None
+    max_calls: int | None = None
+    mix: tuple[tuple[str, float], ...] | None = None
+    args: dict[str, dict[str, Any]] | None = None
+    data: dict[str, list[str]] | None = None
+    replay: Path | None = None
+    session: str | None = None
+    revision: str | None = None
+    accept: str | None = None
+    timeout: float | None = None
+    threads: int | None = None
+    cores: tuple[int, ...] | None = None
+    seed: int | None = None
+    header: tuple[tuple[str, str], ...] | None = None
+    bearer: str | None = None
+    auth: str | None = None
+    threshold: tuple[str, ...] | None = None
+    cacert: Path | None = None
+
+
+EXCLUSIVE = (("vus", "rate"), ("duration", "stages"), ("mix", "replay"))
+"""Where the command line says one of these, the scenario's others no longer stand."""
+
+
+def over(strong: Asked, weak: Asked) -> Asked:
+    """``strong``, and where it says nothing, ``weak``."""
+    hidden = {name for group in EXCLUSIVE if any(getattr(strong, one) is not None for one in group) for name in group}
+    if strong.vus is not None:
+        hidden |= {"arrivals", "max_in_flight"}
+    if strong.replay is not None:
+        hidden |= {"args"}
+    found: dict[str, Any] = {
+        entry.name: getattr(weak, entry.name)
+        for entry in fields(Asked)
+        if getattr(strong, entry.name) is None and entry.name not in hidden
+    }
+    for name in {"args", "data"} - hidden:
+        both = {**(getattr(weak, name) or {}), **(getattr(strong, name) or {})}
+        found[name] = both or None
+    return replace(strong, **found)
+
+
+def resolve(asked: Asked, *, hold_s: float, faults: tuple[str, ...], notes: list[str]) -> LoadSettings:
+    """Settings of what was asked for. ``notes`` are added to: what the user should know.
+
+    Raises :class:`UsageProblem` where it contradicts itself.
+    """
+    _check(asked)
+    replay = load_replay.read(asked.replay) if asked.replay is not None else None
+    if replay and replay.cut:
+        notes.append(f"{replay.cut} requests of {asked.replay} were not kept whole and are left out")
+    if replay and replay.redacted:
+        notes.append(f"{replay.redacted} requests of {asked.replay} hold redacted values, which are sent as they are")
+    closed = asked.rate is None
+    vus = (asked.vus if asked.vus is not None else 1 if asked.stages else DEFAULT_VUS) if closed else None
+    return LoadSettings(
+        vus=vus,
+        rate=asked.rate,
+        arrivals=_word("--arrivals", asked.arrivals, ("constant", "poisson")) or "constant",
+        max_in_flight=asked.max_in_flight or 1000,
+        duration_s=_given(asked.duration, DEFAULT_DURATION_S),
+        stages=asked.stages or (),
+        warm_up_s=_given(asked.warm_up, DEFAULT_WARM_UP_S),
+        think_s=asked.think or 0.0,
+        max_calls=asked.max_calls,
+        mix=asked.mix or (),
+        arguments=asked.args or {},
+        data=asked.data or {},
+        replay=replay.operations if replay else (),
+        replay_file=asked.replay.name if asked.replay is not None else None,
+        session=_word("--session", asked.session, ("user", "call", "none")),
+        revision=asked.revision,
+        accept=_word("--accept", asked.accept, ("both", "json", "sse")) or "both",
+        timeout_s=_given(asked.timeout, DEFAULT_TIMEOUT_S),
+        threads=asked.threads or max(1, len(asked.cores or ())),
+        cores=asked.cores or (),
+        seed=_given(asked.seed, 1),
+        extra_root=asked.cacert,
+        thresholds=tuple(thresholds.parse(text) for text in asked.threshold or ()),
+        hold_s=hold_s,
+        faults=faults,
+    )
+
+
+def _check(asked: Asked) -> None:
+    for one, other, why in (
+        ("vus", "rate", "--vus is a closed load, in which users wait for replies, and --rate an open one"),
+        ("duration", "stages", "stages say how long the load takes, and so does --duration"),
+        ("mix", "replay", "--replay sends a recording's requests, and --mix says others"),
+        ("args", "replay", "--replay has its own arguments, and --args says others"),
+    ):
+        if getattr(asked, one) is not None and getattr(asked, other) is not None:
+            raise UsageProblem(f"{why}: give one of the two")
+    for option in ("arrivals", "max_in_flight"):
+        if getattr(asked, option) is not None and asked.rate is None:
+            raise UsageProblem(f"--{option.replace('_', '-')} is about an open load: give --rate too")
+    if asked.rate is not None and not 0 < asked.rate < math.inf:
+        raise UsageProblem(f"--rate takes calls a second, more than none, not {asked.rate:g}")
+    if asked.seed is not None and not 0 <= asked.seed <= MOST_SEED:
+        raise UsageProblem(f"--seed takes a number from 0 to {MOST_SEED}, not {asked.seed}")
+    if asked.think and asked.rate is not None:
+        raise UsageProblem("--think is a user's: in an open load --rate alone says when calls begin")
+    if asked.bearer is not None and asked.auth not in (None, "bearer"):
+        raise UsageProblem(f"--bearer and --auth {asked.auth} contradict each other: give one of the two")
+    options.revision(asked.revision)
+
+
+def _word(option: str, word: str | None, known: tuple[str, ...]) -> Any:
+    if word is not None and word not in known:
+        raise UsageProblem(f"{option} takes {', '.join(known[:-1])} or {known[-1]}, not {word!r}")
+    return word
+
+
+def _given(value: Any, default: Any) -> Any:
+    return default if value is None else value

@@ -1,0 +1,253 @@
+"""Hands a finished run to the user: saved first, then shown, then the exit code."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import typer
+from rich.console import Console
+
+from mcpace.cli.atomic_write import is_other, replacing
+from mcpace.cli.notes import flush_stdout, give_up_stdout, note
+from mcpace.lab import journal
+from mcpace.lab.errors import LabError, UnknownName
+from mcpace.lab.processes.interruption import held, interruptible
+from mcpace.report.model.comparison import INSTRUMENTS, Comparison
+from mcpace.report.model.load import LoadOperation
+from mcpace.report.model.run import Case, Run
+from mcpace.report.terminal import print_run
+from mcpace.report.words import factors, findings
+from mcpace.report.words import load as load_words
+
+DONE, HIT, UNREACHABLE, INCONCLUSIVE, INTERRUPTED = 0, 1, 3, 4, 130
+
+
+def deliver(
+    run: Run,
+    *,
+    as_json: bool,
+    out: Path | None,
+    page: Path | None = None,
+    fail_on: list[str] | None = None,
+    also: Callable[[Run], bool] | None = None,
+    tool: str | None = None,
+) -> None:
+    """Saves and shows ``run`` and leaves with the exit code that it deserves.
+
+    ``also`` is done once it is saved, and says whether it could be. ``tool``: the one that the user has named; where no
+    call of it ended well, what was asked for isn't there, whatever else was measured.
+    """
+    with held():
+        kept = keep(run, as_json=as_json, out=out, page=page, also=also)
+    code = _exit_code(run, fail_on or [])
+    if code == INTERRUPTED and not run.cases:
+        note("interrupted before anything was measured")
+    elif code == HIT and run.kind == "load":
+        _tell_thresholds(run)
+    elif code == UNREACHABLE and run.comparison is None:
+        note(f"nothing could be measured: {_reason(run)}")
+    elif code == DONE and tool is not None and (why := _never_called(run)):
+        note(f"every call to {tool} failed: {why.removeprefix('call: ')}")
+        code = UNREACHABLE
+    elif code == DONE and not kept:
+        code = UNREACHABLE
+    if code:
+        raise typer.Exit(code)
+
+
+def keep(
+    run: Run, *, as_json: bool, out: Path | None, page: Path | None, also: Callable[[Run], bool] | None = None
+) -> bool:
+    """Saves and shows ``run``. Says whether everything is where it was asked for.
+
+    Ctrl-C doesn't tear the saving. What comes then may wait for somebody else, and is broken off; where that happens,
+    or stdout takes nothing, a run that no place was named for is saved.
+    """
+    if out is None and run.partial and run.cases and not as_json:
+        out = _place(run)
+    place = out and _save_run(run, out)
+    if out is not None:
+        journal.forget(out)
+    # The last resort of a run that no disk takes.
+    as_json |= out is not None and place is None
+    try:
+        with interruptible():
+            done = also is None or also(run)
+            return show(run, as_json=as_json, page=page) and done and place == out
+    except (KeyboardInterrupt, OSError):
+        if out is None and run.cases:
+            _save_run(run, _place(run))
+        raise
+
+
+def show(run: Run, *, as_json: bool, page: Path | None) -> bool:
+    """Prints ``run`` for people or as JSON, and writes its page. Says whether the page is where it was asked for.
+
+    The page comes first: whoever reads stdout may leave early, which is no failure.
+    """
+    written = page and save(page, _page(run), "report")
+    try:
+        if as_json:
+            print(run.to_json())
+        else:
+            print_run.print_run(run, _Screen())
+        flush_stdout()
+    except BrokenPipeError:
+        give_up_stdout()
+    return written == page
+
+
+def _place(run: Run) -> Path:
+    """Where a run goes for which no place was named."""
+    return Path(f"mcpace-{run.kind}-{time.strftime('%Y%m%d-%H%M%S')}.{'partial.' if run.partial else ''}json")
+
+
+def _save_run(run: Run, path: Path) -> Path | None:
+    return save(path, run.to_json(), f"run {'so far ' if run.partial else ''}saved")
+
+
+class _Screen(Console):
+    """Rich would leave with exit code 1 where the reader does."""
+
+    def on_broken_pipe(self) -> None:
+        """Told in an except block for :class:`BrokenPipeError`."""
+        raise
+
+
+def _page(run: Run) -> str:
+    # Its models take time to load, and most runs have no page.
+    from mcpace.report.page import html
+
+    try:
+        return html.render(run)
+    except html.NotBuilt as error:
+        raise LabError(str(error)) from error
+
+
+def _reason(run: Run) -> str:
+    for case in run.cases:
+        told = (
+            case.error
+            or case.unsupported
+            or next((one.first_error for one in (case.by_tool or {}).values() if one.first_error), None)
+        )
+        told = told or next((one.first_error for one in _others(case) if one.first_error), None)
+        if told:
+            return told
+        if case.load is not None and not case.load.intended:
+            return "no call was due in so short a time"
+    left_out = (reason for one in run.factors if (reason := factors.reason_words(one)))
+    return next(left_out, "no reason given")
+
+
+def _never_called(run: Run) -> str:
+    calls = [case for case in run.cases if case.operation == "call"]
+    return next((case.error for case in calls if case.error and not case.trials_s), "")
+
+
+def _others(case: Case) -> list[LoadOperation]:
+    return list(case.load.others.values()) if case.load else []
+
+
+def check_codes(codes: list[str]) -> None:
+    """Refuses ``--fail-on`` codes that no finding has.
+
+    Raises :class:`UnknownName`.
+    """
+    known = [*findings.CODES, "any"]
+    for code in codes:
+        if code not in known:
+            raise UnknownName("finding", code, known)
+
+
+def _exit_code(run: Run, fail_on: list[str]) -> int:
+    if run.partial:
+        return INTERRUPTED
+    found = {finding.code for case in run.cases for finding in case.findings}
+    if found & set(fail_on) or (found - INSTRUMENTS and "any" in fail_on):
+        return HIT
+    if run.comparison is not None:
+        return _exit_code_of_comparison(run, run.comparison)
+    if run.kind == "recording":
+        return DONE
+    if run.kind == "explain":
+        return DONE if any(one.ratio is not None for one in run.factors) else UNREACHABLE
+    if run.kind == "load":
+        return _exit_code_of_load(run)
+    if run.kind == "servers":
+        return DONE if any(case.throughput_rps for case in run.cases) else UNREACHABLE
+    reached = (case for case in run.cases if case.operation != "provider")
+    if run.cases and not any(case.trials_s or case.unsupported for case in reached):
+        return UNREACHABLE
+    return DONE
+
+
+def _exit_code_of_comparison(run: Run, made: Comparison) -> int:
+    if run.kind == "compare":
+        return DONE
+    if made.red:
+        return HIT
+    if not made.judged:
+        return UNREACHABLE
+    return INCONCLUSIVE if made.inconclusive else DONE
+
+
+def _exit_code_of_load(run: Run) -> int:
+    """A threshold that isn't met is told before a target that couldn't be reached: it is what was asked for."""
+    facts = [case.load for case in run.cases if case.load]
+    if any(not threshold.met for load in facts for threshold in load.thresholds):
+        return HIT
+    if any(load.ended == "failed" for load in facts) or not any(case.latency_s for case in run.cases):
+        return UNREACHABLE
+    return DONE
+
+
+def _tell_thresholds(run: Run) -> None:
+    for case in run.cases:
+        for threshold in case.load.thresholds if case.load else []:
+            if not threshold.met:
+                note(f"threshold {threshold.text} is not met: {load_words.threshold_words(threshold)}")
+
+
+def save(path: Path, text: str, what: str) -> Path | None:
+    """Writes whole or not at all, and says where; where the place won't take it, a temporary folder does.
+
+    Returns where it is now, ``None`` where neither took it.
+    """
+    refused = ""
+    for wanted in (path, None):
+        place = wanted
+        try:
+            # Asking for the temporary folder fails where no disk has room.
+            place = wanted or _spare(path)
+            with held():
+                _write(place, text)
+        except OSError as error:
+            refused += f"could not write {place or 'a temporary file'} ({error.strerror}): "
+            if wanted is None and place is not None:
+                place.unlink(missing_ok=True)
+        else:
+            note(f"{refused}{what} in {place}")
+            return place
+    note(refused.removesuffix(": "))
+    return None
+
+
+def _spare(path: Path) -> Path:
+    """A file of our own: a name that others can guess may be a link of theirs by now."""
+    handle, name = tempfile.mkstemp(prefix="mcpace-", suffix=f"-{path.name[-100:]}")
+    os.close(handle)
+    return Path(name)
+
+
+def _write(path: Path, text: str) -> None:
+    if is_other(path):
+        with path.open("w", encoding="utf-8") as file:
+            file.write(text)
+        return
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")

@@ -1,0 +1,210 @@
+"""The client experiment: real SDK releases against targets, interleaved, folded into a Run."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from mcpace import _core
+from mcpace.lab.adapters import subject as adapter_subject
+from mcpace.lab.adapters import toml_file
+from mcpace.lab.clients.client_under_test import ClientUnderTest
+from mcpace.lab.clients.fold import Facts, Trial, cases
+from mcpace.lab.clients.plan import Plan, Settings, operations_at
+from mcpace.lab.environments import environment as release_environment
+from mcpace.lab.environments.environment import Environment
+from mcpace.lab.errors import LabError, ReleasesProblem, UnknownName, Unsupported, UsageProblem
+from mcpace.lab.machine import new_run
+from mcpace.lab.processes.child_processes import adopt_orphans, end_strays
+from mcpace.lab.processes.interruption import held
+from mcpace.lab.progress import Progress
+from mcpace.lab.statistics import rank_interval
+from mcpace.lab.targets import Target
+from mcpace.report.model.run import Case, Operation, Run, Subject
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A subject whose environment stands, or the reason why it doesn't."""
+
+    subject: Subject
+    command: tuple[str, ...] = ()
+    environment: Environment | None = None
+    error: str | None = None
+    unsupported: str | None = None
+    """Why there can be no environment: this release can't be driven."""
+
+
+def run(plan: Plan, progress: Progress) -> Run:
+    """Measures every subject at every target. Ctrl-C ends it early: the run comes back marked partial.
+
+    Raises :class:`LabError` for a plan that can't be carried out at all (unknown SDK, version or target).
+    """
+    result = new_run("clients", {"subjects": list(plan.subjects), **plan.settings.as_options()})
+    resolved = [resolve(text, progress) for text in plan.subjects]
+    for index, release in enumerate(resolved):
+        if release in resolved[:index]:
+            raise UsageProblem(f"{plan.subjects[index]} is named twice; each release stands for one row")
+    plan.settings.make_folder()
+    try:
+        ready = [prepare(subject, progress) for subject in resolved]
+        for item in ready:
+            if item.environment is not None:
+                note_environment(result, item.subject, item.environment)
+        progress.begin(plan.settings.trials * len(ready) * sum(len(operations_at(t)) for t in plan.targets))
+        for target in plan.targets:
+            with TargetRun(ready, target, plan.settings) as target_run:
+                try:
+                    target_run.rounds(progress)
+                except UnknownName as problem:
+                    if target is plan.targets[0]:
+                        raise
+                    progress.note(f"{target.name}: {problem}")
+                finally:
+                    with held():
+                        result.cases += target_run.cases()
+                        result.recordings |= target_run.recordings
+                        for reason in target_run.unsaved:
+                            progress.note(reason)
+    except KeyboardInterrupt:
+        result.partial = True
+    return result
+
+
+def resolve(text: str, progress: Progress) -> adapter_subject.Resolved:
+    """What the user typed, to one release. One whose environment stands needs no package index.
+
+    Raises :class:`LabError` as :func:`adapters.resolve` does.
+    """
+    try:
+        return adapter_subject.resolve(text, progress.preparing)
+    except ReleasesProblem:
+        subject = adapter_subject.parse_subject(text, toml_file.load_all())
+        version = str(subject.selection)
+        if release_environment.find_ready(subject.adapter, version) is None:
+            raise
+        return adapter_subject.Resolved(subject.adapter, version, subject.mode)
+
+
+def prepare(resolved: adapter_subject.Resolved, progress: Progress) -> Ready:
+    """Finds or builds a subject's environment. A release that can't be installed becomes an error on its cases."""
+    subject = Subject(sdk=resolved.adapter.name, version=resolved.version, mode=resolved.mode)
+    progress.preparing(subject.label())
+    try:
+        environment = release_environment.ensure(resolved.adapter, resolved.version, say=progress.preparing)
+    except Unsupported as reason:
+        return Ready(subject, unsupported=str(reason))
+    except LabError as error:
+        progress.note(str(error))
+        return Ready(subject, error=str(error))
+    if as_of := environment.dependencies_as_of:
+        progress.note(f"{subject.label()}: its dependencies are of {as_of}, not of its release")
+    return Ready(subject, resolved.adapter.client_command(environment), environment)
+
+
+def note_environment(result: Run, subject: Subject, environment: Environment) -> None:
+    """What a subject ran with belongs to its run."""
+    result.versions[subject.label()] = environment.versions
+    if environment.dependencies_as_of is not None:
+        result.dependencies_as_of[subject.label()] = environment.dependencies_as_of
+
+
+class TargetRun:
+    """All subjects at one target. Use as a context manager; leaving stops everything that was started."""
+
+    def __init__(self, ready: list[Ready], target: Target, settings: Settings) -> None:
+        self._ready = list(ready)
+        self._target = target
+        self._settings = settings
+        self._stack = ExitStack()
+        # An SDK that is killed leaves its stdio server behind; over HTTP, programs start nothing that must end.
+        self._adopting = bool(target.command) and adopt_orphans()
+        self._clients: dict[int, ClientUnderTest] = {}
+        self.recordings: dict[str, str] = {}
+        """For each subject × target, the file of its recording, where recordings are kept."""
+        self.unsaved: list[str] = []
+        """Why recordings are missing that should have been kept."""
+
+    def __enter__(self) -> TargetRun:
+        try:
+            for index, item in enumerate(self._ready):
+                if item.environment is not None:
+                    client = ClientUnderTest(
+                        item.subject,
+                        item.command,
+                        item.environment,
+                        self._target,
+                        self._settings,
+                        self._file(item.subject),
+                    )
+                    self._enter(index, client)
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def _enter(self, index: int, client: ClientUnderTest) -> None:
+        try:
+            self._clients[index] = self._stack.enter_context(client)
+        except _core.Problem as problem:
+            # No socket or thread left for this one; the others go on.
+            self._ready[index] = replace(self._ready[index], error=str(problem))
+
+    def __exit__(self, *exception: object) -> None:
+        self._stack.close()
+        if self._adopting:
+            end_strays()
+
+    def rounds(self, progress: Progress) -> None:
+        """A round of trials at a time, each subject in turn, so that drift of the machine hits all alike."""
+        for number in range(1, self._settings.trials + 1):
+            for client in self._turns(number):
+                if not client.given_up:
+                    label = client.facts.subject.label()
+                    where = f"{self._target.name} · round {number}/{self._settings.trials} · {label}"
+                    before = len(client.facts.trials)
+                    client.round(partial(_step, progress, where))
+                    for trial in client.facts.trials[before:]:
+                        if trial.seconds is not None:
+                            progress.sample(f"{self._target.name} · {trial.operation}", label, trial.seconds)
+
+    def _turns(self, number: int) -> list[ClientUnderTest]:
+        """There and back: behind a slow subject the machine has gone idle, and who always came next would suffer."""
+        clients = list(self._clients.values())
+        return clients if number % 2 else clients[::-1]
+
+    def cases(self) -> list[Case]:
+        """What was measured so far, operation by operation, compared with the first subject. Call it once."""
+        operations = operations_at(self._target)
+        by_subject = [cases(self._facts(index), operations) for index in range(len(self._ready))]
+        for subject_cases in by_subject[1:]:
+            for case, first in zip(subject_cases, by_subject[0], strict=True):
+                case.change = rank_interval.change(case, first)
+        return [case for column in zip(*by_subject, strict=True) for case in column]
+
+    def _facts(self, index: int) -> Facts:
+        client = self._clients.get(index)
+        if client is None:
+            item = self._ready[index]
+            trials = [Trial(operation, unsupported=item.unsupported) for operation in operations_at(self._target)]
+            return Facts(item.subject, self._target.name, None, trials=trials, error=item.error)
+        facts = client.conclude()
+        if client.unsaved:
+            self.unsaved.append(client.unsaved)
+            del self.recordings[self._key(client.facts.subject)]
+        return facts
+
+    def _file(self, subject: Subject) -> Path | None:
+        file = self._settings.recording_of(f"{subject.label()}-{self._target.name}")
+        if file is not None:
+            self.recordings[self._key(subject)] = file.name
+        return file
+
+    def _key(self, subject: Subject) -> str:
+        return f"{subject.label()} × {self._target.name}"
+
+
+def _step(progress: Progress, where: str, operation: Operation) -> None:
+    progress.step(f"{where} · {operation}")

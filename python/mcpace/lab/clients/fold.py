@@ -1,0 +1,306 @@
+"""Folds one recording's trials, ledgers and findings into cases of a run. Pure: facts in, models out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mcpace import _core
+from mcpace.lab.clients import repeats
+from mcpace.report.model.run import (
+    Alternative,
+    Case,
+    Evidence,
+    Finding,
+    Ledger,
+    Operation,
+    Phase,
+    ServerSplit,
+    Subject,
+    Summary,
+    Waterfall,
+    WaterfallExchange,
+)
+from mcpace.report.model.run import (
+    Mark as WaterfallMark,
+)
+from mcpace.report.words import findings
+
+NANOS = 1e9
+SHOWN_EVIDENCE = 12
+LAYERS = ("transport", "dispatch", "service", "rest")
+
+
+@dataclass(slots=True)
+class Trial:
+    """One operation in one session, repeated as often as :mod:`mcpace.lab.clients.repeats` says."""
+
+    operation: Operation
+    seconds: float | None = None
+    """Duration of the typical later repetition; ``None`` where one failed."""
+    call: int | None = None
+    """Id of that repetition in the recording; ``None`` where it left no trace on the wire."""
+    failure: str | None = None
+    unsupported: str | None = None
+    first_s: float | None = None
+    """Duration of the session's first repetition, where later ones were made."""
+    calls: list[int] = field(default_factory=list)
+    """Ids of all repetitions, in order."""
+
+    def settle(self, taken_s: Sequence[float], calls: Sequence[int]) -> None:
+        """Takes over the durations and the ids of the repetitions. A trial that failed takes the ids alone."""
+        self.calls = list(calls)
+        if self.failure is not None or self.unsupported is not None or not taken_s:
+            self.call = self.calls[-1] if self.calls else None
+            return
+        at = repeats.typical(taken_s)
+        self.call = self.calls[at] if self.calls else None
+        self.seconds = taken_s[at]
+        self.first_s = taken_s[0] if len(taken_s) > 1 else None
+
+    def ids(self) -> list[int]:
+        """Ids of all repetitions, also where only the typical one is known."""
+        return self.calls or ([self.call] if self.call is not None else [])
+
+
+@dataclass
+class Facts:
+    """What one subject did at one target."""
+
+    subject: Subject
+    target: str
+    tool: str | None
+    trials: list[Trial] = field(default_factory=list)
+    told: _core.Explained | None = None
+    """What the recording tells; ``None`` where there is none."""
+    waterfalls: dict[int, dict[str, Any]] = field(default_factory=dict)
+    error: str | None = None
+    """Why the subject could not be measured at all, or to the end."""
+    given_up: bool = False
+    """Whether it was given up before its last round."""
+    starts_process: bool = False
+    """Whether a connect starts the server's process."""
+    own_habits: frozenset[str] = frozenset()
+    """Codes of causes that lie with the client that measures, not with the target: they are not reported."""
+    listing_bytes: int | None = None
+    """Size of the tools' descriptions, as JSON."""
+    listing_tools: int | None = None
+    """Number of the tools listed."""
+
+
+def cases(facts: Facts, operations: Sequence[Operation]) -> list[Case]:
+    """A case for each operation that was asked for, whether it could be measured or not."""
+    # What was seen outside every call is told once, where readers look first.
+    told = "call" if "call" in operations else next(reversed(operations), None)
+    return [_case(facts, operation, outside=operation == told) for operation in operations]
+
+
+def slowest_warm(trials: Iterable[Trial]) -> Trial | None:
+    """The trial that a waterfall should show."""
+    timed = [trial for trial in trials if trial.seconds is not None and trial.call is not None]
+    return max(timed[1:] or timed, key=lambda trial: trial.seconds or 0.0, default=None)
+
+
+def _case(facts: Facts, operation: Operation, *, outside: bool) -> Case:
+    trials = [trial for trial in facts.trials if trial.operation == operation]
+    timed = [trial for trial in trials if trial.seconds is not None]
+    seconds = [trial.seconds for trial in timed if trial.seconds is not None]
+    failures = [trial.failure for trial in trials if trial.failure]
+    unsupported = next((trial.unsupported for trial in trials if trial.unsupported), None)
+    warm = timed[1:] or timed
+    return Case(
+        subject=facts.subject,
+        target=facts.target,
+        operation=operation,
+        tool=facts.tool if operation == "call" else None,
+        trials_s=seconds,
+        first_s=[trial.first_s for trial in timed if trial.first_s is not None],
+        starts_process=facts.starts_process and operation == "connect",
+        listing_bytes=facts.listing_bytes if operation == "list" else None,
+        listing_tools=facts.listing_tools if operation == "list" else None,
+        summary=Summary.of(seconds) if seconds else None,
+        ledger_s=_ledger(facts, warm),
+        findings=_findings(facts, trials, timed, warm) + (_outside(facts, timed) if outside else []),
+        waterfall=_waterfall(facts, timed),
+        failures=failures,
+        unsupported=unsupported,
+        error=_error(facts, seconds, failures, unsupported),
+        given_up=facts.given_up and operation == "connect",
+    )
+
+
+def _error(facts: Facts, seconds: list[float], failures: list[str], unsupported: str | None) -> str | None:
+    if unsupported:
+        return None
+    if seconds and not failures:
+        return facts.error
+    return failures[0] if failures else facts.error
+
+
+def _ledger(facts: Facts, warm: list[Trial]) -> Ledger | None:
+    return mean_ledger([facts.told.sum(_calls(warm))]) if facts.told is not None else None
+
+
+def _calls(trials: Iterable[Trial]) -> list[int]:
+    return [trial.call for trial in trials if trial.call is not None]
+
+
+def _all_calls(trials: Iterable[Trial]) -> list[int]:
+    return [call for trial in trials for call in trial.ids()]
+
+
+def _later_calls(trials: Iterable[Trial]) -> list[int]:
+    """Repetitions that are not the first of several in their session."""
+    return [call for trial in trials for call in (trial.ids()[1:] or trial.ids())]
+
+
+def mean_ledger(sums: Sequence[dict[str, Any]]) -> Ledger | None:
+    """The mean of calls' ledgers, of which ``sums`` are sums; ``None`` of no calls."""
+    calls = sum(one["calls"] for one in sums)
+    if not calls:
+        return None
+    parts = {name: sum(one["parts"][name] for one in sums) / calls / NANOS for name in sums[0]["parts"]}
+    return Ledger.model_validate({**parts, "server_split": _split(sums, calls)})
+
+
+def _split(sums: Sequence[dict[str, Any]], calls: int) -> ServerSplit | None:
+    """Over all calls, so that the layers add up to the ledger's ``server``: without an account it is all rest."""
+    told = sum(one["told"] for one in sums)
+    if not told:
+        return None
+    doubted = sum(one["doubted"] for one in sums)
+    layers = {name: sum(one["layers"][f"{name}_ns"] for one in sums) / calls / NANOS for name in LAYERS}
+    return ServerSplit(
+        **layers,
+        told=told,
+        of_calls=calls,
+        doubted=doubted,
+        doubt=next((doubt for one in sums if (doubt := one["layers"].get("doubt"))), None),
+        doubted_s=sum(one["doubted_ns"] for one in sums) / doubted / NANOS if doubted else None,
+    )
+
+
+def _findings(facts: Facts, trials: list[Trial], timed: list[Trial], warm: list[Trial]) -> list[Finding]:
+    if facts.told is None:
+        return []
+    called = [trial for trial in trials if trial.ids()]
+    found = []
+    for at, finding in enumerate(facts.told.findings):
+        if finding["code"] in facts.own_habits:
+            continue
+        # What shows in failed trials only may be why they failed: a deadlock, a loop.
+        of, affected = timed, facts.told.payers(at, _all_calls(timed))
+        if not affected:
+            of, affected = called, facts.told.payers(at, _all_calls(called))
+        if affected:
+            # A cause that shows in the cold trial or in sessions' first calls only (discovery, say) is costed by those.
+            later = facts.told.payers(at, _later_calls(warm)) or facts.told.payers(at, _later_calls(of))
+            result = _finding(facts.told, at, finding, affected, later or affected, of)
+            result.first_only = not later and any(trial.first_s is not None for trial in of)
+            found.append(result)
+    return sorted(found, key=lambda finding: finding.cost_s, reverse=True)
+
+
+def _outside(facts: Facts, timed: list[Trial]) -> list[Finding]:
+    """What was seen outside every call: a stream that is opened again and again, memory that grows."""
+    found = []
+    for at, finding in enumerate(facts.told.findings if facts.told is not None else []):
+        if not finding["calls"]:
+            assert facts.told is not None
+            told = _finding(facts.told, at, finding, [], [], timed)
+            total = finding["total"]
+            told.total_s = total["time_ns"] / NANOS
+            told.total_requests, told.total_bytes = total["requests"], total["bytes"]
+            found.append(told)
+    return found
+
+
+def _finding(
+    told: _core.Explained,
+    at: int,
+    finding: dict[str, Any],
+    affected: list[int],
+    costed: list[int],
+    timed: list[Trial],
+) -> Finding:
+    trial, evidence = _evidence(told, finding, affected, timed)
+    payers, time_ns, requests, size = told.cost(at, costed)
+    result = Finding(
+        code=finding["code"],
+        severity=finding["severity"],
+        confidence=finding["confidence"]["level"],
+        confidence_reason=finding["confidence"]["reason"],
+        cost_s=time_ns / payers / NANOS if payers else 0.0,
+        cost_requests=requests / payers if payers else 0.0,
+        cost_bytes=size / payers if payers else 0.0,
+        calls=sum(1 for trial in timed if not set(affected).isdisjoint(trial.ids())),
+        of_calls=len(timed),
+        context=finding["context"],
+        evidence=evidence,
+        trial=trial,
+        disproof=finding["disproof"],
+        alternatives=[Alternative.model_validate(other) for other in finding.get("alternatives", [])],
+    )
+    result.advice = findings.advice_for(result.code, result.context)
+    return result
+
+
+def _evidence(
+    told: _core.Explained, finding: dict[str, Any], affected: list[int], timed: list[Trial]
+) -> tuple[int | None, list[Evidence]]:
+    """The events inside one affected call, where there are any: one call's proof, not pieces of several. The call
+    whose waterfall is shown comes first, so that they can be pointed at in it, then the typical call of each trial.
+    Which trial it is comes with them; ``None`` for a call that no trial reports."""
+    items = finding["evidence"]
+    shown, reported = slowest_warm(timed), {trial.call for trial in timed}
+    for call in sorted(affected, key=lambda call: (shown is None or call != shown.call, call not in reported)):
+        if (window := told.window(call)) is not None:
+            inside = [item for item in items if window[0] <= item["at_ns"] <= window[1]]
+            if inside:
+                number = next((at for at, trial in enumerate(timed) if trial.call == call), None)
+                return number, _relative(inside, window[0])
+    # Outside every call, times count from the first event of the proof.
+    first = told.window(affected[0]) if affected else None
+    return None, _relative(items, first[0] if first else min((item["at_ns"] for item in items), default=0))
+
+
+def _relative(items: list[dict[str, Any]], start_ns: int) -> list[Evidence]:
+    return [
+        Evidence(at_s=(item["at_ns"] - start_ns) / NANOS, role=item["role"], event=item["event"])
+        for item in items[:SHOWN_EVIDENCE]
+    ]
+
+
+def _waterfall(facts: Facts, timed: list[Trial]) -> Waterfall | None:
+    slowest = slowest_warm(timed)
+    if slowest is None or slowest.call is None or slowest.call not in facts.waterfalls:
+        return None
+    shape = facts.waterfalls[slowest.call]
+    return Waterfall(
+        trial=timed.index(slowest),
+        total_ms=(shape["end_ns"] - shape["start_ns"]) / 1e6,
+        exchanges=[_exchange(exchange) for exchange in shape["exchanges"]],
+    )
+
+
+def _exchange(shape: dict[str, Any]) -> WaterfallExchange:
+    return WaterfallExchange(
+        exchange=shape["ex"],
+        connection=shape.get("conn"),
+        label=_label(shape),
+        status=shape.get("status"),
+        phases=[
+            Phase(phase=phase["phase"], from_ms=phase["from_ns"] / 1e6, to_ms=phase["to_ns"] / 1e6)
+            for phase in shape["phases"]
+        ],
+        marks=[WaterfallMark(at_ms=mark["at_ns"] / 1e6, label=mark["label"]) for mark in shape["events"]],
+        duplicate_of=shape.get("duplicate_of"),
+    )
+
+
+def _label(shape: dict[str, Any]) -> str:
+    request = f"{shape.get('method') or ''} {shape.get('target') or ''}".strip()
+    rpc = " ".join(str(shape[key]) for key in ("rpc_method", "rpc_name") if shape.get(key))
+    identity = f" id {shape['rpc_id']}" if shape.get("rpc_id") is not None else ""
+    return " · ".join(part for part in (f"{rpc}{identity}" if rpc else "", request) if part)

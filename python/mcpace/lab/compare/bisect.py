@@ -1,0 +1,257 @@
+"""Which release changed it? A binary search over published releases, by real runs.
+
+The search itself (:func:`search`) is pure: it is handed releases and a judge. A release that can't run is stepped
+around, nearest first, and named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from packaging.version import Version
+
+from mcpace.lab.adapters import subject
+from mcpace.lab.adapters.adapter import Adapter
+from mcpace.lab.clients.experiment import TargetRun, note_environment, prepare
+from mcpace.lab.clients.plan import Settings, operations_at
+from mcpace.lab.environments import releases
+from mcpace.lab.errors import LabError, UsageProblem
+from mcpace.lab.machine import new_run
+from mcpace.lab.processes.interruption import held
+from mcpace.lab.progress import Progress
+from mcpace.lab.targets import Target
+from mcpace.report.model.comparison import INSTRUMENTS
+from mcpace.report.model.run import Bisection, Case, Probe, Run
+
+PATIENCE = 5
+"""How many times the slowest trial of either end a release may take before it counts as hung, but LEAST_LIMIT_S."""
+
+LEAST_LIMIT_S = 10.0
+
+CLEAR_RATIO = 2.0
+"""Ends whose slowest-changing operation differs by less than this are too alike to search between."""
+
+CLEAR_SHARE = 0.5
+"""So much more of the bad end's attempts must fail before failing is what is searched for."""
+
+MOST_FAILURES = 0.5
+"""A release of whose attempts more than this share fails says nothing of time and causes."""
+
+
+class Inconclusive(Exception):
+    """There is nothing to search for, or no way to; what was measured until then is in ``run``."""
+
+    def __init__(self, reason: LabError, run: Run) -> None:
+        self.reason = reason
+        self.run = run
+        super().__init__(str(reason))
+
+
+Judge = Callable[[str], Probe]
+Verdict = Literal["good", "bad", "untestable"]
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """What tells good from bad: an operation that fails in the bad end, else findings that only the bad end has, else a
+    threshold between both ends' medians."""
+
+    findings: frozenset[str] = frozenset()
+    operation: str = ""
+    threshold_s: float = 0.0
+    failing: float | None = None
+    """Bad is what fails in more than this share of its attempts at the operation."""
+
+    def describe(self) -> str:
+        """For the Run."""
+        if self.failing is not None:
+            return f"bad fails in more than {self.failing:.0%} of its attempts to {self.operation}"
+        if self.findings:
+            return f"bad shows {', '.join(sorted(self.findings))}"
+        return f"bad needs more than {self.threshold_s:.4g} s for {self.operation} at the median"
+
+    def verdict(self, probe: Probe) -> Verdict:
+        """Of a release that was tried."""
+        if self.failing is not None:
+            share = probe.failed.get(self.operation)
+            if share is None:  # It failed before that, of something else.
+                return "untestable"
+            return "bad" if share > self.failing else "good"
+        if not _measured(probe):
+            return "untestable"
+        if self.findings:
+            return "bad" if self.findings & set(probe.findings) else "good"
+        return "bad" if probe.medians_s.get(self.operation, 0.0) > self.threshold_s else "good"
+
+
+@dataclass
+class Outcome:
+    """Where the search ended: ``changed`` is the first release, in the search's order, like the far end."""
+
+    changed: str
+    neighbour: str
+    untestable: list[str] = field(default_factory=list)
+
+
+def search(order: Sequence[str], judge: Judge) -> Outcome:
+    """Binary search in ``order``, whose first element is known to be of one kind and whose last of the other.
+
+    ``judge`` is asked about elements between them, about log2(n) times where all can be tested.
+    """
+    low, high = 0, len(order) - 1
+    far = judge(order[high]).verdict
+    untestable: set[int] = set()
+    while True:
+        candidates = [index for index in range(low + 1, high) if index not in untestable]
+        if not candidates:
+            return Outcome(order[high], order[low], [order[i] for i in range(low + 1, high)])
+        middle = min(candidates, key=lambda index: abs(index - (low + high) / 2))
+        verdict = judge(order[middle]).verdict
+        if verdict == "untestable":
+            untestable.add(middle)
+        elif verdict == far:
+            high = middle
+        else:
+            low = middle
+
+
+def run(sdk: str, good: str, bad: str, target: Target, settings: Settings, progress: Progress) -> Run:
+    """Finds the first bad release between ``good`` and ``bad``, or, where ``good`` is the newer, the first mended one.
+
+    Ctrl-C ends it early: the run comes back marked partial, with the releases that were tried.
+    Raises :class:`Inconclusive` where an end can't be measured or both behave alike.
+    """
+    adapter = subject.find(sdk)
+    between = [release.version for release in releases.between(adapter, good, bad, progress.preparing)]
+    mending = Version(bad) < Version(good)
+    # As published: the user may have left out a trailing zero.
+    good, bad = (between[-1], between[0]) if mending else (between[0], between[-1])
+    options = {"sdk": sdk, "good": good, "bad": bad, "target": target.name, **settings.as_options()}
+    result = new_run("bisect", options)
+    result.bisection = Bisection(
+        sdk=sdk, target=target.name, good=good, bad=bad, neighbour=None, criterion="", releases=len(between)
+    )
+    settings.make_folder()
+    prober = _Prober(adapter, target, settings, progress, result)
+    try:
+        prober.ends(good, bad)
+        outcome = search(between, prober.judge)
+    except LabError as error:
+        raise Inconclusive(error, result) from error
+    except KeyboardInterrupt:
+        result.partial = True
+        return result
+    result.bisection.neighbour = outcome.neighbour
+    result.untestable = outcome.untestable
+    if mending:
+        result.first_good = outcome.changed
+    else:
+        result.first_bad = outcome.changed
+    return result
+
+
+class _Prober:
+    """Measures releases one by one and remembers each."""
+
+    def __init__(self, adapter: Adapter, target: Target, settings: Settings, progress: Progress, result: Run) -> None:
+        assert result.bisection is not None, "the caller made it"
+        self._adapter, self._target, self._settings, self._progress = adapter, target, settings, progress
+        self._result, self._bisection = result, result.bisection
+        self._criterion: Criterion | None = None
+        self._known: dict[str, Probe] = {}
+
+    def ends(self, good: str, bad: str) -> None:
+        """Measures both ends and settles what tells them apart."""
+        first = self._measure(good)
+        if not _measured(first):
+            first.verdict = "untestable"
+            raise LabError(f"{self._adapter.name}@{first.version} can't be measured: {first.reason}")
+        last = self._measure(bad)
+        if last.verdict == "untestable":
+            raise LabError(f"{self._adapter.name}@{last.version} can't be measured: {last.reason}")
+        self._criterion = _criterion(first, last)
+        slowest = max(seconds for case in self._result.cases for seconds in case.trials_s)
+        limit = min(self._settings.time_limit_s, max(LEAST_LIMIT_S, PATIENCE * slowest))
+        self._settings = replace(self._settings, time_limit_s=limit)
+        self._bisection.criterion = self._criterion.describe()
+        first.verdict, last.verdict = "good", "bad"
+        self._known = {good: first, bad: last}
+
+    def judge(self, version: str) -> Probe:
+        """The verdict on one release; measured once."""
+        if version not in self._known:
+            probe = self._measure(version)
+            assert self._criterion is not None, "ends() comes first"
+            if probe.verdict != "untestable":
+                probe.verdict = self._criterion.verdict(probe)
+            self._known[version] = probe
+        return self._known[version]
+
+    def _measure(self, version: str) -> Probe:
+        ready = prepare(subject.Resolved(self._adapter, version, None), self._progress)
+        self._progress.begin(self._settings.trials * len(operations_at(self._target)))
+        with TargetRun([ready], self._target, self._settings) as target_run:
+            try:
+                target_run.rounds(self._progress)
+            finally:
+                with held():
+                    cases = target_run.cases()
+                    self._result.cases += cases
+        if ready.environment is not None:
+            note_environment(self._result, ready.subject, ready.environment)
+        probe = _probe(version, cases)
+        self._bisection.probes.append(probe)
+        return probe
+
+
+def _probe(version: str, cases: list[Case]) -> Probe:
+    """What came of a release; untestable where nothing could even be tried."""
+    unsupported = next((case.unsupported for case in cases if case.unsupported), None)
+    tried = [case for case in cases if case.trials_s or case.failures]
+    if unsupported or not tried:
+        problem = unsupported or next((case.error for case in cases if case.error), None)
+        return Probe(version=version, verdict="untestable", reason=problem or "nothing could be measured")
+    medians: dict[str, float] = {case.operation: case.summary.median_s for case in tried if case.summary}
+    told = [f"{operation} {seconds:.3g} s" for operation, seconds in medians.items()]
+    told += [f"{len(case.failures)} of {_attempts(case)} failed: {case.failures[0]}" for case in tried if case.failures]
+    return Probe(
+        version=version,
+        verdict="good",
+        reason=", ".join(told),
+        medians_s=medians,
+        failed={case.operation: len(case.failures) / _attempts(case) for case in tried},
+        findings=sorted({finding.code for case in cases for finding in case.findings}),
+    )
+
+
+def _attempts(case: Case) -> int:
+    return len(case.trials_s) + len(case.failures)
+
+
+def _measured(probe: Probe) -> bool:
+    """Whether its figures say anything: most of what was tried ended well."""
+    return bool(probe.medians_s) and max(probe.failed.values(), default=0.0) <= MOST_FAILURES
+
+
+def _criterion(good: Probe, bad: Probe) -> Criterion:
+    more = {operation: share - good.failed.get(operation, 0.0) for operation, share in bad.failed.items()}
+    failing = max(more, key=lambda operation: more[operation], default=None)
+    if failing is not None and more[failing] >= CLEAR_SHARE:
+        return Criterion(operation=failing, failing=(good.failed.get(failing, 0.0) + bad.failed[failing]) / 2)
+    if not _measured(bad):
+        raise LabError(f"{bad.version} can't be measured: {bad.reason}")
+    # What tells of the instrument, or of the machine, tells nothing of a release.
+    only_bad = frozenset(bad.findings) - frozenset(good.findings) - INSTRUMENTS
+    if only_bad:
+        return Criterion(findings=only_bad)
+    shared = [op for op in bad.medians_s if good.medians_s.get(op, 0.0) > 0]
+    operation = max(shared, key=lambda op: bad.medians_s[op] / good.medians_s[op], default=None)
+    if operation is None or bad.medians_s[operation] < CLEAR_RATIO * good.medians_s[operation]:
+        raise UsageProblem(
+            f"{good.version} and {bad.version} behave alike here ({good.reason}; {bad.reason}): "
+            "there is nothing to search for. Another target, tool or --hold may tell them apart."
+        )
+    middle: float = (good.medians_s[operation] * bad.medians_s[operation]) ** 0.5
+    return Criterion(operation=operation, threshold_s=middle)

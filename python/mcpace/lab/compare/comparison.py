@@ -1,0 +1,457 @@
+"""Two runs, figure by figure. Pure: runs in, a comparison out.
+
+Cases are matched by what was measured: the subject's label, target, operation and tool, and where that finds no
+partner, without the subject's version (two releases of one SDK) and without the target (two places of one server). What
+finds none is told, not dropped. Trials and rounds are compared by ranks (:mod:`mcpace.lab.statistics.rank_interval`), a
+load's seconds by batches (:mod:`mcpace.lab.statistics.block_interval`).
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Literal, get_args
+
+from mcpace.lab.machine import new_run
+from mcpace.lab.statistics import block_interval, rank_interval
+from mcpace.report.model.comparison import (
+    INSTRUMENTS,
+    Attempt,
+    BaseCase,
+    Compared,
+    Comparison,
+    Method,
+    Metric,
+    Missing,
+    Newcomer,
+    SideFacts,
+    Verdict,
+)
+from mcpace.report.model.load import LoadSecond
+from mcpace.report.model.run import Case, Run
+
+Unit = Literal["s", "rps", "share", "bytes"]
+Reason = Literal["slower", "broken", "new-finding"]
+Place = tuple[str, str, str, str | None]
+"""Subject, target, operation and tool."""
+REASONS: tuple[Reason, ...] = get_args(Reason)
+
+GRAVE = ("high", "medium")
+STANDSTILL_S = 3
+"""A load that stands still for so much longer than before is worse, whatever its means say."""
+FLOOR = 0.5
+"""Good replies in a second that had none: its logarithm must be a number."""
+MORE_IS_BETTER: tuple[Metric, ...] = ("throughput",)
+DEFAULT_TOLERANCE = 0.05
+"""Of a comparison; a gate's is its own."""
+LEAST = 1e-15
+"""A figure below this is nothing: no ratio to it says anything."""
+FEW_ERRORS = 0.001
+"""A share of errors that rises by no more than this is no breach."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of both sides."""
+
+    metric: Metric
+    unit: Unit
+    base: float
+    now: float
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The ratio of the second to the first with its interval, and of how many on each side."""
+
+    ratio: float
+    low: float
+    high: float
+    now_count: int
+    base_count: int
+    method: Method = "rank-sum"
+
+
+def compare(base: Run, now: Run, tolerance: float) -> Comparison:
+    """Holds ``now`` against ``base``; ``tolerance`` of 0.1 takes 10 % worse for as good."""
+    result = of_pairs(*matched(base.cases, now.cases), tolerance)
+    result.interleaved = False
+    result.warnings = _warnings(base, now)
+    result.base, result.now = _side(base), _side(now)
+    return result
+
+
+def run_of(base: Run, now: Run, tolerance: float, names: tuple[str, str] | None = None) -> Run:
+    """The same as a run of its own; its cases are the second side's. ``names``: what the sides are called."""
+    sides = dict(zip(("base", "run"), names, strict=True)) if names else {}
+    result = new_run("compare", {**sides, "tolerance": tolerance})
+    result.cases, result.versions = now.cases, now.versions
+    result.dependencies_as_of = now.dependencies_as_of
+    result.comparison = compare(base, now, tolerance)
+    return result
+
+
+def of_pairs(
+    pairs: Sequence[tuple[Case, Case]], only_base: Sequence[Case], only_now: Sequence[Case], tolerance: float
+) -> Comparison:
+    """Two sides that were measured in turns: nothing but what is compared lies between them."""
+    # Of two that have nothing in common, neither has lost what only the other was asked for.
+    strangers = not pairs and any(_measured(case) for case in only_now)
+    result = Comparison(
+        interleaved=True,
+        tolerance=tolerance,
+        base_cases=[base_case(then) for then, _ in pairs],
+        only_base=[_missing(case) for case in only_base],
+        only_now=[_missing(case) for case in only_now],
+        attempts=[attempt(pairs, tolerance, [] if strangers else only_base)],
+    )
+    judge(result)
+    return result
+
+
+def attempt(pairs: Sequence[tuple[Case, Case]], tolerance: float, only_base: Sequence[Case] = ()) -> Attempt:
+    """All figures that both sides of each pair have. What only the first side could do (to the end) is broken."""
+    found = Attempt()
+    names = {(base.subject.label(), base.target): (now.subject.label(), now.target) for base, now in pairs}
+    for case in only_base:
+        if _measured(case):
+            # It is the second side that lost it, so that one's name is said.
+            subject, target = names.get((case.subject.label(), case.target), (case.subject.label(), case.target))
+            found.broken.append(_missing(case).model_copy(update={"subject": subject, "target": target}))
+    for base, now in pairs:
+        if _measured(base) and now.error and (not _measured(now) or now.given_up > base.given_up):
+            found.broken.append(_missing(now))
+        if _measured(base) and now.error and not _measured(now):
+            continue
+        found.rows += _rows(base, now, tolerance)
+        before, after = ({one.code for one in case.findings} - INSTRUMENTS for case in (base, now))
+        found.new_findings += [_newcomer(now, code) for code in sorted(after - before)]
+        found.gone_findings += [_newcomer(base, code) for code in sorted(before - after)]
+    return found
+
+
+def judge(result: Comparison) -> None:
+    """Red is what went wrong at the same place in every attempt, though perhaps in another way each time.
+
+    What a slower side does next may be to fail. Noise in two places is still no more than that. A side that is gone is
+    wrong everywhere: no noise does that.
+    """
+    attempts = [_wrong(one) for one in result.attempts]
+    doubtful = [_doubtful(one, result.tolerance) | set(_wrong(one)) for one in result.attempts]
+    gone = [_is_gone(one) for one in result.attempts]
+    # Where a whole side is gone, it is so also where nothing was left to be compared.
+    seen: list[dict[Place, set[Reason]]] = [
+        {place: wrong.get(place) or ({"broken"} if is_gone else set()) for place in set().union(*attempts)}
+        for wrong, is_gone in zip(attempts, gone, strict=True)
+    ]
+    reasons: set[Reason] = set()
+    for place in seen[-1]:
+        if all(wrong[place] for wrong in seen):
+            # What was so each time is surer than what came with it; where nothing was, the last attempt counts.
+            reasons |= set.intersection(*(wrong[place] for wrong in seen)) or seen[-1][place]
+    result.reasons = [reason for reason in REASONS if reason in reasons]
+    result.red = bool(result.reasons)
+    result.inconclusive = not result.red and bool(set.intersection(*doubtful))
+    result.judged = result.red or any(row.low is not None for row in result.attempts[-1].rows)
+
+
+def _wrong(attempt: Attempt) -> dict[Place, set[Reason]]:
+    """What makes an attempt red, by place."""
+    found: dict[Place, set[Reason]] = {}
+    told: list[tuple[Place, Reason]] = [(_place(row), "slower") for row in attempt.rows if row.breach]
+    told += [(_place(one), "broken") for one in attempt.broken]
+    told += [(_place(one), "new-finding") for one in attempt.new_findings if one.severity in GRAVE]
+    for place, reason in told:
+        found.setdefault(place, set()).add(reason)
+    return found
+
+
+def _doubtful(attempt: Attempt, tolerance: float) -> set[Place]:
+    """Where a figure is worse than the tolerance allows, though its interval is not wholly so."""
+    return {
+        _place(row)
+        for row in attempt.rows
+        if row.ratio and row.low is not None and not row.breach and _worse(row) > 1 + tolerance
+    }
+
+
+def _worse(row: Compared) -> float:
+    assert row.ratio is not None, "only rows with a ratio are held against the tolerance"
+    return 1 / row.ratio if row.metric in MORE_IS_BETTER else row.ratio
+
+
+def _is_gone(attempt: Attempt) -> bool:
+    """Whether the second side could not be reached (to the end), or did nothing that the first one did."""
+    return bool(attempt.broken) and (not attempt.rows or any(one.operation == "connect" for one in attempt.broken))
+
+
+def matched(base: Sequence[Case], now: Sequence[Case]) -> tuple[list[tuple[Case, Case]], list[Case], list[Case]]:
+    """Pairs in the order of ``now``; what only the first and only the second side has."""
+    pairs: dict[int, Case] = {}
+    free = list(base)
+    keys: tuple[Callable[[Case], object], ...] = (
+        lambda case: (case.subject.label(), case.target, case.operation, case.tool, _layer(case)),
+        lambda case: (case.subject.sdk, case.subject.mode, case.target, case.operation, case.tool, _layer(case)),
+        lambda case: (case.subject.sdk, case.subject.mode, case.operation, case.tool, _layer(case)),
+    )
+    for key in keys:
+        # A key that several share says nothing about which belongs to which.
+        theirs = _unique(free, key)
+        ours = _unique([case for place, case in enumerate(now) if place not in pairs], key)
+        for place, case in enumerate(now):
+            partner = theirs.get(key(case))
+            if place not in pairs and partner is not None and key(case) in ours:
+                pairs[place] = partner
+                free = [one for one in free if one is not partner]
+    left = [case for place, case in enumerate(now) if place not in pairs]
+    return [(pairs[place], now[place]) for place in sorted(pairs)], free, left
+
+
+def base_case(case: Case) -> BaseCase:
+    """The first side of a pair, for a picture."""
+    return BaseCase(
+        subject=case.subject.label(),
+        target=case.target,
+        operation=case.operation,
+        tool=case.tool,
+        trials_s=case.trials_s,
+        latency_s=case.latency_s,
+    )
+
+
+def _side(run: Run) -> SideFacts:
+    machine = run.machine
+    return SideFacts(
+        kind=run.kind,
+        started=run.started,
+        mcpace=run.mcpace,
+        cpu=machine.cpu,
+        cores=machine.cores,
+        system=machine.system,
+        architecture=machine.architecture,
+        memory_bytes=machine.memory_bytes,
+        python=machine.python,
+    )
+
+
+def _unique(cases: Sequence[Case], key: Callable[[Case], object]) -> dict[object, Case]:
+    keys = [key(case) for case in cases]
+    times = Counter(keys)
+    return {one: case for one, case in zip(keys, cases, strict=True) if times[one] == 1}
+
+
+def _layer(case: Case) -> str:
+    return case.layer.name if case.layer else ""
+
+
+def _measured(case: Case) -> bool:
+    return bool(case.trials_s or case.throughput_rps)
+
+
+def _warnings(base: Run, now: Run) -> list[str]:
+    machines = [
+        (found.architecture, found.cpu, found.cores, found.memory_bytes >> 30) for found in (base.machine, now.machine)
+    ]
+    told = {
+        "other-machine": machines[0] != machines[1],
+        "other-system": base.machine.system != now.machine.system,
+        "other-kind": _way(base) != _way(now),
+        "other-options": _way(base) == _way(now) and _asked(base) != _asked(now),
+        "other-mcpace": base.mcpace != now.mcpace,
+        "partial": base.partial or now.partial,
+        "instrument": any(
+            one.code in INSTRUMENTS for run in (base, now) for case in run.cases for one in case.findings
+        ),
+        "not-interleaved": True,
+    }
+    return [code for code, is_so in told.items() if is_so]
+
+
+def _way(run: Run) -> str:
+    """How it was measured: a gate measures as `measure` does."""
+    return "measure" if run.kind == "gate" else run.kind
+
+
+def _asked(run: Run) -> dict[str, object]:
+    # What names the sides may differ: it is what is compared. A gate's tolerance measures nothing.
+    sides = ("target", "targets", "subjects", "revision", "recording", "behind", "beside", "base", "tolerance")
+    asked = {name: value for name, value in run.options.items() if name not in sides}
+    # A gate always asks for it.
+    return {"server_timing": True, **asked} if run.kind == "gate" else asked
+
+
+def _rows(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
+    if base.trials_s and now.trials_s and base.throughput_rps is None:
+        yield _time(base, now, tolerance)
+    if base.server and now.server:
+        yield from _rounds(base, now, tolerance)
+    elif base.throughput_rps is not None and now.throughput_rps is not None:
+        yield from _seconds(base, now, tolerance)
+    if base.errors is not None and now.errors is not None:
+        yield _errors(base, now, *(_of_load(case) for case in (base, now)))
+    elif base.failures or now.failures:
+        yield _errors(base, now, *(_of_trials(case) for case in (base, now)))
+
+
+def _time(base: Case, now: Case, tolerance: float) -> Compared:
+    warm = [case.trials_s if case.layer else case.trials_s[1:] or case.trials_s for case in (base, now)]
+    theirs, ours = warm
+    figure = Figure("time", "s", statistics.median(theirs), statistics.median(ours))
+    return _row(base, now, figure, _ranks(ours, theirs), tolerance)
+
+
+def _ranks(ours: Sequence[float], theirs: Sequence[float]) -> Seen | None:
+    if min(len(ours), len(theirs)) < rank_interval.MINIMUM_TRIALS or min(*ours, *theirs) <= LEAST:
+        return None
+    return Seen(*rank_interval.ratio_interval(list(ours), list(theirs)), len(ours), len(theirs))
+
+
+def _rounds(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
+    assert base.server and now.server
+    theirs, ours = base.server.rounds, now.server.rounds
+    figures: tuple[tuple[Metric, Unit, str], ...] = (
+        ("throughput", "rps", "throughput_rps"),
+        ("p50", "s", "p50_s"),
+        ("p99", "s", "p99_s"),
+        ("cpu", "s", "cpu_s_per_call"),
+        ("memory", "bytes", "rss_bytes"),
+    )
+    for metric, unit, name in figures:
+        then = [float(value) for one in theirs if (value := getattr(one, name)) is not None]
+        here = [float(value) for one in ours if (value := getattr(one, name)) is not None]
+        if then and here:
+            first, second = statistics.median(then), statistics.median(here)
+            yield _row(base, now, Figure(metric, unit, first, second), _ranks(here, then), tolerance)
+
+
+def _seconds(base: Case, now: Case, tolerance: float) -> Iterator[Compared]:
+    theirs, ours = (_whole_seconds(case) for case in (base, now))
+    yield _standstill(base, now, (theirs, ours))
+    assert base.throughput_rps is not None and now.throughput_rps is not None
+    seen = block_interval.ratio_of_series(*([max(one.ok, FLOOR) for one in side] for side in (ours, theirs)))
+    figure = Figure("throughput", "rps", base.throughput_rps, now.throughput_rps)
+    yield _row(base, now, figure, _of_series(seen), tolerance)
+    if base.latency_s is None or now.latency_s is None:
+        return
+    for metric in ("p50", "p90", "p99"):
+        then = [value for one in theirs if (value := getattr(one, f"{metric}_s")) is not None]
+        here = [value for one in ours if (value := getattr(one, f"{metric}_s")) is not None]
+        first, second = getattr(base.latency_s, metric), getattr(now.latency_s, metric)
+        seen = block_interval.ratio_of_series(here, then)
+        yield _row(base, now, Figure(metric, "s", first, second), _of_series(seen), tolerance)
+    if base.cpu_s and now.cpu_s and base.latency_s.count and now.latency_s.count:
+        first, second = base.cpu_s / base.latency_s.count, now.cpu_s / now.latency_s.count
+        yield _row(base, now, Figure("cpu", "s", first, second), None, tolerance)
+    if base.rss_bytes and now.rss_bytes:
+        yield _row(base, now, Figure("memory", "bytes", float(base.rss_bytes), float(now.rss_bytes)), None, tolerance)
+
+
+def _of_series(found: tuple[float, float, float, int, int] | None) -> Seen | None:
+    return Seen(*found, method="bootstrap-t") if found else None
+
+
+def _whole_seconds(case: Case) -> list[LoadSecond]:
+    # The last may have been cut.
+    return [one for one in case.seconds or [] if not one.warm_up][:-1]
+
+
+def _standstill(base: Case, now: Case, seconds: Sequence[Sequence[LoadSecond]]) -> Compared:
+    """The longest stretch of seconds without a good reply: late replies come after it, and means hide it."""
+    first, second = (_longest(side) for side in seconds)
+    worse = second - first >= STANDSTILL_S
+    row = _row(base, now, Figure("stall", "s", first, second), None, 0.0)
+    return row.model_copy(update={"verdict": "worse" if worse else "same", "breach": worse})
+
+
+def _longest(seconds: Sequence[LoadSecond]) -> float:
+    stretches = (len(list(run)) for answered, run in groupby(one.ok > 0 for one in seconds) if not answered)
+    return float(max(stretches, default=0))
+
+
+def _of_load(case: Case) -> tuple[int, int]:
+    return case.errors or 0, sum(one.count for one in (case.by_tool or {}).values())
+
+
+def _of_trials(case: Case) -> tuple[int, int]:
+    return len(case.failures), len(case.failures) + len(case.trials_s)
+
+
+def _errors(base: Case, now: Case, then: tuple[int, int], here: tuple[int, int]) -> Compared:
+    """Shares of failed calls; each side's failures and calls."""
+    first, second = (failed / count if count else 0.0 for failed, count in (then, here))
+    (_, most), (least, _) = (block_interval.wilson(min(failed, count), count) for failed, count in (then, here))
+    worse = least > most and second - first > FEW_ERRORS
+    verdict: Verdict = "worse" if worse else "same" if first == second else "unclear"
+    row = _row(base, now, Figure("errors", "share", first, second), None, 0.0)
+    told = {"method": "wilson", "verdict": verdict, "breach": worse, "base_count": then[1], "now_count": here[1]}
+    return row.model_copy(update=told)
+
+
+def _row(
+    base: Case,
+    now: Case,
+    figure: Figure,
+    seen: Seen | None,
+    tolerance: float,
+) -> Compared:
+    row = Compared(
+        subject=now.subject.label(),
+        base_subject=base.subject.label(),
+        target=now.target,
+        operation=_layer(now) or now.operation,
+        tool=now.tool,
+        metric=figure.metric,
+        unit=figure.unit,
+        base=figure.base,
+        now=figure.now,
+        ratio=figure.now / figure.base if figure.base > LEAST else None,
+        verdict="unclear",
+    )
+    if seen is None:
+        return row
+    row.ratio, row.low, row.high, row.method = seen.ratio, seen.low, seen.high, seen.method
+    row.now_count, row.base_count = seen.now_count, seen.base_count
+    row.sees = block_interval.smallest_seen(seen.low, seen.high)
+    row.verdict, row.breach = _verdict(figure.metric, seen.low, seen.high, tolerance)
+    return row
+
+
+def _verdict(metric: Metric, low: float, high: float, tolerance: float) -> tuple[Verdict, bool]:
+    if metric in MORE_IS_BETTER:
+        low, high = 1 / high, 1 / low
+    limit = 1 + tolerance
+    if low > 1:
+        return "worse", low > limit
+    if high < 1:
+        return "better", False
+    return ("same", False) if 1 / limit <= low and high <= limit else ("unclear", False)
+
+
+def _place(one: Compared | Missing | Newcomer) -> Place:
+    return one.subject, one.target, one.operation, one.tool
+
+
+def _missing(case: Case) -> Missing:
+    return Missing(
+        subject=case.subject.label(),
+        target=case.target,
+        operation=_layer(case) or case.operation,
+        tool=case.tool,
+        error=case.error,
+    )
+
+
+def _newcomer(case: Case, code: str) -> Newcomer:
+    found = next(one for one in case.findings if one.code == code)
+    return Newcomer(
+        subject=case.subject.label(),
+        target=case.target,
+        operation=case.operation,
+        tool=case.tool,
+        code=code,
+        severity=found.severity,
+        cost_s=found.cost_s,
+    )

@@ -1,0 +1,203 @@
+"""A gate: is this slower than that, or wrong where that was right? Measured in turns where both can be run.
+
+A verdict that isn't green is measured once more from the beginning: only what goes wrong twice counts. With intervals
+of 95 % and a tolerance, noise alone then turns a gate red about once in a thousand comparisons. Where the first side
+doesn't do any more what it did at the first attempt, nothing is confirmed: then the gate has not judged, and keeps what
+it measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mcpace.lab.clients.measure import Session
+from mcpace.lab.clients.plan import Settings
+from mcpace.lab.compare import comparison as run_comparison
+from mcpace.lab.errors import LabError, Unreachable, UsageProblem
+from mcpace.lab.machine import new_run
+from mcpace.lab.processes.interruption import held
+from mcpace.lab.progress import Progress
+from mcpace.lab.targets import Target
+from mcpace.report.model.comparison import Comparison
+from mcpace.report.model.run import Case, Operation, Run
+
+ATTEMPTS = 2
+MEASURED_ALIKE = ("measure", "gate")
+"""Kinds of runs that a target can be held against."""
+DEFAULT_TRIALS = 20
+
+Doing = tuple[Operation, str | None]
+"""An operation and the tool that it called."""
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What is held against what."""
+
+    target: Target
+    base: Target | Run
+    """Another target, measured here in turns; or a run from before."""
+    tolerance: float
+    revision: str | None = None
+    extra_root: Path | None = None
+
+
+@dataclass
+class _First:
+    """What the first attempt found and a second must find again, or it confirms nothing."""
+
+    tool: str | None = None
+    """What was called."""
+    of_base: set[Doing] = field(default_factory=set)
+    """What was measured of the first side."""
+
+
+def run(gate: Gate, settings: Settings, progress: Progress) -> Run:
+    """Measures, compares, and measures again before it says no.
+
+    Ctrl-C ends it early: the run comes back marked partial.
+    Raises :class:`LabError` where one of the sides can't be reached at all, :class:`UsageProblem` for a baseline of
+    another kind.
+    """
+    if isinstance(gate.base, Run):
+        _check_baseline(gate.base, gate.target)
+    options: dict[str, Any] = {"target": gate.target.name, "tolerance": gate.tolerance, "revision": gate.revision}
+    if isinstance(gate.base, Target):
+        options["base"] = gate.base.name
+    result = new_run("gate", options | settings.as_options())
+    try:
+        _attempts(gate, settings, progress, result)
+    except KeyboardInterrupt:
+        result.partial = True
+    return result
+
+
+def run_of_files(base: Run, now: Run, tolerance: float) -> Run:
+    """The same verdict over two runs that were measured before; nothing can be measured again."""
+    result = new_run("gate", {"tolerance": tolerance})
+    result.partial = now.partial
+    result.versions, result.cases = now.versions, now.cases
+    result.dependencies_as_of = now.dependencies_as_of
+    result.machine, result.started = now.machine, now.started
+    result.comparison = run_comparison.compare(base, now, tolerance)
+    result.comparison.warnings.append("measured-once")
+    return result
+
+
+def _check_baseline(base: Run, target: Target) -> None:
+    if base.kind not in MEASURED_ALIKE:
+        raise UsageProblem(
+            f"a run of mcpace {base.kind} is no baseline for {target.name}, which is measured as by mcpace "
+            "measure: save one with mcpace measure --out FILE, or hold two saved runs against each other"
+        )
+    tools = {case.tool for case in base.cases if case.operation == "call"}
+    if target.tool is not None and target.profile is None and tools and target.tool.name not in tools:
+        called = ", ".join(sorted(filter(None, tools)))
+        raise UsageProblem(f"the baseline has called {called}, not {target.tool.name}: name the same tool")
+
+
+def _attempts(gate: Gate, settings: Settings, progress: Progress, result: Run) -> None:
+    first = _First()
+    for number in range(1, ATTEMPTS + 1):
+        try:
+            _attempt(gate, settings, progress, result, first, f"attempt {number}")
+        except LabError as problem:
+            if result.comparison is None:
+                raise
+            _leave_open(result.comparison, str(problem))
+        assert result.comparison is not None, "an attempt leaves its comparison"
+        if not (result.comparison.red or result.comparison.inconclusive):
+            return
+        if number < ATTEMPTS:
+            progress.note("Looks slower or broken; measuring again to confirm")
+
+
+def _leave_open(comparison: Comparison, why: str) -> None:
+    """The first attempt was red, and there is nothing to confirm or refute it by."""
+    comparison.red, comparison.inconclusive, comparison.judged, comparison.reasons = False, False, False, []
+    comparison.unconfirmed = why
+
+
+def _attempt(gate: Gate, settings: Settings, progress: Progress, result: Run, first: _First, where: str) -> None:
+    sides = [gate.base, gate.target] if isinstance(gate.base, Target) else [gate.target]
+    with ExitStack() as stack:
+        sessions = [
+            Session(stack, side, settings, gate.revision, server_timing=True, extra_root=gate.extra_root)
+            for side in sides
+        ]
+        if isinstance(gate.base, Run):
+            sessions[0].wanted = next((case.tool for case in gate.base.cases if case.operation == "call"), None)
+        for session in sessions if first.tool is not None else ():
+            session.wanted, session.was_listed = first.tool, session.tool is not None
+        progress.begin(settings.trials * 3 * len(sessions))
+        try:
+            _rounds(sessions, settings, progress, where)
+        except KeyboardInterrupt:
+            # What was interrupted says less than the attempt before it.
+            if result.comparison is None:
+                with held():
+                    _conclude(gate, result, sessions, first, progress)
+            raise
+        with held():
+            _conclude(gate, result, sessions, first, progress)
+
+
+def _conclude(gate: Gate, result: Run, sessions: list[Session], first: _First, progress: Progress) -> None:
+    cases = [session.cases(progress) for session in sessions]
+    is_first = result.comparison is None
+    # Who was there the first time and isn't any more is broken, not unreachable.
+    for session in sessions if is_first else sessions[:-1]:
+        if session.facts.error and not any(trial.seconds for trial in session.facts.trials):
+            raise Unreachable(f"{session.facts.target}: {session.facts.error}")
+    result.cases, before = cases[-1], result.cases
+    try:
+        _compare(gate, result, cases)
+    except LabError:
+        result.cases = before
+        raise
+    assert result.comparison is not None, "just made"
+    of_base = {(case.operation, case.tool): case for case in (cases[0] if len(cases) > 1 else ())}
+    if is_first:
+        first.tool = sessions[0].facts.tool
+        first.of_base = {what for what, case in of_base.items() if case.trials_s}
+    elif not result.comparison.red:
+        _check_first_side(first, of_base, result.comparison, sessions[0].facts.target)
+
+
+def _check_first_side(first: _First, of_base: Mapping[Doing, Case], comparison: Comparison, target: str) -> None:
+    """Without what the first side did before, that the second attempt isn't red says nothing."""
+    for operation, tool in sorted(first.of_base, key=str):
+        case = of_base.get((operation, tool))
+        if case is None or not case.trials_s:
+            said = case.error if case is not None and case.error else f"no {operation} {tool or ''}".rstrip()
+            _leave_open(comparison, f"{target}: {said}")
+            return
+
+
+def _rounds(sessions: list[Session], settings: Settings, progress: Progress, where: str) -> None:
+    for number in range(1, settings.trials + 1):
+        # There and back, so that drift of the machine hits both alike.
+        for session in sessions if number % 2 else sessions[::-1]:
+            if not session.given_up:
+                # What the first side calls, the second must have.
+                session.wanted = session.wanted or (sessions[0].tool.name if sessions[0].tool else None)
+                session.round(progress, f"{session.facts.target} · {where} · round {number}/{settings.trials}")
+
+
+def _compare(gate: Gate, result: Run, cases: list[list[Case]]) -> None:
+    if isinstance(gate.base, Run):
+        found = run_comparison.compare(gate.base, result, gate.tolerance)
+    else:
+        pairs, only_base, only_now = run_comparison.matched(cases[0], cases[1])
+        if not pairs:
+            raise LabError(
+                "the two targets have nothing in common that could be compared: name a --tool that both have"
+            )
+        found = run_comparison.of_pairs(pairs, only_base, only_now, gate.tolerance)
+    before = result.comparison.attempts if result.comparison else []
+    result.comparison = found.model_copy(update={"attempts": [*before, *found.attempts]})
+    run_comparison.judge(result.comparison)

@@ -1,0 +1,77 @@
+"""A delayed-ACK stall shown and proven on a scripted server: the same event stream in two small writes, and in one.
+
+It is what rust-sdk #683 took for the price of SSE. Here nothing differs but how the server writes.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from mcpace import _core
+from mcpace.lab.load import delayed_ack, fold
+from mcpace.lab.load.delayed_ack import Experiment, Seen
+from mcpace.lab.load.drive import drive
+from mcpace.lab.load.plan import Closed, HttpTarget, Operation, Plan
+from mcpace.lab.progress import Progress
+from mcpace.lab.servers.server_under_test import Quiet, seen_of
+from mcpace.report.model.run import Case, Subject
+
+USERS = 10
+LENGTH_S = 1.0
+REVISION: Literal["2025-06-18"] = "2025-06-18"
+VARIANTS: tuple[tuple[str, list[str]], ...] = (
+    ("profile:simple, SSE in two writes", ["two-writes"]),
+    ("profile:simple, SSE in one write", []),
+)
+
+
+def cases(progress: Progress) -> list[Case]:
+    """A case a variant. The stall of the first is made vanish before it is named. Ctrl-C comes through."""
+    return [_case(name, faults, progress) for name, faults in VARIANTS]
+
+
+def _case(name: str, faults: list[str], progress: Progress) -> Case:
+    progress.step(f"{name} · load")
+    target = _core.Target("simple", response="sse", faults=faults)
+    try:
+        plan = _plan(target.url, USERS, quick_ack=False)
+        outcome = drive(plan, Quiet())
+        if outcome.ended == "stopped":
+            raise KeyboardInterrupt
+        result = fold.case(Subject(sdk="mcpace-load"), name, plan, outcome)
+        seen = seen_of([outcome], None)
+        if delayed_ack.suspected(seen):
+            progress.step(f"{name} · with TCP_QUICKACK")
+            finding = delayed_ack.judged(seen, _experiment(target.url))
+            result.findings = [finding] if finding else []
+        return result
+    finally:
+        target.stop()
+
+
+def _experiment(url: str) -> Experiment:
+    plain, quick, alone_plain, alone_quick = (
+        _seen(_plan(url, users, quick_ack=quick_ack)) for users in (USERS, 1) for quick_ack in (False, True)
+    )
+    return Experiment(plain, quick, alone_plain, alone_quick)
+
+
+def _seen(plan: Plan) -> Seen:
+    outcome = drive(plan, Quiet())
+    if outcome.ended == "stopped":
+        raise KeyboardInterrupt
+    return seen_of([outcome], None)
+
+
+def _plan(url: str, users: int, *, quick_ack: bool) -> Plan:
+    return Plan(
+        target=HttpTarget(url=url),
+        revision=REVISION,
+        model=Closed(vus=users),
+        duration_s=LENGTH_S,
+        warm_up_s=0.0,
+        operations=[Operation(name="greet", kind="call", tool="greet", arguments={"name": "mcpace"})],
+        timeout_s=10.0,
+        drain_s=1.0,
+        quick_ack=quick_ack,
+    )

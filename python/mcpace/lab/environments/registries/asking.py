@@ -1,0 +1,45 @@
+"""Asking a package manager what its registry has: it knows its own configuration, and no host is named here."""
+
+from __future__ import annotations
+
+import shutil
+
+from packaging.version import InvalidVersion, Version
+
+from mcpace.lab.environments.registries.release import Release
+from mcpace.lab.environments.toolchains import REMEDIES
+from mcpace.lab.errors import ReleasesProblem
+from mcpace.lab.processes.child_processes import run_child
+
+ASK_LIMIT_S = 120.0
+SHOWN = 300
+
+
+def asked(command: list[str], package: str) -> str:
+    """The tool's output, by its settings for this user: those of the current folder's project don't count."""
+    if shutil.which(command[0]) is None:
+        known = f"which releases of {package} there are is for the command {command[0]} to say, which is missing"
+        raise ReleasesProblem(f"{known}: {REMEDIES[command[0]]}")
+    done = run_child(command, ASK_LIMIT_S, env={"GOWORK": "off"})
+    if done.timed_out:
+        raise ReleasesProblem(f"{command[0]} didn't say within {ASK_LIMIT_S:g} s which releases of {package} there are")
+    if done.code != 0:
+        why = " ".join(done.stderr.split())[-SHOWN:] or f"exit code {done.code}"
+        raise ReleasesProblem(f"{command[0]} can't say which releases of {package} there are: {why}")
+    return done.stdout
+
+
+def ordered(found: list[Release], package: str) -> list[Release]:
+    """Oldest version first. What isn't numbered as versions are is left out: it can't be compared."""
+    numbered = [release for release in found if is_number(release.version)]
+    if not numbered:
+        raise ReleasesProblem(f"there are no releases of {package}")
+    return sorted(numbered, key=lambda release: release.number)
+
+
+def is_number(text: str) -> bool:
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True

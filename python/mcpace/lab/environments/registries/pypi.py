@@ -1,0 +1,212 @@
+"""Python packages: the package index that uv is configured with; no host is named here.
+
+Read through the Simple API (PEP 691 with the upload times of PEP 700; the HTML form too, where a mirror puts them in
+`data-upload-time`).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from dataclasses import dataclass
+from datetime import datetime
+from html.parser import HTMLParser
+from typing import Any
+
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    canonicalize_name,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
+from packaging.version import InvalidVersion, Version
+
+from mcpace.lab.environments.registries.release import Release, moment
+from mcpace.lab.errors import LabError, ReleasesProblem
+from mcpace.lab.paths import find_uv
+from mcpace.lab.processes.child_processes import run_child
+
+ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.1"
+TIMEOUT_S = 30.0
+SIZE_LIMIT = 64 * 1024 * 1024
+
+
+class Pypi:
+    """The Simple API."""
+
+    def where(self) -> str:
+        return index_url()
+
+    def releases(self, package: str, where: str) -> list[Release]:
+        return fetch(canonicalize_name(package), where)
+
+    def unlisted(self, package: str, number: Version) -> Release | None:
+        """An index lists all that it has."""
+        return None
+
+
+def index_url() -> str:
+    """The package index as uv is configured for this user: environment, the user's or system's uv.toml; else pip's
+    variable. A uv.toml or pyproject.toml of the current folder doesn't count: it may be a stranger's.
+
+    Resolving nothing makes uv print its index without touching the network. uv reads no pip configuration, so
+    PIP_INDEX_URL counts only where uv says nothing else was chosen, by answering with no index at all.
+    """
+    for variable in ("UV_DEFAULT_INDEX", "UV_INDEX_URL"):
+        if url := os.environ.get(variable, ""):
+            # UV_DEFAULT_INDEX may name its index: name=url.
+            return url.partition("=")[2] if "=" in url.partition("://")[0] else url
+    try:
+        command = [str(find_uv()), "pip", "compile", "-", "--emit-index-url", "--no-deps", "--python", sys.executable]
+        done = run_child(command, TIMEOUT_S)
+        for line in done.stdout.splitlines():
+            if line.startswith("--index-url "):
+                return line.removeprefix("--index-url ").strip()
+        reason = last_line(done.stderr)
+    except LabError as error:
+        reason = str(error)
+    if pip_url := os.environ.get("PIP_INDEX_URL"):
+        return pip_url
+    raise ReleasesProblem(f"no package index is configured ({reason}): set UV_DEFAULT_INDEX")
+
+
+def fetch(package: str, index: str) -> list[Release]:
+    url, headers = split_credentials(f"{index.rstrip('/')}/{package}/")
+    shown = urllib.parse.urlsplit(url).netloc
+    request = urllib.request.Request(url, headers={"Accept": ACCEPT, **headers})
+    try:
+        with urllib.request.build_opener(_CarefulRedirects).open(request, timeout=TIMEOUT_S) as reply:
+            body = read_limited(reply)
+            content_type = reply.headers.get_content_type()
+    except urllib.error.HTTPError as error:
+        if error.code == 404:
+            raise ReleasesProblem(f"the package index at {shown} has no package {package!r}") from None
+        raise ReleasesProblem(f"the package index at {shown} answered {error.code} for {package!r}") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise ReleasesProblem(
+            f"the package index at {shown} could not be reached: {reason}; check the network, or set UV_DEFAULT_INDEX"
+        ) from error
+    files = json_files(body) if content_type.endswith("json") else html_files(body)
+    found = group(files)
+    if not found:
+        raise ReleasesProblem(
+            f"the package index at {shown} gives no upload times for {package!r}: old releases can't be installed "
+            "as of their own time; set UV_DEFAULT_INDEX to an index that has them"
+        )
+    return found
+
+
+class _CarefulRedirects(urllib.request.HTTPRedirectHandler):
+    """Credentials are for the index alone: urllib would hand them on to whomever it is sent to."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:
+        following = super().redirect_request(req, fp, code, msg, headers, newurl)
+        if following is not None and _origin(req.full_url) != _origin(following.full_url):
+            following.remove_header("Authorization")
+        return following
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urllib.parse.urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def read_limited(reply: Any) -> bytes:
+    """The whole body, within the size limit and one deadline (the socket's own time-out is per read)."""
+    deadline = time.monotonic() + 4 * TIMEOUT_S
+    body = bytearray()
+    while part := reply.read1(1 << 16):
+        body += part
+        if len(body) > SIZE_LIMIT:
+            raise ValueError(f"its answer is larger than {SIZE_LIMIT >> 20} MiB")
+        if time.monotonic() > deadline:
+            raise TimeoutError("its answer took too long")
+    return bytes(body)
+
+
+@dataclass(frozen=True)
+class File:
+    name: str
+    uploaded: str | None
+    yanked: bool
+
+
+def json_files(body: bytes) -> list[File]:
+    """PEP 691; `yanked` is a boolean or a reason."""
+    try:
+        entries = json.loads(body)["files"]
+        return [
+            File(entry["filename"], entry.get("upload-time"), entry.get("yanked", False) is not False)
+            for entry in entries
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ReleasesProblem(f"the package index's answer can't be understood: {error!r}") from error
+
+
+def html_files(body: bytes) -> list[File]:
+    """PEP 503, with the upload time in an attribute."""
+    files: list[File] = []
+
+    class Anchors(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            if tag != "a":
+                return
+            values = dict(attrs)
+            path = urllib.parse.urlsplit(values.get("href") or "").path
+            name = urllib.parse.unquote(path.rsplit("/", 1)[-1])
+            files.append(File(name, values.get("data-upload-time"), "data-yanked" in values))
+
+    Anchors().feed(body.decode("utf-8", "replace"))
+    return files
+
+
+def group(files: list[File]) -> list[Release]:
+    """Files to releases. Files without an upload time, and what is neither wheel nor sdist, are left out."""
+    uploads: dict[Version, list[tuple[datetime, bool]]] = {}
+    for file in files:
+        version = version_of(file.name)
+        if version is None or file.uploaded is None:
+            continue
+        try:
+            uploaded = moment(file.uploaded)
+        except ValueError:
+            continue
+        uploads.setdefault(version, []).append((uploaded, file.yanked))
+    return [
+        Release(str(version), min(when for when, _ in entries), all(yanked for _, yanked in entries))
+        for version, entries in sorted(uploads.items())
+    ]
+
+
+def version_of(file_name: str) -> Version | None:
+    try:
+        if file_name.endswith(".whl"):
+            return parse_wheel_filename(file_name)[1]
+        return parse_sdist_filename(file_name)[1]
+    except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion):
+        return None
+
+
+def split_credentials(url: str) -> tuple[str, dict[str, str]]:
+    """Credentials in a URL become a header: urllib doesn't send them, and messages mustn't show them."""
+    parts = urllib.parse.urlsplit(url)
+    user_info, at, host = parts.netloc.rpartition("@")
+    if not at:
+        return url, {}
+    token = base64.b64encode(urllib.parse.unquote(user_info).encode()).decode()
+    return parts._replace(netloc=host).geturl(), {"Authorization": f"Basic {token}"}
+
+
+def last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "no reason given"

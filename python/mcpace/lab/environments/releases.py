@@ -1,0 +1,231 @@
+"""Which release is meant, of those that a registry has, and for how long its answer stands.
+
+Answers are kept on disk for an hour, and used past that when the registry can't be reached, saying so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from mcpace.lab.environments.registries import REGISTRIES
+from mcpace.lab.environments.registries.release import Release
+from mcpace.lab.errors import ReleasesProblem, UsageProblem
+from mcpace.lab.paths import cache_folder
+
+if TYPE_CHECKING:  # adapters resolve their versions here
+    from mcpace.lab.adapters.adapter import Adapter
+
+__all__ = [
+    "Exact", "Newest", "Release", "Say", "Selection", "UnknownVersion",
+    "between", "choose", "find", "of_client", "parse_selection", "published", "select",
+]  # fmt: skip
+
+FRESH_FOR_S = 3_600.0
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Exact:
+    """One release, by its number."""
+
+    number: Version
+
+    def __str__(self) -> str:
+        return str(self.number)
+
+
+@dataclass(frozen=True)
+class Newest:
+    """The newest stable release, of a major version if one is given."""
+
+    major: int | None = None
+
+    def __str__(self) -> str:
+        return "latest" if self.major is None else f"{self.major}.x"
+
+
+Selection = Exact | Newest
+
+
+class UnknownVersion(UsageProblem):
+    """A version that was never published; the message names the nearest."""
+
+    code = "unknown-version"
+
+
+def parse_selection(text: str) -> Selection:
+    """`1.12.1`, `latest`, or `1.x`. Raises `UsageProblem` for anything else."""
+    if text == "latest":
+        return Newest()
+    if major := re.fullmatch(r"(\d+)\.x", text):
+        return Newest(int(major[1]))
+    try:
+        return Exact(Version(text))
+    except InvalidVersion:
+        raise UsageProblem(f"{text!r} is not a version: write a number like 1.12.1, `latest`, or `1.x`") from None
+
+
+def find(package: str, selection: Selection, say: Say | None = None, kind: str = "pypi") -> Release:
+    """The release that a user's selection means. Raises `UnknownVersion`, naming the nearest."""
+    return select(package, selection, published(package, say=say, kind=kind))
+
+
+def select(package: str, selection: Selection, known: Sequence[Release]) -> Release:
+    """The same, of releases that are known already."""
+    if isinstance(selection, Exact):
+        chosen = [release for release in known if release.number == selection.number]
+    else:
+        chosen = [release for release in known if release.stable and selection.major in (None, release.number.major)]
+    if not chosen:
+        raise unknown(str(selection), known, package)
+    return chosen[-1]
+
+
+def of_client(adapter: Adapter, selection: Selection, say: Say | None = None) -> Release:
+    """The release of an adapter's client that is meant, though its registry may not list it."""
+    known = client_releases(adapter, say)
+    if isinstance(selection, Exact) and all(release.number != selection.number for release in known):
+        for package in adapter.client_packages(selection.number):
+            if found := REGISTRIES[adapter.install.kind.value].unlisted(package, selection.number):
+                return found
+    return select(adapter.name, selection, known)
+
+
+def client_releases(adapter: Adapter, say: Say | None = None) -> list[Release]:
+    """All of an adapter's client, oldest version first: of each package those versions that it is the one for."""
+    found = [
+        release
+        for package in adapter.client_packages()
+        for release in published(package, say=say, kind=adapter.install.kind.value)
+        if package in adapter.client_packages(release.number)
+    ]
+    return sorted(found, key=lambda release: release.number)
+
+
+def choose(selection: Selection, versions: list[str], there_are: str) -> str:
+    """The version that is meant, where all that there are have been counted. Raises `UnknownVersion`, naming them.
+
+    A prerelease is `latest` only where nothing else is: a lock is there on purpose.
+    """
+    numbers = {version: Version(version) for version in versions}
+    if isinstance(selection, Exact):
+        meant = [version for version, number in numbers.items() if number == selection.number]
+    else:
+        of_major = [v for v, number in numbers.items() if selection.major in (None, number.major)]
+        meant = [version for version in of_major if not numbers[version].is_prerelease] or of_major
+    if not meant:
+        raise UnknownVersion(f"{there_are} {', '.join(sorted(versions, key=Version))}")
+    return max(meant, key=Version)
+
+
+def between(adapter: Adapter, good: str, bad: str, say: Say | None = None) -> list[Release]:
+    """The stable releases from one end to the other, both included, oldest version first.
+
+    `good` may be the newer one. An end that is a prerelease or yanked is kept: it was asked for by name; so is one that
+    its registry doesn't list.
+    """
+    ends = [of_client(adapter, parse_selection(text), say) for text in (good, bad)]
+    low, high = sorted(ends, key=lambda release: release.number)
+    if low.number == high.number:
+        raise UsageProblem(f"there is nothing between {adapter.name} {low.number} and itself: give two releases")
+    inside = [
+        release
+        for release in client_releases(adapter, say)
+        if low.number < release.number < high.number and release.stable and adapter.covers(release.number)
+    ]
+    return [low, *inside, high]
+
+
+def published(
+    package: str, *, max_age_s: float = FRESH_FOR_S, say: Say | None = None, kind: str = "pypi"
+) -> list[Release]:
+    """All releases of a package that its registry lists, oldest version first.
+
+    Raises `ReleasesProblem` when the registry can't be read and no earlier answer is kept.
+    """
+    registry = REGISTRIES[kind]
+    where = registry.where()
+    path = cache_path(package, where, kind)
+    kept = read_kept(path)
+    if kept is not None and 0 <= time.time() - kept.fetched < max_age_s:
+        return kept.releases
+    try:
+        found = registry.releases(package, where)
+    except ReleasesProblem as problem:
+        if kept is None:
+            raise
+        if say is not None:
+            when = datetime.fromtimestamp(kept.fetched, UTC).date()
+            say(f"{problem}; going on with the list of {when}")
+        return kept.releases
+    keep(path, found)
+    return found
+
+
+def unknown(asked: str, known: Sequence[Release], package: str) -> UnknownVersion:
+    is_number = asked != "latest" and not asked.endswith(".x")
+    near = _neighbours(Version(asked), known) if is_number else []
+    hint = f"; nearest: {', '.join(near)}" if near else ""
+    stable = [release.version for release in known if release.stable]
+    span = f" (published: {stable[0]} to {stable[-1]})" if stable else ""
+    return UnknownVersion(f"{package} has no release {asked}{hint}{span}")
+
+
+def _neighbours(asked: Version, known: Sequence[Release]) -> list[str]:
+    """The releases just below and above a number, stable ones where there are any."""
+    numbers = sorted((release for release in known if release.stable), key=lambda release: release.number) or known
+    below = [release.version for release in numbers if release.number < asked]
+    above = [release.version for release in numbers if release.number > asked]
+    return below[-1:] + above[:1]
+
+
+@dataclass(frozen=True)
+class Kept:
+    fetched: float
+    """Seconds since 1970."""
+    releases: list[Release]
+
+
+def cache_path(package: str, where: str, kind: str) -> Path:
+    # A registry's address may carry credentials: only its hash is written. Packages of npm and Go have slashes.
+    name = canonicalize_name(package) if kind == "pypi" else re.sub(r"[^\w.-]+", "-", package).strip("-")
+    return cache_folder() / "releases" / f"{name}-{hashlib.sha256(where.encode()).hexdigest()[:8]}.json"
+
+
+def read_kept(path: Path) -> Kept | None:
+    """An earlier answer. One that can't be read counts as none: it will be fetched again."""
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        found = [
+            Release(version, datetime.fromisoformat(uploaded) if uploaded else None, bool(yanked))
+            for version, uploaded, yanked in stored["releases"]
+            if Version(version)
+        ]
+        return Kept(float(stored["fetched"]), found)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def keep(path: Path, found: list[Release]) -> None:
+    """Best effort: a cache that can't be written costs a request next time, nothing else."""
+    rows = [[release.version, release.uploaded and release.uploaded.isoformat(), release.yanked] for release in found]
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(json.dumps({"fetched": time.time(), "releases": rows}), encoding="utf-8")
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,214 @@
+"""What can be done differently on a live target, and what an effect proves. Pure but for looking a host's addresses up.
+
+Each variant is the base case with one thing changed. What a target can't have (IPv6 where its name has one address, an
+event stream over stdio) is not in the list.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import statistics
+import time
+from collections.abc import Callable, Iterator, Set
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from mcpace import _core
+from mcpace.lab.load.check import Checked
+from mcpace.lab.load.plan import Closed, HttpTarget, Operation, Plan
+from mcpace.lab.load.settings import STATELESS_SINCE
+from mcpace.report.model.factors import Factor
+
+AT_ONCE = 10
+LARGE_BYTES = 64 * 1024
+LATEST, EARLIER = "2026-07-28", "2025-06-18"
+DELAYED_S = 0.02
+"""An acknowledgement's delay is 40 ms (Linux); half of it must be saved before that is what was seen."""
+FELT_S = 0.001
+"""An address that is tried in vain costs at least so much, where it costs anything that matters."""
+
+
+class Caller(Protocol):
+    """Makes clients of our own."""
+
+    @property
+    def consents(self) -> bool:
+        """Whether OAuth's consent needs no person."""
+
+    @property
+    def scripted(self) -> bool:
+        """Whether the target is one of our profiles."""
+
+    def connected(
+        self, *, standalone_get: bool = False, oauth: bool = False, address: str | None = None
+    ) -> _core.Client:
+        """One that is connected; with ``oauth`` it got a token of its own, with ``address`` it knew where to."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The base case with one thing changed."""
+
+    code: str
+    detail: str = ""
+    plan: Plan | None = None
+    """For the load engine; ``None`` where ``measure`` does it."""
+    measure: Callable[[float], float] | None = None
+    """Takes a slice's length and returns the median of its calls, seconds."""
+    base: Callable[[float], float] | None = None
+    """Its own base case, measured by the same means."""
+
+
+def variants(base: Plan, checked: Checked, caller: Caller, given: Set[str] = frozenset()) -> list[Variant]:
+    """All that this target can have, the most telling first. ``given``: arguments that are not to be changed."""
+    found = list(_over_http(base, base.target)) if isinstance(base.target, HttpTarget) else []
+    found += _arguments(base, checked, given, is_ours=caller.scripted)
+    found += [Variant("listing", plan=_with_listing(base))]
+    found += _sessions(base)
+    found += _revisions(base)
+    if isinstance(base.target, HttpTarget):
+        found += _addresses(base.target, caller)
+        found += _own_stream(base, caller)
+        found += _way_in(caller)
+    return found
+
+
+def cause(found: Factor) -> str | None:
+    """The finding that an effect proves, where it proves one."""
+    if found.base_s is None or found.changed_s is None or found.ratio is None:
+        return None
+    saved_s = found.base_s - found.changed_s
+    match found.code:
+        case "quick-ack" if found.verdict == "faster" and saved_s >= DELAYED_S:
+            return "delayed-ack"
+        case "address" if found.verdict == "faster" and saved_s >= FELT_S:
+            return "address-fallback"
+        case _:
+            return None
+
+
+def _over_http(base: Plan, target: HttpTarget) -> Iterator[Variant]:
+    yield Variant("quick-ack", plan=replace(base, quick_ack=True))
+    yield Variant("connection", plan=replace(base, new_connections=True))
+    yield Variant("json", plan=replace(base, accept="json"))
+    yield Variant("sse", plan=replace(base, accept="sse"))
+    # Over stdio each user has a process of its own, which is another question.
+    yield Variant("concurrency", f"{AT_ONCE} at once", replace(base, model=Closed(vus=AT_ONCE)))
+
+
+def _addresses(target: HttpTarget, caller: Caller) -> Iterator[Variant]:
+    """Which of a name's addresses is tried first shows while connecting, and in no call after that."""
+    for address in other_addresses(target.url):
+        yield Variant(
+            "address", address, measure=_connecting(caller, address=_at(target.url, address)), base=_connecting(caller)
+        )
+
+
+def other_addresses(url: str) -> list[str]:
+    """One address of each family that the URL's name has, where it has both. None for https, which checks names."""
+    parts = urlsplit(url)
+    if parts.scheme != "http" or not parts.hostname:
+        return []
+    try:
+        ipaddress.ip_address(parts.hostname)
+    except ValueError:
+        pass
+    else:
+        return []
+    families: dict[int, str] = {}
+    try:
+        for family, _, _, _, address in socket.getaddrinfo(parts.hostname, parts.port or 80, type=socket.SOCK_STREAM):
+            families.setdefault(family, str(address[0]))
+    except OSError:
+        return []
+    return list(families.values()) if len(families) == 2 else []
+
+
+def _at(url: str, address: str) -> str:
+    parts = urlsplit(url)
+    host = f"[{address}]" if ":" in address else address
+    port = f":{parts.port}" if parts.port else ""
+    return parts._replace(netloc=f"{host}{port}").geturl()
+
+
+def _arguments(base: Plan, checked: Checked, given: Set[str], *, is_ours: bool) -> Iterator[Variant]:
+    operation = base.operations[0]
+    tool = checked.tools.get(operation.tool or "", {})
+    if (tool.get("annotations") or {}).get("readOnlyHint") is not True and not is_ours:
+        return  # What its user gave it is all that such a tool may be given.
+    schema = tool.get("inputSchema")
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    for name, own in (properties if isinstance(properties, dict) else {}).items():
+        if name in given:
+            continue  # What its user said is what is meant.
+        if isinstance(own, dict) and own.get("type") == "string" and not {"enum", "format", "pattern"} & set(own):
+            if isinstance(own.get("maxLength"), int) and own["maxLength"] < LARGE_BYTES:
+                continue
+            large = replace(operation, arguments={**(operation.arguments or {}), name: "x" * LARGE_BYTES})
+            yield Variant("argument", f"64 KiB in {name}", replace(base, operations=[large]))
+            return
+
+
+def _with_listing(base: Plan) -> Plan:
+    listing = Operation(name="tools/list", kind="list")
+    return replace(base, operations=[listing, base.operations[0]], order="sequence")
+
+
+def _sessions(base: Plan) -> Iterator[Variant]:
+    if base.session == "user":
+        yield Variant("session-per-call", plan=replace(base, session="call"))
+        if isinstance(base.target, HttpTarget):
+            yield Variant("no-session", plan=replace(base, session="none"))
+
+
+def _revisions(base: Plan) -> Iterator[Variant]:
+    other = EARLIER if base.revision >= STATELESS_SINCE else LATEST
+    session = "none" if other >= STATELESS_SINCE else "user"
+    yield Variant("revision", other, replace(base, revision=other, session=session))  # type: ignore[arg-type]
+
+
+def _own_stream(base: Plan, caller: Caller) -> Iterator[Variant]:
+    """The server's own stream is opened by our instrumented client; so its base case is that client without it."""
+    if base.revision >= STATELESS_SINCE:
+        return
+    operation = base.operations[0]
+
+    def looking(standalone_get: bool) -> Callable[[float], float]:
+        client: list[_core.Client] = []
+
+        def measure(length_s: float) -> float:
+            if not client:
+                client.append(caller.connected(standalone_get=standalone_get))
+            return _median_call(client[0], operation, length_s)
+
+        return measure
+
+    yield Variant("standalone-get", measure=looking(True), base=looking(False))
+
+
+def _way_in(caller: Caller) -> Iterator[Variant]:
+    """What the way to a token costs a connect: discovery, registration, consent."""
+
+    if caller.consents:
+        yield Variant("oauth", "connecting", measure=_connecting(caller, oauth=True), base=_connecting(caller))
+
+
+def _connecting(caller: Caller, **how: Any) -> Callable[[float], float]:
+    return lambda length_s: _median_of(lambda: caller.connected(**how).disconnect(), length_s)
+
+
+def _median_call(client: _core.Client, operation: Operation, length_s: float) -> float:
+    arguments: dict[str, Any] = operation.arguments or {}
+    return _median_of(lambda: client.call_tool(operation.tool or "", arguments), length_s)
+
+
+def _median_of(act: Callable[[], object], length_s: float) -> float:
+    until = time.monotonic() + length_s
+    taken: list[float] = []
+    while not taken or time.monotonic() < until:
+        begun = time.monotonic()
+        act()
+        taken.append(time.monotonic() - begun)
+    return statistics.median(taken)

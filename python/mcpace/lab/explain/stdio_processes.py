@@ -1,0 +1,155 @@
+"""Experiments on a server over stdio: processes that live through all slices, and calls timed once they have answered.
+
+A server's process takes a third of a second to some seconds until it answers. A slice that started one of its own would
+measure the start, or end before the first call. Only ``session-per-call`` starts a process for each call: there the
+start is what is measured.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mcpace import _core
+from mcpace.lab.errors import LabError, Unreachable, said_by_tool
+from mcpace.lab.explain.factors_catalogue import Variant
+from mcpace.lab.load.experiment import Place
+from mcpace.lab.load.plan import Operation, Plan
+from mcpace.lab.load.settings import LoadSettings
+from mcpace.report.model.run import Case, Subject, Summary
+
+WARM_UP_S = 0.5
+"""Calls of a new process that are part of no slice."""
+MOST_CALLS = 200
+"""Calls of a slice at most: more make its median no steadier, and each is kept in a recording."""
+
+
+@dataclass
+class Processes:
+    """The processes of one experiment, one for each revision, and what was measured of them."""
+
+    stack: ExitStack
+    place: Place
+    settings: LoadSettings
+    plan: Plan
+    starts_s: list[float] = field(default_factory=list)
+    """Time from starting a process to the end of its handshake."""
+    firsts_s: list[float] = field(default_factory=list)
+    """First call of each process."""
+    slices_s: list[float] = field(default_factory=list)
+    """Median call of each slice of the base case."""
+    _clients: dict[str, _core.Client] = field(default_factory=dict)
+
+    def base(self, length_s: float) -> float:
+        """The median call of a slice of the base case.
+
+        Raises :class:`mcpace._core.ClientProblem` or :class:`LabError` where a call fails; the next slice starts a new
+        process.
+        """
+        taken = self._slice(self.plan, length_s)
+        self.slices_s.append(taken)
+        return taken
+
+    def variant(self, variant: Variant) -> Variant:
+        """A variant measured by processes that live on."""
+        plan = variant.plan
+        if plan is None:
+            return variant
+        if variant.code == "session-per-call":
+            return replace(variant, plan=None, measure=self._session_per_call)
+        return replace(variant, plan=None, measure=lambda length_s: self._slice(plan, length_s))
+
+    def cases(self, target: str) -> list[Case]:
+        """The call of the base case, and the start of its process."""
+        subject = Subject(sdk="mcpace-client", mode=self.plan.revision)
+        call = Case(
+            subject=subject,
+            target=target,
+            operation="call",
+            tool=self.plan.operations[0].tool,
+            trials_s=self.slices_s,
+            first_s=self.firsts_s,
+            summary=Summary.of(self.slices_s) if self.slices_s else None,
+        )
+        start = Case(
+            subject=subject,
+            target=target,
+            operation="connect",
+            trials_s=self.starts_s,
+            starts_process=True,
+            summary=Summary.of(self.starts_s) if self.starts_s else None,
+        )
+        return [call, start]
+
+    def _slice(self, plan: Plan, length_s: float) -> float:
+        """``plan`` names the operations: the last one is the call that is timed."""
+        *before, call = plan.operations
+        client = self._client(plan.revision)
+        try:
+            return _median(lambda: self._prepare(client, before), lambda: _call(client, call), length_s)
+        except (_core.ClientProblem, LabError):
+            # A process that failed once is not asked again.
+            del self._clients[plan.revision]
+            client.disconnect()
+            raise
+
+    def _client(self, revision: str) -> _core.Client:
+        if revision not in self._clients:
+            client = self._started(revision)
+            # The first call of a process pays for what the server does lazily, and is no slice's.
+            begun = time.monotonic()
+            _call(client, self.plan.operations[0])
+            self.firsts_s.append(time.monotonic() - begun)
+            self._warm_up(client)
+            self._clients[revision] = client
+        return self._clients[revision]
+
+    def _warm_up(self, client: _core.Client) -> None:
+        """Runtimes compile what runs often: the first slices must not be slower for it."""
+        until = time.monotonic() + WARM_UP_S
+        while time.monotonic() < until:
+            _call(client, self.plan.operations[0])
+
+    def _started(self, revision: str) -> _core.Client:
+        client = self.place.calling(replace(self.settings, revision=revision), None, standalone_get=False)
+        self.stack.callback(client.disconnect)
+        begun = time.monotonic()
+        client.connect()
+        self.starts_s.append(time.monotonic() - begun)
+        return client
+
+    def _session_per_call(self, length_s: float) -> float:
+        begun = time.monotonic()
+        client = self._started(self.plan.revision)
+        try:
+            _call(client, self.plan.operations[0])
+            return time.monotonic() - begun
+        finally:
+            client.disconnect()
+
+    def _prepare(self, client: _core.Client, operations: list[Operation]) -> None:
+        for operation in operations:
+            if operation.kind == "list":
+                client.list_tools()
+
+
+def _call(client: _core.Client, operation: Operation) -> None:
+    arguments: dict[str, Any] = operation.arguments or {}
+    result = client.call_tool(operation.tool or "", arguments)
+    if result.get("isError"):
+        raise Unreachable(f"the tool answered with an error: {said_by_tool(result)}")
+
+
+def _median(prepare: Callable[[], None], act: Callable[[], None], length_s: float) -> float:
+    until = time.monotonic() + length_s
+    taken: list[float] = []
+    while not taken or (time.monotonic() < until and len(taken) < MOST_CALLS):
+        prepare()
+        begun = time.monotonic()
+        act()
+        taken.append(time.monotonic() - begun)
+    return statistics.median(taken)

@@ -1,0 +1,227 @@
+"""The layers of one server, one call after another: direct call, handler, in-process transport, real socket.
+
+Everything is measured in rounds over the layers, there and back, so that the machine's drift hits all alike; a round
+has one batch of each layer, as many calls as fill its time. A worker in the user's own environment makes the calls and
+reads the clock (``worker``); the server behind the socket is a second one.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from mcpace.lab.errors import LabError, ProgramProblem
+from mcpace.lab.layers.worker_process import Worker
+from mcpace.lab.machine import new_run
+from mcpace.lab.processes.interruption import held
+from mcpace.lab.progress import Progress
+from mcpace.lab.targets import Tool
+from mcpace.report.model.layers import LayerFacts, LayersFacts
+from mcpace.report.model.run import Case, Run, Subject
+
+SOCKET = "socket"
+ORDER = ("direct", "handler", "in-process", SOCKET)
+WITHIN: dict[str, tuple[str, ...]] = {
+    "direct": (),
+    "handler": ("direct",),
+    "in-process": ("direct", "handler"),
+    SOCKET: ("direct", "handler"),
+}
+"""What a layer contains. The socket's call has another client than the one in process, and no memory's transport."""
+MOST_CALLS = 1_000_000
+"""Of a batch."""
+SLACK_S = 60.0
+"""How much longer than planned a batch may take before it counts as hung."""
+
+
+@dataclass(frozen=True)
+class LayersPlan:
+    """What is measured, and how."""
+
+    place: str
+    """``MODULE:SERVER``."""
+    tool: Tool
+    python: str
+    """The interpreter that has the server's environment."""
+    rounds: int
+    batch_s: float
+    warm_up_s: float
+    """Of each layer."""
+
+
+@dataclass
+class _Layer:
+    name: str
+    includes: str = ""
+    calls: int = 1
+    batches_s: list[float] = field(default_factory=list)
+    unsupported: str | None = None
+    error: str | None = None
+
+    @property
+    def is_measured(self) -> bool:
+        return self.unsupported is None and self.error is None
+
+
+def run(plan: LayersPlan, progress: Progress) -> Run:
+    """Measures the layers. Ctrl-C ends it early: the run comes back marked partial.
+
+    Raises :class:`LabError` where the server can't be loaded, or a call of the tool fails.
+    """
+    options = {
+        "target": plan.place,
+        "tool": plan.tool.name,
+        "arguments": json.dumps(plan.tool.arguments),
+        "python": plan.python,
+        "rounds": plan.rounds,
+        "batch_s": plan.batch_s,
+        "warm_up_s": plan.warm_up_s,
+    }
+    result = new_run("layers", options)
+    try:
+        with ExitStack() as stack:
+            measured = _Measured(stack, plan, progress)
+            try:
+                measured.warm_up(progress)
+                measured.rounds(progress)
+            finally:
+                with held():
+                    result.layers, result.cases = measured.facts, measured.cases()
+    except KeyboardInterrupt:
+        result.partial = True
+    return result
+
+
+class _Measured:
+    """A worker and its layers."""
+
+    def __init__(self, stack: ExitStack, plan: LayersPlan, progress: Progress) -> None:
+        self._plan = plan
+        where = (plan.place, plan.tool.name, plan.tool.arguments)
+        progress.preparing(f"{plan.place}: loading")
+        self._worker = stack.enter_context(Worker.start(plan.python, "measure", *where))
+        ready = self._worker.ready
+        self.facts = LayersFacts(sdk=ready["sdk"], version=ready["version"], python=ready["python"])
+        self._layers = {told["name"]: _layer(told) for told in ready["layers"]}
+        progress.preparing(f"{plan.place}: serving")
+        self._layers |= self._served(stack, where)
+        for layer in self._layers.values():
+            if layer.unsupported:
+                progress.note(f"{layer.name} is left out: {layer.unsupported}")
+
+    def warm_up(self, progress: Progress) -> None:
+        """Calls each layer for its time, and finds how many calls fill a batch."""
+        for layer in self._measurable():
+            progress.preparing(f"{self._plan.place}: warming up {layer.name}")
+            begun = time.monotonic()
+            while layer.is_measured:
+                took_s = self._batch(layer)
+                if layer.batches_s:
+                    layer.batches_s.pop()
+                layer.calls = _fitting(layer.calls, took_s, self._plan.batch_s)
+                if time.monotonic() - begun >= self._plan.warm_up_s:
+                    break
+
+    def rounds(self, progress: Progress) -> None:
+        """A batch of each layer, again and again, there and back."""
+        rounds = self._plan.rounds
+        progress.begin(rounds)
+        for number in range(1, rounds + 1):
+            progress.step(f"{self._plan.place} · round {number}/{rounds}")
+            layers = self._measurable()
+            for layer in layers if number % 2 else layers[::-1]:
+                if layer.is_measured:
+                    self._batch(layer)
+                    if layer.error:
+                        progress.note(f"{layer.name}: {layer.error}")
+                    else:
+                        progress.sample("a call", layer.name, layer.batches_s[-1])
+
+    def cases(self) -> list[Case]:
+        """A case a layer."""
+        subject = Subject(sdk=self.facts.sdk, version=self.facts.version or None)
+        medians = {layer.name: statistics.median(layer.batches_s) for layer in self._in_order() if layer.batches_s}
+        return [_case(layer, subject, self._plan, medians) for layer in self._in_order()]
+
+    def _served(self, stack: ExitStack, where: tuple[str, str, dict[str, Any]]) -> dict[str, _Layer]:
+        """The socket's layer, and the handler's where the server tells it. That a server can be measured but not served
+        is no failure of the rest."""
+        by = ""
+        try:
+            server = stack.enter_context(Worker.start(self._plan.python, "serve", *where))
+            by = str(server.ready["by"])
+            told = self._worker.ask({"cmd": "connect", "url": server.ready["url"]}, SLACK_S)
+        except LabError as error:
+            return {SOCKET: _Layer(SOCKET, unsupported=f"{error}{f' (served by {by})' if by else ''}")}
+        self.facts.served_by = by
+        return {layer["name"]: _layer(layer) for layer in told["layers"]}
+
+    def _batch(self, layer: _Layer) -> float:
+        """One batch; how long it took from here, the worker's own figures apart."""
+        begun = time.monotonic()
+        command = {"cmd": "batch", "layer": layer.name, "calls": layer.calls}
+        try:
+            answer = self._worker.ask(command, self._plan.batch_s * 4 + SLACK_S)
+        except ProgramProblem as gone:
+            # With it all layers; what they measured until now is kept.
+            for one in self._measurable():
+                one.error = str(gone)
+        except LabError as error:
+            layer.error = str(error)
+        else:
+            layer.batches_s.append(answer["ns"] / 1e9 / layer.calls)
+        return time.monotonic() - begun
+
+    def _in_order(self) -> list[_Layer]:
+        return [self._layers[name] for name in ORDER if name in self._layers]
+
+    def _measurable(self) -> list[_Layer]:
+        return [layer for layer in self._in_order() if layer.is_measured]
+
+
+def _layer(told: dict[str, Any]) -> _Layer:
+    return _Layer(told["name"], told.get("includes", ""), unsupported=told.get("unsupported"))
+
+
+def _fitting(calls: int, took_s: float, batch_s: float) -> int:
+    """As many calls as fill a batch, by what these took; in steps, since the first ones are slow."""
+    wanted = calls * batch_s / took_s if took_s > 0 else calls * 10
+    return max(1, min(round(wanted), calls * 10, MOST_CALLS))
+
+
+def _case(layer: _Layer, subject: Subject, plan: LayersPlan, medians: dict[str, float]) -> Case:
+    median, direct = medians.get(layer.name), medians.get(ORDER[0])
+    facts = LayerFacts(
+        name=layer.name, includes=layer.includes, batches=len(layer.batches_s), calls_per_batch=layer.calls
+    )
+    if median is not None:
+        facts.low_s, facts.high_s = _quartiles(layer.batches_s)
+        inner = [name for name in WITHIN[layer.name] if name in medians]
+        facts.adds_s = median - medians[inner[-1]] if inner else median
+        outer = next(name for name in reversed(medians))
+        if layer.name == outer or layer.name in WITHIN[outer]:
+            facts.share = facts.adds_s / medians[outer]
+        facts.ratio = median / direct if direct else None
+    return Case(
+        subject=subject,
+        target=plan.place,
+        operation="call",
+        tool=plan.tool.name,
+        trials_s=layer.batches_s,
+        median_s=median,
+        over_direct_s=None if median is None or direct is None else median - direct,
+        layer=facts,
+        unsupported=layer.unsupported,
+        error=layer.error,
+    )
+
+
+def _quartiles(values: list[float]) -> tuple[float, float]:
+    if len(values) < 2:
+        return values[0], values[0]
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    return low, high

@@ -1,0 +1,233 @@
+"""Load on one target: a checked conversation first, then the engine (``crates/load``), then its outcome as a Run.
+
+Design constraint: what is needed before the first request loads quickly; the Run and all that makes it is loaded
+between that request and the load.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from mcpace import _core
+from mcpace.lab import targets
+from mcpace.lab.load import check, thresholds
+from mcpace.lab.load.check import Checked
+from mcpace.lab.load.plan import Closed, HttpTarget, Open, Plan, Stage, StdioTarget
+from mcpace.lab.load.settings import LoadSettings, settled_session
+from mcpace.lab.processes.interruption import held, interruptible
+from mcpace.lab.targets import Target
+
+if TYPE_CHECKING:
+    from mcpace.lab.load.layers import Beside
+    from mcpace.report.model.load import LoadSecond
+    from mcpace.report.model.run import Run
+
+DRAIN_S = 5.0
+"""What calls under way get at the end, where their own limit isn't shorter."""
+CHECK_LIMIT_S = 60.0
+"""What each request of the conversation gets, where a call's limit isn't longer."""
+
+
+class Watcher(Protocol):
+    """Told how a load goes."""
+
+    def preparing(self, what: str) -> None:
+        """Before the load."""
+
+    def note(self, text: str) -> None:
+        """Something that the user should know and that is no failure."""
+
+    def begin(self, planned_s: float) -> None:
+        """The load begins and is to take so long."""
+
+    def second(self, second: LoadSecond) -> None:
+        """Another second is over."""
+
+
+def run(target: Target, settings: LoadSettings, watcher: Watcher) -> Run:
+    """Puts load on ``target``. Ctrl-C ends it early: the run comes back marked partial, with what was measured.
+
+    Raises :class:`LabError` where the target can't be reached or called, or the load can't be.
+    """
+    settings = _with_own_tool(target, settings)
+    with held(), ExitStack() as stack:
+        with interruptible():
+            watcher.preparing(f"checking {target.name}")
+            place = Place(stack, target, settings)
+            checked, token = conversation(place, settings)
+            for note in checked.notes:
+                watcher.note(note)
+            thresholds.check(settings.thresholds, [operation.name for operation in checked.operations])
+        asking = partial(place.asking, settings, token) if settings.server_timing else None
+        return _loaded(target, settings, plan_of(place.endpoint(token), settings, checked), watcher, asking)
+
+
+def _with_own_tool(target: Target, settings: LoadSettings) -> LoadSettings:
+    """A profile's own tool is called with its own arguments, where the user gives no others."""
+    own = target.tool
+    if target.profile is None or own is None or own.name not in dict(settings.mix):
+        return settings
+    return replace(settings, arguments={own.name: own.arguments, **settings.arguments})
+
+
+def _loaded(
+    target: Target,
+    settings: LoadSettings,
+    plan: Plan,
+    watcher: Watcher,
+    asking: Callable[[], _core.Client] | None,
+) -> Run:
+    from mcpace.lab.clients.fold import mean_ledger
+    from mcpace.lab.load import fold, gate
+    from mcpace.lab.load.drive import drive
+    from mcpace.lab.machine import new_run
+    from mcpace.report.model.run import Subject
+
+    result = new_run("load", {"target": target.name, **settings.as_options(), **_settled(plan)})
+    with ExitStack() as stack:
+        beside = stack.enter_context(_beside(asking, plan)) if asking is not None else None
+        outcome = drive(plan, watcher)
+    result.partial = outcome.ended == "stopped"
+    if not result.partial or outcome.seconds or any(one.count for one in outcome.operations):
+        case = fold.case(Subject(sdk="mcpace-load", mode=plan.revision), target.name, plan, outcome)
+        assert case.load is not None, "a case of load"
+        case.load.thresholds = [gate.hold(threshold, case) for threshold in settings.thresholds]
+        if beside is not None:
+            layers = beside.sum()
+            case.ledger_s, case.load.beside = mean_ledger([layers]), layers["calls"]
+        result.cases = [case]
+    return result
+
+
+def _beside(asking: Callable[[], _core.Client], plan: Plan) -> Beside:
+    from mcpace.lab.load.layers import Beside
+
+    planned_s = plan.warm_up_s + (plan.duration_s or sum(stage.duration_s for stage in plan.stages))
+    return Beside(asking, plan.operations, plan.data, planned_s)
+
+
+def plan_of(endpoint: HttpTarget | StdioTarget, settings: LoadSettings, checked: Checked) -> Plan:
+    """The engine's plan.
+
+    Raises :class:`UsageProblem` where the revision has no such sessions.
+    """
+    model: Closed | Open
+    if settings.rate is not None:
+        model = Open(rate=settings.rate, arrivals=settings.arrivals, max_in_flight=settings.max_in_flight)
+    else:
+        assert settings.vus is not None, "a load is closed or open"
+        model = Closed(vus=settings.vus)
+    return Plan(
+        target=endpoint,
+        revision=checked.revision,
+        accept=settings.accept,
+        session=settled_session(settings.session, checked.revision),
+        model=model,
+        stages=[Stage(duration_s=stage.duration_s, to=stage.to) for stage in settings.stages],
+        duration_s=None if settings.stages else settings.duration_s,
+        warm_up_s=settings.warm_up_s,
+        think_s=settings.think_s,
+        max_calls=settings.max_calls,
+        operations=checked.operations,
+        order="sequence" if settings.replay else None,
+        data={name: list(values) for name, values in settings.data.items()},
+        timeout_s=settings.timeout_s,
+        drain_s=min(DRAIN_S, settings.timeout_s),
+        threads=settings.threads,
+        cores=list(settings.cores) or None,
+        seed=settings.seed,
+    )
+
+
+class Place:
+    """The target as the check and the engine reach it."""
+
+    def __init__(self, stack: ExitStack, target: Target, settings: LoadSettings) -> None:
+        self._target = target
+        self._headers = list(settings.headers)
+        self._certificate = targets.certificate(settings.extra_root) if settings.extra_root is not None else None
+        self._url = target.url
+        if target.profile is not None:
+            scripted = _core.Target(
+                target.profile, hold_s=settings.hold_s, faults=list(settings.faults), token=target.token
+            )
+            stack.callback(scripted.stop)
+            self._url, self._certificate = scripted.url, scripted.certificate_pem
+        self.name = target.name
+        self.client = self._client(settings)
+        stack.callback(self.client.disconnect)
+
+    def endpoint(self, token: str | None) -> HttpTarget | StdioTarget:
+        """For the engine."""
+        if self._target.command:
+            return StdioTarget(command=list(self._target.command), env=dict(self._target.environment))
+        assert self._url is not None, "a target is a profile, a URL or a command"
+        headers = list(self._headers)
+        if token is not None:
+            headers.append(("authorization", f"Bearer {token}"))
+        return HttpTarget(url=self._url, headers=headers, ca=self._certificate)
+
+    def asking(self, settings: LoadSettings, token: str | None) -> _core.Client:
+        """A client that asks the server for its layers, with the token that the load has."""
+        auth = "bearer" if token is not None else "none"
+        return self._client(settings, auth=auth, token=token, limit_s=settings.timeout_s, server_timing=True)
+
+    @property
+    def consents(self) -> bool:
+        """Whether OAuth's consent needs no person."""
+        return self._target.auth == "oauth" and self._target.profile is not None
+
+    @property
+    def scripted(self) -> bool:
+        """Whether it is one of our profiles."""
+        return self._target.profile is not None
+
+    def calling(
+        self, settings: LoadSettings, token: str | None, *, standalone_get: bool, url: str | None = None
+    ) -> _core.Client:
+        """A client that calls on its own, with the server's own stream or not. Without a token it asks for one.
+        ``url``: the same server by another name."""
+        own: dict[str, Any] = {} if token is None else {"auth": "bearer", "token": token}
+        return self._client(settings, url, limit_s=settings.timeout_s, standalone_get=standalone_get, **own)
+
+    def _client(self, settings: LoadSettings, url: str | None = None, **others: Any) -> _core.Client:
+        given: dict[str, Any] = {
+            "environment": list(self._target.environment),
+            "revision": settings.revision,
+            "auth": self._target.auth,
+            "token": self._target.token,
+            "consent": "follow" if self._target.profile else "browser",
+            "limit_s": max(settings.timeout_s, CHECK_LIMIT_S),
+            "extra_root": self._certificate,
+            "headers": self._headers,
+        }
+        return _core.Client(list(self._target.command) or url or self._url or "", **given | others)
+
+
+def conversation(place: Place, settings: LoadSettings, *, careful: bool = False) -> tuple[Checked, str | None]:
+    """What the target is found to be, and the access token that it gave; ``careful`` as in :func:`load_check.check`.
+
+    Raises :class:`LabError` where it can't be reached or called.
+    """
+    try:
+        checked = check.check(place.client, settings, place.name, careful=careful)
+        token = place.client.token()
+    finally:
+        place.client.disconnect()
+    return checked, token
+
+
+def _settled(plan: Plan) -> dict[str, Any]:
+    """What was settled by the conversation, for the Run's options."""
+    told: dict[str, Any] = {"revision": plan.revision, "session": plan.session}
+    if plan.order is None:
+        told["mix"] = {operation.name: operation.weight for operation in plan.operations}
+        arguments = {one.name: json.dumps(one.arguments) for one in plan.operations if one.arguments}
+        if arguments:
+            told["arguments"] = arguments
+    return told

@@ -1,0 +1,103 @@
+"""An engine's outcome as a case of the Run. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcpace.lab.load import delayed_ack, generator_limited, merge
+from mcpace.lab.load.histogram import latencies, merged, together
+from mcpace.lab.load.outcome import OperationOutcome, Outcome, Second
+from mcpace.lab.load.plan import HttpTarget, Plan
+from mcpace.report.model.load import LoadConnections, LoadEngine, LoadFacts, LoadOperation, LoadSecond
+from mcpace.report.model.run import Case, Subject
+
+CALLS = ("call", "raw")
+"""Kinds of operations that are the load itself; the rest is counted apart, unless there is nothing else."""
+SHOWN_ERROR = 300
+
+
+def case(subject: Subject, target: str, plan: Plan, outcome: Outcome) -> Case:
+    """What was measured, after the warm-up."""
+    # A replay may make one tool's calls in several ways.
+    ended = merge.operations(outcome.operations)
+    asked = {operation.name for operation in plan.operations}
+    loaded = [one for one in ended if one.name in asked and one.kind in CALLS]
+    loaded = loaded or [one for one in ended if one.name in asked]
+    calls = {one.name: _operation(one, outcome.measured_s) for one in loaded}
+    others = [one for one in ended if one.name not in calls and one.count]
+    folded = Case(
+        subject=subject,
+        target=target,
+        operation="call",
+        tool=next(iter(calls)) if len(calls) == 1 else None,
+        error=outcome.failure,
+        throughput_rps=sum(one.throughput_rps for one in calls.values()),
+        errors=sum(one.count - one.ok for one in calls.values()),
+        latency_s=latencies(together(one.latency for one in loaded)),
+        service_s=latencies(together(one.service for one in loaded)),
+        by_tool=calls,
+        saturated=outcome.engine.saturated,
+        seconds=[second(one) for one in outcome.seconds],
+        load=LoadFacts(
+            ended=outcome.ended,
+            failure=outcome.failure,
+            model=_model(plan),
+            elapsed_s=outcome.elapsed_s,
+            measured_s=outcome.measured_s,
+            warm_up_s=plan.warm_up_s,
+            intended=outcome.intended,
+            begun=outcome.begun,
+            dropped=outcome.dropped,
+            late=outcome.late,
+            unfinished=outcome.unfinished,
+            acknowledgement_share=_acknowledgement_share(plan, outcome, loaded),
+            others={one.name: _operation(one, outcome.measured_s) for one in others},
+            connections=LoadConnections(**outcome.connections.model_dump()),
+            engine=LoadEngine(**outcome.engine.model_dump()),
+        ),
+    )
+    limited = generator_limited.judged(folded)
+    folded.findings = [limited] if limited else []
+    return folded
+
+
+def _acknowledgement_share(plan: Plan, outcome: Outcome, loaded: list[OperationOutcome]) -> float:
+    found = outcome.connections
+    requests = found.opened + found.reused_requests
+    if not isinstance(plan.target, HttpTarget) or found.reused_requests <= requests / 2:
+        return 0.0
+    share = delayed_ack.hill(merged([one.service.buckets for one in loaded]))
+    return share if share >= delayed_ack.SUSPECT_SHARE else 0.0
+
+
+def second(told: Second) -> LoadSecond:
+    """One second of the time series."""
+    latency = told.latency.model_dump() if told.latency and told.ok else {}
+    return LoadSecond(**told.model_dump(exclude={"latency"}), **latency)
+
+
+def _operation(told: OperationOutcome, measured_s: float) -> LoadOperation:
+    return LoadOperation(
+        name=told.name,
+        kind=told.kind,
+        count=told.count,
+        ok=told.ok,
+        errors=told.errors,
+        first_error=told.first_error and told.first_error[:SHOWN_ERROR],
+        throughput_rps=told.ok / measured_s if measured_s > 0 else 0.0,
+        latency_s=latencies(told.latency),
+        service_s=latencies(told.service),
+        failed_s=latencies(told.failed),
+        latency_buckets=told.latency.buckets,
+        sent_bytes=told.sent_bytes,
+        received_bytes=told.received_bytes,
+        json_replies=told.json_replies,
+        sse_replies=told.sse_replies,
+    )
+
+
+def _model(plan: Plan) -> dict[str, Any]:
+    model = {"kind": plan.model.kind, **vars(plan.model)}
+    if plan.stages:
+        model["stages"] = [vars(stage) for stage in plan.stages]
+    return model

@@ -1,0 +1,56 @@
+"""Holds a measured load against its thresholds. Pure.
+
+Latencies are those from when a call was due. A threshold on something that was not measured is not met.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+
+from mcpace.lab.load.histogram import at, merged
+from mcpace.lab.load.thresholds import Threshold
+from mcpace.report.model.load import LoadOperation, LoadThreshold
+from mcpace.report.model.run import Case
+
+COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+def hold(threshold: Threshold, case: Case) -> LoadThreshold:
+    """What came of it."""
+    actual = _actual(threshold, case)
+    met = actual is not None and bool(COMPARISONS[threshold.comparison](actual, threshold.limit))
+    return LoadThreshold(text=threshold.text, met=met, actual=actual, limit=threshold.limit, unit=threshold.unit)
+
+
+def _actual(threshold: Threshold, case: Case) -> float | None:
+    calls = dict(case.by_tool or {})
+    named = {**(case.load.others if case.load else {}), **calls}
+    wanted = calls if threshold.operation is None else {threshold.operation} & set(named)
+    chosen = [named[name] for name in wanted]
+    if not chosen:
+        return None
+    count = sum(one.count for one in chosen)
+    failed = sum(one.count - one.ok for one in chosen)
+    match threshold.metric:
+        case "rps":
+            return sum(one.throughput_rps for one in chosen)
+        case "errors":
+            return float(failed) if threshold.unit == "count" else failed / count if count else None
+        case _:
+            return _latency(threshold.metric, chosen)
+
+
+def _latency(metric: str, operations: Sequence[LoadOperation]) -> float | None:
+    told = [one.latency_s for one in operations if one.latency_s is not None]
+    if not told:
+        return None
+    match metric:
+        case "min":
+            return min(one.min for one in told)
+        case "max":
+            return max(one.max for one in told)
+        case "mean":
+            return sum(one.mean * one.count for one in told) / sum(one.count for one in told)
+        case _:
+            return at(merged(one.latency_buckets for one in operations), float(metric[1:]) / 100)

@@ -1,0 +1,111 @@
+"""What a load is to be, resolved: made once from the command line's or a scenario's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from mcpace.lab.errors import UsageProblem
+from mcpace.lab.load.plan import Operation
+from mcpace.lab.load.thresholds import Threshold
+
+DEFAULT_VUS = 10
+DEFAULT_DURATION_S = 10.0
+DEFAULT_WARM_UP_S = 1.0
+DEFAULT_TIMEOUT_S = 30.0
+MOST_VUS = 100_000
+
+STATELESS_SINCE = "2026-07-28"
+
+Session = Literal["user", "call", "none"]
+
+
+def settled_session(asked: Session | None, revision: str) -> Session:
+    """How long a session lives: as long as its user, unless said; in revisions that have none, not at all.
+
+    Raises :class:`UsageProblem` where one is asked for in such a revision.
+    """
+    if revision < STATELESS_SINCE:
+        return asked or "user"
+    if asked in ("user", "call"):
+        raise UsageProblem(
+            f"--session {asked}: revision {revision} has no sessions; "
+            "leave it out, or choose an earlier one with --revision"
+        )
+    return "none"
+
+
+@dataclass(frozen=True)
+class Ramp:
+    """So many users (or calls a second) at its end, on a straight line from the stage before."""
+
+    duration_s: float
+    to: float
+
+
+@dataclass(frozen=True)
+class LoadSettings:
+    """One load on one target."""
+
+    vus: int | None = None
+    """Users of a closed load; ``None`` for an open one."""
+    rate: float | None = None
+    """Calls a second of an open load."""
+    arrivals: Literal["constant", "poisson"] = "constant"
+    max_in_flight: int = 1000
+    duration_s: float = DEFAULT_DURATION_S
+    """Without the warm-up; nothing where there are stages."""
+    stages: tuple[Ramp, ...] = ()
+    warm_up_s: float = DEFAULT_WARM_UP_S
+    think_s: float = 0.0
+    max_calls: int | None = None
+    mix: tuple[tuple[str, float], ...] = ()
+    """Tools and weights; none: one is chosen once the server's tools are known."""
+    arguments: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    data: Mapping[str, list[str]] = field(default_factory=dict)
+    """What ``{{choice:NAME}}`` chooses from."""
+    replay: tuple[Operation, ...] = ()
+    """A recording's requests in order, in the place of a mix."""
+    replay_file: str | None = None
+    session: Session | None = None
+    """``None``: a session a user where the revision has sessions."""
+    revision: str | None = None
+    """``None``: what the server agrees to."""
+    accept: Literal["both", "json", "sse"] = "both"
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    threads: int = 1
+    cores: tuple[int, ...] = ()
+    seed: int = 1
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    extra_root: Path | None = None
+    thresholds: tuple[Threshold, ...] = ()
+    server_timing: bool = False
+    """Whether one user more asks the server for its layers."""
+    hold_s: float = 0.0
+    faults: tuple[str, ...] = ()
+
+    def as_options(self) -> dict[str, Any]:
+        """For the Run's ``options``: what was asked for, with headers by their names only."""
+        said: dict[str, Any] = {
+            "vus": self.vus,
+            "rate": self.rate,
+            "arrivals": self.arrivals if self.rate is not None else None,
+            "max_in_flight": self.max_in_flight if self.rate is not None else None,
+            "duration_s": None if self.stages else self.duration_s,
+            "stages": [{"duration_s": stage.duration_s, "to": stage.to} for stage in self.stages],
+            "warm_up_s": self.warm_up_s,
+            "think_s": self.think_s,
+            "max_calls": self.max_calls,
+            "replay": self.replay_file,
+            "accept": self.accept,
+            "timeout_s": self.timeout_s,
+            "threads": self.threads,
+            "cores": list(self.cores),
+            "seed": self.seed,
+            "headers": [name for name, _ in self.headers],
+            "server_timing": self.server_timing or None,
+            "faults": list(self.faults),
+        }
+        return {name: value for name, value in said.items() if value not in (None, [])}

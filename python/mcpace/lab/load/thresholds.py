@@ -1,0 +1,73 @@
+"""Thresholds: limits that a load is held against, as ``p99<50ms``, ``errors<0.1%``, ``echo:p95<20ms``, ``rps>1000``.
+
+Here they are read, before the load; :mod:`mcpace.lab.load.gate` holds what was measured against them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from mcpace.lab.errors import UnknownName, UsageProblem
+
+UNITS_S = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0}
+FORMS = "write p99<50ms, mean<10ms, max<1s, errors<0.1%, errors<=3, rps>1000, or echo:p95<20ms for one tool"
+
+Comparison = Literal["<", "<=", ">", ">="]
+Unit = Literal["s", "share", "count", "rps"]
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """One limit."""
+
+    text: str
+    """As the user wrote it."""
+    operation: str | None
+    """A tool's name (or ``initialize`` …); ``None``: all calls."""
+    metric: str
+    """``p99``, ``p99.9`` …, ``mean``, ``min``, ``max``, ``errors``, ``rps``."""
+    comparison: Comparison
+    limit: float
+    """In ``unit``."""
+    unit: Unit
+
+
+def parse(text: str) -> Threshold:
+    """Reads one.
+
+    Raises :class:`UsageProblem` where it is none.
+    """
+    match = re.fullmatch(r"\s*(?:(.+):)?\s*([a-z][a-z0-9.]*)\s*(<=|>=|<|>)\s*(\d+(?:\.\d+)?)\s*([a-zµ%]*)\s*", text)
+    if match is None:
+        raise UsageProblem(f"--threshold {text!r} can't be read: {FORMS}")
+    operation, metric, comparison, figure, unit = match.groups()
+    known = metric in ("mean", "min", "max", "errors", "rps") or re.fullmatch(r"p\d{1,2}(\.\d+)?", metric)
+    if not known:
+        raise UsageProblem(f"--threshold {text!r}: there is no figure {metric!r}; {FORMS}")
+    limit, kind = _limit(text, metric, float(figure), unit)
+    return Threshold(text.strip(), operation and operation.strip(), metric, cast(Comparison, comparison), limit, kind)
+
+
+def check(thresholds: Iterable[Threshold], operations: Iterable[str]) -> None:
+    """Raises :class:`UnknownName` where one is on an operation that the load has not."""
+    known = [*operations, "initialize"]
+    for threshold in thresholds:
+        if threshold.operation is not None and threshold.operation not in known:
+            raise UnknownName("operation of a threshold", threshold.operation, known)
+
+
+def _limit(text: str, metric: str, figure: float, unit: str) -> tuple[float, Unit]:
+    if metric == "rps":
+        if unit:
+            raise UsageProblem(f"--threshold {text!r}: rps takes a bare number, as in rps>1000")
+        return figure, "rps"
+    if metric == "errors":
+        if unit not in ("%", ""):
+            raise UsageProblem(f"--threshold {text!r}: errors takes a share or a count: errors<0.1% or errors<=3")
+        return (figure / 100, "share") if unit else (figure, "count")
+    if unit not in UNITS_S:
+        raise UsageProblem(f"--threshold {text!r}: a latency needs a unit, us, ms or s, as in {metric}<50ms")
+    return figure * UNITS_S[unit], "s"

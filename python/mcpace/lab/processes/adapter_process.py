@@ -1,0 +1,202 @@
+"""An adapter's program as a process: lines out, and an end to everything.
+
+Programs are other people's code under test. One that dies, hangs, floods stderr or prints rubbish becomes an error
+that says so, within a limit; its whole process group is gone afterwards. Stdout and stderr are read by a thread each,
+so that no pipe can fill up. The program's stdin is held open: its end is how the program learns that we are gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, Self
+
+from mcpace.lab.errors import ProgramDied, ProgramHung, ProgramRubbish, Unsupported
+from mcpace.lab.paths import neutral_folder
+from mcpace.lab.processes.child_processes import end_group, has_exited, wait_exit
+
+READY_LIMIT_S = 60.0
+"""Imports of a cold environment on a busy machine."""
+CLOSE_LIMIT_S = 5.0
+REAP_LIMIT_S = 2.0
+LOOK_EVERY_S = 0.5
+UNSUPPORTED_EXIT = 127
+LINE_LIMIT = 1024 * 1024
+STDERR_TAIL = 4_096
+SHOWN = 200
+
+
+def spawn(
+    command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Starts a program in a process group of its own, with pipes, in the neutral folder unless `cwd` is given.
+
+    Raises `ProgramDied` where it can't be started.
+    """
+    try:
+        return subprocess.Popen(
+            list(command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=cwd or neutral_folder(),
+            env={**os.environ, **past_proxies(), **(env or {})},
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise ProgramDied(f"{command[0]} can't be started: {error.strerror}") from error
+
+
+class AdapterProcess:
+    """What client and server programs have in common. Use as a context manager or call `close`."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdin is not None, "start() made pipes"
+        assert process.stdout is not None, "start() made pipes"
+        assert process.stderr is not None, "start() made pipes"
+        self._process = process
+        self._stdin = process.stdin
+        self._lines: queue.Queue[bytes | None] = queue.Queue()
+        self._heard = False
+        """Whether all that is wanted of its stdout has been heard: the rest is read and dropped."""
+        self._stderr_tail: deque[bytes] = deque()
+        self._threads = [
+            threading.Thread(target=self._read_stdout, args=(process.stdout,), daemon=True),
+            threading.Thread(target=self._read_stderr, args=(process.stderr,), daemon=True),
+        ]
+
+    @property
+    def pid(self) -> int:
+        """Its process id, for whoever looks at what it uses."""
+        return self._process.pid
+
+    def _await_ready(self, limit_s: float) -> dict[str, Any]:
+        """Begins to read, and waits for the line that says it is ready. After an exception it has been killed."""
+        try:
+            for thread in self._threads:
+                thread.start()
+            ready = self._next(limit_s, "ready")
+            if ready.get("ready") is not True:
+                raise self._rubbish(json.dumps(ready).encode(), "ready")
+        except BaseException:
+            self._kill()
+            raise
+        return ready
+
+    def close(self, limit_s: float = CLOSE_LIMIT_S) -> None:
+        """Ends the program: closes its stdin, waits, SIGTERM, SIGKILL. Harmless when it has already gone."""
+        with contextlib.suppress(OSError):
+            self._stdin.close()
+        try:
+            wait_exit(self._process, limit_s)
+        finally:
+            self._kill()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    @property
+    def stderr(self) -> str:
+        """The end of what it said on stderr."""
+        return b"".join(self._stderr_tail)[-STDERR_TAIL:].decode("utf-8", "replace")
+
+    def _next(self, limit_s: float, waiting_for: str) -> dict[str, Any]:
+        line = self._line(limit_s, waiting_for)
+        if line is None:
+            raise self._death(waiting_for)
+        try:
+            value = json.loads(line)
+        except ValueError:
+            raise self._rubbish(line, waiting_for) from None
+        if not isinstance(value, dict):
+            raise self._rubbish(line, waiting_for)
+        return value
+
+    def _line(self, limit_s: float, waiting_for: str) -> bytes | None:
+        """The next line; `None` once it has closed its stdout, or died while a child of its own holds that open."""
+        deadline = time.monotonic() + limit_s
+        while (left := deadline - time.monotonic()) > 0:
+            gone = has_exited(self._process)
+            try:
+                return self._lines.get(timeout=min(left, LOOK_EVERY_S))
+            except queue.Empty:
+                if gone:
+                    return None
+        raise ProgramHung(f"the program gave no answer to {waiting_for!r} within {limit_s:g} s{self._said()}")
+
+    def _death(self, waiting_for: str) -> ProgramDied | Unsupported:
+        """It closed its stdout: why? A program that closed it and lives on is ended first."""
+        by_itself = wait_exit(self._process, REAP_LIMIT_S)
+        self._kill()
+        code = self._process.returncode
+        if not by_itself:
+            return ProgramDied(f"the program closed its stdout while {waiting_for!r} was waiting{self._said()}")
+        if code == UNSUPPORTED_EXIT:
+            lines = [line.strip() for line in self.stderr.splitlines() if line.strip()]
+            return Unsupported(lines[-1] if lines else "this version can't do that")
+        how = f"was ended by {signal_name(-code)}" if code < 0 else f"exited with code {code}"
+        return ProgramDied(f"the program {how} while {waiting_for!r} was waiting{self._said()}")
+
+    def _rubbish(self, line: bytes, waiting_for: str) -> ProgramRubbish:
+        shown = line[:SHOWN].decode("utf-8", "replace").rstrip("\n")
+        more = "…" if len(line) > SHOWN else ""
+        return ProgramRubbish(f"the program answered {waiting_for!r} with something that is no answer: {shown!r}{more}")
+
+    def _said(self) -> str:
+        lines = [line.strip() for line in self.stderr.splitlines() if line.strip()]
+        return f"; the end of its stderr: {' '.join(lines[-4:])[-SHOWN * 3 :]}" if lines else ""
+
+    def _kill(self) -> None:
+        end_group(self._process)
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join(REAP_LIMIT_S)
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            # A thread that still reads holds its pipe's lock; closing would wait for it.
+            if pipe is not None and not any(thread.is_alive() for thread in self._threads):
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+    def _read_stdout(self, pipe: IO[bytes]) -> None:
+        """Lines to the queue, `None` at the end. A line past the limit is cut, and so becomes rubbish."""
+        try:
+            while line := pipe.readline(LINE_LIMIT):
+                if not self._heard:
+                    self._lines.put(line)
+        finally:
+            self._lines.put(None)
+
+    def _read_stderr(self, pipe: IO[bytes]) -> None:
+        descriptor = pipe.fileno()
+        kept = 0
+        while part := os.read(descriptor, 1 << 16):
+            self._stderr_tail.append(part[-STDERR_TAIL:])
+            kept += len(self._stderr_tail[-1])
+            while kept - len(self._stderr_tail[0]) >= STDERR_TAIL:
+                kept -= len(self._stderr_tail.popleft())
+
+
+def past_proxies() -> dict[str, str]:
+    """What programs connect to is our recorder on loopback, which no proxy of the user's can reach."""
+    kept = os.environ.get("NO_PROXY") or os.environ.get("no_proxy") or ""
+    hosts = ",".join(filter(None, (kept, "127.0.0.1", "localhost")))
+    return {"NO_PROXY": hosts, "no_proxy": hosts}
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

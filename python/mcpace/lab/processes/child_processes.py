@@ -1,0 +1,131 @@
+"""Child processes that can't outlive us: a process group of their own, ended whole and within a limit.
+
+What a child started in a group of its own, and was killed before it could end, becomes a child of ours (a stray) and is
+ended too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcpace.lab.paths import neutral_folder
+from mcpace.lab.processes.interruption import hurried
+
+GRACE_S = 4.0
+"""From SIGTERM to SIGKILL: time for a client program to end the stdio server that it started."""
+LONGEST_PAUSE_S = 0.05
+GENERATIONS = 16
+"""Strays may have left strays of their own."""
+PR_SET_CHILD_SUBREAPER = 36
+
+Child = subprocess.Popen[str] | subprocess.Popen[bytes]
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    stdout: str
+    stderr: str
+    timed_out: bool = False
+
+
+def run_child(
+    command: list[str], limit_s: float, *, cwd: Path | None = None, env: dict[str, str] | None = None
+) -> Done:
+    """Runs a command to its end. On time-out, Ctrl-C or any other way out, its whole process group is ended.
+
+    A command that can't be started counts as one that failed with that reason. `cwd` is the neutral folder unless
+    given; `env` is added to ours.
+    """
+    try:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            cwd=cwd or neutral_folder(),
+            env={**os.environ, **env} if env else None,
+            start_new_session=True,
+        )
+    except OSError as error:
+        return Done(127, "", f"{command[0]}: {error.strerror}")
+    with child:
+        try:
+            stdout, stderr = child.communicate(timeout=limit_s)
+            return Done(child.returncode, stdout, stderr)
+        except subprocess.TimeoutExpired:
+            end_group(child)
+            return Done(-signal.SIGKILL, "", "", timed_out=True)
+        except BaseException:
+            end_group(child)
+            raise
+
+
+def end_group(child: Child, grace_s: float = GRACE_S) -> None:
+    """Ends a child that leads its own process group, and everything that it started. Harmless when it has gone.
+
+    The leader is reaped last: until then its id, which is the group's, can't be given to somebody else.
+    """
+    if child.returncode is not None:
+        return
+    try:
+        signal_group(child, signal.SIGTERM)
+        wait_exit(child, grace_s)
+    finally:
+        # Also after the leader has gone: its own children may have ignored SIGTERM.
+        signal_group(child, signal.SIGKILL)
+        child.wait()
+
+
+def adopt_orphans() -> bool:
+    """From now on, processes whose parents die below us become our children. Says whether this system can do that."""
+    return sys.platform == "linux" and bool(ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+
+
+def end_strays() -> None:
+    """Kills every child of this process. To be called where none of them is wanted any more."""
+    for _ in range(GENERATIONS):
+        strays = [int(pid) for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()]
+        if not strays:
+            return
+        for pid in strays:
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                group = os.getpgid(pid)
+                if group == os.getpgrp():
+                    os.kill(pid, signal.SIGKILL)
+                else:
+                    os.killpg(group, signal.SIGKILL)
+                os.waitpid(pid, 0)
+
+
+def wait_exit(child: Child, limit_s: float) -> bool:
+    """Waits for a child's exit without reaping it, and not at all in a hurry. Says whether it came."""
+    deadline = time.monotonic() + limit_s
+    pause_s = 0.001
+    while not has_exited(child):
+        if time.monotonic() > deadline or hurried():
+            return False
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+    return True
+
+
+def has_exited(child: Child) -> bool:
+    if child.returncode is not None:
+        return True
+    return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def signal_group(child: Child, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, number)

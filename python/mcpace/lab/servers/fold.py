@@ -1,0 +1,94 @@
+"""Folds a server's rounds into a case of the Run. Pure: outcomes in, models out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mcpace.lab.clients.fold import mean_ledger
+from mcpace.lab.load import fold, merge
+from mcpace.lab.load.fold import CALLS
+from mcpace.lab.load.histogram import together
+from mcpace.lab.load.outcome import Outcome
+from mcpace.lab.load.plan import Plan
+from mcpace.lab.servers.server_under_test import Round, ServerUnderTest
+from mcpace.lab.statistics.paired_ratio import paired_ratio
+from mcpace.report.model.run import Case
+from mcpace.report.model.servers import Floor, RateRatio, ServerRound
+
+
+def case(server: ServerUnderTest, target: str, plan: Plan) -> Case:
+    """Everything that one server did, over all its rounds."""
+    facts = server.facts
+    facts.rounds = [_round(one) for one in server.rounds]
+    if server.rounds:
+        result = fold.case(server.subject, target, plan, merge.outcomes(one.outcome for one in server.rounds))
+        facts.cpu_s_per_call = _per_call(server.rounds)
+        if facts.cpu_s_per_call is not None:
+            result.cpu_s = facts.cpu_s_per_call * sum(one.count for one in (result.by_tool or {}).values())
+        if server.beside and result.load is not None:
+            result.ledger_s, result.load.beside = mean_ledger(server.beside), sum(one["calls"] for one in server.beside)
+        result.rss_bytes = max((one.rss_bytes for one in server.rounds if one.rss_bytes), default=None)
+    else:
+        result = Case(subject=server.subject, target=target, operation="call")
+    result.error = server.error or result.error
+    result.unsupported = server.unsupported
+    result.server = facts
+    return result
+
+
+def ratio(case: Case, first: Case) -> RateRatio | None:
+    """A server's throughput over the first one's; ``None`` where no round has both."""
+    assert case.server is not None, "a case of servers"
+    assert first.server is not None, "a case of servers"
+    ours, theirs = ([one.throughput_rps for one in side.server.rounds] for side in (case, first) if side.server)
+    found = paired_ratio(ours, theirs)
+    if found is None:
+        return None
+    value, low, high, rounds = found
+    return RateRatio(against=first.subject.label(), ratio=value, low=low, high=high, rounds=rounds)
+
+
+def floor(server: ServerUnderTest, plan: Plan) -> Floor:
+    """What the load was on the server that does nothing."""
+    told = case(server, "floor", plan)
+    if told.load is None:
+        return Floor(throughput_rps=0, engine_busy=0, saturated=False, error=told.error or "it had no round")
+    engine, rate = told.load.engine, told.throughput_rps or 0.0
+    closed = plan.model.kind == "closed"
+    return Floor(
+        throughput_rps=rate,
+        latency_s=told.latency_s,
+        cpu_s_per_call=server.facts.cpu_s_per_call,
+        engine_busy=engine.busy,
+        saturated=engine.saturated,
+        # At a given rate it would say what was asked for, not what could be done.
+        ceiling_rps=rate / engine.busy if closed and engine.busy > 0 else None,
+        error=told.error,
+    )
+
+
+def _round(one: Round) -> ServerRound:
+    calls = [told for told in one.outcome.operations if told.kind in CALLS]
+    latency = together(told.latency for told in calls)
+    return ServerRound(
+        throughput_rps=throughput(one.outcome),
+        errors=sum(told.count - told.ok for told in calls),
+        p50_s=latency.p50_s if latency.count else None,
+        p99_s=latency.p99_s if latency.count else None,
+        cpu_s_per_call=one.cpu_s_per_call,
+        rss_bytes=one.rss_bytes,
+        engine_busy=one.outcome.engine.busy,
+        saturated=one.outcome.engine.saturated,
+    )
+
+
+def throughput(outcome: Outcome) -> float:
+    """Good replies to calls, a second."""
+    ok = sum(told.ok for told in outcome.operations if told.kind in CALLS)
+    return ok / outcome.measured_s if outcome.measured_s > 0 else 0.0
+
+
+def _per_call(rounds: Sequence[Round]) -> float | None:
+    known = [one for one in rounds if one.cpu_s_per_call is not None]
+    calls = sum(one.calls_in_all for one in known)
+    return sum(one.cpu_s or 0.0 for one in known) / calls if calls else None

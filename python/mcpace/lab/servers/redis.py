@@ -1,0 +1,250 @@
+"""A private Redis: Debian's redis-server on a loopback port of its own, kept in memory only, gone afterwards.
+
+What it is told and asked goes over a socket in RESP, of which no more is here than that takes. The server programs
+under test use their languages' own clients.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+from mcpace.lab.errors import LabError
+from mcpace.lab.processes.child_processes import end_group, has_exited
+from mcpace.lab.processes.limits import LIMIT_EXEC
+
+PROGRAM = "redis-server"
+START_LIMIT_S = 20.0
+ANSWER_LIMIT_S = 30.0
+PAUSE_S = 0.01
+ATTEMPTS = 5
+"""Another process may take a port between our finding it free and Redis's taking it."""
+DATABASES = 256
+"""One for each server under test."""
+BATCH = 1_000
+"""Commands of one pipeline."""
+LONGEST_LINE = 64 * 1024
+
+Value = bytes | int | None | list["Value"]
+
+
+class RedisProblem(LabError):
+    """There is no Redis, it doesn't start, or it answers with an error."""
+
+    code = "redis"
+
+
+def find_program() -> str:
+    """Where redis-server is.
+
+    Raises :class:`RedisProblem` where it isn't.
+    """
+    for place in (None, "/usr/sbin:/usr/local/bin:/opt/homebrew/bin"):
+        if found := shutil.which(PROGRAM, path=place):
+            return found
+    raise RedisProblem(f"the shop workload needs {PROGRAM}, which is not installed: apt-get install redis-server")
+
+
+class Redis:
+    """A running Redis. Use as a context manager, or call :meth:`close`."""
+
+    def __init__(self) -> None:
+        program = find_program()
+        self._folder = Path(tempfile.mkdtemp(prefix="mcpace-redis-"))
+        try:
+            self._process, self.port = _start(program, self._folder)
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+        try:
+            with self.connect() as connection:
+                info = connection.one("INFO", "server")
+        except BaseException:
+            self.close()
+            raise
+        lines = info.decode().splitlines() if isinstance(info, bytes) else []
+        self.version = next((line.partition(":")[2] for line in lines if line.startswith("redis_version:")), "")
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
+
+    def url(self, database: int) -> str:
+        """How a client names one of its databases."""
+        return f"redis://127.0.0.1:{self.port}/{database}"
+
+    def connect(self, database: int = 0) -> Connection:
+        """A connection to one of its databases."""
+        connection = Connection(self.port)
+        if database:
+            try:
+                connection.one("SELECT", database)
+            except BaseException:
+                connection.close()
+                raise
+        return connection
+
+    def close(self) -> None:
+        """Ends it. Harmless the second time."""
+        end_group(self._process)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> Redis:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+class Connection:
+    """Commands to Redis, one after another. Use as a context manager."""
+
+    def __init__(self, port: int) -> None:
+        try:
+            self._socket = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_LIMIT_S)
+        except OSError as error:
+            raise RedisProblem(f"Redis on port {port} can't be reached: {error.strerror or error}") from error
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._reader: BinaryIO = self._socket.makefile("rb")
+
+    def one(self, *words: str | int | bytes) -> Value:
+        """The answer to one command.
+
+        Raises :class:`RedisProblem` where it is an error.
+        """
+        return self.many([words])[0]
+
+    def many(self, commands: Iterable[Sequence[str | int | bytes]]) -> list[Value]:
+        """The answers to commands, sent in pipelines.
+
+        Raises :class:`RedisProblem` where one is an error.
+        """
+        waiting, answers = list(commands), []
+        try:
+            for start in range(0, len(waiting), BATCH):
+                batch = waiting[start : start + BATCH]
+                self._socket.sendall(b"".join(map(_encoded, batch)))
+                answers += [self._read() for _ in batch]
+        except OSError as error:
+            raise RedisProblem(f"Redis has gone: {error.strerror or error}") from error
+        return answers
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._reader.close()
+        self._socket.close()
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _read(self) -> Value:
+        line = self._reader.readline(LONGEST_LINE)
+        if not line.endswith(b"\r\n"):
+            raise RedisProblem("Redis has gone: it closed the connection")
+        kind, rest = line[:1], line[1:-2]
+        match kind:
+            case b"+":
+                return rest
+            case b"-":
+                raise RedisProblem(f"Redis answers with an error: {rest.decode(errors='replace')}")
+            case b":":
+                return int(rest)
+            case b"$":
+                return None if rest.startswith(b"-") else self._bulk(int(rest))
+            case b"*":
+                return None if int(rest) < 0 else [self._read() for _ in range(int(rest))]
+        raise RedisProblem(f"Redis answers with something that isn't RESP: {line[:40]!r}")
+
+    def _bulk(self, length: int) -> bytes:
+        data = self._reader.read(length + 2)
+        if len(data) < length + 2:
+            raise RedisProblem("Redis has gone: it closed the connection in the middle of an answer")
+        return data[:-2]
+
+
+def _encoded(words: Sequence[str | int | bytes]) -> bytes:
+    parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+    return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
+
+
+def _start(program: str, folder: Path) -> tuple[subprocess.Popen[bytes], int]:
+    said = ""
+    for _ in range(ATTEMPTS):
+        port = _free_port()
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(
+                _command(program, port, folder),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=folder,
+                start_new_session=True,
+            )
+        try:
+            if _answers(process, port):
+                return process, port
+        except BaseException:
+            end_group(process)
+            raise
+        end_group(process)
+        lines = (folder / "log").read_text(errors="replace").splitlines()
+        said = lines[-1].strip() if lines else "it said nothing"
+    raise RedisProblem(f"{program} doesn't start: {said[:300]}")
+
+
+def _command(program: str, port: int, folder: Path) -> list[str]:
+    # No configuration file is read: the machine's own Redis is another one.
+    options = {
+        "port": port,
+        "bind": "127.0.0.1",
+        "dir": folder,
+        "save": "",
+        "appendonly": "no",
+        "databases": DATABASES,
+        "daemonize": "no",
+        "loglevel": "warning",
+        "tcp-backlog": 511,
+    }
+    # Through the script that lets it end with us, however that comes.
+    return [
+        sys.executable,
+        "-I",
+        "-S",
+        str(LIMIT_EXEC),
+        "-",
+        "-",
+        program,
+        *(word for name, value in options.items() for word in (f"--{name}", str(value))),
+    ]
+
+
+def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
+    """Waits until it answers; false where it ended first, or nobody can wait that long."""
+    deadline = time.monotonic() + START_LIMIT_S
+    while time.monotonic() < deadline and not has_exited(process):
+        try:
+            with Connection(port) as connection:
+                # Who answers must be ours, not another that took the port.
+                info = connection.one("INFO", "server")
+                return isinstance(info, bytes) and f"process_id:{process.pid}\r\n".encode() in info
+        except RedisProblem:
+            time.sleep(PAUSE_S)
+    return False
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

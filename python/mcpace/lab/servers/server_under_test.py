@@ -1,0 +1,326 @@
+"""One server under test: started under its cap, checked, warmed up, under load in its rounds, and still between them.
+
+Between its rounds a server is held (SIGSTOP): it keeps its memory, its connections to what stands behind it and what it
+has compiled, and takes no processor time from the server whose turn it is.
+
+Design constraint: whatever goes wrong with a server becomes its error, and the others go on. What it did until then is
+kept.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mcpace import _core
+from mcpace.lab.environments.environment import Environment
+from mcpace.lab.errors import LabError, Unsupported
+from mcpace.lab.load.delayed_ack import Experiment, Seen
+from mcpace.lab.load.drive import drive
+from mcpace.lab.load.fold import CALLS
+from mcpace.lab.load.histogram import merged
+from mcpace.lab.load.layers import Beside
+from mcpace.lab.load.outcome import Outcome
+from mcpace.lab.load.plan import Closed, HttpTarget, Open, Plan
+from mcpace.lab.load.settings import Session
+from mcpace.lab.processes.interruption import held
+from mcpace.lab.processes.limits import Cap, Confinement
+from mcpace.lab.processes.process_usage import Watch, look
+from mcpace.lab.progress import Progress
+from mcpace.lab.servers.server_program import ServerProgram, State
+from mcpace.lab.servers.shop import Account
+from mcpace.lab.servers.workloads import Workload
+from mcpace.report.model.load import LoadSecond
+from mcpace.report.model.run import Subject
+from mcpace.report.model.servers import ServerFacts
+
+CHECK_LIMIT_S = 30.0
+TIMEOUT_S = 30.0
+DRAIN_S = 5.0
+ROUND_WARM_UP_S = 1.0
+"""Of each round, left out: connections and sessions begin in it."""
+EXPERIMENT_S = 2.0
+
+NULL_SERVER = (sys.executable, "-P", "-m", "mcpace.lab.servers.null_server")
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What all servers of a comparison have in common."""
+
+    workload: Workload
+    cap: Cap
+    model: Closed | Open
+    revisions: tuple[str, ...]
+    """What is tried with a server, in this order."""
+    session: Session
+    state: State
+    round_s: float
+    warm_up_s: float
+    """Before the first round."""
+    ready_limit_s: float
+    server_timing: bool = False
+    """Whether one user more asks the servers for their layers."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """What came of one."""
+
+    outcome: Outcome
+    cpu_s: float | None
+    """Of the whole load, its warm-up with it."""
+    rss_bytes: int | None
+
+    @property
+    def calls_in_all(self) -> int:
+        """Calls that the processor time was for: the warm-up's too."""
+        warm_up = sum(second.ok + second.errors for second in self.outcome.seconds if second.warm_up)
+        return warm_up + sum(one.count for one in self.outcome.operations if one.kind in CALLS)
+
+    @property
+    def cpu_s_per_call(self) -> float | None:
+        """Processor time; ``None`` where none was seen, or no call."""
+        return self.cpu_s / self.calls_in_all if self.cpu_s is not None and self.calls_in_all else None
+
+
+@dataclass
+class ServerUnderTest:
+    """A server and what became of it. :meth:`open` and :meth:`close` it, in any order and state."""
+
+    subject: Subject
+    conditions: Conditions
+    command: tuple[str, ...] = ()
+    environment: Environment | None = None
+    checked: bool = True
+    """Whether its answers are checked first: the floor's aren't, it has one answer only."""
+    error: str | None = None
+    unsupported: str | None = None
+    facts: ServerFacts = field(default_factory=ServerFacts)
+    rounds: list[Round] = field(default_factory=list)
+    beside: list[dict[str, Any]] = field(default_factory=list)
+    """Of each round the ledgers of who asked for its layers, added up."""
+
+    def __post_init__(self) -> None:
+        self._stack = ExitStack()
+        self._program: ServerProgram | None = None
+        self._confinement: Confinement | None = None
+        self._account: Account | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be put under load."""
+        return self._program is not None
+
+    def open(self) -> None:
+        """Starts, checks and warms it up, and holds it then."""
+        try:
+            program = self._start()
+            self._check(program)
+            usage = look(program.pid)
+            if usage is not None:
+                self.facts.rss_idle_bytes, self.facts.processes = usage.rss_bytes, usage.processes
+            if self.conditions.warm_up_s:
+                _drive(self._plan(self.conditions.warm_up_s, seed=0))
+            self._hold(program)
+        except Unsupported as problem:
+            self.unsupported = str(problem)
+            self.close()
+        except LabError as problem:
+            self._give_up(str(problem))
+
+    def round(self, number: int) -> None:
+        """Its turn. Ctrl-C keeps what was measured and comes through."""
+        program = self._resumed()
+        if program is None:
+            return
+        try:
+            with held():
+                with Watch(program.pid) as watch:
+                    plan = self._plan(self.conditions.round_s, warm_up_s=ROUND_WARM_UP_S, seed=number)
+                    outcome = self._driven(plan)
+                # One that was broken off in its first second, which is left out, measured nothing.
+                if outcome.measured_s > 0 and any(one.count for one in outcome.operations if one.kind in CALLS):
+                    self.rounds.append(Round(outcome, watch.cpu_s, watch.rss_bytes))
+            usage = look(program.pid)
+            if usage is not None:
+                self.facts.processes = max(self.facts.processes or 0, usage.processes)
+            if outcome.ended == "stopped":
+                raise KeyboardInterrupt
+            self._look_after(program, outcome)
+        except LabError as problem:
+            self._give_up(str(problem))
+
+    def _driven(self, plan: Plan) -> Outcome:
+        if not (self.conditions.server_timing and self.checked):
+            return drive(plan, Quiet())
+        with Beside(self._asking, plan.operations, plan.data, plan.warm_up_s + self.conditions.round_s) as beside:
+            outcome = drive(plan, Quiet())
+        self.beside.append(beside.sum())
+        return outcome
+
+    def _asking(self) -> _core.Client:
+        assert self._program is not None, "only an open server is put under load"
+        url, revision = self._program.url, self.facts.revision or self.conditions.revisions[0]
+        return _core.Client(url, revision=revision, limit_s=CHECK_LIMIT_S, server_timing=True)
+
+    def experiment(self, progress: Progress) -> Experiment | None:
+        """Short loads with and without TCP_QUICKACK; ``None`` where they couldn't be made."""
+        program = self._resumed()
+        if program is None:
+            return None
+        alone = Closed(vus=1)
+        try:
+            plain, quick, alone_plain, alone_quick = (
+                self._seen(program, replace(plan, quick_ack=quick_ack))
+                for plan in (self._plan(EXPERIMENT_S, seed=1), self._plan(EXPERIMENT_S, seed=1, model=alone))
+                for quick_ack in (False, True)
+            )
+            self._hold(program)
+        except LabError as problem:
+            progress.note(f"{self.subject.label()}: the experiment with TCP_QUICKACK failed: {problem}")
+            return None
+        return Experiment(plain, quick, alone_plain, alone_quick)
+
+    def seen(self) -> Seen | None:
+        """All its rounds, as far as they are about delayed acknowledgements."""
+        if not self.rounds:
+            return None
+        wall_s = sum(one.outcome.elapsed_s for one in self.rounds)
+        cpu = [one.cpu_s for one in self.rounds if one.cpu_s is not None]
+        share = sum(cpu) / (wall_s * self.conditions.cap.cpus) if len(cpu) == len(self.rounds) and wall_s else None
+        return seen_of([one.outcome for one in self.rounds], share)
+
+    def close(self) -> None:
+        """Ends it. Harmless the second time."""
+        program, self._program = self._program, None
+        if program is not None:
+            program.signal(signal.SIGCONT)
+        self._stack.close()
+
+    def _start(self) -> ServerProgram:
+        conditions = self.conditions
+        self._account = account = conditions.workload.open() if self.checked else None
+        self._confinement = self._stack.enter_context(Confinement(conditions.cap, self.subject.label()))
+        program = ServerProgram.start(
+            self.command,
+            mode=self.subject.mode or "json",
+            state=conditions.state,
+            environment=self.environment,
+            env=account.environment() if account else None,
+            prefix=self._confinement.prefix(),
+            ready_limit_s=conditions.ready_limit_s,
+        )
+        self._stack.callback(program.close)
+        self._program = program
+        ready = program.ready
+        self.facts.sdk_version, self.facts.workers, self.facts.notes = ready.version, ready.workers, list(ready.notes)
+        return program
+
+    def _check(self, program: ServerProgram) -> None:
+        if not self.checked:
+            return
+        problems: list[_core.ClientProblem] = []
+        for revision in self.conditions.revisions:
+            client = _core.Client(program.url, revision=revision, limit_s=CHECK_LIMIT_S)
+            try:
+                client.connect()
+                self.facts.revision = revision
+                self.facts.checked = self.conditions.workload.check(client, self._account)
+                return
+            except _core.ClientProblem as problem:
+                problems.append(problem)
+                if self.facts.revision:
+                    break  # it speaks this one: it is no other revision that would help
+            finally:
+                client.disconnect()
+        # What it says to the first choice is what its user wants to know; of one that has gone, why it has.
+        told = problems[-1] if self.facts.revision else problems[0]
+        raise program.death() or LabError(f"its answers can't be checked: {told}") from told
+
+    def _look_after(self, program: ServerProgram, outcome: Outcome) -> None:
+        """After a round: has it gone, or did the load fail? Else it is held until its next."""
+        if (death := program.death()) is not None:
+            raise self._died_for_memory() or death
+        if outcome.ended == "failed":
+            raise LabError(outcome.failure or "the load failed")
+        self._hold(program)
+
+    def _died_for_memory(self) -> LabError | None:
+        if self._confinement is None or not self._confinement.killed_for_memory():
+            return None
+        limit = self.conditions.cap.memory_bytes or 0
+        return LabError(f"it took more than the {limit / 2**20:,.0f} MiB of --memory, and the kernel killed it")
+
+    def _resumed(self) -> ServerProgram | None:
+        if self._program is not None:
+            self._program.signal(signal.SIGCONT)
+        return self._program
+
+    def _hold(self, program: ServerProgram) -> None:
+        program.signal(signal.SIGSTOP)
+
+    def _give_up(self, reason: str) -> None:
+        self.error = reason
+        self.close()
+
+    def _plan(
+        self, duration_s: float, *, seed: int, warm_up_s: float = 0.0, model: Closed | Open | None = None
+    ) -> Plan:
+        assert self._program is not None, "only an open server is put under load"
+        conditions = self.conditions
+        calls = conditions.workload.load()
+        return Plan(
+            target=HttpTarget(url=self._program.url),
+            revision=self.facts.revision or conditions.revisions[0],
+            session=conditions.session,
+            model=model or conditions.model,
+            duration_s=duration_s,
+            warm_up_s=warm_up_s,
+            operations=calls.operations,
+            data=calls.data,
+            timeout_s=TIMEOUT_S,
+            drain_s=DRAIN_S,
+            cores=list(conditions.cap.others[:1]) or None,
+            seed=seed,
+        )
+
+    def _seen(self, program: ServerProgram, plan: Plan) -> Seen:
+        outcome = _drive(plan)
+        if outcome.ended == "failed":
+            raise program.death() or LabError(outcome.failure or "the load failed")
+        return seen_of([outcome], None)
+
+
+def seen_of(outcomes: Sequence[Outcome], cpu_share: float | None) -> Seen:
+    """The calls of several loads together."""
+    calls = [one for outcome in outcomes for one in outcome.operations if one.kind in CALLS]
+    good = sum(one.service.count for one in calls)
+    requests = sum(one.count for outcome in outcomes for one in outcome.operations)
+    reused = sum(outcome.connections.reused_requests for outcome in outcomes)
+    return Seen(
+        buckets=merged(one.service.buckets for one in calls),
+        mean_s=sum(one.service.mean_s * one.service.count for one in calls) / good if good else 0.0,
+        calls=good,
+        reused_share=min(reused / requests, 1.0) if requests else 0.0,
+        cpu_share=cpu_share,
+    )
+
+
+def _drive(plan: Plan) -> Outcome:
+    """A load of which nothing is kept where Ctrl-C ends it."""
+    outcome = drive(plan, Quiet())
+    if outcome.ended == "stopped":
+        raise KeyboardInterrupt
+    return outcome
+
+
+class Quiet:
+    """A comparison shows rounds, not seconds."""
+
+    def begin(self, planned_s: float) -> None: ...
+    def second(self, second: LoadSecond) -> None: ...

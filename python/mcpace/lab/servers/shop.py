@@ -1,0 +1,129 @@
+"""The shop: what stands behind the shop workload's tools, with the same contents for every server.
+
+A product API of ours (:class:`mcpace._core.Shop`) and a private Redis, in which each server has a database of its own:
+users 1 to 1,000, each with a cart, made from the user's id alone.
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote
+
+from mcpace import _core
+from mcpace.lab.errors import LabError
+from mcpace.lab.servers.redis import DATABASES, Connection, Redis
+
+USERS = 1_000
+PRODUCTS = 100_000
+NOBODY = USERS + 1
+"""A user that there is not."""
+LIMIT_S = 10.0
+
+NAMES = ("Ada", "Grace", "Edsger", "Barbara", "Donald", "Frances", "Alan", "Radia", "Niklaus", "Margaret")
+TIERS = ("basic", "silver", "gold")
+SEARCHES = (
+    "lamp", "Kettle", "solar", "tent 1", "Wireless Head", "quartz", "desk", "Copper Steel", "router", "waterproof",
+    "Kestrel", "chair 4", "slim", "Bamboo Bottle", "drill", "Vintage Turntable",
+)  # fmt: skip
+"""What users search for; each finds something."""
+
+
+class Shop:
+    """The running shop. Use as a context manager, or call :meth:`close`.
+
+    Raises :class:`LabError` where there is no Redis or a port can't be had.
+    """
+
+    def __init__(self) -> None:
+        with ExitStack() as stack:
+            self.redis = stack.enter_context(Redis())
+            api = _core.Shop(products=PRODUCTS)
+            stack.callback(api.stop)
+            self.api = api.url
+            self._databases = 0
+            self._stack = stack.pop_all()
+
+    def open(self) -> Account:
+        """A server's own database, filled."""
+        if self._databases == DATABASES:
+            raise LabError(f"one run has room for {DATABASES} servers with a shop")
+        account = Account(self, self._databases)
+        self._databases += 1
+        account.fill()
+        return account
+
+    def search(self, query: str, limit: int) -> str:
+        """What the API answers to a search, as it is."""
+        return _fetched(f"{self.api}/products?q={quote(query)}&limit={limit}")
+
+    def price(self, items: list[dict[str, int]]) -> int:
+        """What items cost together, in cents."""
+        total = json.loads(_fetched(f"{self.api}/price", {"items": items}))["total_cents"]
+        return int(total)
+
+    def close(self) -> None:
+        """Ends both. Harmless the second time."""
+        self._stack.close()
+
+    def __enter__(self) -> Shop:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+class Account:
+    """One server's database of the shop."""
+
+    def __init__(self, shop: Shop, database: int) -> None:
+        self._shop = shop
+        self._database = database
+
+    def environment(self) -> dict[str, str]:
+        """What the server program is told of it (adapters/README.md)."""
+        return {"SHOP_API": self._shop.api, "SHOP_REDIS": self._shop.redis.url(self._database)}
+
+    def fill(self) -> None:
+        """Users and carts, and nothing else."""
+        with self.connect() as connection:
+            connection.one("FLUSHDB")
+            connection.many(command for user in range(1, USERS + 1) for command in _user(user))
+
+    def connect(self) -> Connection:
+        """A connection of our own to it."""
+        return self._shop.redis.connect(self._database)
+
+
+def cart(user: int) -> list[tuple[int, int]]:
+    """Products and quantities in a user's cart: none to seven."""
+    return [((user * 7919 + place * 104_729) % PRODUCTS + 1, (user + place) % 5 + 1) for place in range(user % 8)]
+
+
+def person(user: int) -> dict[str, Any]:
+    """Who a user is."""
+    return {"id": user, "name": f"{NAMES[user % len(NAMES)]} {user}", "tier": TIERS[user % len(TIERS)]}
+
+
+def _user(user: int) -> list[list[str | int]]:
+    told = person(user)
+    commands: list[list[str | int]] = [["HSET", f"user:{user}", "name", told["name"], "tier", told["tier"]]]
+    if items := cart(user):
+        commands.append(["RPUSH", f"cart:{user}", *(f"{product}:{quantity}" for product, quantity in items)])
+    return commands
+
+
+def _fetched(url: str, body: Any = None) -> str:
+    data = None if body is None else json.dumps(body).encode()
+    # Past the user's proxies: it is on loopback.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(urllib.request.Request(url, data), timeout=LIMIT_S) as reply:
+            text: str = reply.read().decode()
+            return text
+    except urllib.error.URLError as error:
+        raise LabError(f"the shop's product API doesn't answer: {error.reason}") from error
