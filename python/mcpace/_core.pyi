@@ -811,6 +811,8 @@ class Exchange:
         """Answers with a JSON-RPC error."""
     def notify(self, method: str, params: str | None = None) -> None:
         """Sends a notification ahead of the answer."""
+    def release(self) -> None:
+        """Closes the stream of the request; the client resumes the stream for the answer."""
     def ask(
         self,
         method: str,

@@ -26,6 +26,7 @@ EXAMPLES = (
     "waiting",
     "changing",
     "requested",
+    "resuming",
 )
 
 # What is adopted, and what is not; an example that an SDK has not is not asked for.
@@ -55,6 +56,7 @@ NOTES = {
         "mcp-2": "adopted 0 of 1 tool; 1 runs in the SDK: caller (it takes a context)",
         "fastmcp": "adopted 0 of 1 tool; 1 runs in the SDK: caller (it uses get_http_request)",
     },
+    "resuming": "adopted 0 of 1 tool; 1 runs in the SDK: leave (it takes a context)",
     "waiting": {
         "mcp-1": "adopted 1 of 2 tools; 1 runs in the SDK: wait (it takes a context)",
         "mcp-2": "adopted 1 of 2 tools; 1 runs in the SDK: wait (it takes a context)",
@@ -124,6 +126,25 @@ def test_a_call_that_nobody_wants_is_cancelled(pairs: dict[str, Pair]) -> None:
         reply.read()
     assert peer.ask({"method": "tools/call", "params": {"name": "how"}})["answer"]["result"]["content"][0]["text"]
     peer.close()
+
+
+@pytest.mark.network
+def test_stream_that_a_tool_closes_is_resumed_for_the_answer(pairs: dict[str, Pair]) -> None:
+    if "resuming" not in pairs:
+        # Servers of the other SDKs have no event store of their own.
+        return
+    for port in (pairs["resuming"].original, pairs["resuming"].adopted):
+        peer = Peer(port, LEGACY)
+        peer.open()
+        message = {"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": {"name": "leave"}}
+        with peer._sent("POST", message, {}) as reply:
+            lines = reply.read().decode().splitlines()
+        *_, last = [line.removeprefix("id:").strip() for line in lines if line.startswith("id:")]
+        assert not any('"result"' in line for line in lines)
+        with peer._sent("GET", None, {"Last-Event-ID": last}) as reply:
+            answer = next(told for told in events(reply) if told.get("id") == 77)
+        assert answer["result"]["content"][0]["text"] == "back"
+        peer.close()
 
 
 @pytest.mark.network

@@ -206,6 +206,11 @@ impl Exchange {
         Ok(())
     }
 
+    /// Closes the stream of the request. The request goes on, and the client resumes the stream for its answer.
+    fn release(&self, py: Python<'_>) {
+        py.detach(|| self.context.release());
+    }
+
     /// Asks the client; `done(result, error)` is called with the result's JSON or with `(code, message)`, from another
     /// thread.
     fn ask(&self, method: &str, params: Option<String>, done: Py<PyAny>) -> PyResult<()> {

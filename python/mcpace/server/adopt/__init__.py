@@ -135,7 +135,7 @@ def _sdk(server: Any, kind: Kind, low: Any) -> Sdk:
     session = None
     if kind is Kind.FASTMCP:
         session = (sys.modules["fastmcp.server.low_level"].MiddlewareServerSession, (server,))
-    return Sdk1(low, around, session)
+    return Sdk1(low, around, session, is_resumable=getattr(server, "_event_store", None) is not None)
 
 
 def _release(kind: Kind) -> str:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 INVALID_PARAMS = -32602
 REQUEST_TIMEOUT = 408
+RESUMABLE = "2025-11-25"
+"""Revision since which a server may close the stream of a call that goes on."""
 
 
 class Sdk1(Sdk):
@@ -33,10 +35,13 @@ class Sdk1(Sdk):
         server: Any,
         around: AbstractAsyncContextManager[Any] | None = None,
         session: tuple[type, tuple[Any, ...]] | None = None,
+        is_resumable: bool = False,
     ) -> None:
         """``around`` is entered before the server's own lifespan; ``session`` is the class of its sessions and what
-        comes first when one is made, where that isn't the SDK's plain one."""
+        comes first when one is made, where that isn't the SDK's plain one. ``is_resumable``: the server has an event
+        store, so its functions may close the stream of their call."""
         super().__init__(server, around)
+        self._is_resumable = is_resumable
         self._types = import_module("mcp.types")
         self._shared = import_module("mcp.shared.session")
         self._metadata = import_module("mcp.shared.message").ServerMessageMetadata
@@ -54,7 +59,7 @@ class Sdk1(Sdk):
         if params is not None:
             message["params"] = params
         user = self._user(exchange)
-        metadata = self._metadata(request_context=request_of(exchange, user))
+        metadata = self._metadata(request_context=request_of(exchange, user), **self._stream_callbacks(exchange))
         try:
             dumped = types.JSONRPCRequest.model_validate(message).model_dump(
                 by_alias=True, mode="json", exclude_none=True
@@ -88,6 +93,16 @@ class Sdk1(Sdk):
             raise Refusal(answer.code, answer.message, answer.data)
         result = answer.model_dump(by_alias=True, mode="json", exclude_none=True)
         return pydantic_core.to_json(result, inf_nan_mode="null")
+
+    def _stream_callbacks(self, exchange: Exchange) -> dict[str, Any]:
+        """``close_sse_stream``, which the SDK has for clients of 2025-11-25 that can resume the stream of a call."""
+        if not self._is_resumable or exchange.headers is None or exchange.revision != RESUMABLE:
+            return {}
+
+        async def close_sse_stream() -> None:
+            exchange.release()
+
+        return {"close_sse_stream": close_sse_stream}
 
     def _session(self, exchange: Exchange) -> Any:
         if not exchange.has_session:
