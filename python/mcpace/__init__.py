@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         UrlElicitationRequiredError,
     )
     from mcpace.server.extension import Extension, ResourceBinding, ToolBinding, require_client_extension
-    from mcpace.server.guards import Asked, Denied, RateLimit, requires
+    from mcpace.server.guards import AccessRequest, Denied, RateLimit, requires
     from mcpace.server.hints import CacheHint, RequestStateSecurity
     from mcpace.server.injection import Elicit, ListRoots, Resolve, Sample
     from mcpace.server.media import Audio, Image
@@ -96,7 +96,7 @@ _WHERE = {
         "UrlElicitationRequiredError",
     ),
     "extension": ("Extension", "ResourceBinding", "ToolBinding", "require_client_extension"),
-    "guards": ("Asked", "Denied", "RateLimit", "requires"),
+    "guards": ("AccessRequest", "Denied", "RateLimit", "requires"),
     "hints": ("CacheHint", "RequestStateSecurity"),
     "injection": ("Elicit", "ListRoots", "Resolve", "Sample"),
     "media": ("Audio", "Image"),
@@ -137,9 +137,9 @@ __all__ = [
     "DEFAULT_RESOURCE_SECURITY",
     "AcceptedElicitation",
     "AcceptedUrlElicitation",
+    "AccessRequest",
     "AccessToken",
     "AllowAny",
-    "Asked",
     "AssistantMessage",
     "Audio",
     "AuthSettings",

@@ -368,7 +368,7 @@ class Handler:
         returns is given under the keyword ``context``, if there is one.
         """
 
-class Asked:
+class AccessRequest:
     """Who asks for what. Made for permissions and for functions that say whose uses count together."""
 
     kind: Literal["tool", "resource", "template", "prompt"]
@@ -393,7 +393,10 @@ class RateLimit:
         calls: int,
         per_s: float,
         *,
-        by: Literal["principal", "session", "everyone"] | Callable[[Asked], str | Awaitable[str]] | str | None = None,
+        by: Literal["principal", "session", "everyone"]
+        | Callable[[AccessRequest], str | Awaitable[str]]
+        | str
+        | None = None,
         algorithm: Literal["fixed-window", "sliding-window", "token-bucket"] | str = "sliding-window",
         burst: int | None = None,
     ) -> RateLimit: ...
@@ -405,7 +408,7 @@ class Guard:
         cls,
         *,
         scopes: Sequence[str] = (),
-        permissions: Sequence[Callable[[Asked], object]] = (),
+        permissions: Sequence[Callable[[AccessRequest], object]] = (),
         limits: Sequence[RateLimit] = (),
         max_result_bytes: int | None = None,
         timeout_s: float | None = None,

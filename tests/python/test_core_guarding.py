@@ -68,22 +68,22 @@ def test_scopes_run_no_python_and_are_told() -> None:
 def test_a_permission_decides_and_sees_who_asks(kind: str) -> None:
     seen: list[Any] = []
 
-    def check(asked: _core.Asked) -> None:
+    def check(asked: _core.AccessRequest) -> None:
         seen.append((asked.kind, asked.name, asked.uri, asked.principal.client_id, asked.session_id, asked.listing))
         assert asked.headers is not None and asked.headers["authorization"].startswith("Bearer ")
         if asked.principal.client_id != "alice":
             raise Denied("only for Alice", scopes=["alice"])
 
-    async def later(asked: _core.Asked) -> None:
+    async def later(asked: _core.AccessRequest) -> None:
         await asyncio.sleep(0)
         check(asked)
 
     class Checks:
-        def __call__(self, asked: _core.Asked) -> None:
+        def __call__(self, asked: _core.AccessRequest) -> None:
             check(asked)
 
     class ChecksLater:
-        async def __call__(self, asked: _core.Asked) -> None:
+        async def __call__(self, asked: _core.AccessRequest) -> None:
             await later(asked)
 
     permission = {"sync": check, "async": later, "method": Checks(), "async-method": ChecksLater()}[kind]
@@ -175,7 +175,7 @@ def test_a_permission_that_never_answers_refuses(caplog: pytest.LogCaptureFixtur
 def test_a_slow_permission_holds_up_nobody_else() -> None:
     held = threading.Event()
 
-    def slow(asked: _core.Asked) -> None:
+    def slow(asked: _core.AccessRequest) -> None:
         if asked.principal.client_id == "slow":
             held.wait(10)
 
@@ -205,13 +205,13 @@ def test_limits_are_counted_on_a_clock_of_the_tests_own() -> None:
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_a_key_says_who_is_counted_together(kind: str, caplog: pytest.LogCaptureFixture) -> None:
-    def domain(asked: _core.Asked) -> str:
+    def domain(asked: _core.AccessRequest) -> str:
         who = asked.principal.client_id
         if who == "nobody":
             raise Denied("who are you?")
         return who.partition("@")[2] if "@" in who else 5  # type: ignore[return-value]
 
-    async def later(asked: _core.Asked) -> str:
+    async def later(asked: _core.AccessRequest) -> str:
         await asyncio.sleep(0)
         return domain(asked)
 
@@ -231,10 +231,10 @@ def test_whatever_text_a_key_is_it_is_a_key(kind: str) -> None:
     """Answers are told from each other by their first character: see ``mcpace.server.guard_answers``."""
     keys = ["", "=", "==", "!", '!["no", []]', "a", "=a", "\N{SNOWMAN}"]
 
-    def named(asked: _core.Asked) -> str:
+    def named(asked: _core.AccessRequest) -> str:
         return keys[int(asked.principal.client_id)]
 
-    async def later(asked: _core.Asked) -> str:
+    async def later(asked: _core.AccessRequest) -> str:
         return named(asked)
 
     limit = _core.RateLimit("one", 1, 60, by=named if kind == "sync" else later)
@@ -246,7 +246,7 @@ def test_whatever_text_a_key_is_it_is_a_key(kind: str) -> None:
 
 @pytest.mark.parametrize("words", ["", "!", "=", 'of "many" [words], {}', "line\nbreak", "\N{SNOWMAN}"])
 def test_a_refusal_is_told_as_it_was_said(words: str) -> None:
-    def deny(asked: _core.Asked) -> None:
+    def deny(asked: _core.AccessRequest) -> None:
         raise Denied(words, scopes=["read", "a:b"])
 
     with guarded(_core.Guard(permissions=[deny])) as of:
@@ -290,7 +290,7 @@ def test_resources_templates_and_prompts_have_guards_too() -> None:
     made = _core.Server("guarded", "1")
     seen: list[tuple[str, str, str | None]] = []
 
-    def check(asked: _core.Asked) -> bool:
+    def check(asked: _core.AccessRequest) -> bool:
         seen.append((asked.kind, asked.name, asked.uri))
         return False
 

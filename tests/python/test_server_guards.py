@@ -12,8 +12,8 @@ import pytest
 from pydantic import BaseModel
 
 from mcpace import (
+    AccessRequest,
     AccessToken,
-    Asked,
     AuthSettings,
     Context,
     Denied,
@@ -59,11 +59,11 @@ def names(client: Client, method: str, member: str) -> list[str]:
     return [one.get("name") for one in client.request(method)["result"][member]]
 
 
-def only_ada(asked: Asked) -> bool:
+def only_ada(asked: AccessRequest) -> bool:
     return asked.principal is not None and asked.principal.subject == "ada"
 
 
-async def only_ada_later(asked: Asked) -> None:
+async def only_ada_later(asked: AccessRequest) -> None:
     await asyncio.sleep(0)
     if not only_ada(asked):
         raise Denied(f"{asked.name} is ada's", scopes=["ada"])
@@ -228,7 +228,7 @@ def test_who_may_not_is_refused_with_what_would_help_and_sees_nothing_of_it(
 
 
 def test_a_permission_that_raises_anything_else_refuses_and_tells_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    def broken(asked: Asked) -> None:
+    def broken(asked: AccessRequest) -> None:
         raise KeyError("secret")
 
     with guarded_by(broken) as port:
@@ -241,7 +241,7 @@ def test_a_permission_that_raises_anything_else_refuses_and_tells_nothing(caplog
 def test_a_permission_is_asked_of_everything_but_the_arguments() -> None:
     heard: list[tuple[Any, ...]] = []
 
-    def hear(asked: Asked) -> None:
+    def hear(asked: AccessRequest) -> None:
         headers = asked.headers or {}
         heard.append((asked.kind, asked.name, asked.principal.subject, asked.listing, headers.get("x-trace")))
 
@@ -290,7 +290,7 @@ def test_a_list_asks_side_by_side(middleware: list[Any]) -> None:
     def server() -> MCPServer[Any]:
         made, meeting = MCPServer[Any]("t", middleware=middleware), None
 
-        async def meet(asked: Asked) -> None:
+        async def meet(asked: AccessRequest) -> None:
             nonlocal meeting
             meeting = meeting or asyncio.Barrier(at_once)
             await meeting.wait()

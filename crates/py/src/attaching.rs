@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 struct Inside {
     threads: usize,
     over: bool,
-    /// Whose they are: a forked child has none of them.
+    /// Process that the threads belong to: a forked child has none of them.
     process: u32,
 }
 

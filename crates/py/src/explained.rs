@@ -16,11 +16,11 @@ use crate::runtime::aside;
 /// failed.
 type Trial = (u64, f64, &'static str, Option<String>);
 
-/// Where the time of a recording's calls went, and why.
+/// Ledger and findings of a recording.
 #[pyclass(module = "mcpace._core", frozen)]
 pub(crate) struct Explained {
     told: mcpace_explain::Explained,
-    /// What each call pays for each finding, apart from the rest of the finding: in the order of their calls.
+    /// Cost of each finding for each call, in the order of the calls.
     costs: Vec<Vec<CallCost>>,
 }
 
@@ -30,7 +30,7 @@ impl Explained {
         Self { told, costs }
     }
 
-    /// What those of `calls` pay for the finding at `finding` that pay at all.
+    /// Costs of the finding at `finding` for those of `calls` that have one.
     fn paid<'c>(&'c self, finding: usize, calls: &'c [u64]) -> impl Iterator<Item = &'c CallCost> {
         let costs = self.costs.get(finding).map_or(&[][..], Vec::as_slice);
         let cost = move |call: &u64| costs.binary_search_by_key(&CallId(*call), |cost| cost.call).ok();
@@ -153,7 +153,7 @@ fn trial(account: &Account, outcome: Option<&CallOutcome>) -> Trial {
     (account.call.0, account.end.since(account.start).as_secs_f64(), ended, message)
 }
 
-/// What a recording in memory tells; of a gateway too, where `behind` was recorded between it and the servers that it asks.
+/// Explains a recording in memory. `behind` is the recording between a gateway and its servers.
 pub(crate) fn of_recording(py: Python<'_>, recording: &Recording, behind: Option<&Recording>) -> PyResult<Explained> {
     if behind.is_some_and(|behind| ptr::eq(recording, behind)) {
         return Err(UsageProblem::new_err("one recording can't be both before and behind a gateway"));
@@ -164,7 +164,7 @@ pub(crate) fn of_recording(py: Python<'_>, recording: &Recording, behind: Option
     })))
 }
 
-/// What saved recordings tell. One is explained while it is read: of its events nothing is kept but what rules ask for.
+/// Explains saved recordings. A recording is explained while it is read, and only the events that rules need are kept.
 /// Several, and those from behind a gateway, are read whole first.
 #[pyfunction]
 #[pyo3(name = "explained", signature = (paths, *, behind=Vec::new()))]

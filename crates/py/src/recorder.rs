@@ -55,7 +55,7 @@ impl Recorder {
         .or_raise()
     }
 
-    /// Where the client should be pointed.
+    /// URL for the client.
     #[getter]
     fn url(&self) -> &str {
         self.running.url()
@@ -79,7 +79,7 @@ impl Recorder {
         self.sink.exchanges()
     }
 
-    /// What was seen so far, where it is kept.
+    /// The recording so far, where one is kept.
     fn recording(&self, py: Python<'_>) -> Recording {
         Recording::new(py.detach(|| self.sink.recording()))
     }

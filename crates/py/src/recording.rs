@@ -1,4 +1,4 @@
-//! `Recording`: what an instrument saw, and what it means.
+//! `Recording`: the events that an instrument recorded.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
@@ -127,14 +127,13 @@ impl Recording {
         json::to_python(py, &found)
     }
 
-    /// The causes that show.
+    /// Findings of the recording.
     fn findings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let found = py.detach(|| findings(&self.lock()));
         json::to_python(py, &found)
     }
 
-    /// Where the time of its calls went, and why; of a gateway too, where `behind` was recorded between it and the servers
-    /// that it asks.
+    /// Ledgers and findings. `behind` is the recording between a gateway and its servers.
     #[pyo3(signature = (*, behind=None))]
     fn explained(&self, py: Python<'_>, behind: Option<&Self>) -> PyResult<Explained> {
         of_recording(py, self, behind)

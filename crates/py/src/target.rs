@@ -69,7 +69,7 @@ impl Target {
         })
     }
 
-    /// What reached it, by kind.
+    /// Number of requests that reached the target, by kind.
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let running = self.running.lock().map_err(|_| Problem::new_err("the target is broken"))?;
         let target = running.as_ref().ok_or_else(|| Problem::new_err("the target was stopped"))?;

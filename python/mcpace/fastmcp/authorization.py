@@ -20,7 +20,7 @@ from mcpace.server.guards import UNGUARDED, Denied, Guards
 from mcpace.server.signature import is_async
 
 if TYPE_CHECKING:
-    from mcpace.server.guards import Asked, Permission
+    from mcpace.server.guards import AccessRequest, Permission
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def _permission(check: AuthCheck, component: Any) -> Permission:
             missing = check.missing(context) if isinstance(check, _Scopes) else []
             raise Denied(f"needs the scopes {' '.join(missing)}" if missing else "not permitted", scopes=missing)
 
-    def ask(asked: Asked) -> None:
+    def ask(asked: AccessRequest) -> None:
         if asked.transport != "stdio":
             context = AuthContext(asked.principal, _read(component, asked))
             agreed = check(context)
@@ -126,7 +126,7 @@ def _permission(check: AuthCheck, component: Any) -> Permission:
                 raise TypeError(f"the check of {component.name!r} is awaitable: make it a coroutine function")
             answered(agreed, context)
 
-    async def ask_later(asked: Asked) -> None:
+    async def ask_later(asked: AccessRequest) -> None:
         if asked.transport != "stdio":
             context = AuthContext(asked.principal, _read(component, asked))
             agreed = check(context)
@@ -135,6 +135,6 @@ def _permission(check: AuthCheck, component: Any) -> Permission:
     return ask_later if is_async(check) else ask
 
 
-def _read(component: Any, asked: Asked) -> Any:
+def _read(component: Any, asked: AccessRequest) -> Any:
     """The component; one of a family with what is read of it."""
     return component if asked.uri is None else replace(component, uri=asked.uri)

@@ -2,7 +2,7 @@
 
 Design constraint: such a function never raises: who asks runs on the server's own threads. Nothing stands for yes,
 ``=`` and the text for a rate limit's key, ``!`` for no, followed by JSON of a refusal's words and scopes where it has
-any. (``crates/py/src/server/asking.rs`` reads it.)
+any. (``crates/py/src/server/auth/permission_callback.rs`` reads it.)
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What must hold before a tool, resource or prompt is used: permissions, rate limits, and the bounds of an answer.
+"""Guards of tools, resources and prompts: permissions, rate limits, and bounds of results.
 
-A permission is a function, or a coroutine function, of what is asked (:class:`Asked`). It lets pass unless it returns
-``False`` or raises :class:`Denied`. What a caller may not use, lists don't show it. Scopes (:func:`requires`) and rate
-limits are checked by the compiled part alone.
+A permission is a function or coroutine function of an :class:`AccessRequest`. It refuses by returning ``False`` or by
+raising :class:`Denied`. Lists leave out the components that a caller may not use. The compiled part checks scopes
+(:func:`requires`) and rate limits without Python.
 
-Design constraint: descriptions only, put together at registration; the compiled part does the checking, and is loaded
-when a server is run.
+Design constraint: this module only describes guards, at registration. The compiled part checks them, and is loaded when
+a server is run.
 """
 
 from __future__ import annotations
@@ -38,65 +38,65 @@ class Denied(Exception):
         self.scopes = tuple(scopes)
 
 
-class Asked(Protocol):
-    """What a permission is asked: who wants what. Arguments are not among it."""
+class AccessRequest(Protocol):
+    """A caller and the component that it wants to use. The call's arguments are not part of it."""
 
     @property
     def kind(self) -> Kind:
-        """Of what sort it is."""
+        """Kind of the component."""
         ...
 
     @property
     def name(self) -> str:
-        """A tool's or a prompt's name, a resource's URI, a family's template."""
+        """Name of a tool or prompt, URI of a resource, or template of a resource family."""
         ...
 
     @property
     def uri(self) -> str | None:
-        """The resource that is read by a family's template; ``None`` for anything else, and in lists."""
+        """URI of the resource that is read through a template; ``None`` otherwise, and in lists."""
         ...
 
     @property
     def principal(self) -> Any:
-        """The caller's token, as the verifier gave it; ``None`` where there is none."""
+        """Token of the caller, as the verifier returned it; ``None`` without a token."""
         ...
 
     @property
     def session_id(self) -> str | None:
-        """The session's id, where there is one."""
+        """Id of the session; ``None`` without a session."""
         ...
 
     @property
     def headers(self) -> Mapping[str, str] | None:
-        """The HTTP request's, by name in lower case. Client-supplied: never a proof of who calls."""
+        """Headers of the HTTP request by lower-case name. Supplied by the client, so they prove nothing about it."""
         ...
 
     @property
     def transport(self) -> Transport:
-        """The road that the request came by; ``process`` for a call within the process, which no client sent."""
+        """Transport of the request; ``process`` for a call within the process."""
         ...
 
     @property
     def listing(self) -> bool:
-        """Whether it is only to be listed."""
+        """Whether the component is only listed, not used."""
         ...
 
 
 Permission = Callable[[Any], bool | Awaitable[bool | None] | None]
-"""Of an :class:`Asked`. ``False`` says no, as :class:`Denied` does."""
+"""Function of an :class:`AccessRequest`. ``False`` or :class:`Denied` refuses the request."""
 
 
 class Requires:
-    """The permission that :func:`requires` gives."""
+    """Permission that :func:`requires` returns."""
 
     __slots__ = ("scopes",)
 
     def __init__(self, scopes: tuple[str, ...]) -> None:
         self.scopes = scopes
 
-    def __call__(self, asked: Asked) -> None:
-        """The same in Python, for whoever combines permissions. Raises :class:`Denied`."""
-        granted = getattr(asked.principal, "scopes", None) or ()
+    def __call__(self, request: AccessRequest) -> None:
+        """Checks the scopes in Python, for functions that combine permissions. Raises :class:`Denied`."""
+        granted = getattr(request.principal, "scopes", None) or ()
         if not set(self.scopes) <= set(granted):
             needed = (
                 f"the scope {self.scopes[0]} is"

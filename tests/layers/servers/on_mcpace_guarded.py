@@ -2,16 +2,16 @@
 
 from collections.abc import Callable
 
-from mcpace import Asked, MCPServer
+from mcpace import AccessRequest, MCPServer
 
 mcp = MCPServer("guarded")
 
 
-def only(name: str) -> Callable[[Asked], bool]:
+def only(name: str) -> Callable[[AccessRequest], bool]:
     """A permission of one tool's own, which is Python's and looks at what is asked."""
 
-    def may(asked: Asked) -> bool:
-        return asked.kind == "tool" and asked.name == name
+    def may(request: AccessRequest) -> bool:
+        return request.kind == "tool" and request.name == name
 
     return may
 

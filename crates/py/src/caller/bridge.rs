@@ -1,7 +1,7 @@
-//! One event loop of Python's, told from any thread.
+//! Passes messages from any thread to a Python event loop.
 //!
-//! Constraint: whoever has something for the loop writes a byte only where none is on its way already; handing over needs no
-//! interpreter. Made once a loop, and lives as long as it.
+//! Constraint: a sender writes a byte only when none is on its way, and sending needs no interpreter. One bridge is made for each
+//! loop, and lives as long as the loop.
 
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
@@ -14,7 +14,7 @@ use pyo3::sync::PyOnceLock;
 
 use super::pending::Waking;
 
-/// See the module.
+/// Queue of messages for one event loop.
 pub(super) struct Bridge {
     queue: Mutex<Queue>,
     waker: UnixStream,

@@ -9,32 +9,32 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tokio::sync::{Mutex, Semaphore};
 
-use super::asking::Ears;
 use super::bridge::Bridge;
-use super::pending::{Given, Inbox, Pending};
+use super::pending::{Given, Pending, ProgressInbox};
+use super::server_requests::ServerCallbacks;
 use super::settings::Settings;
 use crate::event_loop::running_loop;
 use crate::problem::{OrRaise as _, UsageProblem};
 use crate::seconds::seconds;
 use crate::server::{Server, on_behalf};
 
-/// See the module.
+/// The runtime's client, for Python.
 #[pyclass(module = "mcpace._core", frozen)]
 pub(crate) struct Caller {
     client: Client,
 }
 
-/// What one request may say beside its parameters: `time_s`, `progress`, `meta` (a JSON object), `cache`.
+/// Options of one request: `time_s`, `progress`, `meta` (a JSON object), `cache`.
 struct Extras;
 
 impl Extras {
-    fn read(extras: Option<&Bound<'_, PyDict>>) -> PyResult<(CallOptions, Option<Arc<Inbox>>)> {
+    fn read(extras: Option<&Bound<'_, PyDict>>) -> PyResult<(CallOptions, Option<Arc<ProgressInbox>>)> {
         let Some(extras) = extras else { return Ok((CallOptions::default(), None)) };
         let time_s: Option<f64> = member(extras, "time_s")?;
         let meta: Option<Vec<u8>> = member(extras, "meta")?;
         let cache: Option<String> = member(extras, "cache")?;
         let progress = extras.get_item("progress")?.map(Bound::unbind);
-        let inbox = progress.map(|hear| Arc::new(Inbox::new(hear)));
+        let inbox = progress.map(|hear| Arc::new(ProgressInbox::new(hear)));
         let put = inbox.clone();
         let meta = meta.map(|meta| serde_json::from_slice::<Extra>(&meta)).transpose();
         let options = CallOptions {
@@ -89,7 +89,7 @@ impl Caller {
         let settings = Settings::read(settings)?;
         let mut options = settings.options(opens)?;
         let bridge = if in_loop { Some(Bridge::of(&running_loop(py)?)?) } else { None };
-        let ears = Ears { asks: Arc::new(asks), hears: hears.map(Arc::new), bridge, news: Arc::default() };
+        let ears = ServerCallbacks { asks: Arc::new(asks), hears: hears.map(Arc::new), bridge, news: Arc::default() };
         options.callbacks = ears.callbacks(settings.answered);
         let target = parse_target(py, target, environment, folder, principal)?;
         let work = async move {
@@ -231,7 +231,7 @@ pub(crate) struct Listening {
     open: Arc<Semaphore>,
     #[pyo3(get)]
     id: i64,
-    /// What the server agreed to tell, as JSON.
+    /// Subscriptions that the server accepted, as JSON.
     #[pyo3(get)]
     agreed: String,
 }

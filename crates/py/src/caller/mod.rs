@@ -4,16 +4,16 @@
 //! where it was made, and the loop is woken once, when the reply is there. What comes from other threads reaches a loop
 //! through its `bridge`, in batches. Nothing of Python's is called while a lock of ours is held.
 
-mod admitting;
-mod asking;
+mod authorization;
 mod bridge;
 mod client;
-mod held;
+mod inbox;
 mod pending;
 mod problem;
+mod server_requests;
 mod settings;
 
-pub(crate) use admitting::{admit, may_see};
-pub(crate) use asking::Question;
+pub(crate) use authorization::{admit, may_see};
 pub(crate) use client::{Caller, Listening};
 pub(crate) use pending::Pending;
+pub(crate) use server_requests::Question;

@@ -14,11 +14,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::bridge::{Bridge, Message};
-use super::held::{self, Held};
+use super::inbox::{self, BoundedInbox};
 use crate::event_loop::running_loop;
 use crate::runtime::{SIGNAL_PERIOD, runtime};
 
-/// What the future gives, made into Python's with the interpreter at hand.
+/// Output of the future: it becomes a Python object once the interpreter is attached.
 pub(super) enum Given {
     Nothing,
     Raw(Raw),
@@ -30,11 +30,11 @@ type Make = Box<dyn for<'py> FnOnce(Python<'py>) -> PyResult<Py<PyAny>> + Send>;
 
 type Work = Pin<Box<dyn Future<Output = PyResult<Given>> + Send>>;
 
-/// See the module. Dropped, or thrown into, it gives the work up.
+/// Awaitable of a Rust future. Dropping it, or throwing into it, cancels the work.
 #[pyclass(module = "mcpace._core", frozen)]
 pub(crate) struct Pending {
     state: Mutex<State>,
-    progress: Option<Arc<Inbox>>,
+    progress: Option<Arc<ProgressInbox>>,
 }
 
 struct State {
@@ -42,13 +42,13 @@ struct State {
     waking: Option<Arc<Waking>>,
 }
 
-/// Progress that came in while the work was polled, or on another thread, and who hears of it.
-pub(super) struct Inbox {
+/// Progress that arrived while the work was polled, and the callback for it.
+pub(super) struct ProgressInbox {
     hear: Py<PyAny>,
-    came: Mutex<(Held<Progress>, Option<Waker>)>,
+    came: Mutex<(BoundedInbox<Progress>, Option<Waker>)>,
 }
 
-impl Inbox {
+impl ProgressInbox {
     pub(super) fn new(hear: Py<PyAny>) -> Self {
         Self { hear, came: Mutex::default() }
     }
@@ -68,7 +68,7 @@ impl Inbox {
     fn deliver(&self, py: Python<'_>) -> PyResult<()> {
         let (came, has_dropped) = self.came.lock().unwrap_or_else(PoisonError::into_inner).0.take();
         if has_dropped {
-            held::say_dropped(py, "news of a call's progress")?;
+            inbox::say_dropped(py, "news of a call's progress")?;
         }
         for progress in came {
             self.hear.call1(py, (progress.progress, progress.total, progress.message))?;
@@ -80,7 +80,7 @@ impl Inbox {
 impl Pending {
     pub(super) fn new(
         work: impl Future<Output = PyResult<Given>> + Send + 'static,
-        progress: Option<Arc<Inbox>>,
+        progress: Option<Arc<ProgressInbox>>,
     ) -> Self {
         Self { state: Mutex::new(State { work: Some(Box::pin(work)), waking: None }), progress }
     }

@@ -1,4 +1,4 @@
-//! What can go wrong in a client, on its way to Python: facts, of which `mcpace.client` makes its exceptions.
+//! Failures of a client as facts, from which `mcpace.client` makes its exceptions.
 
 use mcpace_client::ClientError;
 use pyo3::prelude::*;

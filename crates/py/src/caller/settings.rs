@@ -10,7 +10,7 @@ use mcpace_wire::mcp::{Implementation, LoggingLevel};
 use pyo3::prelude::*;
 use serde::Deserialize;
 
-use super::asking::Answered;
+use super::server_requests::CallbackCapabilities;
 use crate::problem::UsageProblem;
 use crate::seconds::seconds;
 
@@ -30,7 +30,7 @@ pub(super) struct Settings {
     connections: Option<usize>,
     bearer: Option<String>,
     oauth: Option<OAuth>,
-    pub(super) answered: Answered,
+    pub(super) answered: CallbackCapabilities,
 }
 
 #[derive(Default, Deserialize)]
@@ -94,7 +94,7 @@ impl Default for Settings {
             connections: None,
             bearer: None,
             oauth: None,
-            answered: Answered::default(),
+            answered: CallbackCapabilities::default(),
         }
     }
 }

@@ -17,6 +17,6 @@ pub(crate) fn set_process_key(key: &[u8]) -> PyResult<()> {
 }
 
 /// The key, where there is one.
-pub(super) fn process_key() -> Option<[u8; 32]> {
+pub(crate) fn process_key() -> Option<[u8; 32]> {
     KEY.get().copied()
 }

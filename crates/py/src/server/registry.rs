@@ -11,35 +11,35 @@ use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::bridge::{self, Given};
-use super::delegate::PythonDelegate;
-use super::endpoint::Endpoint;
-use super::guarding::Guard;
-use super::handler::{Handler, Kind};
-use super::limiting::{Limiter, on_limiter_down as on_down};
-use super::options::HttpOptions;
-use super::output::text_of;
-use super::pace::Pace;
-use super::process_key::process_key;
-use super::reading;
-use super::running::{self, Running};
-use super::shared::Shared;
-use super::telemetry::Observations;
-use super::tool::PythonTool;
-use super::waiting::Target;
 use crate::problem::{OrRaise, RegistrationProblem, UsageProblem};
 use crate::runtime::runtime;
 use crate::seconds::seconds;
+use crate::server::auth::guards::Guard;
+use crate::server::auth::rate_limiter::{Limiter, on_limiter_down as on_down};
+use crate::server::call::delegate::PythonDelegate;
+use crate::server::call::handler::{Handler, Kind};
+use crate::server::call::output::text_of;
+use crate::server::call::submission::Target;
+use crate::server::call::tool::PythonTool;
+use crate::server::call::value_handlers;
+use crate::server::http::endpoint::Endpoint;
+use crate::server::http::options::HttpOptions;
+use crate::server::process_key::process_key;
+use crate::server::server_handle::{self, Running};
+use crate::server::telemetry::Observations;
+use crate::server::threads::awaitable::{self, Given};
+use crate::server::threads::function_host::FunctionHost;
+use crate::server::threads::inline_policy::InlinePolicy;
 
 /// A registry of Python functions, served by the runtime as often as wanted.
 #[pyclass(module = "mcpace._core", frozen)]
 pub(crate) struct Server {
     inner: mcpace_serve::Server,
-    shared: Arc<Shared>,
+    shared: Arc<FunctionHost>,
     known: Mutex<HashSet<(Sort, String)>>,
 }
 
-/// What can be registered.
+/// Kind of a registered component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Sort {
     Tool,
@@ -137,7 +137,7 @@ impl Server {
             }
         }
         let inner = builder.build().or_raise()?;
-        Ok(Self { inner, shared: Arc::new(Shared::new(threads)), known: Mutex::default() })
+        Ok(Self { inner, shared: Arc::new(FunctionHost::new(threads)), known: Mutex::default() })
     }
 
     /// Registers a tool; `listed` is its JSON as `tools/list` tells it. `task`: `optional`, `required`, `on-demand`, or
@@ -203,7 +203,7 @@ impl Server {
         let listed: mcp::Resource = read("resource", listed)?;
         let (uri, mime_type) = (listed.uri.clone(), listed.mime_type.clone());
         let target = self.target(py, handler, timeout_s)?;
-        let resource = Resource::listed(listed).handler_async(reading::resource(target, mime_type));
+        let resource = Resource::listed(listed).handler_async(value_handlers::resource(target, mime_type));
         let resource = match guard {
             Some(guard) => resource.guard(guard.resolve(py, &self.shared)?),
             None => resource,
@@ -229,7 +229,7 @@ impl Server {
         let listed: mcp::ResourceTemplate = read("resource template", listed)?;
         let (template, mime_type) = (listed.uri_template.clone(), listed.mime_type.clone());
         let target = self.target(py, handler, timeout_s)?;
-        let family = ResourceTemplate::listed(listed).handler_async(reading::resource(target, mime_type));
+        let family = ResourceTemplate::listed(listed).handler_async(value_handlers::resource(target, mime_type));
         let family = match guard {
             Some(guard) => family.guard(guard.resolve(py, &self.shared)?),
             None => family,
@@ -255,7 +255,7 @@ impl Server {
         let listed: mcp::Prompt = read("prompt", listed)?;
         let name = listed.name.clone();
         let target = self.target(py, handler, timeout_s)?;
-        let prompt = Prompt::raw(listed, reading::prompt(target));
+        let prompt = Prompt::raw(listed, value_handlers::prompt(target));
         let prompt = match guard {
             Some(guard) => prompt.guard(guard.resolve(py, &self.shared)?),
             None => prompt,
@@ -272,7 +272,7 @@ impl Server {
     /// (`name`, `value`), `context` (`arguments`). It gives a `Completion` as JSON.
     fn set_completer(&self, py: Python<'_>, handler: &Handler) -> PyResult<()> {
         let target = self.target(py, handler, None)?;
-        py.detach(|| self.inner.update(|changes| changes.completer(reading::completer(target)))).or_raise()
+        py.detach(|| self.inner.update(|changes| changes.completer(value_handlers::completer(target)))).or_raise()
     }
 
     /// Tells all clients that want to know that a list has changed: `everywhere`, of all processes that share a store.
@@ -304,7 +304,7 @@ impl Server {
         params: Option<String>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (server, params) = (self.inner.clone(), params_of(params)?);
-        bridge::awaitable(py, runtime()?.handle(), async move {
+        awaitable::awaitable(py, runtime()?.handle(), async move {
             told(server.notify(&session_id, &method, params.as_deref()).await)
         })
     }
@@ -313,11 +313,9 @@ impl Server {
     #[pyo3(signature = (method, params=None))]
     fn notify_all<'py>(&self, py: Python<'py>, method: String, params: Option<String>) -> PyResult<Bound<'py, PyAny>> {
         let (server, params) = (self.inner.clone(), params_of(params)?);
-        bridge::awaitable(
-            py,
-            runtime()?.handle(),
-            async move { told(server.notify_all(&method, params.as_deref()).await) },
-        )
+        awaitable::awaitable(py, runtime()?.handle(), async move {
+            told(server.notify_all(&method, params.as_deref()).await)
+        })
     }
 
     /// Puts a server with handlers of its own behind the registry; see `delegate`.
@@ -360,7 +358,7 @@ impl Server {
     fn serve_stdio(&self, py: Python<'_>, server_timing: bool) -> PyResult<()> {
         self.shared.begin(py)?;
         let options = stdio::Options { timed: server_timing, ..stdio::Options::default() };
-        running::stdio(py, self.inner.clone(), options)
+        server_handle::stdio(py, self.inner.clone(), options)
     }
 }
 
@@ -391,8 +389,8 @@ impl Server {
         if handler.inner.kind == Kind::Async {
             self.shared.want_loop(py)?;
         }
-        let pace = (handler.inner.kind == Kind::Sync).then(|| Arc::new(Pace::default()));
-        Ok(Target { callable: Arc::clone(&handler.inner), shared: Arc::clone(&self.shared), pace, limit })
+        let inline_policy = (handler.inner.kind == Kind::Sync).then(|| Arc::new(InlinePolicy::default()));
+        Ok(Target { callable: Arc::clone(&handler.inner), shared: Arc::clone(&self.shared), inline_policy, limit })
     }
 
     fn add(&self, py: Python<'_>, sort: Sort, name: String, change: impl FnOnce(&mut Changes) + Send) -> PyResult<()> {

@@ -1,4 +1,4 @@
-//! Where sessions and limits are kept that several processes share: a URL of Python's to a store.
+//! Store of the sessions and rate limits that processes share, made from a URL.
 //!
 //! Constraint: that a store goes and comes back is said by Python's logger `mcpace.server`, once each, from the connection's own
 //! thread.
@@ -9,21 +9,21 @@ use mcpace_redis::{Event, OpenError, Options, Redis, RedisLimiter};
 use mcpace_serve::store::OnDown;
 use pyo3::prelude::*;
 
-use super::limiting::Limiter;
 use crate::attaching::attached;
 use crate::log_line::{Level, log_line};
 use crate::problem::{EnvironmentProblem, UsageProblem};
+use crate::server::auth::rate_limiter::Limiter;
 
 /// Which store, and how to use it.
 #[derive(Clone)]
-pub(super) struct Store {
+pub(crate) struct Store {
     url: String,
     prefix: String,
     on_down: OnDown,
 }
 
 impl Store {
-    pub(super) fn new(url: String, on_down: &str, prefix: String) -> PyResult<Self> {
+    pub(crate) fn new(url: String, on_down: &str, prefix: String) -> PyResult<Self> {
         let on_down = match on_down {
             "refuse" => OnDown::Refuse,
             "memory" => OnDown::Memory,
@@ -33,7 +33,7 @@ impl Store {
     }
 
     /// Connects. `refused` and `alone`: what that it is away means, in words.
-    pub(super) fn open(&self, py: Python<'_>, refused: &'static str, alone: &'static str) -> PyResult<Redis> {
+    pub(crate) fn open(&self, py: Python<'_>, refused: &'static str, alone: &'static str) -> PyResult<Redis> {
         self.connect(py, refused, alone, Redis::open)
     }
 

@@ -3,7 +3,7 @@
 //! Constraint: an I/O thread writes down what it knows and never waits for the interpreter. What a function's own spans are to
 //! be part of begins on the thread that calls it (`begin`); all the rest is told afterwards, many requests at a time, to a
 //! thread of Python's that takes them ([`Observations::take`]). Nobody takes them: the oldest stay, the others are counted.
-//! What waits is bounded in number and in bytes: most of it is the peer's text.
+//! The queue is bounded in number and in bytes, because most of it is the peer's text.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -18,17 +18,17 @@ use mcpace_wire::jsonrpc::Id;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::failing;
+use crate::server::call::exceptions;
 
 /// Requests that wait to be told, and what they take.
 const MOST: usize = 65_536;
 const MOST_BYTES: usize = 16 << 20;
-/// So many are told at once, at most; that many wait, and nobody waits for more.
+/// Largest number of observations that are reported at once, and that wait.
 const AT_ONCE: usize = 512;
 /// How long the first of them waits for more.
 const GATHERING: Duration = Duration::from_millis(50);
 
-/// See the module.
+/// Observations of requests, for Python.
 #[pyclass(module = "mcpace._core", frozen)]
 pub(crate) struct Observations {
     inner: Arc<Inner>,
@@ -46,7 +46,7 @@ struct Inner {
 #[derive(Default)]
 struct Queue {
     ended: VecDeque<Told>,
-    /// What these take.
+    /// Bytes of the waiting observations.
     bytes: usize,
     lost: u64,
     over: bool,
@@ -63,7 +63,7 @@ struct Told {
 impl Observations {
     /// `begin` is called where a function of Python's is about to be, with the facts, the time in nanoseconds since 1970, the
     /// `contextvars.Context` that the function will run in, and what `begin` returned for the same request before (or `None`).
-    /// What it returns comes back with the request's end.
+    /// Its return value is passed to the end of the request.
     #[new]
     fn new(begin: Py<PyAny>) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl Observations {
         Ok((tuples(py, ended)?, lost))
     }
 
-    /// Whoever waits is told that there is no more.
+    /// Tells the waiting thread that no more observations follow.
     fn close(&self) {
         self.inner.queue().over = true;
         self.inner.ready.notify_all();
@@ -100,7 +100,7 @@ impl Observations {
 }
 
 impl Observations {
-    pub(super) fn observer(&self) -> impl Observer + use<> {
+    pub(crate) fn observer(&self) -> impl Observer + use<> {
         Watcher(Arc::clone(&self.inner))
     }
 }
@@ -181,7 +181,7 @@ impl Observer for Watcher {
 }
 
 /// A request that is observed.
-pub(super) struct Observed {
+pub(crate) struct Observed {
     inner: Arc<Inner>,
     facts: Facts,
     received: Instant,
@@ -206,14 +206,14 @@ impl Operation for Observed {
 }
 
 /// The current request, where it is observed for Python.
-pub(super) fn current() -> Option<Arc<Observed>> {
+pub(crate) fn current() -> Option<Arc<Observed>> {
     let operation: Arc<dyn Any + Send + Sync> = telemetry::current()?;
     operation.downcast().ok()
 }
 
 impl Observed {
     /// A function of the request's is about to be called with these context variables.
-    pub(super) fn call(&self, py: Python<'_>, variables: &Bound<'_, PyAny>) {
+    pub(crate) fn call(&self, py: Python<'_>, variables: &Bound<'_, PyAny>) {
         let now = Instant::now();
         // There may be several, one after the other: all are part of what began with the first.
         let before = self.live.get().map(|(_, live)| live.bind(py));
@@ -224,12 +224,12 @@ impl Observed {
         match begun {
             Ok(live) => drop(self.live.set((now, live.unbind()))),
             Err(_) if self.inner.has_failed.swap(true, Ordering::Relaxed) => {}
-            Err(error) => failing::log(py, "beginning a span", &error),
+            Err(error) => exceptions::log(py, "beginning a span", &error),
         }
     }
 
     /// The function has returned.
-    pub(super) fn served(&self) {
+    pub(crate) fn mark_served(&self) {
         self.served_ns.store(self.at(Instant::now()), Ordering::Relaxed);
     }
 
@@ -240,7 +240,7 @@ impl Observed {
 }
 
 impl Told {
-    /// What it takes, about; the same whenever it is asked.
+    /// Approximate size in bytes; constant over the life of the observation.
     fn bytes(&self) -> usize {
         let words = self.failure.as_ref().map_or(0, |(_, _, words)| words.len());
         size_of::<Self>() + size_of::<Observed>() + self.observed.facts.bytes() + words
@@ -264,7 +264,7 @@ impl Told {
     }
 }
 
-/// What is told of a request.
+/// Observation of one request.
 struct Facts {
     method: &'static str,
     target: Option<String>,

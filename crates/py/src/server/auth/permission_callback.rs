@@ -1,0 +1,173 @@
+//! Calls a Python function for a guard: a permission, or the key of a rate limit.
+//!
+//! Constraint: the function runs as a tool does: inline where its recent calls were short, else on the threads or the event loop,
+//! within a time limit. Its answer is a text, as a tool's result is, so both use one path. `mcpace.server.guard_answers` writes it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use mcpace_serve::guard::{self, BoxFuture, Denial, KeyOf, Keyed, Permission, Verdict};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::attaching::attached;
+use crate::problem::UsageProblem;
+use crate::server::auth::access_request::AccessRequest;
+use crate::server::call::exceptions;
+use crate::server::call::handler::{Callable, Kind};
+use crate::server::call::submission::Target;
+use crate::server::threads::function_host::FunctionHost;
+use crate::server::threads::inline_policy::{InlinePolicy, now_ms};
+use crate::server::threads::thread_time::ThreadTimer;
+
+/// A Python function that answers an access request by a text.
+#[derive(Clone)]
+pub(crate) struct PermissionFunction {
+    function: Arc<Py<PyAny>>,
+    kind: Kind,
+}
+
+impl PermissionFunction {
+    /// Binds the function to the threads of `shared` and to a time limit.
+    pub(crate) fn bind_to(
+        &self,
+        py: Python<'_>,
+        shared: &Arc<FunctionHost>,
+        limit: Duration,
+    ) -> PyResult<PermissionCallback> {
+        if self.kind == Kind::Async {
+            shared.want_loop(py)?;
+        }
+        let inline_policy = (self.kind == Kind::Sync).then(|| Arc::new(InlinePolicy::default()));
+        Ok(PermissionCallback { asking: self.clone(), shared: Arc::clone(shared), inline_policy, limit })
+    }
+
+    pub(crate) fn permission(function: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Self::new(function, false)
+    }
+
+    pub(crate) fn key(function: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Self::new(function, true)
+    }
+
+    fn new(function: &Bound<'_, PyAny>, is_key: bool) -> PyResult<Self> {
+        let py = function.py();
+        if !function.is_callable() {
+            return Err(UsageProblem::new_err(format!("{} can't be called", function.repr()?)));
+        }
+        let answering = py.import("mcpace.server.guard_answers")?.getattr("answering")?;
+        let made = answering.call1((function, is_key))?.cast_into::<PyTuple>()?;
+        let (ask, is_async): (Py<PyAny>, bool) = made.extract()?;
+        let kind = if is_async { Kind::Async } else { Kind::Sync };
+        Ok(Self { function: Arc::new(ask), kind })
+    }
+}
+
+/// A permission function with the threads that it runs on.
+pub(crate) struct PermissionCallback {
+    asking: PermissionFunction,
+    shared: Arc<FunctionHost>,
+    inline_policy: Option<Arc<InlinePolicy>>,
+    limit: Duration,
+}
+
+/// An answer, now or later.
+enum Answer {
+    Now(Result<Option<String>, Denial>),
+    Later(BoxFuture<Result<Option<String>, Denial>>),
+}
+
+impl PermissionCallback {
+    fn ask(&self, asked: &guard::Asked<'_>) -> Answer {
+        let asked = AccessRequest::of(asked);
+        match &self.inline_policy {
+            Some(inline_policy) if inline_policy.is_inline() => Answer::Now(self.run_inline(asked, inline_policy)),
+            _ => Answer::Later(self.run_elsewhere(asked)),
+        }
+    }
+
+    /// Runs the function on this thread, under one attachment to the interpreter.
+    fn run_inline(&self, asked: AccessRequest, inline_policy: &InlinePolicy) -> Result<Option<String>, Denial> {
+        let (answer, took, held) = Python::attach(|py| {
+            let watch = inline_policy.is_watched().then(ThreadTimer::start);
+            let started = Instant::now();
+            let answered = || -> PyResult<String> {
+                let variables = self.shared.variables(py)?;
+                let arguments = (self.asking.function.bind(py), Bound::new(py, asked)?);
+                variables.call_method1(pyo3::intern!(py, "run"), arguments)?.extract()
+            };
+            let answer = answered().map_err(|error| exceptions::log(py, "what is asked by a guard", &error));
+            (answer, started.elapsed(), watch.map(|watch| watch.read().held))
+        });
+        inline_policy.record_inline(took, held, now_ms);
+        answer.map_or_else(|()| Err(Denial::default()), |answer| parse_answer(&answer))
+    }
+
+    /// Runs the function on a thread of the pool or on the event loop.
+    fn run_elsewhere(&self, asked: AccessRequest) -> BoxFuture<Result<Option<String>, Denial>> {
+        let callable = Callable::asking(Arc::clone(&self.asking.function), self.asking.kind, asked);
+        let target = Target {
+            callable: Arc::new(callable),
+            shared: Arc::clone(&self.shared),
+            inline_policy: self.inline_policy.clone(),
+            limit: Some(self.limit),
+        };
+        let limit = self.limit;
+        Box::pin(async move {
+            let begun = Instant::now();
+            match target.ask(Bytes::new(), None).await {
+                Ok(answer) => parse_answer(&answer),
+                Err(_) => {
+                    log_timeout(limit, begun);
+                    Err(Denial::default())
+                }
+            }
+        })
+    }
+}
+
+/// Logs that the time limit passed. Every other failure has been logged already.
+fn log_timeout(limit: Duration, begun: Instant) {
+    if begun.elapsed() < limit {
+        return;
+    }
+    let words = format!("no answer within {} seconds, which refuses", limit.as_secs_f64());
+    let _ = attached(|py| {
+        let error = pyo3::exceptions::PyTimeoutError::new_err(words);
+        exceptions::log(py, "what is asked by a guard", &error);
+    });
+}
+
+/// Nothing for yes, `=` and a key, or `!` and JSON of a refusal's words and scopes.
+fn parse_answer(answer: &str) -> Result<Option<String>, Denial> {
+    if answer.is_empty() {
+        return Ok(None);
+    }
+    if let Some(key) = answer.strip_prefix('=') {
+        return Ok(Some(key.to_owned()));
+    }
+    let refusal = answer.strip_prefix('!').filter(|json| !json.is_empty());
+    let refusal = refusal.and_then(|json| serde_json::from_str::<(String, Vec<String>)>(json).ok());
+    Err(refusal.map_or_else(Denial::default, |(message, scopes)| Denial::new(message).scopes(scopes)))
+}
+
+impl Permission for PermissionCallback {
+    fn check(&self, asked: &guard::Asked<'_>) -> Verdict {
+        match self.ask(asked) {
+            Answer::Now(Ok(_)) => Verdict::Allowed,
+            Answer::Now(Err(denial)) => Verdict::Denied(denial),
+            Answer::Later(answer) => Verdict::Later(Box::pin(async move { answer.await.map(drop) })),
+        }
+    }
+}
+
+impl KeyOf for PermissionCallback {
+    fn key<'a>(&self, asked: &guard::Asked<'a>) -> Keyed<'a> {
+        match self.ask(asked) {
+            Answer::Now(Ok(key)) => Keyed::Now(key.unwrap_or_default().into()),
+            Answer::Now(Err(denial)) => Keyed::Denied(denial),
+            Answer::Later(answer) => Keyed::Later(Box::pin(async move { answer.await.map(Option::unwrap_or_default) })),
+        }
+    }
+}

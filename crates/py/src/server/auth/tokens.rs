@@ -1,0 +1,286 @@
+//! Verifiers of tokens that need no Python: `crates/auth`'s, as Python makes them and as `HttpOptions` takes them.
+//!
+//! Constraint: a request's token costs no interpreter's lock. What it says becomes an object of Python's only where a function
+//! asks for it, made by what [`set_access_token`] was given.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use mcpace_auth::{
+    Access, AllowAny, AuthError, ClientAuth, Demands, Failure, IntrospectionOptions, JwtOptions, Keys, Reach, Refusal,
+    Report, Secret, StaticToken, StaticTokens,
+};
+use mcpace_serve::http::{TokenError, TokenVerifier};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
+
+use crate::attaching::attached;
+use crate::log_line::{Level, log_line};
+use crate::problem::{EnvironmentProblem, UsageProblem};
+use crate::runtime::runtime;
+use crate::seconds::seconds;
+use crate::server::call::context::principal_of;
+use crate::server::threads::awaitable::{self, Given};
+
+/// A verifier that needs no Python. Base of those that can be made.
+#[pyclass(module = "mcpace._core", frozen, subclass)]
+pub(crate) struct NativeVerifier {
+    pub(crate) inner: Arc<dyn TokenVerifier>,
+    pub(crate) report: Report,
+}
+
+#[pymethods]
+impl NativeVerifier {
+    /// Looks at a token: an awaitable of what it says, or of `None`. Raises where nobody can tell.
+    fn verify<'py>(&self, py: Python<'py>, token: String) -> PyResult<Bound<'py, PyAny>> {
+        let verifier = Arc::clone(&self.inner);
+        awaitable::awaitable(py, runtime()?.handle(), async move {
+            let verified = verifier.verify(&token).await;
+            Box::new(move |py: Python<'_>| match verified {
+                Ok(principal) => Ok(principal_of(py, &principal)?.unwrap_or_else(|| py.None())),
+                Err(TokenError::Invalid | TokenError::InsufficientScope) => Ok(py.None()),
+                Err(error @ TokenError::Unavailable) => Err(EnvironmentProblem::new_err(error.to_string())),
+            }) as Given
+        })
+    }
+}
+
+fn native(inner: Arc<dyn TokenVerifier>, report: Report) -> PyClassInitializer<NativeVerifier> {
+    PyClassInitializer::from(NativeVerifier { inner, report })
+}
+
+/// Signed tokens.
+#[pyclass(module = "mcpace._core", frozen, extends = NativeVerifier)]
+pub(crate) struct JwtVerifier {}
+
+#[pymethods]
+impl JwtVerifier {
+    #[new]
+    #[pyo3(signature = (
+        *, jwks_uri=None, public_key=None, jwks=None, secret=None, algorithms=vec![], issuers=vec![], audiences=vec![], leeway_s=10.0,
+        needs_expiry=true, key_lifetime_s=3600.0, keys_kept_s=86400.0, key_interval_s=30.0, timeout_s=10.0, extra_root=None,
+        without_tls=false,
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn new(
+        jwks_uri: Option<String>,
+        public_key: Option<String>,
+        jwks: Option<String>,
+        secret: Option<String>,
+        algorithms: Vec<String>,
+        issuers: Vec<String>,
+        audiences: Vec<String>,
+        leeway_s: f64,
+        needs_expiry: bool,
+        key_lifetime_s: f64,
+        keys_kept_s: f64,
+        key_interval_s: f64,
+        timeout_s: f64,
+        extra_root: Option<String>,
+        without_tls: bool,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let keys = match (jwks_uri, public_key, jwks, secret) {
+            (Some(url), None, None, None) => Keys::Url(url),
+            (None, Some(pem), None, None) => Keys::Pem(pem),
+            (None, None, Some(set), None) => Keys::Set(set),
+            (None, None, None, Some(secret)) => Keys::Shared(Secret::new(secret)),
+            _ => return Err(UsageProblem::new_err("keys come from one place: jwks_uri, public_key, jwks or secret")),
+        };
+        let report = report();
+        let verifier = mcpace_auth::JwtVerifier::new(JwtOptions {
+            algorithms: algorithms.iter().map(|name| name.parse()).collect::<Result<_, _>>().map_err(unusable)?,
+            demands: Demands { issuers, audiences, leeway: seconds("leeway_s", leeway_s)?, needs_expiry },
+            key_lifetime: seconds("key_lifetime_s", key_lifetime_s)?,
+            keys_kept: seconds("keys_kept_s", keys_kept_s)?,
+            key_interval: seconds("key_interval_s", key_interval_s)?,
+            reach: reach(timeout_s, extra_root, without_tls)?,
+            report: Some(Arc::clone(&report)),
+            ..JwtOptions::new(keys)
+        });
+        Ok(native(Arc::new(verifier.map_err(unusable)?), report).add_subclass(Self {}))
+    }
+}
+
+/// Tokens that their issuer is asked about.
+#[pyclass(module = "mcpace._core", frozen, extends = NativeVerifier)]
+pub(crate) struct IntrospectionVerifier {}
+
+#[pymethods]
+impl IntrospectionVerifier {
+    #[new]
+    #[pyo3(signature = (
+        *, url, client_id, client_secret, client_auth="client_secret_basic", audiences=vec![], issuers=vec![], kept_s=60.0,
+        grace_s=0.0, refusals_kept_s=5.0, most_kept=10_000, timeout_s=10.0, extra_root=None, without_tls=false,
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn new(
+        url: String,
+        client_id: String,
+        client_secret: String,
+        client_auth: &str,
+        audiences: Vec<String>,
+        issuers: Vec<String>,
+        kept_s: f64,
+        grace_s: f64,
+        refusals_kept_s: f64,
+        most_kept: usize,
+        timeout_s: f64,
+        extra_root: Option<String>,
+        without_tls: bool,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let client_auth = match client_auth {
+            "client_secret_basic" => ClientAuth::Basic,
+            "client_secret_post" => ClientAuth::Post,
+            other => {
+                let said = format!("client_auth takes client_secret_basic or client_secret_post, not {other:?}");
+                return Err(UsageProblem::new_err(said));
+            }
+        };
+        let at_least_one = || UsageProblem::new_err("most_kept takes a number from 1 on; to keep nothing, kept_s=0");
+        let report = report();
+        let verifier = mcpace_auth::IntrospectionVerifier::new(IntrospectionOptions {
+            client_auth,
+            demands: Demands { issuers, audiences, ..Demands::default() },
+            kept: seconds("kept_s", kept_s)?,
+            grace: seconds("grace_s", grace_s)?,
+            refusals_kept: seconds("refusals_kept_s", refusals_kept_s)?,
+            most_kept: most_kept.try_into().map_err(|_| at_least_one())?,
+            reach: reach(timeout_s, extra_root, without_tls)?,
+            report: Some(Arc::clone(&report)),
+            ..IntrospectionOptions::new(url, client_id, Secret::new(client_secret))
+        });
+        Ok(native(Arc::new(verifier.map_err(unusable)?), report).add_subclass(Self {}))
+    }
+}
+
+/// Tokens for development: a list, or any at all.
+#[pyclass(module = "mcpace._core", frozen, extends = NativeVerifier)]
+pub(crate) struct StaticVerifier {}
+
+/// Token, client, subject, scopes, end (since 1970), audiences, claims as JSON.
+type Listed = (String, String, Option<String>, Vec<String>, Option<f64>, Vec<String>, String);
+
+#[pymethods]
+impl StaticVerifier {
+    #[new]
+    #[pyo3(signature = (tokens=None, *, anyone=None, beyond_loopback=false))]
+    fn new(
+        tokens: Option<Vec<Listed>>,
+        anyone: Option<(String, Vec<String>)>,
+        beyond_loopback: bool,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let report = report();
+        let inner: Arc<dyn TokenVerifier> = match (tokens, anyone) {
+            (Some(tokens), None) => {
+                let known = tokens.into_iter().map(listed).collect::<PyResult<Vec<_>>>()?;
+                let tokens = StaticTokens::new(known).beyond_loopback(beyond_loopback).report(Arc::clone(&report));
+                Arc::new(tokens)
+            }
+            (None, Some((client, scopes))) => Arc::new(AllowAny::new(client, scopes).beyond_loopback(beyond_loopback)),
+            _ => return Err(UsageProblem::new_err("StaticVerifier takes tokens, or anyone")),
+        };
+        Ok(native(inner, report).add_subclass(Self {}))
+    }
+}
+
+fn listed((token, client_id, subject, scopes, end, audiences, claims): Listed) -> PyResult<(String, StaticToken)> {
+    let expires = end.map(|end| seconds("expires_at", end)).transpose()?;
+    Ok((token, StaticToken { client_id, subject, scopes, expires, audiences, claims }))
+}
+
+/// Makes an access token of keyword arguments.
+static ACCESS_TOKEN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// Sets the factory of the token objects that functions see. Its keywords are `token`, `client_id`, `scopes`, `expires_at`,
+/// `resource`, `subject`, `claims` (JSON), `caller` and `good_until`. The first call of a process counts.
+#[pyfunction]
+pub(crate) fn set_access_token(py: Python<'_>, make: Py<PyAny>) {
+    // A second call changes nothing.
+    let _ = ACCESS_TOKEN.set(py, make);
+}
+
+/// Makes the token object that functions see. A failure is an error and never `None`, because functions read `None` as a local caller
+/// without a token.
+pub(crate) fn shown(py: Python<'_>, access: &Access) -> PyResult<Py<PyAny>> {
+    let Access { token, grant } = access;
+    let keywords = PyDict::new(py);
+    keywords.set_item(intern!(py, "token"), token.reveal())?;
+    keywords.set_item(intern!(py, "client_id"), &grant.client_id)?;
+    keywords.set_item(intern!(py, "scopes"), &*grant.scopes)?;
+    keywords.set_item(intern!(py, "expires_at"), grant.expires.map(|end| end.as_secs()))?;
+    let resource = match grant.audiences.as_slice() {
+        [only] => Some(only),
+        _ => None,
+    };
+    keywords.set_item(intern!(py, "resource"), resource)?;
+    keywords.set_item(intern!(py, "subject"), grant.subject.as_deref())?;
+    keywords.set_item(intern!(py, "claims"), &*grant.claims)?;
+    // What `token_verifier::told` wants back, where somebody's own verifier hands the token on.
+    keywords.set_item(intern!(py, "caller"), &*grant.principal)?;
+    keywords.set_item(intern!(py, "good_until"), grant.good_until.map(|end| end.as_secs_f64()))?;
+    let make = ACCESS_TOKEN
+        .get_or_try_init(py, || Ok::<_, PyErr>(py.import("types")?.getattr("SimpleNamespace")?.unbind()))?;
+    make.call(py, (), Some(&keywords))
+}
+
+fn reach(timeout_s: f64, extra_root: Option<String>, without_tls: bool) -> PyResult<Reach> {
+    let time = seconds("timeout_s", timeout_s)?;
+    Ok(Reach { time, extra_root, without_tls, ..Reach::default() })
+}
+
+fn unusable(error: AuthError) -> PyErr {
+    UsageProblem::new_err(error.to_string())
+}
+
+/// Failures for Python's log: one line a second of a kind, since anybody can make them.
+fn report() -> Report {
+    let spoken = Mutex::new([Spoken::default(); 2]);
+    Arc::new(move |failure: &Failure| {
+        let is_warning = match failure {
+            Failure::Unavailable(_) => true,
+            // What is set up wrongly looks like this; the rest is callers' everyday life.
+            Failure::Refused(refusal) => matches!(
+                refusal,
+                Refusal::Algorithm(_)
+                    | Refusal::Audience
+                    | Refusal::Issuer
+                    | Refusal::Critical
+                    | Refusal::Type
+                    | Refusal::KeyBound
+            ),
+        };
+        let unsaid = {
+            let mut spoken = spoken.lock().unwrap_or_else(PoisonError::into_inner);
+            spoken[usize::from(is_warning)].may_speak()
+        };
+        let Some(unsaid) = unsaid else { return };
+        let rest = if unsaid == 0 { String::new() } else { format!(" ({unsaid} more since the last such line)") };
+        let line = format!("{failure}{rest}");
+        // Where the interpreter is ending nobody reads logs.
+        let level = if is_warning { Level::Warning } else { Level::Info };
+        let _ = attached(|py| {
+            log_line(py, "mcpace.server.tokens", level, &line).unwrap_or_else(|error| error.print(py));
+        });
+    })
+}
+
+#[derive(Clone, Copy, Default)]
+struct Spoken {
+    last: Option<Instant>,
+    unsaid: u64,
+}
+
+impl Spoken {
+    /// How many were not told before this one; `None` where this one isn't either.
+    fn may_speak(&mut self) -> Option<u64> {
+        let now = Instant::now();
+        if self.last.is_some_and(|last| now.duration_since(last) < Duration::from_secs(1)) {
+            self.unsaid += 1;
+            return None;
+        }
+        self.last = Some(now);
+        Some(std::mem::take(&mut self.unsaid))
+    }
+}

@@ -1,0 +1,306 @@
+//! `Context`: what a Python function may know and ask of its request.
+
+use std::borrow::Cow;
+use std::future::Future;
+
+use mcpace_serve::{AskError, HandlerError, Headers};
+use mcpace_wire::jsonrpc::Id;
+use mcpace_wire::mcp::{CreateMessageParams, ElicitParams, Json, LoggingLevel, key};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use tokio::runtime::Handle;
+
+use crate::problem::{AskProblem, InputRequired};
+use crate::server::auth::tokens;
+use crate::server::call::output::text_of;
+use crate::server::http::connection_ends;
+use crate::server::threads::awaitable::{self, Given};
+
+/// Context of one call.
+#[pyclass(module = "mcpace._core", frozen)]
+pub(crate) struct Context {
+    inner: mcpace_serve::Context,
+    /// Runtime on which questions to the client wait for answers.
+    runtime: Handle,
+}
+
+/// Return value of a Python token verifier, kept in the principal's details.
+pub(crate) struct Verified(pub(crate) Py<PyAny>);
+
+/// The token verifier's knowledge of a caller, as functions see it; `None` without any.
+pub(crate) fn principal_of(py: Python<'_>, principal: &mcpace_serve::Principal) -> PyResult<Option<Py<PyAny>>> {
+    let Some(details) = &principal.details else { return Ok(None) };
+    match details.downcast_ref::<Verified>() {
+        Some(verified) => Ok(Some(verified.0.clone_ref(py))),
+        None => details.downcast_ref().map(|access| tokens::shown(py, access)).transpose(),
+    }
+}
+
+impl Context {
+    pub(crate) fn new(inner: mcpace_serve::Context, runtime: Handle) -> Self {
+        Self { inner, runtime }
+    }
+
+    /// The request's `_meta`, as it came.
+    fn raw_meta(&self) -> Option<Cow<'_, RawValue>> {
+        #[derive(serde::Deserialize)]
+        struct Params<'a> {
+            #[serde(rename = "_meta", borrow)]
+            meta: Option<&'a RawValue>,
+        }
+        let params: Params<'_> = serde_json::from_slice(self.inner.params()?).ok()?;
+        params.meta.map(Cow::Borrowed)
+    }
+
+    fn asking<'py, P, R, F>(
+        &self,
+        py: Python<'py>,
+        params: P,
+        ask: impl FnOnce(mcpace_serve::Context, P) -> F,
+    ) -> PyResult<Bound<'py, PyAny>>
+    where
+        R: Serialize,
+        F: Future<Output = Result<R, AskError>> + Send + 'static,
+    {
+        let asked = ask(self.inner.clone(), params);
+        awaitable::awaitable(py, &self.runtime, async move {
+            let answer = asked.await.and_then(|answer| {
+                serde_json::to_string(&answer).map_err(|error| AskError::BadAnswer(error.to_string()))
+            });
+            Box::new(move |py: Python<'_>| match answer {
+                Ok(json) => Ok(PyBytes::new(py, json.as_bytes()).into_any().unbind()),
+                Err(error) => Err(raised(py, error)),
+            }) as Given
+        })
+    }
+}
+
+#[pymethods]
+impl Context {
+    /// The request's id, as it came.
+    #[getter]
+    fn request_id<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self.inner.request_id() {
+            Id::Integer(id) => Ok(id.into_pyobject(py)?.into_any()),
+            Id::Number(text) | Id::String(text) => Ok(PyString::new(py, text).into_any()),
+        }
+    }
+
+    #[getter]
+    fn revision(&self) -> &'static str {
+        self.inner.revision().as_str()
+    }
+
+    #[getter]
+    fn method(&self) -> &'static str {
+        self.inner.method().as_str()
+    }
+
+    /// The request's parameters as JSON.
+    #[getter]
+    fn params<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.inner.params().map(|params| PyBytes::new(py, params))
+    }
+
+    /// The session's id in HTTP.
+    #[getter]
+    fn session_id(&self) -> Option<String> {
+        self.inner.session()?.id().map(str::to_owned)
+    }
+
+    /// Name and version that the client states, as JSON.
+    #[getter]
+    fn client_info<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        if let Some(session) = self.inner.session() {
+            let json = serde_json::to_vec(session.client_info()).ok()?;
+            return Some(PyBytes::new(py, &json));
+        }
+        let meta = self.raw_meta()?;
+        let members: std::collections::HashMap<Cow<'_, str>, &RawValue> = serde_json::from_str(meta.get()).ok()?;
+        members.get(key::CLIENT_INFO).map(|info| PyBytes::new(py, info.get().as_bytes()))
+    }
+
+    /// Capabilities that the client states, as JSON.
+    #[getter]
+    fn client_capabilities<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        let json = serde_json::to_vec(&self.inner.client_capabilities()?).ok()?;
+        Some(PyBytes::new(py, &json))
+    }
+
+    /// Return value of the token verifier.
+    #[getter]
+    fn principal(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        self.inner.principal().map_or(Ok(None), |principal| principal_of(py, principal))
+    }
+
+    /// The HTTP headers by lower-case name; of several values of a name, all, joined by commas.
+    #[getter]
+    fn headers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        match self.inner.headers() {
+            Some(headers) => headers_by_name(py, headers),
+            None => Ok(PyDict::new(py)),
+        }
+    }
+
+    /// The connection that the HTTP request came over, as ASGI describes it; `None` where the request came another way.
+    #[getter]
+    fn connection(&self) -> Option<connection_ends::Connection> {
+        self.inner.headers().map(|headers| connection_ends::connection(headers.ends()))
+    }
+
+    /// The request's `_meta` as JSON.
+    #[getter]
+    fn meta<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.raw_meta().map(|meta| PyBytes::new(py, meta.get().as_bytes()))
+    }
+
+    /// The answers of the rounds before, as JSON; `None` in the first round.
+    #[getter]
+    fn input_responses<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        let responses = self.inner.input_responses();
+        if responses.is_empty() {
+            return None;
+        }
+        serde_json::to_vec(responses).ok().map(|json| PyBytes::new(py, &json))
+    }
+
+    /// The state that the round before left.
+    #[getter]
+    fn request_state(&self) -> Option<String> {
+        self.inner.request_state()
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.inner.is_cancelled()
+    }
+
+    #[pyo3(signature = (progress, total=None, message=None))]
+    fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        self.inner.progress(progress, total, message);
+    }
+
+    /// Sends a log message; `data` is JSON.
+    fn log(&self, level: &str, logger: Option<&str>, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        let level: LoggingLevel = parse(&format!("{level:?}"))?;
+        if self.inner.wants(level) {
+            let data: Json = parse(text_of(data)?)?;
+            self.inner.log(level, logger, &data);
+        }
+        Ok(())
+    }
+
+    /// Lets the client's connection go, not the call.
+    fn release(&self) {
+        self.inner.release();
+    }
+
+    /// Tells that what the client was sent to by URL is done.
+    fn elicitation_complete(&self, elicitation_id: String) {
+        self.inner.elicitation_complete(elicitation_id);
+    }
+
+    /// Sends a notification ahead of the result; `params` is JSON.
+    #[pyo3(signature = (method, params=None))]
+    fn notify(&self, method: &str, params: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let params = params.map(|params| parse::<Json>(text_of(params)?)).transpose()?;
+        self.inner.send_notification(method, params.as_ref());
+        Ok(())
+    }
+
+    /// Asks the user; an awaitable of the result's JSON.
+    fn elicit<'py>(&self, py: Python<'py>, params: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let params: ElicitParams = parse(text_of(params)?)?;
+        self.asking(py, params, |context, params| async move { context.elicit(params).await })
+    }
+
+    /// Asks the client's model; an awaitable of the result's JSON.
+    fn sample<'py>(&self, py: Python<'py>, params: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let params: CreateMessageParams = parse(text_of(params)?)?;
+        self.asking(py, params, |context, params| async move { context.sample(params).await })
+    }
+
+    /// Asks for the client's roots; an awaitable of the result's JSON.
+    fn list_roots<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.asking(py, (), |context, ()| async move { context.list_roots().await })
+    }
+
+    /// The id of the task that the call runs as.
+    #[getter]
+    fn task_id(&self) -> Option<&str> {
+        self.inner.task_id()
+    }
+
+    /// Makes the call a task; an awaitable.
+    fn begin_task<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.asking(py, (), |context, ()| async move { context.begin_task().await })
+    }
+}
+
+/// Headers by lower-case name; of several values of a name, all, joined by commas.
+pub(crate) fn headers_by_name<'py>(py: Python<'py>, headers: &Headers) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, value) in headers.iter() {
+        let name = name.to_ascii_lowercase();
+        // As HTTP's own bytes: Latin-1 (RFC 9110 §5.5), the reading of ASGI servers.
+        let value: String = value.iter().map(|&byte| char::from(byte)).collect();
+        let value = match dict.get_item(&name)? {
+            Some(before) => format!("{}, {value}", before.extract::<String>()?),
+            None => value,
+        };
+        dict.set_item(name, value)?;
+    }
+    Ok(dict)
+}
+
+fn parse<T: DeserializeOwned>(json: &str) -> PyResult<T> {
+    serde_json::from_str(json).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// A question's failure, kept so that it is the same one when it comes back.
+#[pyclass(frozen)]
+pub(crate) struct ClientQuestionError {
+    error: AskError,
+}
+
+fn raised(py: Python<'_>, error: AskError) -> PyErr {
+    let text = error.to_string();
+    let (kind, code) = match &error {
+        AskError::InputRequired(_) => ("input-required", None),
+        AskError::Undeclared { .. } => ("undeclared", None),
+        AskError::Unreachable => ("unreachable", None),
+        AskError::TooMany => ("too-many", None),
+        AskError::TimedOut => ("timed-out", None),
+        AskError::Refused { code, .. } => ("refused", Some(*code)),
+        AskError::BadAnswer(_) => ("bad-answer", None),
+        AskError::Unwritable(_) => ("unwritable", None),
+    };
+    let message = match &error {
+        AskError::Refused { message, .. } => message.clone(),
+        _ => text.clone(),
+    };
+    let raised = match &error {
+        AskError::InputRequired(_) => InputRequired::new_err(text),
+        _ => AskProblem::new_err(text),
+    };
+    let value = raised.value(py);
+    // Attributes of an exception that was just made can be set.
+    let _ = value.setattr("kind", kind);
+    let _ = value.setattr("code", code);
+    let _ = value.setattr("message", message);
+    let _ = value.setattr("_asked", ClientQuestionError { error });
+    raised
+}
+
+/// The failure of a question that came back unchanged, where the protocol has an answer of its own for it.
+pub(crate) fn unanswered(py: Python<'_>, error: &PyErr) -> Option<HandlerError> {
+    if !error.is_instance_of::<InputRequired>(py) && !error.is_instance_of::<AskProblem>(py) {
+        return None;
+    }
+    let asked = error.value(py).getattr("_asked").ok()?;
+    let asked = asked.cast::<ClientQuestionError>().ok()?.get();
+    matches!(asked.error, AskError::InputRequired(_) | AskError::Undeclared { .. }).then(|| asked.error.clone().into())
+}

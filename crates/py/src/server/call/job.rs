@@ -1,0 +1,162 @@
+//! A call on its recipient to one of Python's threads, and the recipient of its result back.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mcpace_serve::http::TokenError;
+use mcpace_serve::{Context, HandlerError, Principal, RawDone, RawReply};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use crate::server::auth::token_verifier;
+use crate::server::call::context;
+use crate::server::call::handler::Callable;
+use crate::server::telemetry::{self, Observed};
+use crate::server::threads::function_host::FunctionHost;
+use crate::server::threads::inline_policy::InlinePolicy;
+use crate::server::threads::queue::Client;
+
+/// A call that waits for its thread.
+pub(crate) struct Job {
+    pub(crate) callable: Arc<Callable>,
+    pub(crate) shared: Arc<FunctionHost>,
+    pub(crate) arguments: Bytes,
+    /// Context of the request, and the runtime on which questions to the client wait.
+    pub(crate) context: Option<(Context, Handle)>,
+    pub(crate) inline_policy: Option<Arc<InlinePolicy>>,
+    /// Client whose turn the call takes in the queue.
+    pub(crate) client: Client,
+    pub(crate) end: Completion,
+}
+
+/// Recipient of a result. Dropped without a result, it reports an error to the waiting side.
+pub(crate) struct Completion {
+    recipient: Recipient,
+    /// The request that it is of, where that is observed.
+    observed: Option<Arc<Observed>>,
+}
+
+/// Kinds of recipients, each with its channel.
+enum Recipient {
+    /// A tool's.
+    Tool(RawReply, oneshot::Sender<RawDone>),
+    /// A verifier's.
+    Token(oneshot::Sender<Result<Principal, TokenError>>),
+    /// Any other's: JSON text.
+    Text(oneshot::Sender<Result<String, HandlerError>>),
+}
+
+/// A call that is ready to be made.
+pub(crate) struct Prepared<'py> {
+    pub(crate) keywords: Bound<'py, PyDict>,
+    pub(crate) variables: Bound<'py, PyAny>,
+}
+
+/// Arguments to value, in context variables of the call's own.
+pub(crate) fn call<'py>(
+    py: Python<'py>,
+    callable: &Callable,
+    shared: &FunctionHost,
+    arguments: &[u8],
+    context: Option<(Context, Handle)>,
+    observed: Option<&Observed>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let Prepared { keywords, variables } = prepare(py, callable, shared, arguments, context, observed)?;
+    let returned = variables.call_method(intern!(py, "run"), (callable.function(),), Some(&keywords));
+    if let Some(observed) = observed {
+        observed.mark_served();
+    }
+    returned
+}
+
+/// All but the call itself.
+pub(crate) fn prepare<'py>(
+    py: Python<'py>,
+    callable: &Callable,
+    shared: &FunctionHost,
+    arguments: &[u8],
+    context: Option<(Context, Handle)>,
+    observed: Option<&Observed>,
+) -> PyResult<Prepared<'py>> {
+    let keywords = callable.keywords(py, arguments)?;
+    let variables = shared.variables(py)?;
+    if let Some(observed) = observed {
+        observed.call(py, &variables);
+    }
+    if let Some((context, runtime)) = context {
+        let made = context::Context::new(context, runtime);
+        callable.put_context(&keywords, &variables, Bound::new(py, made)?.into_any())?;
+    }
+    Ok(Prepared { keywords, variables })
+}
+
+impl Completion {
+    pub(crate) fn tool(reply: RawReply, sender: oneshot::Sender<RawDone>) -> Self {
+        Self { recipient: Recipient::Tool(reply, sender), observed: telemetry::current() }
+    }
+
+    /// No request's own: one token may be asked about for many.
+    pub(crate) fn token(sender: oneshot::Sender<Result<Principal, TokenError>>) -> Self {
+        Self { recipient: Recipient::Token(sender), observed: None }
+    }
+
+    /// `answers`: whether it is the request's answer, and not what somebody has to say about the request.
+    pub(crate) fn text(sender: oneshot::Sender<Result<String, HandlerError>>, answers: bool) -> Self {
+        Self { recipient: Recipient::Text(sender), observed: telemetry::current().filter(|_| answers) }
+    }
+
+    /// The request that it is of, where that is observed.
+    pub(crate) fn observed(&self) -> Option<&Observed> {
+        self.observed.as_deref()
+    }
+
+    /// Whether nobody waits any more.
+    pub(crate) fn is_given_up(&self) -> bool {
+        match &self.recipient {
+            Recipient::Tool(_, sender) => sender.is_closed(),
+            Recipient::Token(sender) => sender.is_closed(),
+            Recipient::Text(sender) => sender.is_closed(),
+        }
+    }
+
+    /// Hands the outcome over. Whoever waited may be gone by now, which is fine.
+    pub(crate) fn give(self, py: Python<'_>, callable: &Callable, returned: PyResult<Bound<'_, PyAny>>) {
+        if let Some(observed) = &self.observed {
+            observed.mark_served();
+        }
+        match self.recipient {
+            Recipient::Tool(mut reply, sender) => {
+                let outcome = match returned {
+                    Ok(value) => callable.write(&value, &mut reply),
+                    Err(error) => Err(callable.failed(py, error)),
+                };
+                let _ = sender.send(reply.done(outcome));
+            }
+            Recipient::Token(sender) => {
+                let _ = sender.send(token_verifier::verdict(py, returned));
+            }
+            Recipient::Text(sender) => {
+                let outcome = returned.and_then(|value| callable.text(&value));
+                let _ = sender.send(outcome.map_err(|error| callable.failed(py, error)));
+            }
+        }
+    }
+
+    /// Fails without a word from Python.
+    pub(crate) fn refuse(self, error: HandlerError) {
+        match self.recipient {
+            Recipient::Tool(reply, sender) => {
+                let _ = sender.send(reply.done(Err(error)));
+            }
+            Recipient::Token(sender) => {
+                let _ = sender.send(Err(TokenError::Unavailable));
+            }
+            Recipient::Text(sender) => {
+                let _ = sender.send(Err(error));
+            }
+        }
+    }
+}

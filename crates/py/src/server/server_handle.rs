@@ -1,0 +1,123 @@
+//! `Running`: a server that serves, and its end.
+
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use mcpace_serve::{Server, http, stdio};
+use pyo3::prelude::*;
+
+use crate::problem::EnvironmentProblem;
+use crate::runtime::SIGNAL_PERIOD;
+use crate::server::shutdown;
+use crate::server::stdio_guard::OwnStdio;
+
+/// How long a client on stdio is still served after a signal.
+const INTERRUPTED: Duration = Duration::from_secs(2);
+
+/// A server that is serving.
+#[pyclass(module = "mcpace._core", frozen)]
+pub(crate) struct Running {
+    inner: Arc<Serving>,
+    #[pyo3(get)]
+    address: String,
+    #[pyo3(get)]
+    port: u16,
+}
+
+impl Running {
+    pub(crate) fn new(py: Python<'_>, running: http::Running) -> PyResult<Self> {
+        shutdown::at_exit(py)?;
+        let address = running.address();
+        let inner = Arc::new(Serving { running: Mutex::new(Some(running)) });
+        shutdown::remember(Arc::downgrade(&inner));
+        Ok(Self { inner, address: address.to_string(), port: address.port() })
+    }
+}
+
+/// State of [`Running`], which the end of the process stops, too.
+pub(crate) struct Serving {
+    running: Mutex<Option<http::Running>>,
+}
+
+impl Serving {
+    fn lock(&self) -> MutexGuard<'_, Option<http::Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Blocks until all that was in flight is finished or cut off; how many connections were.
+    pub(crate) fn stop(&self) -> usize {
+        let running = self.lock().take();
+        running.map_or(0, http::Running::stop)
+    }
+}
+
+#[pymethods]
+impl Running {
+    /// Waits until it has stopped, or a signal's handler raises.
+    fn wait(&self, py: Python<'_>) -> PyResult<()> {
+        loop {
+            py.check_signals()?;
+            if self.inner.lock().is_none() {
+                return Ok(());
+            }
+            py.detach(|| std::thread::sleep(SIGNAL_PERIOD));
+        }
+    }
+
+    /// Takes nothing new, finishes what is in flight, ends the rest: how many connections it cut off. Does nothing the
+    /// second time.
+    fn stop(&self, py: Python<'_>) -> usize {
+        py.detach(|| self.inner.stop())
+    }
+}
+
+/// Serves this process's stdin and stdout, on a thread of its own so that signals are seen; until the client leaves.
+pub(crate) fn stdio(py: Python<'_>, server: Server, options: stdio::Options) -> PyResult<()> {
+    let stop = options.stop.clone();
+    // Given back when this returns.
+    let own = OwnStdio::take()?;
+    let (input, output) = own.files()?;
+    let (ended, end) = mpsc::channel();
+    // Only so that it may be looked at while detached.
+    let end = Mutex::new(end);
+    let thread = thread::Builder::new().name("mcpace-stdio".to_owned()).spawn(move || {
+        within_python(Box::new(move || {
+            // Whoever waited may have been interrupted.
+            let _ = ended.send(stdio::run_files(server, options, input, output));
+        }));
+    })?;
+    let ended = loop {
+        match py.detach(|| end.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(SIGNAL_PERIOD)) {
+            Ok(ended) => break Some(ended),
+            Err(mpsc::RecvTimeoutError::Disconnected) => break None,
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                if let Err(interrupted) = py.check_signals() {
+                    stop.cancel();
+                    // Calls under way have a moment. A thread that is still there when the interpreter ends meets it half gone.
+                    let wait = || end.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(INTERRUPTED);
+                    if !matches!(py.detach(wait), Err(mpsc::RecvTimeoutError::Timeout)) {
+                        let _ = py.detach(|| thread.join());
+                    }
+                    return Err(interrupted);
+                }
+            }
+        }
+    };
+    py.detach(|| {
+        // It has ended, or panicked and said so.
+        let _ = thread.join();
+    });
+    match ended {
+        Some(Ok(_)) => Ok(()),
+        Some(Err(error)) => Err(EnvironmentProblem::new_err(error.to_string())),
+        None => Err(EnvironmentProblem::new_err("the thread that served ended early")),
+    }
+}
+
+/// Runs an I/O thread with a thread state of Python's that lasts as long, so that each attaching costs no new one.
+pub(crate) fn within_python(work: Box<dyn FnOnce() + Send>) {
+    // Where the interpreter is ending already, nothing is served.
+    let _ = Python::try_attach(|py| py.detach(work));
+}
