@@ -41,7 +41,7 @@ impl Incoming<'_> {
     /// A number that all messages of one client have in common, for whoever shares something between clients: by their session, else by
     /// their principal, else by their connection. 0 where there is no other client, or it isn't known whose the message is.
     pub(crate) fn client_key(&self) -> u64 {
-        if self.channel.road() != Road::Http {
+        if self.channel.road() != TransportKind::Http {
             return 0;
         }
         match (&self.peer.session, &self.peer.principal) {
@@ -120,7 +120,7 @@ impl std::fmt::Debug for Principal {
 
 /// The road that a request came by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Road {
+pub enum TransportKind {
     /// HTTP, or one that isn't told: whoever it is comes from elsewhere.
     #[default]
     Http,
@@ -132,15 +132,15 @@ pub enum Road {
     Process,
 }
 
-impl Road {
+impl TransportKind {
     /// `http`, `stdio`, `memory`, `process`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Road::Http => "http",
-            Road::Stdio => "stdio",
-            Road::Memory => "memory",
-            Road::Process => "process",
+            TransportKind::Http => "http",
+            TransportKind::Stdio => "stdio",
+            TransportKind::Memory => "memory",
+            TransportKind::Process => "process",
         }
     }
 }
@@ -161,8 +161,8 @@ pub trait Channel {
     }
 
     /// The road that the message came by.
-    fn road(&self) -> Road {
-        Road::default()
+    fn road(&self) -> TransportKind {
+        TransportKind::default()
     }
 
     /// Fires when the connection ends, where nobody else could ask for the tasks that it began.

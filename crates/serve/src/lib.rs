@@ -32,7 +32,6 @@
 //! # }
 //! ```
 
-mod attached;
 mod builder;
 mod catalogue;
 mod changes;
@@ -43,11 +42,12 @@ pub mod http;
 mod identity;
 mod limits;
 mod listeners;
-mod notify;
 mod per_process;
+mod push;
 mod server;
 mod service;
 pub mod session;
+mod session_registry;
 pub mod stdio;
 pub mod store;
 mod tasks;
@@ -56,12 +56,13 @@ pub mod telemetry;
 pub use builder::{BuildError, Builder};
 pub use changes::Changes;
 pub use exchange::{
-    Channel, Ends, Gone, Handled, Headers, Incoming, Outlet, Peer, Principal, Remedy, Reply, ReplyStatus, Road, Timing,
+    Channel, Ends, Gone, Handled, Headers, Incoming, Outlet, Peer, Principal, Remedy, Reply, ReplyStatus, Timing,
+    TransportKind,
 };
 pub use identity::Identity;
 pub use limits::Limits;
-pub use notify::NotifyError;
 pub use per_process::PerProcess;
+pub use push::NotifyError;
 pub use server::Server;
 pub use service::{
     AskError, Completion, CompletionRequest, Context, Delegate, DelegateError, Delegated, Elicited, HandlerError,

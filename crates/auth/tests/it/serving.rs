@@ -14,7 +14,7 @@ use mcpace_auth::{
     AllowAny, Bound, IntrospectionOptions, IntrospectionVerifier, JwtOptions, JwtVerifier, Keys, Secret,
 };
 use mcpace_auth::{StaticToken, StaticTokens};
-use mcpace_serve::http::{self, Authorization, Options, Running, TokenVerifier};
+use mcpace_serve::http::{self, Authorization, Options, ServerHandle, TokenVerifier};
 use mcpace_serve::{Context, NoArguments, Server, Tool, ToolError};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -41,7 +41,7 @@ fn options(verifier: Arc<dyn TokenVerifier>, address: &str) -> Options {
     }
 }
 
-fn start(verifier: Arc<dyn TokenVerifier>) -> Running {
+fn start(verifier: Arc<dyn TokenVerifier>) -> ServerHandle {
     let who = Tool::new("who").handler_async(|_: NoArguments, context: Context| async move {
         Ok::<_, ToolError>(context.principal().map_or("nobody".to_owned(), |principal| principal.subject.to_string()))
     });

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcpace_client::{Callbacks, Client, Mode, Options, Socket, Target};
-use mcpace_serve::http::{self, Endpoint, Running};
+use mcpace_serve::http::{self, Endpoint, ServerHandle};
 use mcpace_serve::{Builder, Server, stdio};
 use mcpace_wire::mcp::{
     ContentBlock, CreateMessageResult, ElicitAction, ElicitResult, ElicitationCapability, Extra, Json, ListRootsResult,
@@ -33,7 +33,7 @@ pub(crate) fn http_options() -> http::Options {
     http::Options { address: ([127, 0, 0, 1], 0).into(), ..http::Options::default() }
 }
 
-pub(crate) fn serve(options: http::Options) -> (Running, Target) {
+pub(crate) fn serve(options: http::Options) -> (ServerHandle, Target) {
     let running = http::serve(everything(), options).unwrap();
     let target = Target::url(&format!("http://{}/mcp", running.address())).unwrap();
     (running, target)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mcpace_client::{Arguments, CacheMode, CallOptions, Change, Client, List, Program, Socket, Subscription, Target};
-use mcpace_serve::{Principal, Road, stdio};
+use mcpace_serve::{Principal, TransportKind, stdio};
 use mcpace_wire::mcp::{Extra, Method, SubscriptionFilter};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -322,7 +322,7 @@ fn within(server: mcpace_serve::Server, principal: Option<Principal>) -> PyResul
         let (ours, theirs) = tokio::io::duplex(AHEAD);
         let server = server.clone();
         let principal = principal.clone();
-        let options = stdio::Options { principal, road: Road::Memory, ..stdio::Options::default() };
+        let options = stdio::Options { principal, road: TransportKind::Memory, ..stdio::Options::default() };
         async move {
             let (input, output) = tokio::io::split(theirs);
             // How it ends is seen at our end.

@@ -27,7 +27,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn new(py: Python<'_>, running: http::Running) -> PyResult<Self> {
+    pub(crate) fn new(py: Python<'_>, running: http::ServerHandle) -> PyResult<Self> {
         shutdown::at_exit(py)?;
         let address = running.address();
         let inner = Arc::new(Serving { running: Mutex::new(Some(running)) });
@@ -38,18 +38,18 @@ impl Running {
 
 /// State of [`Running`], which the end of the process stops, too.
 pub(crate) struct Serving {
-    running: Mutex<Option<http::Running>>,
+    running: Mutex<Option<http::ServerHandle>>,
 }
 
 impl Serving {
-    fn lock(&self) -> MutexGuard<'_, Option<http::Running>> {
+    fn lock(&self) -> MutexGuard<'_, Option<http::ServerHandle>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Blocks until all that was in flight is finished or cut off; how many connections were.
     pub(crate) fn stop(&self) -> usize {
         let running = self.lock().take();
-        running.map_or(0, http::Running::stop)
+        running.map_or(0, http::ServerHandle::stop)
     }
 }
 

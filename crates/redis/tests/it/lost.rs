@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mcpace_redis::{Event, Options, Redis, RedisLimiter};
-use mcpace_serve::guard::{Asked, Guard, Verdict};
+use mcpace_serve::guard::{AccessRequest, Guard, Verdict};
 use mcpace_serve::http::ResponseMode;
 use mcpace_serve::store::{LogId, Name, OnDown, Post, To, Told};
 use mcpace_serve::{Resource, Server};
@@ -134,7 +134,7 @@ async fn a_process_that_is_back_leaves_a_stream_to_where_its_client_has_gone() {
 
 /// A resource whose guard has to wait.
 fn guarded() -> Server {
-    let agrees = |_: &Asked<'_>| {
+    let agrees = |_: &AccessRequest<'_>| {
         Verdict::Later(Box::pin(async {
             tokio::task::yield_now().await;
             Ok(())

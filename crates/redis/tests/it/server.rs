@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use mcpace_redis::{Event, Options, Redis};
-use mcpace_serve::http::{self, Running};
+use mcpace_serve::http::{self, ServerHandle};
 use mcpace_serve::store::OnDown;
 use mcpace_serve::{Context, NoArguments, Server, Tool, ToolError};
 use redis::{FromRedisValue, Value};
@@ -159,7 +159,7 @@ fn program() -> PathBuf {
 
 /// A server of ours, as in a process of its own: nothing is shared but Redis.
 pub(crate) struct Member {
-    pub(crate) running: Running,
+    pub(crate) running: ServerHandle,
     pub(crate) server: Server,
     /// What was said of the connection.
     pub(crate) events: watch::Receiver<Vec<Event>>,

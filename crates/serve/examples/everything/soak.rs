@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use mcpace_serve::http::{Options, Running};
+use mcpace_serve::http::{Options, ServerHandle};
 use mcpace_serve::{Builder, Limits, NoArguments, Tool, ToolError};
 use serde::Deserialize;
 use serde_json::json;
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// What `figures` tells of.
 #[derive(Default)]
 pub(crate) struct Watched {
-    running: OnceLock<Running>,
+    running: OnceLock<ServerHandle>,
     /// The runtimes of the workers that were asked so far: each tells its own.
     runtimes: Mutex<HashMap<ThreadId, Handle>>,
 }
@@ -55,7 +55,7 @@ impl Watched {
     }
 
     /// Serves until the process is killed, or the one that started it has ended.
-    pub(crate) fn serve(&self, running: Running) -> ! {
+    pub(crate) fn serve(&self, running: ServerHandle) -> ! {
         // Where that can't be had, a killed soak leaves its server behind.
         #[cfg(target_os = "linux")]
         let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
@@ -73,7 +73,7 @@ impl Watched {
             runtimes.insert(thread::current().id(), handle);
         }
         let tasks: usize = runtimes.values().map(|handle| handle.metrics().num_alive_tasks()).sum();
-        let sessions = self.running.get().map_or(0, Running::sessions);
+        let sessions = self.running.get().map_or(0, ServerHandle::sessions);
         json!({"workers": runtimes.len(), "tasks": tasks, "sessions": sessions}).to_string()
     }
 }

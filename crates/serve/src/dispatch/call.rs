@@ -8,14 +8,14 @@ use mcpace_wire::jsonrpc::code;
 use mcpace_wire::mcp::CallToolResult;
 use tokio::runtime::Handle;
 
-use super::bounds::too_long;
+use super::authorization::Used;
 use super::clocks::Clocks;
-use super::failing::{self, Failing};
-use super::guarding::Used;
+use super::failure::{self, Failing};
+use super::in_flight::InFlight;
 use super::reply::{End, head};
-use super::running::InFlight;
-use super::tasking::in_time_of;
-use super::{Call, Refusal, missing, tasking, tracing};
+use super::result_limits::too_long;
+use super::tasks::in_time_of;
+use super::{Call, Refusal, missing, tasks, tracing};
 use crate::catalogue::{Catalogue, Listed as _, ToolEntry};
 use crate::exchange::{Handled, Reply};
 use crate::guard::{BoxFuture, Kind};
@@ -182,7 +182,7 @@ pub(super) async fn on_demand(
         None => return Refusal::Cancelled.reply(&request.id, revision),
         Some(Some(done)) => end.finish(Some(request)).reply(done.out, done.outcome, done.service),
         Some(None) => {
-            let rest = tasking::rounds(Arc::clone(&tool), context.clone(), work, end.clone().untimed());
+            let rest = tasks::rounds(Arc::clone(&tool), context.clone(), work, end.clone().untimed());
             let rest = async move {
                 let reply = rest.await;
                 // Kept until here: when it goes, what the handler spawned learns of the end.
@@ -190,7 +190,7 @@ pub(super) async fn on_demand(
                 reply
             };
             let told = End::new(&end.server, revision, end.clocks.as_ref());
-            tasking::detach(&runtime, &end.server, &tool, request, told, rest)
+            tasks::detach(&runtime, &end.server, &tool, request, told, rest)
         }
     };
     reply.unwrap_or_else(|refusal| refusal.reply(&request.id, revision))
@@ -232,7 +232,7 @@ impl Finish<'_> {
                 out.truncate(self.members);
                 match self.sort(failure) {
                     Failing::Refuse(refusal) => return Err(refusal),
-                    Failing::Ask(input) => return failing::ask(self.request, &input, end, out),
+                    Failing::Ask(input) => return failure::ask(self.request, &input, end, out),
                     Failing::Tell(result) => told(result, self.revision, &mut out)?,
                 }
             }
@@ -257,7 +257,7 @@ impl Finish<'_> {
                 ::tracing::error!(%error, "a tool's result can't be written as JSON");
                 CallToolResult::error("internal error")
             }
-            CallFailure::Failed(error) => return failing::sort(self.server, self.revision, None, error),
+            CallFailure::Failed(error) => return failure::sort(self.server, self.revision, None, error),
         })
     }
 }

@@ -9,13 +9,13 @@ use mcpace_wire::mcp::{
     CacheScope, CompleteParams, Completion, CompletionRef, Extra, GetPromptResult, Json, ReadResourceResult,
 };
 
-use super::bounds::{in_time, too_long};
+use super::authorization::Used;
 use super::clocks::Clocks;
-use super::failing::{self, Failing};
-use super::guarding::Used;
+use super::failure::{self, Failing};
+use super::in_flight::InFlight;
 use super::lifecycle::write_members;
 use super::reply::{End, head};
-use super::running::InFlight;
+use super::result_limits::{in_time, too_long};
 use super::{Call, Refusal, missing};
 use crate::catalogue::{Catalogue, Listed as _};
 use crate::exchange::{Handled, Reply};
@@ -38,7 +38,7 @@ impl Call<'_> {
             let request = ResourceRequest::new(uri.to_owned(), <_>::default(), entry.listed.mime_type.as_deref());
             return self.run(&entry.handler, request, Some(uri), entry.guard.as_deref());
         }
-        let (entry, variables) = catalogue.template(uri).ok_or_else(|| failing::not_found(self.revision, uri))?;
+        let (entry, variables) = catalogue.template(uri).ok_or_else(|| failure::not_found(self.revision, uri))?;
         let used = |guard| Used { kind: Kind::Template, name: entry.key(), uri: Some(uri), guard, counts: true };
         if let Some(guard) = &entry.guard
             && let Some(answer) = self.pass(catalogue, used(guard))?
@@ -179,10 +179,10 @@ impl Finish {
                 end.meta = meta.as_ref();
                 Ok(end.complete(out))
             }
-            Ok(Err(error)) => match failing::sort(&self.server, self.revision, self.uri.as_deref(), error) {
+            Ok(Err(error)) => match failure::sort(&self.server, self.revision, self.uri.as_deref(), error) {
                 Failing::Refuse(refusal) => Err(refusal),
-                Failing::Tell(result) => Err(failing::told(&result)),
-                Failing::Ask(input) => failing::ask(self.context.as_ref().map(Context::request), &input, end, out),
+                Failing::Tell(result) => Err(failure::told(&result)),
+                Failing::Ask(input) => failure::ask(self.context.as_ref().map(Context::request), &input, end, out),
             },
         }
     }

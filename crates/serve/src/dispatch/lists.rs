@@ -7,13 +7,13 @@ use mcpace_wire::mcp::SetLevelParams;
 use serde_json::value::RawValue;
 
 use super::cursor;
-use super::picking::Picking;
+use super::in_flight::InFlight;
 use super::reply::{End, head};
-use super::running::InFlight;
+use super::visible_page::Picking;
 use super::{Call, Refusal};
 use crate::catalogue::{Catalogue, Listed, Pages, UnknownCursor};
 use crate::exchange::{Handled, Reply};
-use crate::guard::Asked;
+use crate::guard::AccessRequest;
 
 /// A catalogue's entries of one sort.
 pub(super) type EntriesOf<T> = fn(&Catalogue) -> &[Arc<T>];
@@ -34,8 +34,10 @@ impl Call<'_> {
         let begins = |cursor| cursor::open(&self.server.key, T::LIST, pages.generation(), cursor);
         let at = cursor.map_or(Some(0), begins).ok_or(UnknownCursor)?;
         let mut picking = Picking::new(at, self.server.tell.page_size);
-        let waits = picking
-            .go_on(entries(catalogue), |entry| Asked { listing: true, ..self.asked(T::KIND, entry.key(), None) });
+        let waits = picking.go_on(entries(catalogue), |entry| AccessRequest {
+            listing: true,
+            ..self.asked(T::KIND, entry.key(), None)
+        });
         if waits.is_empty() {
             return self.picked(&picking, pages, entries(catalogue)).map(Handled::Now);
         }
@@ -44,7 +46,7 @@ impl Call<'_> {
         Ok(Handled::Later(Box::pin(async move {
             let entries = entries(&kept.catalogue);
             let share = kept.server.asking.share(&kept.asked(T::KIND, ""));
-            let picked = picking.see_through(&share, entries, waits, |entry| Asked {
+            let picked = picking.see_through(&share, entries, waits, |entry| AccessRequest {
                 listing: true,
                 ..kept.asked(T::KIND, entry.key())
             });

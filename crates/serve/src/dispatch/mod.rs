@@ -3,28 +3,28 @@
 //! Constraint: no I/O and no clock but the layers' own, and that only where asked. The order of checks is 2026-07-28's:
 //! `_meta`, (headers, by the transport,) version, method, parameters.
 
-mod admitting;
-mod asking;
-mod bounds;
+mod authorization;
+mod authorization_concurrency;
 mod call;
 mod clocks;
 mod cursor;
-mod delegated;
-mod failing;
-mod guarding;
+mod delegation;
+mod failure;
 mod handlers;
-mod inbound;
+mod in_flight;
 mod lifecycle;
 mod lists;
-mod observing;
-mod picking;
-mod raw;
+mod local_authorization;
+mod notifications;
+mod raw_call;
 mod reply;
-mod running;
-mod sealing;
-mod tasking;
+mod request_state;
+mod result_limits;
+mod subscriptions;
+mod tasks;
+mod telemetry;
 mod tracing;
-mod watching;
+mod visible_page;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -37,9 +37,9 @@ use mcpace_wire::mcp::{MetaOutline, Method, ParamsOutline, Sender};
 use crate::catalogue::Catalogue;
 use crate::exchange::{Handled, Incoming};
 use crate::server::Inner;
-pub(crate) use admitting::Caller;
-pub(crate) use asking::Turns;
+pub(crate) use authorization_concurrency::Turns;
 use clocks::Clocks;
+pub(crate) use local_authorization::Caller;
 pub(crate) use reply::Refusal;
 
 /// Takes one message.
@@ -50,17 +50,17 @@ pub(crate) fn handle(server: &Arc<Inner>, incoming: Incoming<'_>) -> Handled {
                 let answered = || call.route().unwrap_or_else(|refusal| refusal.handled(&request.id, call.revision));
                 match server.observer.get() {
                     None => tracing::traced(&call, answered),
-                    Some(observer) => observing::observed(&call, &**observer, || tracing::traced(&call, answered)),
+                    Some(observer) => telemetry::observed(&call, &**observer, || tracing::traced(&call, answered)),
                 }
             }
             Err(refusal) => refusal.handled(&request.id, incoming.peer.revision),
         },
         Message::Notification(notification) => {
-            inbound::notification(incoming.peer, notification);
+            notifications::notification(incoming.peer, notification);
             Handled::Nothing
         }
         Message::Response(response) => {
-            inbound::response(incoming.peer, response);
+            notifications::response(incoming.peer, response);
             Handled::Nothing
         }
     }

@@ -9,7 +9,7 @@ use ::tracing::{Instrument as _, Span, field};
 use mcpace_wire::jsonrpc::Id;
 use mcpace_wire::mcp::Method;
 
-use super::{Call, observing};
+use super::{Call, telemetry};
 use crate::exchange::{Handled, Reply};
 use crate::telemetry::Failure;
 
@@ -38,13 +38,13 @@ pub(super) fn traced(call: &Call<'_>, answered: impl FnOnce() -> Handled) -> Han
 
 /// Notes in the current span that the tool failed.
 pub(super) fn tool_failed() {
-    observing::tool_failed();
+    telemetry::tool_failed();
     failed(&Span::current(), "tool_error", None);
 }
 
 /// Notes what a request failed of.
 fn note(span: &Span, reply: &Reply, id: &Id<'_>) {
-    if let Some(Failure::Error { code, message }) = observing::error(&reply.message, id) {
+    if let Some(Failure::Error { code, message }) = telemetry::error(&reply.message, id) {
         let code = code.to_string();
         span.record("rpc.response.status_code", code.as_str());
         failed(span, &code, Some(&message));

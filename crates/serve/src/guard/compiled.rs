@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Algorithm, Asked, BoxFuture, Denial, Guard, Permission, RateLimit, Verdict};
+use super::{AccessRequest, Algorithm, BoxFuture, Denial, Guard, Permission, RateLimit, Verdict};
 use crate::builder::BuildError;
 
 /// See the module.
@@ -69,7 +69,7 @@ impl Compiled {
     }
 
     /// Asks for scopes, then permissions.
-    pub(crate) fn permits(&self, asked: &Asked<'_>) -> Permitted {
+    pub(crate) fn permits(&self, asked: &AccessRequest<'_>) -> Permitted {
         if !self.scopes.is_empty() {
             let granted = asked.principal.map_or(&[][..], |principal| &principal.scopes);
             if !self.scopes.iter().all(|scope| granted.iter().any(|granted| granted == &**scope)) {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Asked, BoxFuture, Denial};
+use super::{AccessRequest, BoxFuture, Denial};
 
 /// How often something may be used. Several things that have a limit of the same name and figures share it.
 #[derive(Clone)]
@@ -86,7 +86,7 @@ pub enum By {
 /// Tells whose uses are counted together.
 pub trait KeyOf: Send + Sync {
     /// The key of a request.
-    fn key<'a>(&self, asked: &Asked<'a>) -> Keyed<'a>;
+    fn key<'a>(&self, asked: &AccessRequest<'a>) -> Keyed<'a>;
 }
 
 /// A key, now or later.

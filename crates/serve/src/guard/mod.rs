@@ -4,8 +4,8 @@
 //! scopes and limits in memory allocates nothing on the way to yes. Deliberately absent: where scopes come from
 //! ([`crate::http::TokenVerifier`]) and counts that several processes share (a [`Limiter`] of one's own).
 
+mod access_request;
 mod algorithm;
-mod asked;
 mod compiled;
 mod limit;
 mod memory;
@@ -15,7 +15,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use asked::{Asked, Denial, Kind, Permission, Verdict};
+pub use access_request::{AccessRequest, Denial, Kind, Permission, Verdict};
 pub(crate) use compiled::{Compiled, Permitted};
 pub use limit::{Algorithm, By, Exceeded, KeyOf, Keyed, Limiter, LimiterDown, OnLimiterDown, RateLimit, Taking};
 pub use memory::MemoryLimiter;
@@ -34,7 +34,7 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 ///
 /// let guard = Guard::new()
 ///     .scope("invoices:write")
-///     .permission(|asked: &mcpace_serve::guard::Asked<'_>| match asked.principal {
+///     .permission(|asked: &mcpace_serve::guard::AccessRequest<'_>| match asked.principal {
 ///         Some(principal) if &*principal.subject != "guest" => Verdict::Allowed,
 ///         _ => Verdict::Denied(Denial::new("guests send no invoices")),
 ///     })

@@ -16,14 +16,14 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
 
-use super::direct;
-use super::guarded::Guarded;
-use super::pulse::{Order, Pulse};
-use super::site::{Protocol, Site};
+use super::connection_state::{ConnectionState, ShutdownMode};
+use super::fast_path;
+use super::http_server::{HttpServer, Protocol};
+use super::tracked_stream::TrackedStream;
 use super::transfer::{self, StreamExecutor, Transfer, TransferBody};
 
 /// Serves a connection to its end. Failures are the peer's or the network's, and end only this connection.
-pub(super) async fn serve(stream: TcpStream, site: Arc<Site>, pulse: Arc<Pulse>) {
+pub(super) async fn serve(stream: TcpStream, site: Arc<HttpServer>, pulse: Arc<ConnectionState>) {
     // Without it the last small write of a stream waits for the peer's delayed ACK: 40 ms, each time.
     if stream.set_nodelay(true).is_err() {
         return;
@@ -53,7 +53,7 @@ pub(super) async fn serve(stream: TcpStream, site: Arc<Site>, pulse: Arc<Pulse>)
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Serves a connection in clear.
-pub(super) async fn plain<S>(mut stream: S, site: Arc<Site>, pulse: Arc<Pulse>)
+pub(super) async fn plain<S>(mut stream: S, site: Arc<HttpServer>, pulse: Arc<ConnectionState>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -71,14 +71,14 @@ where
 }
 
 /// Ready once there is any order but to serve.
-struct Ordered<'p>(&'p Pulse);
+struct Ordered<'p>(&'p ConnectionState);
 
 impl Future for Ordered<'_> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         self.0.on_order(cx.waker());
-        if self.0.order() == Order::Serve { Poll::Pending } else { Poll::Ready(()) }
+        if self.0.order() == ShutdownMode::Serve { Poll::Pending } else { Poll::Ready(()) }
     }
 }
 
@@ -94,12 +94,12 @@ async fn first_bytes(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Bytes>
     }
 }
 
-async fn http1<S>(mut stream: S, ahead: Bytes, site: Arc<Site>, pulse: Arc<Pulse>)
+async fn http1<S>(mut stream: S, ahead: Bytes, site: Arc<HttpServer>, pulse: Arc<ConnectionState>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Some(ahead) = direct::serve(&mut stream, ahead, &site, &pulse).await else { return };
-    let io = TokioIo::new(Guarded::new(stream, ahead, Arc::clone(&pulse)));
+    let Some(ahead) = fast_path::serve(&mut stream, ahead, &site, &pulse).await else { return };
+    let io = TokioIo::new(TrackedStream::new(stream, ahead, Arc::clone(&pulse)));
     let mut builder = http1::Builder::new();
     // Heads that come slowly are the pulse's business: hyper's own limit would cost a timer for each request.
     builder.header_read_timeout(None).max_header_size(site.limits.head).max_buf_size(site.limits.head.max(64 << 10));
@@ -107,12 +107,12 @@ where
     run(pin!(connection), &pulse, http1::Connection::graceful_shutdown).await;
 }
 
-async fn http2<S>(stream: S, ahead: Bytes, site: Arc<Site>, pulse: Arc<Pulse>)
+async fn http2<S>(stream: S, ahead: Bytes, site: Arc<HttpServer>, pulse: Arc<ConnectionState>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     pulse.speaks_http2();
-    let io = TokioIo::new(Guarded::new(stream, ahead, Arc::clone(&pulse)));
+    let io = TokioIo::new(TrackedStream::new(stream, ahead, Arc::clone(&pulse)));
     let mut builder = http2::Builder::new(StreamExecutor(Arc::clone(&pulse)));
     builder
         .timer(TokioTimer::new())
@@ -123,8 +123,8 @@ where
 }
 
 fn responder(
-    site: Arc<Site>,
-    pulse: &Arc<Pulse>,
+    site: Arc<HttpServer>,
+    pulse: &Arc<ConnectionState>,
     protocol: Protocol,
 ) -> impl hyper::service::HttpService<
     Incoming,
@@ -145,7 +145,7 @@ fn responder(
 }
 
 /// Drives a connection, and carries out what its pulse is ordered.
-async fn run<C>(mut connection: Pin<&mut C>, pulse: &Pulse, finish: fn(Pin<&mut C>))
+async fn run<C>(mut connection: Pin<&mut C>, pulse: &ConnectionState, finish: fn(Pin<&mut C>))
 where
     C: Future<Output = hyper::Result<()>>,
 {
@@ -158,13 +158,13 @@ where
             is_known = true;
         }
         match pulse.order() {
-            Order::Serve => {}
-            Order::Finish if is_finishing => {}
-            Order::Finish => {
+            ShutdownMode::Serve => {}
+            ShutdownMode::Finish if is_finishing => {}
+            ShutdownMode::Finish => {
                 is_finishing = true;
                 finish(connection.as_mut());
             }
-            Order::Cut => return Poll::Ready(()),
+            ShutdownMode::Cut => return Poll::Ready(()),
         }
         let ended = std::task::ready!(connection.as_mut().poll(cx));
         if let Err(error) = ended {

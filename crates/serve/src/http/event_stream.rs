@@ -9,8 +9,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::{Instant, Sleep};
 
-use super::calls::Calls;
-use super::log::Reader;
+use super::event_log::Reader;
+use super::in_flight::Calls;
 
 /// A comment, which clients pass over.
 const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");

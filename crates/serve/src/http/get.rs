@@ -8,19 +8,19 @@ use mcpace_wire::http::{Era, Field, Rejection, check_legacy};
 use mcpace_wire::jsonrpc::code;
 use mcpace_wire::mcp::ParamsOutline;
 
-use super::answer::Answer;
+use super::event_log::{Reader, position_after};
 use super::event_stream::EventStream;
 use super::fields::Fields;
-use super::live::Live;
-use super::log::{Reader, position_after};
+use super::http_response::Answer;
+use super::http_server::HttpServer;
+use super::http_session::HttpSession;
 use super::reply_body::ReplyBody;
-use super::sharing::{Remote, Sharing, Unreadable};
-use super::site::Site;
-use super::streams::Standalone;
+use super::session_streams::Standalone;
+use super::shared_sessions::{Remote, SharedSessions, Unreadable};
 use crate::exchange::{Outlet, Principal};
 use crate::store::{Cursor, Down};
 
-impl Site {
+impl HttpServer {
     /// A stream for what belongs to no request; or, with `Last-Event-ID`, a lost one taken up again.
     pub(super) async fn get(&self, fields: &Fields<'_>) -> Result<Answer, Answer> {
         let (live, principal) = self.live_of_bodiless(fields).await?;
@@ -37,7 +37,7 @@ impl Site {
     }
 
     /// Of a stream that this process has.
-    fn get_own(&self, fields: &Fields<'_>, live: Arc<Live>) -> Result<EventStream, Answer> {
+    fn get_own(&self, fields: &Fields<'_>, live: Arc<HttpSession>) -> Result<EventStream, Answer> {
         let reader = match fields.mcp.last_event_id {
             Field::Absent => self.new_standalone(fields, &live)?,
             field => field.ascii().and_then(|id| live.streams.resume(id)).ok_or_else(unheld)?,
@@ -46,7 +46,7 @@ impl Site {
     }
 
     /// A standalone stream of this process's own.
-    fn new_standalone(&self, fields: &Fields<'_>, live: &Arc<Live>) -> Result<Reader, Answer> {
+    fn new_standalone(&self, fields: &Fields<'_>, live: &Arc<HttpSession>) -> Result<Reader, Answer> {
         let (revision, _) = check_legacy(&fields.mcp, Some(live.session.revision()), self.server.revisions())?;
         let primes = live.streams.are_resumable() && revision.has_priming_events();
         let reader = live.streams.open_standalone(primes.then_some(self.retry)).map_err(|_| taken())?;
@@ -54,7 +54,7 @@ impl Site {
         Ok(reader)
     }
 
-    fn read(&self, reader: Reader, live: Arc<Live>) -> EventStream {
+    fn read(&self, reader: Reader, live: Arc<HttpSession>) -> EventStream {
         live.streams.is_read();
         EventStream::new(reader, self.keep_alive).holding(live)
     }
@@ -62,9 +62,9 @@ impl Site {
     /// Of a stream that all processes know. The standalone one is the store's, a reply's may be this process's own.
     async fn get_shared(
         &self,
-        sharing: &Arc<Sharing>,
+        sharing: &Arc<SharedSessions>,
         fields: &Fields<'_>,
-        live: Arc<Live>,
+        live: Arc<HttpSession>,
     ) -> Result<EventStream, Answer> {
         let (revision, _) = check_legacy(&fields.mcp, Some(live.session.revision()), self.server.revisions())?;
         let (number, from) = match fields.mcp.last_event_id {
@@ -105,7 +105,7 @@ impl Site {
     }
 
     /// The way to a session's client for what belongs to no request.
-    pub(super) fn standalone(&self, live: &Arc<Live>) -> Arc<dyn Outlet> {
+    pub(super) fn standalone(&self, live: &Arc<HttpSession>) -> Arc<dyn Outlet> {
         match &self.sharing {
             Some(sharing) => Arc::new(Remote { live: Arc::downgrade(live), sharing: Arc::downgrade(sharing) }),
             None => Arc::new(Standalone(Arc::downgrade(live))),
@@ -123,7 +123,7 @@ impl Site {
     }
 
     /// The session of a request that is nothing without one, and who asks.
-    async fn live_of_bodiless(&self, fields: &Fields<'_>) -> Result<(Arc<Live>, Option<Principal>), Answer> {
+    async fn live_of_bodiless(&self, fields: &Fields<'_>) -> Result<(Arc<HttpSession>, Option<Principal>), Answer> {
         let principal = self.principal(fields).await?;
         let is_modern = Era::of(&fields.mcp, &ParamsOutline::default()) == Era::Modern;
         let has_sessions = self.server.revisions().iter().any(|revision| revision.has_http_sessions());

@@ -17,17 +17,17 @@ use mcpace_wire::mcp::Method;
 use mcpace_wire::sse::Event;
 use tokio_util::sync::CancellationToken;
 
-use super::answer::Answer;
+use super::event_log::Log;
 use super::event_stream::EventStream;
 use super::fields::Fields;
-use super::log::Log;
+use super::held_results::{self, Account, Permit};
+use super::http_response::Answer;
+use super::http_server::{HttpRequest, HttpServer};
 use super::post::UNREAD;
 use super::reply_body::ReplyBody;
 use super::request_body;
 use super::session_key::Key;
 use super::sessions::{SessionPlace, Sessions};
-use super::site::{Asked, Site};
-use super::unsent::{self, Account, Permit};
 use crate::exchange::{Channel, Handled, Headers, Incoming, Outlet, Peer, Principal, Reply};
 use crate::session::Session;
 
@@ -100,7 +100,7 @@ impl Drop for Closing {
     }
 }
 
-impl Site {
+impl HttpServer {
     /// GET: opens a stream, and says where its messages go.
     pub(super) async fn legacy_events(&self, fields: &Fields<'_>) -> Result<Answer, Answer> {
         let principal = self.principal(fields).await?;
@@ -130,8 +130,8 @@ impl Site {
     }
 
     /// POST: takes messages; their answers go to the stream.
-    pub(super) async fn legacy_message(&self, asked: Asked<'_>) -> Result<Answer, Answer> {
-        let Asked { head, fields, body, pulse, protocol } = asked;
+    pub(super) async fn legacy_message(&self, asked: HttpRequest<'_>) -> Result<Answer, Answer> {
+        let HttpRequest { head, fields, body, pulse, protocol } = asked;
         let (open, principal) = self.legacy_stream(head, fields).await?;
         let body = request_body::read(body, fields.content_length(), self.body_bounds(), pulse, protocol).await?;
         self.take_all_legacy(&open, principal.as_ref(), fields, &body)
@@ -250,7 +250,7 @@ fn settle(server: &crate::Server, open: &Open, mut reply: Reply, begins: bool) {
         server.attach(session, outlet);
     }
     // Last: the client's next message may come as soon as it has this.
-    open.log.push(unsent::finish(&open.unsent, None, reply));
+    open.log.push(held_results::finish(&open.unsent, None, reply));
 }
 
 /// What handlers say goes to the one stream there is.

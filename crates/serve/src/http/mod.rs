@@ -5,59 +5,59 @@
 //! server keep or wait for is in [`Limits`].
 //!
 //! The way of a request: `listen` → `worker` → `connection` → `site` (host, origin, path, token) → `post` (body,
-//! era, session, dispatch) → `reply` (JSON or events) → `answer` (headers). Streams are `log`s, which
+//! era, session, dispatch) → `reply` (JSON or events) → `answer` (headers). SessionStreams are `log`s, which
 //! `event_stream`s read; `streams` has those of one session, which is `live`; `sessions` has all of them, as many as there are
 //! `session_places`.
 //!
 //! Deliberately absent: what methods mean (dispatch), who may call what (the verifier and the handlers), CORS headers for
 //! pages of other origins (a proxy's business), compression.
 
-mod access;
-mod admission;
-mod answer;
+mod access_log;
 mod auth;
-mod calls;
 mod connection;
-mod direct;
-mod endpoint;
+mod connection_state;
+mod embedded;
 mod error;
+mod event_log;
 mod event_stream;
-mod fallback;
-mod family;
+mod fast_path;
 mod fields;
 mod get;
-mod guarded;
+mod held_results;
+mod host_origin_check;
+mod http_response;
+mod http_server;
+mod http_session;
+mod in_flight;
 mod legacy;
 mod listen;
-mod live;
 mod lock;
-mod log;
+mod mounted_service;
 mod options;
 mod origin;
+mod pending_messages;
 mod post;
-mod pulse;
 mod reply;
 mod reply_body;
 mod request_body;
-mod running;
+mod server_handle;
+mod session_affinity;
+mod session_capacity;
 mod session_key;
-mod session_places;
+mod session_streams;
 mod sessions;
-mod sharing;
-mod site;
-mod streams;
+mod shared_sessions;
 mod tls;
+mod tracked_stream;
 mod transfer;
-mod unheard;
-mod unsent;
 mod worker;
 
-pub use access::{Access, AccessLog};
+pub use access_log::{Access, AccessLog};
 pub use auth::{Authorization, Development, TokenError, TokenVerifier};
-pub use endpoint::{Endpoint, Reply};
+pub use embedded::{Endpoint, Reply};
 pub use error::ServeError;
-pub use fallback::{Beside, BrokenOff, Fallback, Responding, Upload};
-pub use family::Family;
+pub use mounted_service::{BrokenOff, Fallback, MountedService, Responding, Upload};
 pub use options::{Around, Limits, Options, ResponseMode};
-pub use running::{Running, serve};
+pub use server_handle::{ServerHandle, serve};
+pub use session_affinity::WorkerGroup;
 pub use tls::Tls;

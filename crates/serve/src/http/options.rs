@@ -5,22 +5,22 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::access::AccessLog;
+use super::access_log::AccessLog;
 use super::auth::Authorization;
-use super::fallback::Beside;
-use super::family::Family;
+use super::mounted_service::MountedService;
+use super::session_affinity::WorkerGroup;
 use super::tls::Tls;
 use crate::store::Stores;
 
 /// What the HTTP transport does. [`Options::default`] is safe: loopback only, bounded everywhere.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where to listen. Port 0 lets the system choose; [`super::Running::address`] tells.
+    /// Where to listen. Port 0 lets the system choose; [`super::ServerHandle::address`] tells.
     pub address: SocketAddr,
     /// Shares the port with other processes of this user that do too: the kernel spreads connections over them.
     pub shared_port: bool,
     /// The processes that share the port, where sessions are to work over all of them.
-    pub family: Option<Family>,
+    pub family: Option<WorkerGroup>,
     /// Where sessions and streams are kept that several processes share; each keeps its own in memory where there is none.
     pub store: Option<Stores>,
     /// The endpoint's path.
@@ -46,7 +46,7 @@ pub struct Options {
     pub access_log: Option<AccessLog>,
     /// Also offers the two endpoints of 2024-11-05: GET `/sse` and POST `/messages`.
     pub legacy_sse: bool,
-    /// Streams of a session have event ids, and a lost one can be taken up again with `Last-Event-ID`.
+    /// SessionStreams of a session have event ids, and a lost one can be taken up again with `Last-Event-ID`.
     pub resumable: bool,
     /// How long a client that lost a resumable stream is to wait before it comes back.
     pub retry: Duration,
@@ -54,7 +54,7 @@ pub struct Options {
     /// begins a stream, so that no proxy takes the silence for a failure.
     pub keep_alive: Duration,
     /// Answers for the paths that are not MCP's.
-    pub beside: Option<Beside>,
+    pub beside: Option<MountedService>,
     /// What each thread that serves runs within.
     pub around: Option<Around>,
     /// How much is too much.
@@ -177,7 +177,7 @@ pub struct Limits {
     pub body_time: Duration,
     /// A client that reads nothing for this long while there is something to read is cut off.
     pub write_stall: Duration,
-    /// How long [`super::Running::stop`] waits for what is in flight.
+    /// How long [`super::ServerHandle::stop`] waits for what is in flight.
     pub stop: Duration,
 }
 

@@ -12,24 +12,24 @@ use mcpace_wire::jsonrpc::{Id, Message, Payload, is_deeper_than};
 use mcpace_wire::mcp::{Method, ParamsOutline, key};
 use memchr::memmem::Finder;
 
-use super::answer::Answer;
-use super::calls::Calls;
+use super::event_log::Log;
 use super::fields::Fields;
-use super::live::Live;
-use super::log::Log;
+use super::held_results::{self, Account, Accounts, Finished};
+use super::http_response::Answer;
+use super::http_server::{HttpRequest, HttpServer};
+use super::http_session::HttpSession;
+use super::in_flight::Calls;
 use super::options::ResponseMode;
 use super::reply::Exchange;
 use super::request_body;
 use super::sessions::SessionPlace;
-use super::sharing::Elsewhere;
-use super::site::{Asked, Site};
-use super::unsent::{self, Account, Accounts, Finished};
+use super::shared_sessions::Elsewhere;
 use crate::exchange::{Channel, Gone, Handled, Headers, Incoming, Outlet, Peer, Principal};
 
-impl Site {
+impl HttpServer {
     /// Messages from the client.
-    pub(super) async fn post(&self, asked: Asked<'_>) -> Result<Answer, Answer> {
-        let Asked { fields, body, pulse, protocol, .. } = asked;
+    pub(super) async fn post(&self, asked: HttpRequest<'_>) -> Result<Answer, Answer> {
+        let HttpRequest { fields, body, pulse, protocol, .. } = asked;
         let (principal, mode) = self.prepare(fields).await?;
         let body = request_body::read(body, fields.content_length(), self.body_bounds(), pulse, protocol).await?;
         self.take(fields, mode, principal, &body, pulse.account()).await
@@ -156,7 +156,7 @@ impl Site {
         let work = match &payload {
             Payload::Single(message) => match handle(message) {
                 Handled::Nothing => Work::Nothing,
-                Handled::Now(reply) => Work::Done(unsent::finish(unsent, admitted.live.as_deref(), reply)),
+                Handled::Now(reply) => Work::Done(held_results::finish(unsent, admitted.live.as_deref(), reply)),
                 Handled::Later(call) => {
                     let mut calls = Calls::new(accounts());
                     calls.push(call);
@@ -252,7 +252,7 @@ impl Site {
         fields: &Fields<'_>,
         principal: Option<&Principal>,
         now: Instant,
-    ) -> Result<Option<Arc<Live>>, Rejection> {
+    ) -> Result<Option<Arc<HttpSession>>, Rejection> {
         if self.stateless {
             return Ok(None);
         }
@@ -292,7 +292,7 @@ enum Step {
 /// What is known of a message that may go to dispatch.
 pub(super) struct Admitted {
     pub(super) revision: Revision,
-    pub(super) live: Option<Arc<Live>>,
+    pub(super) live: Option<Arc<HttpSession>>,
     /// For the session that an `initialize` may begin.
     pub(super) place: Option<SessionPlace>,
     /// The ids of the requests, a JSON array; only where other processes are to know.
@@ -403,7 +403,7 @@ fn opens_stream(payload: &Payload<'_>, revision: Revision) -> bool {
 
 /// The way back for one POST's handlers.
 struct Way<'s> {
-    site: &'s Site,
+    site: &'s HttpServer,
     mode: ResponseMode,
     admitted: &'s Admitted,
     fields: &'s Fields<'s>,

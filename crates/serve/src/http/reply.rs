@@ -9,17 +9,17 @@ use bytes::Bytes;
 use http::StatusCode;
 use mcpace_wire::sse::encode_message;
 
-use super::answer::{self, Answer};
-use super::calls::Calls;
+use super::event_log::Log;
 use super::event_stream::EventStream;
-use super::live::Live;
-use super::log::Log;
+use super::held_results::{Finished, Permit};
+use super::http_response::{self, Answer};
+use super::http_server::HttpServer;
+use super::http_session::HttpSession;
+use super::in_flight::Calls;
 use super::options::ResponseMode;
 use super::post::Admitted;
 use super::reply_body::ReplyBody;
-use super::site::Site;
-use super::streams::Streams;
-use super::unsent::{Finished, Permit};
+use super::session_streams::SessionStreams;
 use crate::exchange::{Remedy, Reply, ReplyStatus, Timing};
 
 /// A POST with requests in it.
@@ -34,7 +34,7 @@ pub(super) struct Exchange {
 
 impl Exchange {
     /// The session, where a lost stream of it can be taken up again.
-    fn resumable(&self) -> Option<&Arc<Live>> {
+    fn resumable(&self) -> Option<&Arc<HttpSession>> {
         self.admitted.resumable()
     }
 
@@ -44,7 +44,7 @@ impl Exchange {
 }
 
 impl Admitted {
-    fn resumable(&self) -> Option<&Arc<Live>> {
+    fn resumable(&self) -> Option<&Arc<HttpSession>> {
         self.live.as_ref().filter(|live| live.streams.are_resumable() && self.revision.has_http_sessions())
     }
 }
@@ -61,7 +61,7 @@ enum Turn {
     Speaks,
 }
 
-impl Site {
+impl HttpServer {
     /// A log for the messages and replies of a POST.
     pub(super) fn new_log(&self, admitted: &Admitted) -> Arc<Log> {
         match admitted.resumable() {
@@ -125,7 +125,7 @@ impl Site {
     pub(super) fn finish(&self, mut exchange: Exchange, finished: Finished) -> Answer {
         let Finished { reply: Reply { message, status, session, timing, remedy, cancelled: _ }, permit } = finished;
         let begun = session.zip(exchange.admitted.place.take()).and_then(|(session, place)| {
-            let streams = Streams::new(Arc::clone(&self.stream_bounds), self.resumable);
+            let streams = SessionStreams::new(Arc::clone(&self.stream_bounds), self.resumable);
             if let Some(sharing) = &self.sharing {
                 session.share(sharing.questions());
             }
@@ -135,7 +135,7 @@ impl Site {
         let answer = if status == ReplyStatus::Ok && as_events {
             Answer::events(self.whole_events(&exchange, vec![(message, permit)]))
         } else {
-            Answer::json(answer::status(status), permit.around(message))
+            Answer::json(http_response::status(status), permit.around(message))
         };
         let answer = answer.with_timing(timing, exchange.received);
         let answer = match remedy {
@@ -220,7 +220,7 @@ impl Site {
 }
 
 /// Sees calls through whether or not anybody reads: their client may come back. Only the session's end stops them.
-async fn drive(mut calls: Calls, log: Arc<Log>, live: Arc<Live>) {
+async fn drive(mut calls: Calls, log: Arc<Log>, live: Arc<HttpSession>) {
     let over = live.streams.over();
     let all = poll_fn(|cx| {
         let all = calls.poll_all(cx);

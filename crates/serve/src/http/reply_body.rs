@@ -10,7 +10,7 @@ use hyper::body::Incoming;
 use tokio::sync::mpsc;
 
 use super::event_stream::EventStream;
-use super::unsent::COUNTED;
+use super::held_results::COUNTED;
 
 /// A reply's body. One that is known whole goes out in one write with its head.
 pub(super) enum ReplyBody {

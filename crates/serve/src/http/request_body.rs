@@ -12,9 +12,9 @@ use hyper::body::{Body as _, Incoming};
 use mcpace_wire::http::Rejection;
 use mcpace_wire::jsonrpc::code;
 
-use super::answer::Answer;
-use super::pulse::{InBody, Pulse};
-use super::site::Protocol;
+use super::connection_state::{ConnectionState, InBody};
+use super::http_response::Answer;
+use super::http_server::Protocol;
 
 /// Bounds on one body.
 #[derive(Clone, Copy)]
@@ -28,7 +28,7 @@ pub(super) const UNASKED: usize = 64 << 10;
 
 /// Reads away what is left of a refused request's body: hyper closes a connection on which more than one read is left, as it
 /// always is of a body in chunks. `false` where that is too much, or doesn't come.
-pub(super) async fn drain(body: &mut Incoming, length: Option<usize>, pulse: &Pulse) -> bool {
+pub(super) async fn drain(body: &mut Incoming, length: Option<usize>, pulse: &ConnectionState) -> bool {
     if body.is_end_stream() {
         return true;
     }
@@ -50,7 +50,7 @@ pub(super) async fn read(
     body: &mut Incoming,
     length: Option<usize>,
     bounds: Bounds,
-    pulse: &Pulse,
+    pulse: &ConnectionState,
     protocol: Protocol,
 ) -> Result<Bytes, Answer> {
     if length.is_some_and(|length| length > bounds.bytes) {

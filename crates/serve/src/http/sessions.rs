@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use mcpace_wire::http::SessionId;
 
-use super::live::Live;
+use super::http_session::HttpSession;
 use super::lock::lock;
+use super::session_capacity::{SessionPlaces, Taken};
 use super::session_key::{AsItIs, Key};
-use super::session_places::{SessionPlaces, Taken};
-use super::streams::Streams;
+use super::session_streams::SessionStreams;
 use crate::exchange::Principal;
 use crate::session::Session;
 
@@ -31,7 +31,7 @@ pub(super) struct Sessions {
     member: Option<u8>,
 }
 
-type Shard = HashMap<Key, Arc<Live>, BuildHasherDefault<AsItIs>>;
+type Shard = HashMap<Key, Arc<HttpSession>, BuildHasherDefault<AsItIs>>;
 
 const SHARDS: usize = 16;
 
@@ -71,12 +71,12 @@ impl Sessions {
     }
 
     /// What a session has left of its whole life.
-    pub(super) fn left(&self, live: &Live, now: Instant) -> Option<Duration> {
+    pub(super) fn left(&self, live: &HttpSession, now: Instant) -> Option<Duration> {
         live.left(self.millis(now))
     }
 
     /// The session of this id, if it is this principal's; used just now.
-    pub(super) fn find(&self, id: &SessionId, principal: Option<&Principal>, now: Instant) -> Option<Arc<Live>> {
+    pub(super) fn find(&self, id: &SessionId, principal: Option<&Principal>, now: Instant) -> Option<Arc<HttpSession>> {
         let key = Key::parse(id.as_str())?;
         let live = Arc::clone(self.shard(key).get(&key)?);
         let now = self.millis(now);
@@ -88,7 +88,7 @@ impl Sessions {
     }
 
     /// The session of this key, whoever asks.
-    pub(super) fn peek(&self, key: Key) -> Option<Arc<Live>> {
+    pub(super) fn peek(&self, key: Key) -> Option<Arc<HttpSession>> {
         self.shard(key).get(&key).cloned()
     }
 
@@ -99,14 +99,15 @@ impl Sessions {
         let mut used = Vec::new();
         for shard in &self.shards {
             let shard = lock(shard);
-            let is_used = |live: &&Arc<Live>| Arc::strong_count(live) > 1 || now.saturating_sub(live.seen_at()) <= time;
+            let is_used =
+                |live: &&Arc<HttpSession>| Arc::strong_count(live) > 1 || now.saturating_sub(live.seen_at()) <= time;
             used.extend(shard.values().filter(is_used).map(|live| live.key));
         }
         used
     }
 
     /// Ends a session.
-    pub(super) fn end(&self, live: &Live) {
+    pub(super) fn end(&self, live: &HttpSession) {
         // Out of the table first: nothing finds it while it ends.
         let removed = self.shard(live.key).remove(&live.key);
         if removed.is_some() {
@@ -176,12 +177,17 @@ pub(super) struct SessionPlace {
 
 impl SessionPlace {
     /// Puts a session there. `None` if the system gives no randomness for an id.
-    pub(super) fn take(mut self, session: Arc<Session>, streams: Streams, now: Instant) -> Option<Arc<Live>> {
+    pub(super) fn take(
+        mut self,
+        session: Arc<Session>,
+        streams: SessionStreams,
+        now: Instant,
+    ) -> Option<Arc<HttpSession>> {
         let sessions = self.of.as_ref()?;
         let key = Key::random()?;
         let key = sessions.member.map_or(key, |member| key.of_member(member));
         let until = sessions.end_of(sessions.life, now);
-        let live = Arc::new(Live::new(key, session, streams, sessions.millis(now), until));
+        let live = Arc::new(HttpSession::new(key, session, streams, sessions.millis(now), until));
         sessions.shard(key).insert(key, Arc::clone(&live));
         sessions.places.note_fresh(key, |key| sessions.peek(key).is_some_and(|live| live.is_unused()));
         self.of = None;
@@ -193,12 +199,12 @@ impl SessionPlace {
         mut self,
         key: Key,
         session: Arc<Session>,
-        streams: Streams,
+        streams: SessionStreams,
         (now, left): (Instant, Option<Duration>),
-    ) -> Option<Arc<Live>> {
+    ) -> Option<Arc<HttpSession>> {
         let sessions = self.of.clone()?;
         let until = sessions.end_of(left, now);
-        let live = Arc::new(Live::new(key, session, streams, sessions.millis(now), until));
+        let live = Arc::new(HttpSession::new(key, session, streams, sessions.millis(now), until));
         let mut shard = sessions.shard(key);
         if let Some(known) = shard.get(&key) {
             return Some(Arc::clone(known));
@@ -222,24 +228,24 @@ mod tests {
     use mcpace_wire::Revision;
     use mcpace_wire::mcp::{ClientCapabilities, Implementation};
 
-    use super::super::streams::tests::streams;
+    use super::super::session_streams::tests::streams;
     use super::*;
     use crate::session::Client;
 
     const IDLE: Duration = Duration::from_secs(60);
 
-    fn begin_as(sessions: &Arc<Sessions>, principal: Option<&Principal>, now: Instant) -> Option<Arc<Live>> {
+    fn begin_as(sessions: &Arc<Sessions>, principal: Option<&Principal>, now: Instant) -> Option<Arc<HttpSession>> {
         let info = Implementation { name: "test".to_owned(), ..Implementation::default() };
         let client = Client { info, capabilities: ClientCapabilities::default() };
         let session = Session::new(Revision::V2025_11_25, principal.cloned(), client);
         sessions.reserve(principal)?.take(Arc::new(session), streams(), now)
     }
 
-    fn begin(sessions: &Arc<Sessions>, now: Instant) -> Arc<Live> {
+    fn begin(sessions: &Arc<Sessions>, now: Instant) -> Arc<HttpSession> {
         begin_as(sessions, None, now).unwrap()
     }
 
-    fn id(live: &Live) -> SessionId {
+    fn id(live: &HttpSession) -> SessionId {
         live.key.to_string().parse().unwrap()
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A full socket says nothing of an HTTP/2 stream: a client with a closed flow-control window leaves the socket empty and the reply
 //! in memory. So the body is handed over in pieces, each piece reports its bytes as they are written, and the next piece waits for the
-//! one before. A transfer that has bytes to send and sends none is blocked; [`super::pulse::Observed`] decides for how long.
+//! one before. A transfer that has bytes to send and sends none is blocked; [`super::connection_state::IdleCheck`] decides for how long.
 //!
 //! Constraint: no timer for a transfer. HTTP/1.1 has one reply at a time and a socket that fills up, so its bodies pass unchanged.
 
@@ -17,7 +17,7 @@ use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
 use hyper::rt::Executor;
 
-use super::pulse::Pulse;
+use super::connection_state::ConnectionState;
 use super::reply_body::ReplyBody;
 
 /// Bytes of one HTTP/2 reply that h2 holds at a time. Four of the frames that most clients take.
@@ -29,7 +29,7 @@ const ENDING: usize = 16 << 10;
 /// A reply on its way to the client. It counts as a request in progress of its connection until it is dropped. Its last piece drops it.
 #[derive(Debug)]
 pub(super) struct Transfer {
-    pulse: Arc<Pulse>,
+    pulse: Arc<ConnectionState>,
     /// Bytes were written; counts up.
     moves: AtomicU32,
     /// There is something to send. False while the body itself has nothing to give.
@@ -57,7 +57,7 @@ pub(super) enum Progress {
 }
 
 impl Transfer {
-    pub(super) fn new(pulse: &Arc<Pulse>) -> Arc<Self> {
+    pub(super) fn new(pulse: &Arc<ConnectionState>) -> Arc<Self> {
         pulse.add_request();
         Arc::new(Self {
             pulse: Arc::clone(pulse),
@@ -244,7 +244,7 @@ pub(super) fn of_stream() -> Option<Arc<Transfer>> {
 
 /// Runs the streams of one HTTP/2 connection, each as a task with a [`Transfer`] that its worker looks at.
 #[derive(Clone)]
-pub(super) struct StreamExecutor(pub(super) Arc<Pulse>);
+pub(super) struct StreamExecutor(pub(super) Arc<ConnectionState>);
 
 impl<F> Executor<F> for StreamExecutor
 where

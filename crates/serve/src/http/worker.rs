@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::connection;
+use super::connection_state::{ConnectionState, IdleCheck, IdleTimeouts, ShutdownMode};
+use super::http_server::HttpServer;
 use super::options::Around;
-use super::pulse::{Observed, Order, Patience, Pulse};
-use super::site::Site;
 
 /// How long accepting rests after the system refused, for lack of descriptors say.
 const ACCEPT_REST: Duration = Duration::from_millis(20);
@@ -26,7 +26,7 @@ const ACCEPT_REST: Duration = Duration::from_millis(20);
 pub(super) fn start(
     index: usize,
     (listener, relayed): (TcpListener, Option<UnixListener>),
-    (site, open, cut): (Arc<Site>, Arc<AtomicUsize>, Arc<AtomicUsize>),
+    (site, open, cut): (Arc<HttpServer>, Arc<AtomicUsize>, Arc<AtomicUsize>),
     stop: CancellationToken,
     around: Option<Around>,
 ) -> io::Result<JoinHandle<()>> {
@@ -44,7 +44,7 @@ pub(super) fn start(
 }
 
 struct Worker {
-    site: Arc<Site>,
+    site: Arc<HttpServer>,
     connections: Arc<Connections>,
     tracker: TaskTracker,
     stop: CancellationToken,
@@ -117,7 +117,10 @@ impl Worker {
     }
 
     /// Serves a connection in a task of its own; closes it where there are as many as may be.
-    fn serve<S: Future<Output = ()> + Send + 'static>(&self, serving: impl FnOnce(Arc<Site>, Arc<Pulse>) -> S) {
+    fn serve<S: Future<Output = ()> + Send + 'static>(
+        &self,
+        serving: impl FnOnce(Arc<HttpServer>, Arc<ConnectionState>) -> S,
+    ) {
         let limits = &self.site.limits;
         if let Some(registered) = self.connections.register(limits.connections, limits.connection_reply_bytes) {
             let serving = serving(Arc::clone(&self.site), Arc::clone(&registered.pulse));
@@ -130,7 +133,7 @@ impl Worker {
 
     /// What is in flight gets its time; then the rest is cut by dropping the runtime.
     async fn finish(self) {
-        self.connections.order_all(Order::Finish);
+        self.connections.order_all(ShutdownMode::Finish);
         self.tracker.close();
         let waited = tokio::time::timeout(self.site.limits.stop, self.tracker.wait()).await;
         if waited.is_err() {
@@ -140,14 +143,14 @@ impl Worker {
         }
     }
 
-    fn patience(&self) -> Patience {
+    fn patience(&self) -> IdleTimeouts {
         let limits = &self.site.limits;
-        Patience::new(limits.head_time, limits.body_time, limits.connection_idle, limits.write_stall)
+        IdleTimeouts::new(limits.head_time, limits.body_time, limits.connection_idle, limits.write_stall)
     }
 }
 
 /// Looks at all connections of a worker, once an interval.
-async fn watch(connections: Arc<Connections>, patience: Patience, stop: CancellationToken) {
+async fn watch(connections: Arc<Connections>, patience: IdleTimeouts, stop: CancellationToken) {
     let looking = async {
         loop {
             tokio::time::sleep(patience.interval).await;
@@ -166,7 +169,7 @@ async fn watch(connections: Arc<Connections>, patience: Patience, stop: Cancella
 }
 
 /// Ends sessions that nobody uses.
-async fn sweep(site: Arc<Site>) {
+async fn sweep(site: Arc<HttpServer>) {
     let interval = (site.limits.session_idle / 8).clamp(Duration::from_millis(10), Duration::from_secs(30));
     loop {
         tokio::time::sleep(interval).await;
@@ -184,7 +187,7 @@ struct Connections {
 #[derive(Default)]
 struct Known {
     last: u64,
-    connections: HashMap<u64, (Arc<Pulse>, Observed)>,
+    connections: HashMap<u64, (Arc<ConnectionState>, IdleCheck)>,
 }
 
 impl Connections {
@@ -201,18 +204,18 @@ impl Connections {
         let mut known = self.known();
         known.last += 1;
         let number = known.last;
-        let pulse = Arc::new(Pulse::new(reply_bytes));
-        known.connections.insert(number, (Arc::clone(&pulse), Observed::default()));
+        let pulse = Arc::new(ConnectionState::new(reply_bytes));
+        known.connections.insert(number, (Arc::clone(&pulse), IdleCheck::default()));
         Some(Registered { number, pulse, of: Arc::clone(self) })
     }
 
-    fn look(&self, patience: &Patience) {
+    fn look(&self, patience: &IdleTimeouts) {
         for (pulse, observed) in self.known().connections.values_mut() {
             observed.look(pulse, patience);
         }
     }
 
-    fn order_all(&self, order: Order) {
+    fn order_all(&self, order: ShutdownMode) {
         for (pulse, _) in self.known().connections.values() {
             pulse.give(order);
         }
@@ -227,7 +230,7 @@ impl Connections {
 /// A connection's place in [`Connections`], given back when dropped.
 struct Registered {
     number: u64,
-    pulse: Arc<Pulse>,
+    pulse: Arc<ConnectionState>,
     of: Arc<Connections>,
 }
 

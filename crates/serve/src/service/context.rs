@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Detach, Inputs};
 use crate::dispatch::Caller;
-use crate::exchange::{Channel, Headers, Outlet, Principal, Road};
+use crate::exchange::{Channel, Headers, Outlet, Principal, TransportKind};
 use crate::guard::Kind;
 use crate::server::{Inner, Server};
 use crate::session::{Session, rank};
@@ -39,7 +39,7 @@ pub(crate) struct Request {
     pub(crate) headers: Option<Headers>,
     /// The id of the session that it belongs to, where headers are kept and the transport has given it one.
     pub(crate) session_id: Option<Box<str>>,
-    pub(crate) road: Road,
+    pub(crate) road: TransportKind,
     /// Fires when the connection ends, where the tasks that it began end with it.
     pub(crate) closed: Option<CancellationToken>,
     pub(crate) client_key: u64,
@@ -269,7 +269,7 @@ impl Channel for Request {
         self.headers.clone()
     }
 
-    fn road(&self) -> Road {
+    fn road(&self) -> TransportKind {
         self.road
     }
 

@@ -4,9 +4,9 @@
 //! limits and storage are the transport's. What changes is under one lock: what is watched, what was asked, and what other processes
 //! are to be told are each a file.
 
+mod change_marks;
+mod change_replication;
 mod questions;
-mod telling;
-mod watched;
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -22,12 +22,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::exchange::{Gone, Outlet, Principal};
 use crate::store::Record;
+use change_marks::Watched;
+pub(crate) use change_marks::{WATCHED_BYTES, WATCHED_URI};
+use change_replication::Changes;
+pub(crate) use change_replication::Tell;
 use questions::Questions;
 pub(crate) use questions::{Answer, ClientError, QUESTION_BITS};
-use telling::Changes;
-pub(crate) use telling::Tell;
-use watched::Watched;
-pub(crate) use watched::{WATCHED_BYTES, WATCHED_URI};
 
 /// A legacy session.
 pub struct Session {

@@ -19,7 +19,7 @@ use super::client::Client;
 use super::outbox::Outbox;
 use super::waiting::{Line, Waiting};
 use crate::session::Session;
-use crate::{Channel, Handled, Incoming, Outlet, Peer, Principal, Reply, Road, Server};
+use crate::{Channel, Handled, Incoming, Outlet, Peer, Principal, Reply, Server, TransportKind};
 
 /// One client.
 pub(super) struct Connection {
@@ -30,7 +30,7 @@ pub(super) struct Connection {
     nesting_limit: usize,
     timed: bool,
     principal: Option<Principal>,
-    road: Road,
+    road: TransportKind,
     /// Fires when the connection ends, however it does: the tasks that it began end with it.
     closed: CancellationToken,
     _closes: DropGuard,
@@ -319,7 +319,7 @@ fn belongs_to_session(message: &Message<'_>) -> bool {
 struct CallChannel<'a> {
     outbox: &'a Outbox,
     outlet: OnceCell<Arc<CallOutlet>>,
-    road: Road,
+    road: TransportKind,
     closed: &'a CancellationToken,
 }
 
@@ -328,7 +328,7 @@ impl Channel for CallChannel<'_> {
         Arc::clone(self.outlet.get_or_init(|| Arc::new(CallOutlet::new(self.outbox.clone())))) as Arc<dyn Outlet>
     }
 
-    fn road(&self) -> Road {
+    fn road(&self) -> TransportKind {
         self.road
     }
 

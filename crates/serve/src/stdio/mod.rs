@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::connection::Connection;
 use self::outbox::Outbox;
-use crate::{Principal, Road, Server};
+use crate::{Principal, Server, TransportKind};
 
 /// Bytes asked of the input at once.
 const CHUNK: usize = 64 * 1024;
@@ -54,7 +54,7 @@ pub struct Options {
     /// Who the client is, where whoever serves it knows: a client in the same process, say.
     pub principal: Option<Principal>,
     /// What guards are told of the road that requests come by.
-    pub road: Road,
+    pub road: TransportKind,
     /// Cancel it to stop: nothing more is read, requests in flight finish as after the end of the input. Call
     /// [`Server::close`] first where subscriptions should end with their result.
     pub stop: CancellationToken,
@@ -71,7 +71,7 @@ impl Default for Options {
             drain_limit: Duration::from_secs(5),
             timed: false,
             principal: None,
-            road: Road::Stdio,
+            road: TransportKind::Stdio,
             stop: CancellationToken::new(),
         }
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpace_serve::guard::{Asked, BoxFuture, Denial, Guard, RateLimit, Verdict};
+use mcpace_serve::guard::{AccessRequest, BoxFuture, Denial, Guard, RateLimit, Verdict};
 use mcpace_serve::http::{self, Options, ResponseMode};
 use mcpace_serve::telemetry::{Begun, Ended, Observer, Operation};
 use mcpace_serve::{
@@ -89,7 +89,7 @@ fn verdict(pace: Pace, is_allowed: bool) -> Verdict {
 }
 
 fn guard(pace: Pace, is_allowed: bool) -> Guard {
-    Guard::new().permission(move |_: &Asked<'_>| verdict(pace, is_allowed))
+    Guard::new().permission(move |_: &AccessRequest<'_>| verdict(pace, is_allowed))
 }
 
 /// A raw tool that says what it knows of its call.

@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use mcpace_serve::guard::{Algorithm, Asked, By, Denial, Guard, MemoryLimiter, RateLimit, Verdict};
+use mcpace_serve::guard::{AccessRequest, Algorithm, By, Denial, Guard, MemoryLimiter, RateLimit, Verdict};
 use mcpace_serve::http::{Authorization, TokenError, TokenVerifier};
 use mcpace_serve::{
     Context, Elicited, HandlerError, NoArguments, Principal, Prompt, Resource, Server, Tool, ToolError, http,
@@ -109,8 +109,8 @@ pub(crate) fn server(words: &str) -> Server {
 /// Two entries on a page; the limiter's clock stands still.
 fn guarded() -> Server {
     let stocktaking = || Denial::new("closed for stocktaking");
-    let closed = move |_: &Asked<'_>| Verdict::Denied(stocktaking());
-    let closed_later = move |_: &Asked<'_>| {
+    let closed = move |_: &AccessRequest<'_>| Verdict::Denied(stocktaking());
+    let closed_later = move |_: &AccessRequest<'_>| {
         Verdict::Later(Box::pin(async move {
             tokio::task::yield_now().await;
             Err(stocktaking())
@@ -256,7 +256,7 @@ fn asking_tools() -> Vec<Tool> {
 pub(crate) fn http<'a>(
     server: Server,
     settings: impl IntoIterator<Item = &'a (String, String)>,
-) -> Result<http::Running, String> {
+) -> Result<http::ServerHandle, String> {
     let mut options = http::Options { address: ([127, 0, 0, 1], 0).into(), ..http::Options::default() };
     for (name, value) in settings {
         match (name.as_str(), value.as_str()) {

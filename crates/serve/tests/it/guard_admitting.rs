@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
-use mcpace_serve::guard::{Asked, BoxFuture, Denial, Guard, Kind, RateLimit, Verdict};
+use mcpace_serve::guard::{AccessRequest, BoxFuture, Denial, Guard, Kind, RateLimit, Verdict};
 use mcpace_serve::{
     HandlerError, NoArguments, Principal, Prompt, Remedy, Reply, ReplyStatus, Resource, ResourceRequest,
     ResourceTemplate, Server, Tool, ToolError,
@@ -63,15 +63,16 @@ async fn uses_count_with_those_of_clients_and_looks_do_not() {
 async fn who_takes_time_to_agree_is_waited_for_and_counts_only_when_it_did() {
     let agrees = Arc::new(AtomicBool::new(false));
     let its = Arc::clone(&agrees);
-    let guard =
-        Guard::new().limit(RateLimit::new("tool", 1, Duration::from_secs(60))).permission(move |_: &Asked<'_>| {
+    let guard = Guard::new().limit(RateLimit::new("tool", 1, Duration::from_secs(60))).permission(
+        move |_: &AccessRequest<'_>| {
             let agrees = its.load(SeqCst);
             let later: BoxFuture<Result<(), Denial>> = Box::pin(async move {
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 if agrees { Ok(()) } else { Err(Denial::new("not yet")) }
             });
             Verdict::Later(later)
-        });
+        },
+    );
     let server = server(guard);
     let refused = server.admit(Kind::Tool, "tool".to_owned(), None, ada()).await.unwrap_err();
     assert_eq!(error(&refused)["message"], "not yet");
@@ -86,7 +87,7 @@ async fn each_sort_has_its_own_guards_and_is_told_what_is_asked() {
     let heard: Arc<std::sync::Mutex<Vec<Heard>>> = Arc::default();
     let guard = || {
         let heard = Arc::clone(&heard);
-        Guard::new().permission(move |asked: &Asked<'_>| {
+        Guard::new().permission(move |asked: &AccessRequest<'_>| {
             let uri = asked.uri.map(str::to_owned);
             heard.lock().unwrap().push((asked.kind, asked.name.to_owned(), uri, asked.listing));
             Verdict::Allowed

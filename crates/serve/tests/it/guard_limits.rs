@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcpace_serve::guard::{
-    Algorithm, Asked, By, Denial, Exceeded, Guard, KeyOf, Keyed, Limiter, LimiterDown, MemoryLimiter, OnLimiterDown,
-    RateLimit, Taking, Verdict,
+    AccessRequest, Algorithm, By, Denial, Exceeded, Guard, KeyOf, Keyed, Limiter, LimiterDown, MemoryLimiter,
+    OnLimiterDown, RateLimit, Taking, Verdict,
 };
 use mcpace_serve::{
     Channel, HandlerError, Incoming, NoArguments, Outlet, Prompt, Remedy, ReplyStatus, Resource, Server, Tool,
@@ -127,7 +127,7 @@ async fn each_session_has_its_own_count_and_else_each_principal() {
 struct Tenant;
 
 impl KeyOf for Tenant {
-    fn key<'a>(&self, asked: &Asked<'a>) -> Keyed<'a> {
+    fn key<'a>(&self, asked: &AccessRequest<'a>) -> Keyed<'a> {
         match asked.principal.map(|principal| &*principal.subject) {
             None => Keyed::Denied(Denial::new("who are you?")),
             Some("panic") => panic!("this key panics on purpose"),
@@ -162,7 +162,8 @@ async fn a_key_of_ones_own_says_who_is_counted_together() {
 #[tokio::test]
 async fn what_is_refused_for_another_reason_is_not_counted() {
     let (limiter, clock) = frozen();
-    let only_alice = |asked: &Asked<'_>| Verdict::from(asked.principal.is_some_and(|it| &*it.subject == "alice"));
+    let only_alice =
+        |asked: &AccessRequest<'_>| Verdict::from(asked.principal.is_some_and(|it| &*it.subject == "alice"));
     let guard = Guard::new().permission(only_alice).limit(limit(3, 3_600).by(By::Everyone)).limit(limit(1, 1));
     let server = server(guard, limiter);
     let (alice, bob) = (Client::stateless(&server, MODERN).of("alice"), Client::stateless(&server, MODERN).of("bob"));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-use mcpace_serve::guard::{Asked, Denial, Guard, RateLimit, Verdict};
+use mcpace_serve::guard::{AccessRequest, Denial, Guard, RateLimit, Verdict};
 use mcpace_serve::{
     HandlerError, NoArguments, Prompt, Resource, ResourceRequest, ResourceTemplate, Server, Tool, ToolError,
 };
@@ -42,7 +42,7 @@ impl How {
 
     fn guard(self) -> Guard {
         let later = |agrees: bool| {
-            move |_: &Asked<'_>| {
+            move |_: &AccessRequest<'_>| {
                 Verdict::Later(Box::pin(async move {
                     tokio::task::yield_now().await;
                     if agrees { Ok(()) } else { Err(Denial::default()) }
@@ -54,8 +54,8 @@ impl How {
             How::Limited => Guard::new().limit(RateLimit::new("rare", 1, Duration::from_secs(3_600))),
             How::Granted => Guard::new().scope("known"),
             How::Lacking => Guard::new().scope("unknown"),
-            How::Agreed => Guard::new().permission(|_: &Asked<'_>| Verdict::Allowed),
-            How::Refused => Guard::new().permission(|_: &Asked<'_>| Verdict::Denied(Denial::default())),
+            How::Agreed => Guard::new().permission(|_: &AccessRequest<'_>| Verdict::Allowed),
+            How::Refused => Guard::new().permission(|_: &AccessRequest<'_>| Verdict::Denied(Denial::default())),
             How::AgreedLater => Guard::new().permission(later(true)),
             How::RefusedLater => Guard::new().permission(later(false)),
         }
@@ -221,7 +221,7 @@ async fn what_takes_asking_is_asked_side_by_side() {
     let asked_once = Arc::new(AtomicUsize::new(0));
     let builder = (0..50).fold(Server::builder("lists", "1"), |builder, index| {
         let asked_once = Arc::clone(&asked_once);
-        let slow = move |asked: &Asked<'_>| {
+        let slow = move |asked: &AccessRequest<'_>| {
             assert!(asked.listing);
             asked_once.fetch_add(1, SeqCst);
             Verdict::Later(Box::pin(async {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-use mcpace_serve::guard::{Asked, BoxFuture, Denial, Guard, Kind, RateLimit, Verdict};
+use mcpace_serve::guard::{AccessRequest, BoxFuture, Denial, Guard, Kind, RateLimit, Verdict};
 use mcpace_serve::{
     Completion, Context, HandlerError, NoArguments, Prompt, Remedy, ReplyStatus, Resource, ResourceRequest,
     ResourceTemplate, Server, Tool, ToolError,
@@ -26,12 +26,12 @@ fn counting(name: &str, guard: Guard, calls: &Arc<AtomicUsize>) -> Tool {
     })
 }
 
-fn only(subject: &'static str) -> impl Fn(&Asked<'_>) -> Verdict + Send + Sync + 'static {
+fn only(subject: &'static str) -> impl Fn(&AccessRequest<'_>) -> Verdict + Send + Sync + 'static {
     move |asked| asked.principal.is_some_and(|principal| &*principal.subject == subject).into()
 }
 
 /// The same, after a while.
-fn only_later(subject: &'static str) -> impl Fn(&Asked<'_>) -> Verdict + Send + Sync + 'static {
+fn only_later(subject: &'static str) -> impl Fn(&AccessRequest<'_>) -> Verdict + Send + Sync + 'static {
     move |asked| {
         let is_it = asked.principal.is_some_and(|principal| &*principal.subject == subject);
         let later: BoxFuture<Result<(), Denial>> = Box::pin(async move {
@@ -96,7 +96,7 @@ async fn all_have_to_agree_and_the_first_refusal_ends_the_asking() {
     let asked = Arc::new(AtomicUsize::new(0));
     let counts = |answer: fn() -> Verdict| {
         let asked = Arc::clone(&asked);
-        move |_: &Asked<'_>| {
+        move |_: &AccessRequest<'_>| {
             asked.fetch_add(1, SeqCst);
             answer()
         }
@@ -116,13 +116,13 @@ async fn all_have_to_agree_and_the_first_refusal_ends_the_asking() {
 
 #[tokio::test(start_paused = true)]
 async fn who_panics_does_not_agree() {
-    let later = |_: &Asked<'_>| {
+    let later = |_: &AccessRequest<'_>| {
         Verdict::Later(Box::pin(async {
             tokio::task::yield_now().await;
             panic!("this permission panics on purpose")
         }))
     };
-    let now = |_: &Asked<'_>| -> Verdict { panic!("this permission panics on purpose") };
+    let now = |_: &AccessRequest<'_>| -> Verdict { panic!("this permission panics on purpose") };
     for guard in [Guard::new().permission(now), Guard::new().permission(later)] {
         let (server, calls) = server(guard);
         let client = Client::stateless(&server, MODERN).of("alice");
@@ -161,7 +161,7 @@ async fn a_request_that_waited_is_the_same_request() {
 #[tokio::test(start_paused = true)]
 async fn a_request_can_be_taken_back_while_it_waits() {
     let (asking, asked) = watch::channel(false);
-    let never = move |_: &Asked<'_>| {
+    let never = move |_: &AccessRequest<'_>| {
         let asking = asking.clone();
         Verdict::Later(Box::pin(async move {
             asking.send_replace(true);
@@ -199,7 +199,7 @@ async fn what_was_asked_about_is_what_runs() {
 fn library(seen: &Arc<std::sync::Mutex<Vec<String>>>) -> Server {
     let guard = || {
         let seen = Arc::clone(seen);
-        Guard::new().permission(move |asked: &Asked<'_>| {
+        Guard::new().permission(move |asked: &AccessRequest<'_>| {
             let uri = asked.uri.unwrap_or("-");
             let seen_now = format!("{} {} {uri} {}", asked.kind.as_str(), asked.name, asked.listing);
             seen.lock().unwrap().push(seen_now);
@@ -366,7 +366,7 @@ async fn what_a_handler_refuses_as_a_guard_would_has_a_guards_status() {
 async fn a_subscription_asks_once_about_each_thing_that_it_names() {
     let asked = Arc::new(AtomicUsize::new(0));
     let counts = Arc::clone(&asked);
-    let permission = move |about: &Asked<'_>| {
+    let permission = move |about: &AccessRequest<'_>| {
         counts.fetch_add(1, SeqCst);
         let is_it = about.uri.is_none_or(|uri| uri.ends_with("7"));
         Verdict::Later(Box::pin(async move {

@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
-use mcpace_serve::http::{AccessLog, Running};
+use mcpace_serve::http::{AccessLog, ServerHandle};
 use serde_json::json;
 
 use crate::http_harness::{Request, ask, echo, start};
 
 type Lines = Arc<Mutex<Vec<String>>>;
 
-fn logged() -> (Running, Lines) {
+fn logged() -> (ServerHandle, Lines) {
     let lines = Lines::default();
     let its = Arc::clone(&lines);
     let log = AccessLog::new(move |access| {

@@ -160,7 +160,7 @@ fn a_certificate_that_is_none_is_refused() {
 }
 
 /// A server with one tool, which waits until it is let go and tells when it begins.
-fn holding(limit: Duration) -> (http::Running, watch::Sender<bool>, watch::Receiver<u32>) {
+fn holding(limit: Duration) -> (http::ServerHandle, watch::Sender<bool>, watch::Receiver<u32>) {
     let (let_go, held) = watch::channel(false);
     let (begun, begins) = watch::channel(0);
     let begun = Arc::new(begun);

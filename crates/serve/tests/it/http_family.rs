@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use mcpace_serve::http::{Family, Options, ResponseMode, Running};
+use mcpace_serve::http::{Options, ResponseMode, ServerHandle, WorkerGroup};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -12,16 +12,16 @@ use crate::peer::{Peer, limited};
 const REVISION: &str = "2025-11-25";
 
 /// Servers as in processes of their own: nothing is shared but the folder.
-fn family(count: usize, change: fn(&mut Options)) -> (Vec<Running>, TempDir) {
+fn family(count: usize, change: fn(&mut Options)) -> (Vec<ServerHandle>, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let members = (0..count).map(|own| member(&folder, own, count, change)).collect();
     (members, folder)
 }
 
-fn member(folder: &TempDir, own: usize, count: usize, change: fn(&mut Options)) -> Running {
+fn member(folder: &TempDir, own: usize, count: usize, change: fn(&mut Options)) -> ServerHandle {
     let sockets: Vec<PathBuf> = (0..count).map(|number| folder.path().join(number.to_string())).collect();
     start(|options| {
-        options.family = Some(Family::new(own, sockets).unwrap());
+        options.family = Some(WorkerGroup::new(own, sockets).unwrap());
         change(options);
     })
 }
@@ -36,7 +36,7 @@ async fn a_session_is_reached_through_any_member_and_lives_in_one() {
         assert_eq!(text_of(&answer.json()), "hi");
         assert_eq!(answer.head.header("content-type"), Some("application/json"));
     }
-    assert_eq!(members.iter().map(Running::sessions).collect::<Vec<_>>(), [0, 1, 0]);
+    assert_eq!(members.iter().map(ServerHandle::sessions).collect::<Vec<_>>(), [0, 1, 0]);
     let delete = Request::bare("DELETE").within(&id, REVISION);
     assert_eq!(ask(members[2].address(), &delete).await.head.status, 204);
     assert_eq!(ask(members[0].address(), &delete).await.head.status, 404);
@@ -147,9 +147,9 @@ async fn an_id_of_a_member_that_there_is_not_is_unknown() {
 #[test]
 fn a_family_has_its_member_and_not_too_many() {
     let sockets = |count: usize| (0..count).map(|number| PathBuf::from(number.to_string())).collect::<Vec<_>>();
-    assert!(Family::new(1, sockets(2)).is_some());
-    assert!(Family::new(255, sockets(256)).is_some());
-    assert!(Family::new(2, sockets(2)).is_none());
-    assert!(Family::new(0, sockets(0)).is_none());
-    assert!(Family::new(0, sockets(257)).is_none());
+    assert!(WorkerGroup::new(1, sockets(2)).is_some());
+    assert!(WorkerGroup::new(255, sockets(256)).is_some());
+    assert!(WorkerGroup::new(2, sockets(2)).is_none());
+    assert!(WorkerGroup::new(0, sockets(0)).is_none());
+    assert!(WorkerGroup::new(0, sockets(257)).is_none());
 }

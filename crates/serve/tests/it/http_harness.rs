@@ -2,14 +2,14 @@
 
 use std::net::SocketAddr;
 
-use mcpace_serve::http::{self, Options, Running};
+use mcpace_serve::http::{self, Options, ServerHandle};
 use serde_json::{Value, json};
 
 use crate::fixture;
 use crate::peer::{Head, Peer, limited};
 
 /// Serves the fixture.
-pub(crate) fn start(change: impl FnOnce(&mut Options)) -> Running {
+pub(crate) fn start(change: impl FnOnce(&mut Options)) -> ServerHandle {
     let mut options = Options { address: ([127, 0, 0, 1], 0).into(), ..Options::default() };
     change(&mut options);
     http::serve(fixture::server(""), options).unwrap()

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use http::{Request as HttpRequest, Response};
 use mcpace_serve::http::{
-    Around, Authorization, Beside, Endpoint, Fallback, Options, Responding, Running, TokenError, TokenVerifier, Upload,
-    serve,
+    Around, Authorization, Endpoint, Fallback, MountedService, Options, Responding, ServerHandle, TokenError,
+    TokenVerifier, Upload, serve,
 };
 use mcpace_serve::{Context, HandlerError, NoArguments, Principal, Server, Tool};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use crate::http_harness::{Request, ask, call, echo, initialize, open, receive, text_of};
 use crate::{fixture, peer};
 
-fn started(server: Server, change: impl FnOnce(&mut Options)) -> Running {
+fn started(server: Server, change: impl FnOnce(&mut Options)) -> ServerHandle {
     let mut options = Options { address: ([127, 0, 0, 1], 0).into(), ..Options::default() };
     change(&mut options);
     serve(server, options).unwrap()
@@ -126,11 +126,11 @@ impl Fallback for Mirror {
     }
 }
 
-fn beside() -> Running {
+fn beside() -> ServerHandle {
     started(fixture::server(""), |options| {
         options.stateless = true;
         options.limits.body = 1_000;
-        options.beside = Some(Beside::new(Mirror));
+        options.beside = Some(MountedService::new(Mirror));
     })
 }
 

@@ -11,7 +11,7 @@ use http_body::{Body, Frame};
 use http_body_util::Full;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use mcpace_serve::http::{Beside, Endpoint, Options, ResponseMode};
+use mcpace_serve::http::{Endpoint, MountedService, Options, ResponseMode};
 use mcpace_serve::{Context as CallContext, Delegate, Delegated, Server};
 use mcpace_wire::mcp::Method;
 use serde_json::{Value, json};
@@ -249,7 +249,7 @@ async fn a_body_over_http2_has_its_time() {
 async fn a_body_for_the_service_beside_has_its_time_for_all_its_pieces() {
     let clients = Clients::new(|options| {
         options.limits.body_time = Duration::from_secs(7);
-        options.beside = Some(Beside::new(crate::http_hooks::Mirror));
+        options.beside = Some(MountedService::new(crate::http_hooks::Mirror));
     });
     let begun = Instant::now();
     let head = Request::bare("POST").path("/other").with("Transfer-Encoding", "chunked");

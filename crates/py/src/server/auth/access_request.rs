@@ -21,7 +21,7 @@ pub(crate) struct AccessRequest {
 }
 
 impl AccessRequest {
-    pub(crate) fn of(asked: &guard::Asked<'_>) -> Self {
+    pub(crate) fn of(asked: &guard::AccessRequest<'_>) -> Self {
         Self {
             kind: asked.kind.as_str(),
             name: asked.name.to_owned(),

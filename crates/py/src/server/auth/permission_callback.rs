@@ -79,7 +79,7 @@ enum Answer {
 }
 
 impl PermissionCallback {
-    fn ask(&self, asked: &guard::Asked<'_>) -> Answer {
+    fn ask(&self, asked: &guard::AccessRequest<'_>) -> Answer {
         let asked = AccessRequest::of(asked);
         match &self.inline_policy {
             Some(inline_policy) if inline_policy.is_inline() => Answer::Now(self.run_inline(asked, inline_policy)),
@@ -153,7 +153,7 @@ fn parse_answer(answer: &str) -> Result<Option<String>, Denial> {
 }
 
 impl Permission for PermissionCallback {
-    fn check(&self, asked: &guard::Asked<'_>) -> Verdict {
+    fn check(&self, asked: &guard::AccessRequest<'_>) -> Verdict {
         match self.ask(asked) {
             Answer::Now(Ok(_)) => Verdict::Allowed,
             Answer::Now(Err(denial)) => Verdict::Denied(denial),
@@ -163,7 +163,7 @@ impl Permission for PermissionCallback {
 }
 
 impl KeyOf for PermissionCallback {
-    fn key<'a>(&self, asked: &guard::Asked<'a>) -> Keyed<'a> {
+    fn key<'a>(&self, asked: &guard::AccessRequest<'a>) -> Keyed<'a> {
         match self.ask(asked) {
             Answer::Now(Ok(key)) => Keyed::Now(key.unwrap_or_default().into()),
             Answer::Now(Err(denial)) => Keyed::Denied(denial),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpace_serve::http::{self, Family, Limits, ResponseMode, Tls};
+use mcpace_serve::http::{self, Limits, ResponseMode, Tls, WorkerGroup};
 use pyo3::prelude::*;
 
 use crate::problem::{OrRaise, UsageProblem};
@@ -96,7 +96,7 @@ impl HttpOptions {
         let family = match family {
             Some((own, sockets)) => {
                 let said = format!("family takes a number and at most 256 paths, not {own} of {}", sockets.len());
-                Some(Family::new(own, sockets).ok_or_else(|| UsageProblem::new_err(said))?)
+                Some(WorkerGroup::new(own, sockets).ok_or_else(|| UsageProblem::new_err(said))?)
             }
             None => None,
         };
@@ -178,7 +178,8 @@ impl HttpOptions {
         if let Some(app) = &self.asgi {
             let event_loop_thread = shared.start_loop(py)?;
             let is_tls = options.tls.is_some();
-            options.beside = Some(http::Beside::new(Application { app: Arc::clone(app), event_loop_thread, is_tls }));
+            options.beside =
+                Some(http::MountedService::new(Application { app: Arc::clone(app), event_loop_thread, is_tls }));
         }
         if let Some(store) = &self.store {
             let redis = store.open(

@@ -1,0 +1,119 @@
+//! Turns to ask guards, for lists and subscriptions.
+//!
+//! Constraint: one small request may ask about a thousand things, and calls need the threads that permissions run on: so many
+//! are asked at a time for all callers together, and so many of these for one. Nobody waits for more than a round of each of the
+//! others, and a permission that hangs holds up its own caller alone.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::guard::AccessRequest;
+
+/// For all of a server's callers.
+const OF_ALL: usize = 24;
+/// For one of them. Who has neither token nor session is one with all others of that kind.
+pub(super) const OF_ONE: usize = 8;
+
+/// See the module.
+pub(crate) struct Turns {
+    all: Semaphore,
+    /// Of those who ask at the moment.
+    shares: Mutex<HashMap<Box<str>, Kept>>,
+}
+
+/// One caller's turns, and how many of its requests ask.
+struct Kept {
+    own: Arc<Semaphore>,
+    users: usize,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self { all: Semaphore::new(OF_ALL), shares: Mutex::default() }
+    }
+}
+
+impl Turns {
+    /// The share of who asks.
+    pub(super) fn share(&self, asked: &AccessRequest<'_>) -> Share<'_> {
+        let key: Box<str> = match (asked.principal, asked.session) {
+            (Some(principal), _) => format!("p{}", principal.subject).into(),
+            (None, Some(session)) => format!("s{session}").into(),
+            (None, None) => "".into(),
+        };
+        let mut shares = self.lock();
+        let kept =
+            shares.entry(key.clone()).or_insert_with(|| Kept { own: Arc::new(Semaphore::new(OF_ONE)), users: 0 });
+        kept.users += 1;
+        Share { turns: self, key, own: Arc::clone(&kept.own) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Kept>> {
+        // Nothing under the lock can panic half way.
+        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A caller's turns, for as long as one of its requests asks.
+pub(super) struct Share<'p> {
+    turns: &'p Turns,
+    key: Box<str>,
+    own: Arc<Semaphore>,
+}
+
+impl Share<'_> {
+    /// Waits for a turn: first among the caller's own, so that others wait for no more of them than there are.
+    pub(super) async fn turn(&self) -> Turn<'_> {
+        // Neither is ever closed.
+        let own = self.own.acquire().await.ok();
+        Turn { _all: self.turns.all.acquire().await.ok(), _own: own }
+    }
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        let mut shares = self.turns.lock();
+        if let Some(kept) = shares.get_mut(&self.key) {
+            kept.users -= 1;
+            if kept.users == 0 {
+                shares.remove(&self.key);
+            }
+        }
+    }
+}
+
+/// Somebody is being asked.
+pub(super) struct Turn<'p> {
+    _all: Option<SemaphorePermit<'p>>,
+    _own: Option<SemaphorePermit<'p>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::Principal;
+    use crate::guard::Kind;
+
+    #[tokio::test]
+    async fn a_caller_has_one_share_for_as_long_as_it_asks() {
+        let turns = Turns::default();
+        let (ada, bob) = (Principal::new("ada", vec![]), Principal::new("bob", vec![]));
+        let asked = |who| AccessRequest { principal: who, ..AccessRequest::new(Kind::Tool, "t") };
+        let (first, second) = (turns.share(&asked(Some(&ada))), turns.share(&asked(Some(&ada))));
+        let other = turns.share(&asked(Some(&bob)));
+        // One that calls itself as a session is called has its own.
+        let session = turns.share(&AccessRequest { session: Some("ada"), ..asked(None) });
+        assert!(Arc::ptr_eq(&first.own, &second.own));
+        assert!(!Arc::ptr_eq(&first.own, &other.own) && !Arc::ptr_eq(&first.own, &session.own));
+        let held = first.turn().await;
+        assert_eq!((first.own.available_permits(), turns.all.available_permits()), (OF_ONE - 1, OF_ALL - 1));
+        drop(held);
+        assert_eq!((first.own.available_permits(), turns.all.available_permits()), (OF_ONE, OF_ALL));
+        drop((first, other, session));
+        assert_eq!(turns.lock().len(), 1);
+        drop(second);
+        assert_eq!(turns.lock().len(), 0);
+    }
+}

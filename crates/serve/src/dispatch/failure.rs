@@ -1,0 +1,160 @@
+//! What becomes of a handler that gave no result.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpace_wire::Revision;
+use mcpace_wire::http::Rejection;
+use mcpace_wire::jsonrpc::code;
+use mcpace_wire::mcp::{CallToolResult, ContentBlock, Json};
+use serde::Serialize;
+
+use super::reply::End;
+use super::request_state::seal;
+use super::{Refusal, lifecycle};
+use crate::exchange::Reply;
+use crate::guard::Denial;
+use crate::server::Inner;
+use crate::service::{HandlerError, InputRequired, Kind, Request};
+
+/// What to answer.
+pub(super) enum Failing {
+    /// An error.
+    Refuse(Refusal),
+    /// Questions.
+    Ask(InputRequired),
+    /// A failure in the author's words: a tool's result, or an error.
+    Tell(CallToolResult),
+}
+
+/// Sorts a handler's error; `uri` is the resource it was about, if any.
+pub(super) fn sort(server: &Inner, revision: Revision, uri: Option<&str>, error: HandlerError) -> Failing {
+    match error.into_kind() {
+        Kind::Told(result) => Failing::Tell(result),
+        Kind::Protocol { code, message, data } => Failing::Refuse(protocol(revision, code, message, data)),
+        Kind::NotFound => match uri {
+            Some(uri) => Failing::Refuse(not_found(revision, uri)),
+            None => Failing::Tell(CallToolResult::error("not found")),
+        },
+        Kind::Input(input) if revision.is_modern() => Failing::Ask(input),
+        Kind::Input(_) => {
+            ::tracing::error!("a handler asked for another round, which this revision doesn't have");
+            Failing::Refuse(Refusal::internal())
+        }
+        Kind::Undeclared(required) if revision.is_modern() => {
+            Failing::Refuse(Rejection::MissingCapability { required }.into())
+        }
+        Kind::Undeclared(_) => {
+            Failing::Tell(CallToolResult::error("the client has not declared the capability that this needs"))
+        }
+        Kind::Internal(error) => {
+            ::tracing::warn!(%error, "a handler failed");
+            Failing::Tell(CallToolResult::error(match server.tell_failures {
+                true => error.to_string(),
+                false => "internal error".to_owned(),
+            }))
+        }
+    }
+}
+
+/// An error as its author made it. One for want of a capability or a scope, or of patience, is the transport's too, which has
+/// a status for it, and headers.
+fn protocol(revision: Revision, code: i64, message: Cow<'static, str>, data: Option<Json>) -> Refusal {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Lacking {
+        required_capabilities: serde_json::Map<String, serde_json::Value>,
+    }
+    if revision.is_modern()
+        && code == code::MISSING_CLIENT_CAPABILITY
+        && let Some(lacking) = data.as_ref().and_then(|data| data.parse::<Lacking>().ok())
+    {
+        return Rejection::MissingCapability { required: lacking.required_capabilities }.into();
+    }
+    match guarded(code, &message, data.as_ref()) {
+        Some(refusal) => refusal,
+        None => Refusal::Error { code: code_for(revision, code), message, data },
+    }
+}
+
+/// What a guard would have said, where a handler says it with a guard's code and data: one that looks at its arguments, or at a
+/// row, knows more than a guard.
+fn guarded(code: i64, message: &str, data: Option<&Json>) -> Option<Refusal> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase", deny_unknown_fields)]
+    struct Needed {
+        required_scopes: Vec<String>,
+    }
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase", deny_unknown_fields)]
+    struct Wait {
+        retry_after_ms: u64,
+    }
+    match code {
+        code::FORBIDDEN => {
+            let needed = data?.parse::<Needed>().ok()?;
+            let scopes = needed.required_scopes.into_iter().map(Arc::from).collect();
+            Some(Refusal::Denied(Denial { message: message.to_owned().into(), scopes }))
+        }
+        code::RATE_LIMITED => {
+            let wait = data?.parse::<Wait>().ok()?;
+            Some(Refusal::Exceeded { retry_after: Duration::from_millis(wait.retry_after_ms) })
+        }
+        _ => None,
+    }
+}
+
+/// Since 2026-07-28 two of the older codes may not be sent any more; other parameters may help in both cases.
+fn code_for(revision: Revision, code: i64) -> i64 {
+    match code {
+        code::RESOURCE_NOT_FOUND | code::URL_ELICITATION_REQUIRED if revision.is_modern() => code::INVALID_PARAMS,
+        code => code,
+    }
+}
+
+/// −32002 in legacy revisions, −32602 since 2026-07-28, both with the URI.
+pub(super) fn not_found(revision: Revision, uri: &str) -> Refusal {
+    #[derive(Serialize)]
+    struct Data<'a> {
+        uri: &'a str,
+    }
+    Refusal::Error {
+        code: if revision.is_modern() { code::INVALID_PARAMS } else { code::RESOURCE_NOT_FOUND },
+        message: "resource not found".into(),
+        data: Json::of(&Data { uri }).ok(),
+    }
+}
+
+/// A told failure where there is no `isError`.
+pub(super) fn told(result: &CallToolResult) -> Refusal {
+    let text = result.content.iter().find_map(|block| match block {
+        ContentBlock::Text(text) => Some(text.text.clone()),
+        _ => None,
+    });
+    Refusal::error(code::INTERNAL_ERROR, text.unwrap_or_else(|| "internal error".to_owned()))
+}
+
+/// The questions of `input`, in a buffer that holds the reply's head.
+pub(super) fn ask(
+    request: Option<&Request>,
+    input: &InputRequired,
+    end: End<'_>,
+    mut out: Vec<u8>,
+) -> Result<Reply, Refusal> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Members<'a> {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        input_requests: Option<&'a mcpace_wire::mcp::InputRequests>,
+        request_state: String,
+    }
+    // A plain handler has no context to ask from; it can still make the error by hand.
+    let request = request.ok_or_else(Refusal::internal)?;
+    let members = Members {
+        input_requests: Some(&input.requests).filter(|requests| !requests.is_empty()),
+        request_state: seal(request, input)?,
+    };
+    lifecycle::write_members(&members, &mut out)?;
+    Ok(end.close(out, "input_required"))
+}

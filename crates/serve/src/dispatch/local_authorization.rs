@@ -1,0 +1,89 @@
+//! Guards asked for a caller within the process, who runs the handler himself.
+//!
+//! Constraint: what is asked and counted, and what a refusal says, is what a client's request would meet. Who sent no request
+//! has no session and no headers; a list that is made outside dispatch has its request's.
+
+use std::sync::Arc;
+
+use mcpace_wire::Revision;
+use mcpace_wire::jsonrpc::Id;
+
+use super::Refusal;
+use super::authorization::{all_agree, count_later, permits};
+use super::visible_page::{Waits, refused};
+use crate::catalogue::Catalogue;
+use crate::exchange::{Channel, Principal, Reply};
+use crate::guard::{AccessRequest, Compiled, Kind, Permitted};
+use crate::server::Inner;
+use crate::service::Context;
+
+/// Who asks for things of a sort.
+pub(crate) struct Caller {
+    pub(crate) kind: Kind,
+    pub(crate) principal: Option<Principal>,
+    /// The request that a list is made for outside dispatch.
+    pub(crate) request: Option<Context>,
+}
+
+impl Caller {
+    /// Asks for a use, and counts it. The error is the reply that a request would have got.
+    pub(crate) async fn admit(self, server: Arc<Inner>, name: String, uri: Option<String>) -> Result<(), Reply> {
+        let Some(guard) = self.guard(&server.catalogue.load(), &name) else { return Ok(()) };
+        let asked = || AccessRequest { uri: uri.as_deref(), ..self.asked(&name) };
+        let admitted = async {
+            // What was asked is gone before anybody is waited for.
+            let permitted = permits(&guard, &asked());
+            match permitted {
+                Permitted::Yes => {}
+                Permitted::No(denial) => return Err(Refusal::Denied(denial)),
+                Permitted::Later(agreeing) => all_agree(agreeing).await.map_err(Refusal::Denied)?,
+            }
+            count_later(&server, &guard.limits, None, asked).await
+        };
+        admitted.await.map_err(|refusal: Refusal| refusal.reply(&Id::Integer(0), Revision::LATEST))
+    }
+
+    /// Whether a list would show them, one by one.
+    pub(crate) async fn may_see(self, server: Arc<Inner>, names: Vec<String>) -> Vec<bool> {
+        let (mut seen, mut waits) = (vec![true; names.len()], Waits::new());
+        {
+            let catalogue = server.catalogue.load();
+            for (index, name) in names.iter().enumerate() {
+                let Some(guard) = self.guard(&catalogue, name) else { continue };
+                match permits(&guard, &AccessRequest { listing: true, ..self.asked(name) }) {
+                    Permitted::Yes => {}
+                    Permitted::No(_) => seen[index] = false,
+                    Permitted::Later(agreeing) => waits.push((index, agreeing)),
+                }
+            }
+        }
+        if !waits.is_empty() {
+            let share = server.asking.share(&self.asked(""));
+            for index in refused(&share, waits).await {
+                seen[index] = false;
+            }
+        }
+        seen
+    }
+
+    fn asked<'a>(&'a self, name: &'a str) -> AccessRequest<'a> {
+        let mut asked = AccessRequest { principal: self.principal.as_ref(), ..AccessRequest::new(self.kind, name) };
+        if let Some(context) = &self.request {
+            let channel: &dyn Channel = context.request();
+            (asked.session, asked.channel) = (channel.session_id(), Some(channel));
+        }
+        asked
+    }
+
+    fn guard(&self, catalogue: &Catalogue, name: &str) -> Option<Arc<Compiled>> {
+        match self.kind {
+            Kind::Tool => catalogue.tools.get(name)?.guard.clone(),
+            Kind::Resource => catalogue.resources.get(name)?.guard.clone(),
+            Kind::Prompt => catalogue.prompts.get(name)?.guard.clone(),
+            Kind::Template => {
+                let templates = &catalogue.definitions.templates;
+                templates.iter().find(|template| template.listed.uri_template == name)?.guard.clone()
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Being told of changes: `resources/subscribe` in legacy sessions, `subscriptions/listen` since 2026-07-28.
+
+use std::collections::HashSet;
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpace_wire::jsonrpc::code;
+use mcpace_wire::mcp::{ResourceUriParams, SubscriptionFilter, SubscriptionParams};
+
+use super::authorization::{Used, permits};
+use super::in_flight::InFlight;
+use super::reply::{End, head};
+use super::visible_page::{self, Waits};
+use super::{Call, Refusal, failure};
+use crate::catalogue::Catalogue;
+use crate::exchange::{Handled, Principal};
+use crate::guard::{Kind, Permitted};
+use crate::session::{WATCHED_BYTES, WATCHED_URI};
+
+impl Call<'_> {
+    pub(super) fn subscribe(&self, catalogue: &Arc<Catalogue>) -> Result<Handled, Refusal> {
+        if catalogue.capabilities(self.revision).resources.is_none() {
+            return Err(Refusal::UnknownMethod);
+        }
+        let params: ResourceUriParams = self.params()?;
+        if params.uri.len() > WATCHED_URI {
+            return Err(Refusal::error(code::INVALID_PARAMS, "the URI is too long to be watched"));
+        }
+        if !catalogue.has_resource(&params.uri) {
+            return Err(failure::not_found(self.revision, &params.uri));
+        }
+        if let Some((kind, name, guard)) = catalogue.read_guard(&params.uri)
+            && let Some(answer) =
+                self.pass(catalogue, Used { kind, name, uri: Some(&params.uri), guard, counts: false })?
+        {
+            return Ok(answer);
+        }
+        let Some(session) = &self.incoming.peer.session else {
+            return Err(Refusal::error(code::INVALID_REQUEST, "a subscription needs a session"));
+        };
+        if !session.subscribe(&params.uri, self.server.limits.watched_resources) {
+            return Err(Refusal::error(code::INTERNAL_ERROR, "the session watches too many resources"));
+        }
+        Ok(self.empty())
+    }
+
+    pub(super) fn unsubscribe(&self) -> Result<Handled, Refusal> {
+        let params: ResourceUriParams = self.params()?;
+        if let Some(session) = &self.incoming.peer.session {
+            session.unsubscribe(&params.uri, self.server.limits.watched_resources);
+        }
+        Ok(self.empty())
+    }
+
+    /// Acknowledges, then tells of changes until the client goes away or the server closes.
+    pub(super) fn listen(&self, catalogue: &Arc<Catalogue>) -> Result<Handled, Refusal> {
+        let params: SubscriptionParams = self.params()?;
+        let mut filter = params.notifications;
+        self.check_watched(&filter)?;
+        // Asked once about each, however often it is named.
+        if let Some(uris) = &mut filter.resource_subscriptions {
+            let mut known = HashSet::new();
+            uris.retain(|uri| known.insert(uri.clone()));
+        }
+        let (mut refused, mut waits) = (Vec::new(), Waits::new());
+        for uri in filter.resource_subscriptions.iter().flatten() {
+            let Some((kind, name, guard)) = catalogue.read_guard(uri) else { continue };
+            match permits(guard, &self.asked(kind, name, Some(uri))) {
+                Permitted::Yes => {}
+                Permitted::No(_) => refused.push(uri.clone()),
+                Permitted::Later(agreeing) => waits.push((uri.clone(), agreeing)),
+            }
+        }
+        leave_out(&mut filter, &refused);
+        if waits.is_empty() {
+            return self.listen_to(filter);
+        }
+        let (kept, in_flight) = (self.kept(catalogue), InFlight::begin(self)?);
+        Ok(Handled::Later(Box::pin(async move {
+            let share = kept.server.asking.share(&kept.asked(Kind::Resource, ""));
+            let Some(refused) = in_flight.run(visible_page::refused(&share, waits)).await else {
+                return Refusal::Cancelled.reply(&kept.id, kept.revision);
+            };
+            drop(share);
+            drop(in_flight);
+            leave_out(&mut filter, &refused);
+            match kept.again(|call| call.listen_to(filter)) {
+                Handled::Later(later) => later.await,
+                Handled::Now(reply) => reply,
+                Handled::Nothing => Refusal::internal().reply(&kept.id, kept.revision),
+            }
+        })))
+    }
+
+    /// How much one subscription may watch.
+    fn check_watched(&self, filter: &SubscriptionFilter) -> Result<(), Refusal> {
+        let watched = || filter.resource_subscriptions.iter().chain(&filter.task_ids).flatten();
+        if watched().any(|name| name.len() > WATCHED_URI) {
+            return Err(Refusal::error(code::INVALID_PARAMS, "a URI is too long to be watched"));
+        }
+        let bytes: usize = watched().map(String::len).sum();
+        if watched().count() > self.server.limits.watched_resources || bytes > WATCHED_BYTES {
+            return Err(Refusal::error(code::INVALID_PARAMS, "the subscription watches too many resources"));
+        }
+        Ok(())
+    }
+
+    fn listen_to(&self, mut filter: SubscriptionFilter) -> Result<Handled, Refusal> {
+        // What is acknowledged is what there is: the client's own tasks, nothing unknown.
+        let subject = self.subject();
+        filter.task_ids = filter.task_ids.filter(|_| self.takes_tasks());
+        if let Some(ids) = &mut filter.task_ids {
+            ids.retain(|id| self.server.tasks.find(id, subject.as_ref()).is_some());
+        }
+        filter.extra.clear();
+        let in_flight = InFlight::begin(self)?;
+        let outlet = self.incoming.channel.open();
+        let id = self.id().clone().into_owned();
+        let listener = self
+            .server
+            .listeners
+            .begin(id.clone(), filter, outlet, (subject.as_ref(), self.server.limits.subscriptions))
+            .ok_or_else(|| Refusal::error(code::INTERNAL_ERROR, "the server has too many subscriptions"))?;
+        let (server, revision, clocks) = (Arc::clone(self.server), self.revision, self.clocks);
+        // Nobody listens for longer than he may ask.
+        let left = self.incoming.peer.principal.as_ref().and_then(Principal::left);
+        Ok(Handled::Later(Box::pin(async move {
+            let over = async {
+                tokio::select! {
+                    () = server.closing.cancelled() => {}
+                    () = listener.gone() => {}
+                    () = past(left) => {}
+                }
+            };
+            if in_flight.run(over).await.is_none() {
+                return Refusal::Cancelled.reply(&id, revision);
+            }
+            let meta = listener.meta();
+            let mut end = End::new(&server, revision, clocks.as_ref());
+            end.meta = Some(&meta);
+            end.complete(head(&id))
+        })))
+    }
+}
+
+async fn past(time: Option<Duration>) {
+    match time {
+        Some(time) => tokio::time::sleep(time).await,
+        None => pending().await,
+    }
+}
+
+/// What somebody may not read, it may not watch.
+fn leave_out(filter: &mut SubscriptionFilter, refused: &[String]) {
+    let refused: HashSet<&String> = refused.iter().collect();
+    if let Some(uris) = &mut filter.resource_subscriptions {
+        uris.retain(|uri| !refused.contains(uri));
+    }
+}

@@ -1,0 +1,376 @@
+//! Tool calls as tasks, and the methods of the tasks extension (SEP-2663).
+//!
+//! Constraint: a task's handler runs in rounds, as a call's does. A round that ends with questions puts them to the client
+//! through the task, and the handler runs again with the answers.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mcpace_wire::http::Rejection;
+use mcpace_wire::jsonrpc::{Id, Message, Outcome as Answered, code};
+use mcpace_wire::mcp::{ClientCapabilities, TaskIdParams, TaskStatus, UpdateTaskParams, key};
+use serde_json::value::RawValue;
+use tokio::runtime::Handle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::call::FinishLater;
+use super::lifecycle::write_members;
+use super::raw_call;
+use super::reply::{End, head};
+use super::result_limits::in_time;
+use super::{Call, Refusal};
+use crate::catalogue::ToolEntry;
+use crate::exchange::{Gone, Handled, Outlet, Principal, Reply};
+use crate::guard::BoxFuture;
+use crate::server::Inner;
+use crate::service::{
+    AskError, Backing, CallFailure, Context, Done, HandlerError, InputRequired, Inputs, Kind, RawAnswer, RawCall,
+    Request, TaskUse, ToolHandler, caught, caught_future, tasks_extension,
+};
+use crate::tasks::{Outcome, Running};
+
+impl Call<'_> {
+    /// Where a task of this call could run. `None` where the tool has no tasks or the client takes none.
+    pub(super) fn task_runtime(&self, tool: &ToolEntry) -> Option<Handle> {
+        match tool.task {
+            TaskUse::Never => None,
+            _ => Handle::try_current().ok().filter(|_| self.takes_tasks()),
+        }
+    }
+
+    /// Whether the client takes a task for an answer.
+    pub(super) fn takes_tasks(&self) -> bool {
+        let declared = |raw: &RawValue| {
+            // Looking for the word first spares nearly every call the parsing.
+            raw.get().contains(key::TASKS_EXTENSION)
+                && serde_json::from_str::<ClientCapabilities>(raw.get())
+                    .is_ok_and(|client| client.has_extension(key::TASKS_EXTENSION))
+        };
+        self.revision.is_modern() && self.meta().and_then(|meta| meta.client_capabilities).is_some_and(declared)
+    }
+
+    /// Runs a tool as a task, and answers with the task. A handler that answers at once needs none.
+    pub(super) fn call_task(&self, tool: &Arc<ToolEntry>, runtime: &Handle) -> Result<Handled, Refusal> {
+        let inputs = self.inputs()?;
+        let task = begin(self.server, tool, self.subject())?;
+        let context = self.task_context(&task, inputs);
+        let members = head(self.id()).len();
+        match start(tool, self.outline.arguments, &context) {
+            Started::Now(done) => {
+                self.server.tasks.forget(&task.id);
+                let Done { out, outcome, service } = done;
+                self.finish(tool, members, Some(context.request())).reply(out, outcome, service).map(Handled::Now)
+            }
+            Started::Later(work) => {
+                let mut out = head(self.id());
+                write_members(&task.task(), &mut out)?;
+                let end = self.finish_later(tool, members).untimed();
+                let (server, closed) = (Arc::clone(self.server), self.incoming.channel.closed());
+                runtime.spawn(run(server, closed, task, rounds(Arc::clone(tool), context, work, end)));
+                Ok(Handled::Now(self.end().close(out, "task")))
+            }
+        }
+    }
+
+    /// The answer to a client that takes no tasks, of a tool that needs them.
+    pub(super) fn refuse_without_tasks(&self, tool: &ToolEntry) -> Result<Handled, Refusal> {
+        let out = head(self.id());
+        let undeclared = HandlerError::from(AskError::Undeclared { required: tasks_extension() });
+        let failed = Err(CallFailure::Failed(undeclared));
+        self.finish(tool, out.len(), None).reply(out, failed, <_>::default()).map(Handled::Now)
+    }
+
+    pub(super) fn task_get(&self) -> Result<Handled, Refusal> {
+        let params: TaskIdParams = self.task_params()?;
+        let task = self.task(&params.task_id)?.task();
+        let mut out = head(self.id());
+        write_members(&task, &mut out)?;
+        Ok(Handled::Now(self.end().complete(out)))
+    }
+
+    pub(super) fn task_update(&self) -> Result<Handled, Refusal> {
+        let params: UpdateTaskParams = self.task_params()?;
+        let task = self.task(&params.task_id)?;
+        if task.answer(params.input_responses) {
+            self.server.listeners.tell_task(&task);
+        }
+        Ok(self.empty())
+    }
+
+    pub(super) fn task_cancel(&self) -> Result<Handled, Refusal> {
+        let params: TaskIdParams = self.task_params()?;
+        let task = self.task(&params.task_id)?;
+        if task.end(TaskStatus::Cancelled, None) {
+            self.server.listeners.tell_task(&task);
+        }
+        task.cancellation.cancel();
+        Ok(self.empty())
+    }
+
+    /// The parameters, from a client that declared the extension, of a server that has it.
+    fn task_params<T: serde::de::DeserializeOwned>(&self) -> Result<T, Refusal> {
+        let catalogue = self.server.catalogue.load();
+        let extensions = catalogue.capabilities(self.revision).extensions.as_ref();
+        if !extensions.is_some_and(|extensions| extensions.contains_key(key::TASKS_EXTENSION)) {
+            return Err(Refusal::UnknownMethod);
+        }
+        if !self.takes_tasks() {
+            return Err(Rejection::MissingCapability { required: tasks_extension() }.into());
+        }
+        self.params()
+    }
+
+    fn task(&self, id: &str) -> Result<Arc<Running>, Refusal> {
+        let found = self.server.tasks.find(id, self.subject().as_ref());
+        found.ok_or_else(|| Refusal::error(code::INVALID_PARAMS, "unknown task"))
+    }
+
+    pub(super) fn subject(&self) -> Option<Arc<str>> {
+        subject(self.incoming.peer.principal.as_ref())
+    }
+}
+
+fn subject(principal: Option<&Principal>) -> Option<Arc<str>> {
+    principal.map(|principal| Arc::clone(&principal.subject))
+}
+
+fn begin(server: &Inner, tool: &ToolEntry, subject: Option<Arc<str>>) -> Result<Arc<Running>, Refusal> {
+    let begun = server.tasks.begin(subject, tool.terms, &server.limits);
+    begun.ok_or_else(|| Refusal::error(code::INTERNAL_ERROR, "the server has too many tasks"))
+}
+
+/// Answers a call with the task that its handler goes on as.
+pub(super) fn detach(
+    runtime: &Handle,
+    server: &Arc<Inner>,
+    tool: &ToolEntry,
+    request: &Request,
+    end: End<'_>,
+    work: impl Future<Output = Reply> + Send + 'static,
+) -> Result<Reply, Refusal> {
+    let task = begin(server, tool, subject(request.principal.as_ref()))?;
+    let mut out = head(&request.id);
+    write_members(&task.task(), &mut out)?;
+    // Set once: a handler wants to become a task once, and learns of it after that.
+    request.task.get_or_init(|| Arc::clone(&task));
+    if let Some(detach) = &request.detach {
+        detach.begun.cancel();
+    }
+    runtime.spawn(run(Arc::clone(server), request.closed.clone(), task, work));
+    Ok(end.close(out, "task"))
+}
+
+/// How far a round of a task's handler came at once.
+enum Started {
+    Now(Done),
+    Later(BoxFuture<Done>),
+}
+
+/// Starts a round of a task's handler.
+fn start(tool: &ToolEntry, arguments: Option<&RawValue>, context: &Context) -> Started {
+    let id = context.request_id();
+    let failed = |failure| Started::Now(Done { out: head(id), outcome: Err(failure), service: <_>::default() });
+    let work = match &tool.handler {
+        ToolHandler::Plain(_) => {
+            return failed(CallFailure::Failed(HandlerError::internal("a plain handler runs as no task")));
+        }
+        ToolHandler::Async(handler) => match handler(arguments, context.clone(), head(id)) {
+            Ok(work) => work,
+            Err(malformed) => return failed(CallFailure::Malformed(malformed)),
+        },
+        ToolHandler::Raw(handler) => {
+            let answer = caught(|| {
+                handler.call(RawCall {
+                    arguments: arguments.map_or("{}", RawValue::get),
+                    out: head(id),
+                    revision: context.revision(),
+                    timed: false,
+                    backing: &TaskBacking { context },
+                })
+            });
+            match answer {
+                Ok(RawAnswer::Now(done)) => return Started::Now(raw_call::done(done, id)),
+                Ok(RawAnswer::Later(work)) => {
+                    let id = id.clone();
+                    Box::pin(async move {
+                        raw_call::done(caught_future(work).await.unwrap_or_else(raw_call::panicked), &id)
+                    })
+                }
+                Err(panicked) => return Started::Now(raw_call::done(raw_call::panicked(panicked), id)),
+            }
+        }
+    };
+    Started::Later(in_time_of(tool, id, work))
+}
+
+/// Ends a tool's work where it takes too long.
+pub(super) fn in_time_of(tool: &ToolEntry, id: &Id<'_>, work: BoxFuture<Done>) -> BoxFuture<Done> {
+    let Some(guard) = tool.guard.as_deref() else { return work };
+    // The buffer is the work's.
+    let id = id.clone().into_owned();
+    let late = move |error, service| Done { out: head(&id), outcome: Err(CallFailure::Failed(error)), service };
+    in_time(Some(guard), work, late)
+}
+
+/// Runs a handler round by round to its end; `work` is the round that has begun.
+pub(super) async fn rounds(
+    tool: Arc<ToolEntry>,
+    mut context: Context,
+    mut work: BoxFuture<Done>,
+    end: FinishLater,
+) -> Reply {
+    let reply = loop {
+        let Done { out, outcome, service } = work.await;
+        let outcome = match outcome {
+            Err(CallFailure::Failed(error)) => match error.into_kind() {
+                Kind::Input(input) if context.task().is_some() => match ask(&context, input).await {
+                    Ok(inputs) => {
+                        context = context.next_round(inputs);
+                        work = match start(&tool, arguments(context.params().map(Bytes::as_ref)), &context) {
+                            Started::Now(done) => Box::pin(std::future::ready(done)),
+                            Started::Later(work) => work,
+                        };
+                        continue;
+                    }
+                    Err(refusal) => break Err(refusal),
+                },
+                kind => Err(CallFailure::Failed(kind.into())),
+            },
+            outcome => outcome,
+        };
+        break end.finish(Some(context.request())).reply(out, outcome, service);
+    };
+    reply.unwrap_or_else(|refusal| refusal.reply(context.request_id(), end.revision()))
+}
+
+/// Puts the questions of a round to the client through the task, and waits for all answers.
+async fn ask(context: &Context, input: InputRequired) -> Result<Inputs, Refusal> {
+    let request = context.request();
+    let before = &request.inputs;
+    if before.round >= request.server.limits.rounds {
+        return Err(Refusal::error(code::INTERNAL_ERROR, "too many rounds"));
+    }
+    let task = context.task().ok_or_else(Refusal::internal)?;
+    let InputRequired { requests, state } = input;
+    let asked: Vec<_> = requests.into_iter().map(|(key, question)| (key.clone(), task.ask(key, question))).collect();
+    if !asked.is_empty() {
+        request.server.listeners.tell_task(task);
+    }
+    let mut answers = before.answers.clone();
+    for (key, answer) in asked {
+        // Without an answer the task has ended.
+        answers.insert(key, answer.await.map_err(|_| Refusal::Cancelled)?);
+    }
+    Ok(Inputs { answers, state: state.or_else(|| before.state.clone()), round: before.round + 1 })
+}
+
+/// The arguments in the parameters of a call.
+fn arguments(params: Option<&[u8]>) -> Option<&RawValue> {
+    #[derive(serde::Deserialize)]
+    struct Params<'a> {
+        #[serde(borrow)]
+        arguments: Option<&'a RawValue>,
+    }
+    // They were read once already.
+    serde_json::from_slice::<Params<'_>>(params?).ok()?.arguments
+}
+
+/// Backing of a raw handler that runs in a task.
+struct TaskBacking<'c> {
+    context: &'c Context,
+}
+
+impl Backing for TaskBacking<'_> {
+    fn context(&self) -> Result<Context, HandlerError> {
+        Ok(self.context.clone())
+    }
+
+    fn principal(&self) -> Option<&Principal> {
+        self.context.principal()
+    }
+
+    fn client_key(&self) -> u64 {
+        self.context.client_key()
+    }
+
+    fn keep(&self, part: &str) -> Bytes {
+        Bytes::copy_from_slice(part.as_bytes())
+    }
+
+    fn is_task(&self) -> bool {
+        true
+    }
+}
+
+/// Runs the work to its end, then keeps the task for as long as was promised. `closed` fires when the connection ends that
+/// alone could ask for the task.
+fn run(
+    server: Arc<Inner>,
+    closed: Option<CancellationToken>,
+    task: Arc<Running>,
+    work: impl Future<Output = Reply>,
+) -> impl Future<Output = ()> {
+    // What the handler spawned learns of the end, also where the runtime is dropped.
+    let guard = task.cancellation.clone().drop_guard();
+    async move {
+        run_to_end(&server, closed, &task, work, guard).await;
+        server.tasks.forget(&task.id);
+    }
+}
+
+async fn run_to_end(
+    server: &Inner,
+    closed: Option<CancellationToken>,
+    task: &Running,
+    work: impl Future<Output = Reply>,
+    guard: DropGuard,
+) {
+    let over = async {
+        let closed = async {
+            match &closed {
+                Some(closed) => closed.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep_until(task.expires) => {}
+            () = server.closing.cancelled() => {}
+            () = closed => {}
+        }
+    };
+    tokio::pin!(over);
+    let (has_ended, is_over) = tokio::select! {
+        reply = work => (server.tasks.finish(task, outcome(&reply.message), &server.limits), false),
+        () = task.cancellation.cancelled() => (task.end(TaskStatus::Cancelled, None), false),
+        () = &mut over => (task.end(TaskStatus::Cancelled, None), true),
+    };
+    drop(guard);
+    if has_ended {
+        server.listeners.tell_task(task);
+    }
+    if !is_over {
+        over.await;
+    }
+}
+
+/// The outcome that a reply tells.
+fn outcome(reply: &[u8]) -> Option<Outcome> {
+    match Message::parse(reply) {
+        Ok(Message::Response(response)) => match response.outcome {
+            Answered::Result(result) => Some(Outcome::Result(result.into())),
+            Answered::Error(error) => Outcome::error(error.code, &error.message, error.data),
+        },
+        // Our own reply is a response.
+        _ => None,
+    }
+}
+
+/// The outlet of a task's handler: the stream of the request that began it has ended.
+pub(super) struct Nowhere;
+
+impl Outlet for Nowhere {
+    fn send(&self, _: Bytes) -> Result<(), Gone> {
+        Err(Gone)
+    }
+}

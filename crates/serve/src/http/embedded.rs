@@ -1,0 +1,113 @@
+//! HTTP without a socket: connections that somebody else made, over any stream of bytes.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::connection_state::{ConnectionState, IdleCheck, IdleTimeouts};
+use super::http_server::HttpServer;
+use super::reply_body::ReplyBody;
+use super::{Options, ServeError, connection};
+use crate::Server;
+
+/// What [`super::serve`] serves, without listeners and threads: for Unix sockets, for calls within a process, for tests.
+/// Connections share sessions. Cheap to clone.
+#[derive(Clone)]
+pub struct Endpoint {
+    site: Arc<HttpServer>,
+    /// When idle sessions were last ended.
+    swept: Arc<Mutex<Instant>>,
+}
+
+/// How often idle sessions are ended, at most: it looks at all of them.
+const SWEEP: Duration = Duration::from_secs(10);
+
+impl Endpoint {
+    /// Of the options, those that say where and how to listen have no meaning: `address` only stands for the host that
+    /// requests may name beside loopback, `tls`, `workers` and `limits.connections` are passed over.
+    ///
+    /// # Errors
+    /// [`ServeError::Option`].
+    pub fn new(server: Server, options: Options) -> Result<Self, ServeError> {
+        let bound = options.address;
+        let site = HttpServer::serving(server, options, bound)?;
+        Ok(Self { site, swept: Arc::new(Mutex::new(Instant::now())) })
+    }
+
+    /// Serves one connection, HTTP/1.1 or HTTP/2 in clear, to its end. Dropping the future cuts it off.
+    pub async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        self.sweep();
+        let pulse = Arc::new(ConnectionState::new(self.site.limits.connection_reply_bytes));
+        let serving = connection::plain(stream, Arc::clone(&self.site), Arc::clone(&pulse));
+        tokio::select! {
+            () = serving => {}
+            () = self.watch(&pulse) => {}
+        }
+    }
+
+    /// Answers one request without a connection, its body being there. HTTP's own rules (framing, `Expect`, HTTP/1.1 and 2)
+    /// are the caller's; MCP's are kept. `Options::beside` has no part in it: other paths are the caller's, too.
+    pub async fn call(&self, request: Request<Bytes>) -> Response<Reply> {
+        self.sweep();
+        self.site.respond_given(request).await.map(Reply)
+    }
+
+    /// Ends idle sessions, where that is due: nobody else does here.
+    fn sweep(&self) {
+        let now = Instant::now();
+        let is_due = {
+            let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_due = now.duration_since(*swept) >= SWEEP;
+            if is_due {
+                *swept = now;
+            }
+            is_due
+        };
+        if is_due {
+            self.site.sessions.sweep(now);
+        }
+    }
+
+    /// Gives the order to cut off what is too slow; never ends.
+    async fn watch(&self, pulse: &ConnectionState) {
+        let limits = &self.site.limits;
+        let patience =
+            IdleTimeouts::new(limits.head_time, limits.body_time, limits.connection_idle, limits.write_stall);
+        let mut observed = IdleCheck::default();
+        loop {
+            tokio::time::sleep(patience.interval).await;
+            observed.look(pulse, &patience);
+        }
+    }
+}
+
+/// The body of an answer, whole or a stream of events. Dropping it is what a client does that goes away.
+pub struct Reply(ReplyBody);
+
+impl Reply {
+    /// The next piece; `None` at the end.
+    pub async fn next(&mut self) -> Option<Bytes> {
+        std::future::poll_fn(|cx| self.0.poll_next(cx)).await
+    }
+
+    /// Whether more may come after the first piece.
+    #[must_use]
+    pub fn is_stream(&self) -> bool {
+        matches!(self.0, ReplyBody::Events(_))
+    }
+}
+
+impl std::fmt::Debug for Reply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reply").field("is_stream", &self.is_stream()).finish()
+    }
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Endpoint").finish_non_exhaustive()
+    }
+}

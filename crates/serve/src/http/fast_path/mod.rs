@@ -1,0 +1,325 @@
+//! An HTTP/1.1 connection's plain requests, without hyper: read, handled and answered in one buffer each way.
+//!
+//! A server of small messages spends more on a general HTTP implementation than on the protocol, so the one request that
+//! nearly all clients send (a POST with a `Content-Length`) goes this way. At the first head that is anything else the
+//! connection is hyper's, with every byte that was not answered, and stays so.
+//!
+//! Constraint: bounded by the same limits and watched by the same pulse as hyper's connections; nothing that has been acted
+//! on is handed over.
+
+mod framing;
+mod head;
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::connection_state::{ConnectionState, ShutdownMode};
+use super::event_stream::EventStream;
+use super::fields::Fields;
+use super::http_response::Answer;
+use super::http_server::HttpServer;
+use super::reply_body::ReplyBody;
+use super::request_body::{self, UNASKED};
+use super::tracked_stream::TrackedStream;
+use framing::{CHUNK_END, LAST_CHUNK, write_chunk, write_chunk_head, write_head};
+use head::{Head, NotPlain};
+
+/// How much is read at once.
+const READ: usize = 4 << 10;
+
+/// A buffer that was used for more is not kept between requests.
+const KEPT: usize = 64 << 10;
+
+/// How much a client may send ahead while its request is handled.
+const AHEAD: usize = 64 << 10;
+
+/// Bodies longer than this are written from where they are.
+const COPIED: usize = 16 << 10;
+
+/// Serves plain requests, the first of which may have begun in `ahead`. What it leaves is for hyper; nothing is left of a
+/// connection that has ended.
+pub(super) async fn serve<S>(
+    stream: &mut S,
+    ahead: Bytes,
+    site: &HttpServer,
+    pulse: &Arc<ConnectionState>,
+) -> Option<Bytes>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let ahead = ahead.try_into_mut().unwrap_or_else(|ahead| BytesMut::from(&*ahead));
+    let stream = TrackedStream::new(stream, Bytes::new(), Arc::clone(pulse));
+    let mut connection = Connection { stream, site, pulse, incoming: ahead, outgoing: Vec::new() };
+    if !connection.incoming.is_empty() {
+        pulse.has_read();
+    }
+    let mut serving = pin!(async {
+        // A connection that failed is its peer's end, and no business of others.
+        let ended = connection.run().await.unwrap_or(Ended::Closed);
+        match ended {
+            Ended::Other => Some(connection.incoming.freeze()),
+            Ended::Closed => {
+                let _ = connection.stream.shutdown().await;
+                None
+            }
+        }
+    });
+    let mut is_known = false;
+    poll_fn(|cx| {
+        if !is_known {
+            // The waker of a task stays the same for its life.
+            pulse.on_order(cx.waker());
+            is_known = true;
+        }
+        if pulse.order() == ShutdownMode::Cut { Poll::Ready(None) } else { serving.as_mut().poll(cx) }
+    })
+    .await
+}
+
+struct Connection<'c, S> {
+    stream: TrackedStream<&'c mut S>,
+    site: &'c HttpServer,
+    pulse: &'c ConnectionState,
+    /// What came and is not answered yet.
+    incoming: BytesMut,
+    /// A reply on its way; kept for its memory.
+    outgoing: Vec<u8>,
+}
+
+/// How a connection's time here ended.
+enum Ended {
+    Closed,
+    /// Something that isn't plain begins in `incoming`.
+    Other,
+}
+
+/// What to do about the bytes that came.
+enum Next {
+    /// Read on: the head is not whole.
+    Head,
+    /// Read on, up to this length: the body is not whole.
+    Body(usize),
+    /// So many of them are answered.
+    Answered(usize, After),
+    /// Leave them to hyper.
+    Leave,
+}
+
+/// What becomes of a connection after an answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum After {
+    Stays,
+    Closes,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
+    async fn run(&mut self) -> io::Result<Ended> {
+        loop {
+            if self.incoming.is_empty() && !self.read_head().await? {
+                return Ok(Ended::Closed);
+            }
+            let whole = std::mem::take(&mut self.incoming).freeze();
+            let next = match Head::read(&whole, &self.site.path) {
+                Err(NotPlain::Partial) if whole.len() < self.site.limits.head => Next::Head,
+                Ok(mut head) if head.body <= self.site.limits.body && !self.is_elsewhere(&head.fields) => {
+                    head.fields.origin = self.site.origin(self.pulse);
+                    let end = head.length + head.body;
+                    if whole.len() >= end {
+                        Next::Answered(end, self.answer(&head.fields, whole.slice(head.length..end)).await?)
+                    // Hyper's way asks for the token first.
+                    } else if head.body > UNASKED && self.site.asks_for_tokens() {
+                        Next::Leave
+                    } else {
+                        Next::Body(end)
+                    }
+                }
+                Ok(_) | Err(_) => Next::Leave,
+            };
+            self.give_back(whole, if let Next::Answered(end, _) = next { end } else { 0 });
+            let goes_on = match next {
+                Next::Head => self.read_head().await?,
+                Next::Body(end) => self.read_body(end).await?,
+                Next::Answered(_, after) => after == After::Stays,
+                Next::Leave => return Ok(Ended::Other),
+            };
+            if !goes_on {
+                return Ok(Ended::Closed);
+            }
+        }
+    }
+
+    /// Whether another process has the session.
+    fn is_elsewhere(&self, fields: &Fields<'_>) -> bool {
+        self.site.relay.as_ref().is_some_and(|relay| relay.owner(fields.mcp.session_id.ascii()).is_some())
+    }
+
+    /// Takes what is behind `used` as the beginning of the next request, and the memory, where nobody else has it.
+    fn give_back(&mut self, whole: Bytes, used: usize) {
+        let came_meanwhile = std::mem::take(&mut self.incoming);
+        self.incoming = match whole.try_into_mut() {
+            Ok(mut whole) if used == whole.len() && whole.capacity() <= KEPT => {
+                whole.clear();
+                whole
+            }
+            Ok(mut whole) => {
+                whole.advance(used);
+                whole
+            }
+            Err(whole) => BytesMut::from(&whole[used..]),
+        };
+        self.incoming.extend_from_slice(&came_meanwhile);
+    }
+
+    fn poll_fill(&mut self, cx: &mut Context<'_>, wanted: usize) -> Poll<io::Result<usize>> {
+        if self.incoming.capacity() - self.incoming.len() < READ / 4 {
+            // No more memory than came already, whatever the client announces.
+            self.incoming.reserve(wanted.min(self.incoming.len()).max(READ));
+        }
+        pin!(self.stream.read_buf(&mut self.incoming)).poll(cx)
+    }
+
+    /// Reads on. `false` at the client's end, and where an idle connection is to finish.
+    async fn read_head(&mut self) -> io::Result<bool> {
+        if !self.incoming.is_empty() {
+            self.pulse.has_read();
+        }
+        poll_fn(|cx| match self.poll_fill(cx, READ) {
+            Poll::Ready(read) => Poll::Ready(read.map(|read| read > 0)),
+            Poll::Pending if self.incoming.is_empty() && self.pulse.order() != ShutdownMode::Serve => {
+                Poll::Ready(Ok(false))
+            }
+            Poll::Pending => Poll::Pending,
+        })
+        .await
+    }
+
+    /// Reads on until `end` bytes are there. `false` when that will never be.
+    async fn read_body(&mut self, end: usize) -> io::Result<bool> {
+        let _busy = self.pulse.begin();
+        let watch = self.pulse.begin_body();
+        let is_in_time = poll_fn(|cx| {
+            while self.incoming.len() < end {
+                match self.poll_fill(cx, end - self.incoming.len()) {
+                    Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+                    Poll::Ready(Ok(_)) => {}
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                    // Whoever finds that it takes too long wakes this connection.
+                    Poll::Pending if watch.is_expired() => return Poll::Ready(Ok(false)),
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+            Poll::Ready(Ok(true))
+        });
+        let is_in_time = is_in_time.await?;
+        if !is_in_time {
+            self.write(request_body::too_slow()).await?;
+        }
+        Ok(is_in_time)
+    }
+
+    async fn answer(&mut self, fields: &Fields<'_>, body: Bytes) -> io::Result<After> {
+        let _busy = self.pulse.begin();
+        let site = self.site;
+        let mut answer = pin!(site.respond_whole(fields, &body, self.pulse.account()));
+        let answer = poll_fn(|cx| match answer.as_mut().poll(cx) {
+            Poll::Ready(answer) => Poll::Ready(Ok(answer)),
+            // Dropping the future, when the client has gone, cancels the call.
+            Poll::Pending => self.poll_gone(cx).map(Err),
+        });
+        let answer = answer.await?;
+        self.write(answer).await
+    }
+
+    /// Ready when the client goes away. What it sends ahead meanwhile is kept, within bounds.
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        while self.incoming.len() < AHEAD {
+            match std::task::ready!(self.poll_fill(cx, READ)) {
+                Ok(0) => return Poll::Ready(io::ErrorKind::UnexpectedEof.into()),
+                Ok(_) => {}
+                Err(error) => return Poll::Ready(error),
+            }
+        }
+        Poll::Pending
+    }
+
+    async fn write(&mut self, mut answer: Answer) -> io::Result<After> {
+        let closes = answer.closes() || self.pulse.order() != ShutdownMode::Serve;
+        let body = std::mem::replace(&mut answer.body, ReplyBody::Empty);
+        self.outgoing.clear();
+        match body {
+            ReplyBody::Empty => {
+                write_head(&mut self.outgoing, &answer, Some(0), closes);
+                self.stream.write_all(&self.outgoing).await?;
+            }
+            ReplyBody::Full(bytes) if bytes.len() <= COPIED => {
+                write_head(&mut self.outgoing, &answer, Some(bytes.len()), closes);
+                self.outgoing.extend_from_slice(&bytes);
+                self.stream.write_all(&self.outgoing).await?;
+            }
+            ReplyBody::Full(mut bytes) => {
+                write_head(&mut self.outgoing, &answer, Some(bytes.len()), closes);
+                self.stream.write_all_buf(&mut Buf::chain(&self.outgoing[..], &mut bytes)).await?;
+            }
+            ReplyBody::Parts(parts) => {
+                let length = parts.iter().map(Bytes::len).sum();
+                write_head(&mut self.outgoing, &answer, Some(length), closes);
+                self.stream.write_all(&self.outgoing).await?;
+                for mut part in parts {
+                    self.stream.write_all_buf(&mut part).await?;
+                }
+            }
+            // What is passed on to others, or to another application, never came this way.
+            ReplyBody::Passed(_) | ReplyBody::Piecewise(_) => return Err(io::ErrorKind::Unsupported.into()),
+            ReplyBody::Events(stream) => {
+                write_head(&mut self.outgoing, &answer, None, closes);
+                self.write_events(*stream).await?;
+            }
+        }
+        self.stream.flush().await?;
+        if self.outgoing.capacity() > KEPT {
+            self.outgoing = Vec::new();
+        }
+        Ok(if closes { After::Closes } else { After::Stays })
+    }
+
+    /// Writes a stream to its end, behind the head that stands in `outgoing`. What is there at once goes out at once.
+    async fn write_events(&mut self, mut stream: EventStream) -> io::Result<()> {
+        let mut goes_on = true;
+        while goes_on {
+            let mut large = None;
+            goes_on = poll_fn(|cx| {
+                while self.outgoing.len() < KEPT {
+                    match stream.poll_next(cx) {
+                        Poll::Ready(Some(events)) if events.len() > COPIED => {
+                            write_chunk_head(&mut self.outgoing, events.len());
+                            large = Some(events);
+                            break;
+                        }
+                        Poll::Ready(Some(events)) => write_chunk(&mut self.outgoing, &events),
+                        Poll::Ready(None) => {
+                            self.outgoing.extend_from_slice(LAST_CHUNK);
+                            return Poll::Ready(Ok(false));
+                        }
+                        Poll::Pending if self.outgoing.is_empty() => return self.poll_gone(cx).map(Err),
+                        Poll::Pending => break,
+                    }
+                }
+                Poll::Ready(Ok(true))
+            })
+            .await?;
+            self.stream.write_all(&self.outgoing).await?;
+            self.outgoing.clear();
+            if let Some(mut events) = large {
+                self.stream.write_all_buf(&mut events).await?;
+                self.outgoing.extend_from_slice(CHUNK_END);
+            }
+        }
+        Ok(())
+    }
+}

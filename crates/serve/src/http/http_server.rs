@@ -1,0 +1,420 @@
+//! What all connections share, and the way of a request to its endpoint: host, origin, path, method, token.
+
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::uri::Authority;
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use mcpace_wire::http::{Rejection, SessionId};
+use mcpace_wire::jsonrpc::code;
+use tokio_rustls::TlsAcceptor;
+
+use super::access_log::{AccessLog, Seen};
+use super::auth::{self, Denied, Guard, WELL_KNOWN};
+use super::connection_state::ConnectionState;
+use super::event_log::LogBounds;
+use super::fields::{Fields, Source};
+use super::held_results::Account;
+use super::host_origin_check::Admission;
+use super::http_response::Answer;
+use super::legacy::LegacyStreams;
+use super::mounted_service::MountedService;
+use super::options::{Limits, Options, ResponseMode};
+use super::origin::Origin;
+use super::pending_messages::PendingBounds;
+use super::reply_body::ReplyBody;
+use super::request_body::{self, Bounds};
+use super::session_affinity::{SessionRouter, WorkerGroup};
+use super::session_key::Key;
+use super::session_streams::StreamBounds;
+use super::sessions::Sessions;
+use super::shared_sessions::SharedSessions;
+use super::tls::Tls;
+use super::{ServeError, legacy};
+use crate::Server;
+use crate::exchange::{Ends, Gone, Principal};
+use crate::push::{NotifyError, Station, Telling};
+use crate::store::Told;
+
+/// See the module.
+pub(super) struct HttpServer {
+    pub(super) server: Server,
+    pub(super) acceptor: Option<TlsAcceptor>,
+    pub(super) limits: Limits,
+    pub(super) response: ResponseMode,
+    pub(super) stateless: bool,
+    pub(super) server_timing: bool,
+    pub(super) resumable: bool,
+    pub(super) retry: Duration,
+    pub(super) keep_alive: Duration,
+    pub(super) sessions: Arc<Sessions>,
+    pub(super) stream_bounds: Arc<StreamBounds>,
+    /// With other processes, where there is a store.
+    pub(super) sharing: Option<Arc<SharedSessions>>,
+    pub(super) legacy: Option<Arc<LegacyStreams>>,
+    pub(super) path: String,
+    metadata_path: String,
+    admission: Admission,
+    pub(super) beside: Option<MountedService>,
+    guard: Option<Guard>,
+    /// To the other processes, where this is one of several.
+    pub(super) relay: Option<SessionRouter>,
+    access_log: Option<AccessLog>,
+}
+
+/// What a connection speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protocol {
+    Http1,
+    Http2,
+}
+
+/// One request, once its head is there.
+pub(super) struct HttpRequest<'r> {
+    pub(super) head: &'r Parts,
+    pub(super) fields: &'r Fields<'r>,
+    pub(super) body: &'r mut Incoming,
+    pub(super) pulse: &'r ConnectionState,
+    pub(super) protocol: Protocol,
+}
+
+pub(super) enum Route {
+    Mcp,
+    Metadata,
+    LegacyEvents,
+    LegacyMessages,
+}
+
+impl HttpServer {
+    /// Whether it answers only to who has a token.
+    pub(super) fn asks_for_tokens(&self) -> bool {
+        self.guard.is_some()
+    }
+
+    fn new(server: Server, options: Options, bound: SocketAddr) -> Result<Self, ServeError> {
+        if !options.path.starts_with('/') {
+            return Err(ServeError::Option { option: "path", value: options.path, reason: "it begins with a slash" });
+        }
+        if options.limits.head < MIN_HEAD {
+            let value = options.limits.head.to_string();
+            return Err(ServeError::Option { option: "limits.head", value, reason: "at least 8192 bytes" });
+        }
+        let limits = options.limits;
+        let stream_bounds = StreamBounds {
+            log: LogBounds { events: limits.stream_events, bytes: limits.stream_bytes },
+            standalone: limits.standalone_streams,
+            open: limits.session_streams,
+            session_reply_bytes: limits.session_reply_bytes,
+            replay_bytes_each: limits.session_replay_bytes,
+            replay_bytes_all: limits.replay_bytes,
+            replay_bytes: AtomicUsize::new(0),
+            unheard: PendingBounds::new(server.limits().stream_time),
+        };
+        let sessions = Sessions::new(
+            limits.sessions,
+            (limits.session_idle, limits.session_life),
+            Instant::now(),
+            options.family.as_ref().map(WorkerGroup::own),
+        );
+        let stream_bounds = Arc::new(stream_bounds);
+        let sharing = options.store.filter(|_| !options.stateless).map(|stores| {
+            let (sessions, streams) = (Arc::clone(&sessions), Arc::clone(&stream_bounds));
+            SharedSessions::begin(stores, server.clone(), sessions, streams, (&limits, options.resumable))
+        });
+        Ok(Self {
+            server,
+            acceptor: options.tls.as_ref().map(Tls::acceptor),
+            response: options.response,
+            stateless: options.stateless,
+            server_timing: options.server_timing,
+            resumable: options.resumable,
+            retry: options.retry,
+            keep_alive: options.keep_alive,
+            legacy: options.legacy_sse.then(|| Arc::new(LegacyStreams::new(Arc::clone(&sessions)))),
+            sessions,
+            stream_bounds,
+            sharing,
+            metadata_path: format!("{WELL_KNOWN}{}", options.path.trim_end_matches('/')),
+            path: options.path,
+            admission: Admission::new(bound, &options.allowed_hosts, &options.allowed_origins),
+            beside: options.beside,
+            guard: options.authorization.as_ref().map(Guard::new).transpose()?,
+            relay: options.family.map(SessionRouter::new),
+            access_log: options.access_log,
+            limits,
+        })
+    }
+
+    /// The same, and whoever has something to say to its sessions finds it.
+    pub(super) fn serving(server: Server, options: Options, bound: SocketAddr) -> Result<Arc<Self>, ServeError> {
+        let site = Arc::new(Self::new(server, options, bound)?);
+        let station: Weak<dyn Station> = Arc::<Self>::downgrade(&site);
+        site.server.add_station(station);
+        Ok(site)
+    }
+
+    /// Answers a request.
+    pub(super) async fn respond(
+        &self,
+        request: Request<Incoming>,
+        pulse: &ConnectionState,
+        protocol: Protocol,
+    ) -> Response<ReplyBody> {
+        let Some(log) = &self.access_log else { return self.respond_to(request, pulse, protocol).await };
+        let seen = Seen::of(&request);
+        let response = self.respond_to(request, pulse, protocol).await;
+        // What another process answers stands in that one's log.
+        if !matches!(response.body(), ReplyBody::Passed(_)) {
+            seen.tell(log, response.status());
+        }
+        response
+    }
+
+    async fn respond_to(
+        &self,
+        request: Request<Incoming>,
+        pulse: &ConnectionState,
+        protocol: Protocol,
+    ) -> Response<ReplyBody> {
+        if !is_framed_plainly(request.headers()) {
+            let reason = "Transfer-Encoding is chunked, once, or absent";
+            let refusal = Answer::refused(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, reason);
+            return refusal.closing().into_response(http::HeaderMap::new());
+        }
+        if let Some(beside) = self.beside(request.uri().path()) {
+            return self.respond_beside(beside, request, self.origin(pulse)).await;
+        }
+        let (mut head, mut body) = request.into_parts();
+        if let Some(relay) = &self.relay
+            && let Some(owner) = relay.owner_of(&head)
+        {
+            match relay.pass_on(owner, head, body, self.origin(pulse)).await {
+                Ok(response) => return response,
+                // Whoever had the session is gone; where there is a store it is anybody's.
+                Err(unsent) if self.sharing.is_some() => (head, body) = unsent.into_parts(),
+                Err(_) => return Answer::from(Rejection::SessionNotFound).into_response(http::HeaderMap::new()),
+            }
+        }
+        let answer = {
+            let headers = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+            let source = Source::Map(&head.headers, &head.uri);
+            let mut fields = Fields::of(headers, head.uri.authority().map(Authority::as_str), source);
+            fields.origin = self.origin(pulse);
+            let asked = HttpRequest { head: &head, fields: &fields, body: &mut body, pulse, protocol };
+            match self.answer(asked).await {
+                Ok(answer) => answer,
+                Err(refusal) if protocol == Protocol::Http2 || refusal.closes() || waits_for_leave(&head) => refusal,
+                Err(refusal) => {
+                    let goes_on = request_body::drain(&mut body, fields.content_length(), pulse).await;
+                    if goes_on { refusal } else { refusal.closing() }
+                }
+            }
+        };
+        answer.into_response(head.headers)
+    }
+
+    /// Where the requests of a connection come from.
+    pub(super) fn origin(&self, pulse: &ConnectionState) -> Origin {
+        let is_tls = self.acceptor.is_some();
+        match pulse.ends() {
+            Some((client, server)) => Origin::Here(Ends { client: Some(client), server, is_tls }),
+            None if self.relay.is_some() => Origin::PassedOn { is_tls },
+            None => Origin::default(),
+        }
+    }
+
+    /// Answers a POST to the MCP path whose body is there already.
+    pub(super) async fn respond_whole(&self, fields: &Fields<'_>, body: &Bytes, unsent: &Arc<Account>) -> Answer {
+        let begun = self.access_log.as_ref().map(|log| (log, Instant::now()));
+        let answer = async {
+            self.check_peer(fields)?;
+            self.post_whole(fields, body, unsent).await
+        };
+        let answer = answer.await.unwrap_or_else(|refusal| refusal);
+        if let Some((log, begun)) = begun {
+            log.tell_whole(&self.path, body, answer.status, begun);
+        }
+        answer
+    }
+
+    /// Refusals are answers too; they come as errors so that `?` leads straight out.
+    async fn answer(&self, asked: HttpRequest<'_>) -> Result<Answer, Answer> {
+        self.check_peer(asked.fields)?;
+        match self.route(asked.head.uri.path())? {
+            Route::Mcp => match asked.head.method {
+                Method::POST => self.post(asked).await,
+                Method::GET => self.get(asked.fields).await,
+                Method::DELETE => self.delete(asked.fields).await,
+                _ => Err(self.method_not_allowed()),
+            },
+            Route::Metadata => match asked.head.method {
+                Method::GET => self.metadata(),
+                _ => Err(Answer::from(Rejection::MethodNotAllowed).with_allow("GET")),
+            },
+            Route::LegacyEvents => match asked.head.method {
+                Method::GET => self.legacy_events(asked.fields).await,
+                _ => Err(Answer::from(Rejection::MethodNotAllowed).with_allow("GET")),
+            },
+            Route::LegacyMessages => match asked.head.method {
+                Method::POST => self.legacy_message(asked).await,
+                _ => Err(Answer::from(Rejection::MethodNotAllowed).with_allow("POST")),
+            },
+        }
+    }
+
+    /// Answers a request that came without a connection.
+    pub(super) async fn respond_given(&self, request: Request<Bytes>) -> Response<ReplyBody> {
+        let (head, body) = request.into_parts();
+        let headers = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+        let source = Source::Map(&head.headers, &head.uri);
+        let mut fields = Fields::of(headers, head.uri.authority().map(Authority::as_str), source);
+        fields.origin = Origin::Here(head.extensions.get().copied().unwrap_or_default());
+        let answer = self.answer_given(&head, &fields, body).await.unwrap_or_else(|refusal| refusal);
+        answer.into_response(http::HeaderMap::new())
+    }
+
+    async fn answer_given(&self, head: &Parts, fields: &Fields<'_>, body: Bytes) -> Result<Answer, Answer> {
+        self.check_peer(fields)?;
+        if body.len() > self.limits.body {
+            return Err(Rejection::BodyTooLarge { limit: self.limits.body }.into());
+        }
+        match (self.route(head.uri.path())?, &head.method) {
+            (Route::Mcp, &Method::POST) => {
+                // No other reply shares its connection, wherever that is.
+                self.post_whole(fields, &body, &Account::new(self.limits.connection_reply_bytes)).await
+            }
+            (Route::Mcp, &Method::GET) => self.get(fields).await,
+            (Route::Mcp, &Method::DELETE) => self.delete(fields).await,
+            (Route::Mcp, _) => Err(self.method_not_allowed()),
+            (Route::Metadata, &Method::GET) => self.metadata(),
+            (Route::LegacyEvents, &Method::GET) => self.legacy_events(fields).await,
+            (Route::LegacyMessages, &Method::POST) => self.legacy_message_whole(head, fields, &body).await,
+            (Route::Metadata | Route::LegacyEvents, _) => {
+                Err(Answer::from(Rejection::MethodNotAllowed).with_allow("GET"))
+            }
+            (Route::LegacyMessages, _) => Err(Answer::from(Rejection::MethodNotAllowed).with_allow("POST")),
+        }
+    }
+
+    fn metadata(&self) -> Result<Answer, Answer> {
+        let guard = self.guard.as_ref().ok_or(Rejection::MethodNotAllowed)?;
+        Ok(Answer::json(StatusCode::OK, guard.metadata.clone()))
+    }
+
+    /// Which host is meant, and which page asks.
+    fn check_peer(&self, fields: &Fields<'_>) -> Result<(), Answer> {
+        self.check_host(fields)?;
+        if !self.admission.admits_origin(fields.mcp.origin) {
+            return Err(Rejection::OriginForbidden.into());
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_host(&self, fields: &Fields<'_>) -> Result<(), Answer> {
+        let Some(host) = fields.host else {
+            let reason = "Host is missing, or there twice";
+            return Err(Answer::refused(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, reason));
+        };
+        if !self.admission.admits_host(host) {
+            return Err(Answer::refused(StatusCode::FORBIDDEN, code::INVALID_REQUEST, "host not allowed"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn route(&self, path: &str) -> Result<Route, Answer> {
+        if path == self.path {
+            return Ok(Route::Mcp);
+        }
+        match path {
+            legacy::EVENTS_PATH if self.legacy.is_some() => Ok(Route::LegacyEvents),
+            legacy::MESSAGES_PATH if self.legacy.is_some() => Ok(Route::LegacyMessages),
+            _ if self.guard.as_ref().is_some_and(|guard| path == self.metadata_path || guard.is_metadata(path)) => {
+                Ok(Route::Metadata)
+            }
+            _ => Err(Answer::refused(StatusCode::NOT_FOUND, code::INVALID_REQUEST, "nothing is here")),
+        }
+    }
+
+    /// Who asks, where that matters.
+    pub(super) async fn principal(&self, fields: &Fields<'_>) -> Result<Option<Principal>, Answer> {
+        let Some(guard) = &self.guard else { return Ok(None) };
+        let refused = |status, reason| Answer::refused(status, code::INVALID_REQUEST, reason);
+        guard.admit(fields.authorization).await.map(Some).map_err(|denied| match denied {
+            Denied::Unauthorized(challenge) => {
+                refused(StatusCode::UNAUTHORIZED, "a valid bearer token is required").with_challenge(&challenge)
+            }
+            Denied::Forbidden(challenge) => {
+                refused(StatusCode::FORBIDDEN, "the token lacks a scope").with_challenge(&challenge)
+            }
+            Denied::Unavailable => {
+                Answer::overloaded(StatusCode::SERVICE_UNAVAILABLE, "tokens can't be checked at the moment")
+            }
+        })
+    }
+
+    /// What a token must grant for what was refused, and where to get one.
+    pub(super) fn scope_challenge(&self, scopes: &[Arc<str>]) -> String {
+        let scopes = scopes.iter().map(|scope| &**scope);
+        match &self.guard {
+            Some(guard) => guard.step_up(scopes),
+            None => auth::challenge(Some(auth::INSUFFICIENT_SCOPE), scopes, None),
+        }
+    }
+
+    pub(super) fn method_not_allowed(&self) -> Answer {
+        let methods = if self.stateless { "POST" } else { "POST, GET, DELETE" };
+        Answer::from(Rejection::MethodNotAllowed).with_allow(methods)
+    }
+
+    pub(super) fn body_bounds(&self) -> Bounds {
+        Bounds { bytes: self.limits.body, time: self.limits.body_time }
+    }
+}
+
+impl Station for HttpServer {
+    fn notify<'a>(&'a self, session: &'a SessionId, message: Bytes) -> Telling<'a> {
+        Box::pin(async move {
+            if let Some(sharing) = &self.sharing {
+                return sharing.notify(session, message).await;
+            }
+            let live = Key::parse(session.as_str()).and_then(|key| self.sessions.peek(key));
+            let live = live.ok_or(NotifyError::Unknown)?;
+            live.streams.send_standalone(message).map_err(|Gone| NotifyError::Unread)
+        })
+    }
+
+    fn tell_others(&self, told: Told) -> Telling<'_> {
+        Box::pin(async move {
+            match &self.sharing {
+                Some(sharing) => sharing.tell_others(told).await,
+                None => Ok(()),
+            }
+        })
+    }
+
+    fn tell_others_soon(&self, told: Told) {
+        if let Some(sharing) = &self.sharing {
+            sharing.tell_others_soon(told);
+        }
+    }
+}
+
+/// Whether the body's framing can be read in one way only. hyper takes `chunked` after other codings and several times; a proxy
+/// in front may find another end of the body (RFC 9112 §6.1, §11.2).
+fn is_framed_plainly(headers: &http::HeaderMap) -> bool {
+    let mut codings = headers.get_all(http::header::TRANSFER_ENCODING).iter();
+    codings.next().is_none_or(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked")) && codings.next().is_none()
+}
+
+/// Whether the client sends its body only when it is told to.
+fn waits_for_leave(head: &Parts) -> bool {
+    head.headers.contains_key(http::header::EXPECT)
+}
+
+/// What hyper's buffer has at least.
+const MIN_HEAD: usize = 8192;

@@ -1,0 +1,146 @@
+//! A session as the transport has it.
+//!
+//! Constraint: small, since there may be very many. It reads no clock: times are milliseconds since its table was made.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use super::held_results::Account;
+use super::session_key::Key;
+use super::session_streams::SessionStreams;
+use crate::session::Session;
+
+/// See the module.
+pub(super) struct HttpSession {
+    pub(super) key: Key,
+    pub(super) session: Arc<Session>,
+    pub(super) streams: SessionStreams,
+    /// When it was last used; with [`UNUSED`] when it began.
+    seen: AtomicU64,
+    /// When it ends however much it is used.
+    until: u64,
+    /// As of which state of a store it is known to live; 0 before it is in one.
+    pub(super) verified: AtomicU64,
+    /// What of its answers, and of its cancellations, was passed on to other processes.
+    answers: Passed,
+    cancellations: Passed,
+    /// Made for the first reply that counts.
+    unsent: OnceLock<Arc<Account>>,
+}
+
+/// What was passed on to other processes: the second, in the upper half, and how much in that.
+#[derive(Default)]
+struct Passed(AtomicU64);
+
+/// What a client says for another process than the one that it says it to.
+#[derive(Clone, Copy)]
+pub(super) enum Passing {
+    /// An answer of so many bytes.
+    Answer(usize),
+    Cancellation,
+}
+
+/// Nobody has used it since it began.
+const UNUSED: u64 = 1 << 63;
+/// How much of one client's a second is passed on to other processes, of answers and of cancellations each.
+const PASSED_ON: u64 = 100;
+/// So many bytes of an answer count as one more.
+const ANSWERS_PART: usize = 64 << 10;
+
+impl HttpSession {
+    pub(super) fn new(key: Key, session: Arc<Session>, streams: SessionStreams, now: u64, until: u64) -> Self {
+        session.name(key.to_string());
+        Self {
+            key,
+            session,
+            streams,
+            seen: AtomicU64::new(now | UNUSED),
+            until,
+            verified: AtomicU64::new(0),
+            answers: Passed::default(),
+            cancellations: Passed::default(),
+            unsent: OnceLock::new(),
+        }
+    }
+
+    /// Bytes of this session's replies that wait for the client, over all connections.
+    pub(super) fn unsent(&self) -> &Arc<Account> {
+        self.unsent.get_or_init(|| Account::new(self.streams.bounds.session_reply_bytes))
+    }
+
+    /// Whether so much waits that new requests are refused.
+    pub(super) fn is_unsent_full(&self) -> bool {
+        self.unsent.get().is_some_and(|account| account.is_closed())
+    }
+
+    /// Counts something as passed on to other processes in this second. False where that would be too much: it is to stay here then.
+    pub(super) fn count_passing(&self, what: Passing, second: u64) -> bool {
+        match what {
+            // Who cancels much can still answer.
+            Passing::Answer(bytes) => self.answers.count(1 + (bytes / ANSWERS_PART) as u64, second),
+            Passing::Cancellation => self.cancellations.count(1, second),
+        }
+    }
+
+    /// It is used just now.
+    pub(super) fn touch(&self, now: u64) {
+        self.seen.store(now, Relaxed);
+    }
+
+    pub(super) fn is_unused(&self) -> bool {
+        self.seen.load(Relaxed) & UNUSED != 0
+    }
+
+    pub(super) fn seen_at(&self) -> u64 {
+        self.seen.load(Relaxed) & !UNUSED
+    }
+
+    /// Whether its whole life is over.
+    pub(super) fn is_over(&self, now: u64) -> bool {
+        now >= self.until
+    }
+
+    /// What it has left of its whole life, where that has an end.
+    pub(super) fn left(&self, now: u64) -> Option<Duration> {
+        (self.until != u64::MAX).then(|| Duration::from_millis(self.until.saturating_sub(now)))
+    }
+
+    pub(super) fn owner(&self) -> Option<&Arc<str>> {
+        self.session.principal().map(|principal| &principal.subject)
+    }
+
+    pub(super) fn end(&self) {
+        self.session.cancel_all();
+        self.streams.end();
+    }
+}
+
+impl Passed {
+    /// Counts so much in this second. False where there is no room for it.
+    fn count(&self, much: u64, second: u64) -> bool {
+        let (second, before) = (second << 32, self.0.load(Relaxed));
+        let count = if before >> 32 << 32 == second { before & u64::from(u32::MAX) } else { 0 };
+        if count + much > PASSED_ON {
+            return false;
+        }
+        // Two at the same moment may count as one.
+        self.0.store(second | (count + much), Relaxed);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ANSWERS_PART, PASSED_ON, Passed};
+
+    #[test]
+    fn so_much_is_passed_on_in_a_second_and_as_much_again_in_the_next() {
+        let passed = Passed::default();
+        assert!((0..PASSED_ON).all(|_| passed.count(1, 7)));
+        assert!(!passed.count(1, 7) && passed.count(PASSED_ON, 8));
+        assert!(!passed.count(1, 8) && !passed.count(PASSED_ON + 1, 9));
+        let longest = 1 + (1 << 20) / ANSWERS_PART as u64;
+        assert!(passed.count(longest, 10), "the longest answer can be passed on");
+    }
+}

@@ -1,0 +1,121 @@
+//! Other paths than MCP's: a service of somebody else's beside the endpoint, on the same port.
+//!
+//! Constraint: bounded by the transport's limits on bodies and silence; whoever asks has passed the check of `Host`. Which
+//! pages may call, and who may see what, is the service's own to say. Upgrades are not passed on.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use mcpace_wire::jsonrpc::code;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::fields::{Fields, Source};
+use super::http_response::Answer;
+use super::http_server::HttpServer;
+use super::origin::Origin;
+use super::reply_body::ReplyBody;
+
+/// Answers requests for paths that are not MCP's.
+pub trait Fallback: Send + Sync + 'static {
+    /// Takes one request; its extensions have the [`crate::Ends`] of its connection. Dropped when the client goes away before the response has begun; later it is the body that finds
+    /// nobody there.
+    fn call(&self, request: Request<Upload>) -> Responding;
+}
+
+/// A response on its way. Its body ends when the sender goes; it may hold back a sender for as long as the client reads
+/// slowly.
+pub type Responding = Pin<Box<dyn Future<Output = Response<mpsc::Receiver<Bytes>>> + Send>>;
+
+/// A [`Fallback`], among the options.
+#[derive(Clone)]
+pub struct MountedService(pub(super) Arc<dyn Fallback>);
+
+impl MountedService {
+    /// Of this service.
+    #[must_use]
+    pub fn new(service: impl Fallback) -> Self {
+        Self(Arc::new(service))
+    }
+}
+
+impl std::fmt::Debug for MountedService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("MountedService")
+    }
+}
+
+/// A request's body, piece by piece.
+#[derive(Debug)]
+pub struct Upload {
+    body: Incoming,
+    left: usize,
+    /// How much longer the client may let itself be waited for, in all.
+    patience: Duration,
+    /// Since when it is waited for. Whoever gives up a wait and comes again waits on.
+    waiting: Option<Instant>,
+}
+
+/// A body that will not be whole: it broke off, is too long, or came too slowly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the body broke off, is too long, or came too slowly")]
+pub struct BrokenOff;
+
+impl Upload {
+    /// The next piece; `None` at the end.
+    ///
+    /// # Errors
+    /// [`BrokenOff`].
+    pub async fn next(&mut self) -> Result<Option<Bytes>, BrokenOff> {
+        loop {
+            let since = *self.waiting.get_or_insert_with(Instant::now);
+            let frame = tokio::time::timeout_at(since + self.patience, self.body.frame()).await;
+            let frame = frame.map_err(|_| BrokenOff)?;
+            self.waiting = None;
+            // What the service takes between two pieces is not the client's.
+            self.patience = self.patience.saturating_sub(since.elapsed());
+            let Some(frame) = frame else { return Ok(None) };
+            // Trailers are passed over.
+            let Ok(data) = frame.map_err(|_| BrokenOff)?.into_data() else { continue };
+            self.left = self.left.checked_sub(data.len()).ok_or(BrokenOff)?;
+            return Ok(Some(data));
+        }
+    }
+}
+
+impl HttpServer {
+    /// Who answers for this path, if MCP has nothing there.
+    pub(super) fn beside(&self, path: &str) -> Option<&MountedService> {
+        self.beside.as_ref().filter(|_| self.route(path).is_err())
+    }
+
+    pub(super) async fn respond_beside(
+        &self,
+        beside: &MountedService,
+        mut request: Request<Incoming>,
+        origin: Origin,
+    ) -> Response<ReplyBody> {
+        let headers = request.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+        let authority = request.uri().authority().map(http::uri::Authority::as_str);
+        let checked = self.check_host(&Fields::of(headers, authority, Source::Map(request.headers(), request.uri())));
+        if let Err(refusal) = checked {
+            return refusal.into_response(http::HeaderMap::new());
+        }
+        let (limit, patience) = (self.limits.body, self.limits.body_time);
+        if http_body::Body::size_hint(request.body()).lower() > limit as u64 {
+            let refusal = Answer::refused(StatusCode::PAYLOAD_TOO_LARGE, code::INVALID_REQUEST, "the body is too long");
+            return refusal.closing().into_response(http::HeaderMap::new());
+        }
+        if let Origin::Here(ends) = origin {
+            request.extensions_mut().insert(ends);
+        }
+        let request = request.map(|body| Upload { body, left: limit, patience, waiting: None });
+        beside.0.call(request).await.map(ReplyBody::Piecewise)
+    }
+}

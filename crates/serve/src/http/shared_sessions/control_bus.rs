@@ -1,0 +1,125 @@
+//! What other processes tell this one.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use bytes::Bytes;
+use mcpace_wire::jsonrpc::{Message, Payload};
+
+use super::{SharedSessions, lock};
+use crate::exchange::{Channel, Gone, Incoming, Outlet, Peer};
+use crate::store::{Broker, LogId, Name, Post};
+
+/// Takes what comes, for as long as anybody is there to tell. Never ends by itself.
+pub(super) async fn receive(sharing: Weak<SharedSessions>, broker: Arc<dyn Broker>) {
+    loop {
+        let received = broker.receive().await;
+        let Some(sharing) = sharing.upgrade() else { return };
+        received.posts.into_iter().for_each(|post| sharing.take(post));
+        if received.renewed {
+            sharing.renew();
+        }
+    }
+}
+
+impl SharedSessions {
+    fn take(&self, post: Post) {
+        match post {
+            Post::Wake(log) => {
+                if let Some(feed) = log.parse().ok().and_then(|log: LogId| self.feeds().get(&log).cloned()) {
+                    feed.wake();
+                }
+            }
+            Post::LetGo(log, reader) => {
+                if let Ok(log) = log.parse() {
+                    self.let_go(log, &reader);
+                }
+            }
+            Post::Ended(name) => {
+                if let Some(live) = self.heard_of(&name) {
+                    self.sessions.end(&live);
+                }
+            }
+            Post::Changed(name, change) => {
+                if let Some(live) = self.heard_of(&name) {
+                    live.session.apply(&change, self.server.limits().watched_resources);
+                }
+            }
+            Post::Inbound(name, body) => self.take_inbound(&name, body.into()),
+            Post::Told(told) => self.server.hear(told),
+        }
+    }
+
+    /// What is known of sessions may no longer hold, and streams may have something new.
+    fn renew(self: &Arc<Self>) {
+        self.generation.fetch_add(1, Relaxed);
+        *lock(&self.renewed) = Some(Instant::now());
+        // Opened while this process was alone: their clients come back, and are known to all then.
+        self.sessions.end_standalone_streams();
+        let feeds: Vec<_> = self.feeds().values().cloned().collect();
+        feeds.iter().for_each(|feed| feed.wake());
+        let (sharing, known): (_, Vec<_>) = (Arc::clone(self), self.known().values().cloned().collect());
+        self.stores.broker.spawn(Box::pin(async move {
+            sharing.tell_ended().await;
+            for live in known.iter().filter_map(Weak::upgrade) {
+                // One that the store has lost is put there again; whoever can't be looked up now is when it is used.
+                let _ = sharing.verify(live.key, Some(Arc::clone(&live)), None, Instant::now()).await;
+            }
+        }));
+    }
+
+    /// The client reads that stream elsewhere.
+    pub(super) fn let_go(&self, log: LogId, reader: &str) {
+        let feed = self.feeds().get(&log).cloned();
+        if feed.as_ref().is_some_and(|feed| feed.reader != reader) {
+            return;
+        }
+        // First of all: once its connection has ended, nobody may be told anything by this process.
+        if log.is_standalone()
+            && let Some(live) = self.live(log.session)
+        {
+            live.session.detach();
+        }
+        if let Some(feed) = feed {
+            feed.end();
+        }
+    }
+
+    /// An answer or a cancellation that a client sent to another process.
+    fn take_inbound(&self, name: &str, body: Bytes) {
+        let Some(live) = self.named(name) else { return };
+        let limit = mcpace_wire::jsonrpc::DEFAULT_BATCH_LIMIT;
+        let Ok(payload) = Payload::parse_with_limit(&body, limit) else { return };
+        let session = Arc::clone(&live.session);
+        let peer = Peer { revision: session.revision(), session: Some(session), principal: None };
+        for message in payload.messages() {
+            // Requests were answered where they came in.
+            if !matches!(message, Message::Request(_)) {
+                let (received, channel) = (Instant::now(), &Silent);
+                let incoming =
+                    Incoming { message, outline: None, body: &body, peer: &peer, channel, received, timed: false };
+                let _ = self.server.handle(incoming);
+            }
+        }
+    }
+
+    fn named(&self, name: &str) -> Option<Arc<super::HttpSession>> {
+        self.live(name.parse::<Name>().ok()?)
+    }
+}
+
+/// Nothing is said in reply to what isn't asked.
+struct Silent;
+
+impl Channel for Silent {
+    fn open(&self) -> Arc<dyn Outlet> {
+        Arc::new(Silent)
+    }
+}
+
+impl Outlet for Silent {
+    fn send(&self, _message: Bytes) -> Result<(), Gone> {
+        Err(Gone)
+    }
+}

@@ -1,0 +1,232 @@
+//! Sessions and streams that several processes share, over the traits of [`crate::store`].
+//!
+//! A process takes a session of another's up as it learns of it: it makes one of its own out of the record, and asks the store
+//! again only after that was away. So a call in a session costs the store nothing. The standalone stream is the store's: who
+//! has something to say appends, the process that holds the client's connection reads. A reply's stream stays in the process
+//! that writes it, and the store has a copy (`Tee`) for the client that comes back elsewhere.
+//!
+//! Constraints: handlers never wait for the store, so what they say goes through a bounded queue (`queue`); what was
+//! acknowledged to anybody is in the store before. What a process took along when it died is said to the clients that ask
+//! (`feeding`), never waited for.
+
+mod control_bus;
+mod directory;
+mod forward;
+mod server_push;
+mod stream_reader;
+mod write_behind;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+use super::http_session::HttpSession;
+use super::lock::lock;
+use super::options::Limits;
+use super::session_streams::StreamBounds;
+use super::sessions::Sessions;
+use crate::Server;
+use crate::session::QUESTION_BITS;
+use crate::store::{Bounds, Life, LogId, Name, OnDown, Stores};
+pub(super) use forward::Elsewhere;
+pub(super) use server_push::Remote;
+use stream_reader::Feed;
+pub(super) use stream_reader::Unreadable;
+use write_behind::Queue;
+pub(super) use write_behind::StreamMirror;
+
+/// See the module.
+pub(super) struct SharedSessions {
+    stores: Stores,
+    /// This process, among those that share.
+    own: u32,
+    server: Server,
+    sessions: Arc<Sessions>,
+    streams: Arc<StreamBounds>,
+    resumable: bool,
+    life: Life,
+    bounds: Bounds,
+    begun: Instant,
+    /// The second from which on it may be said again that clients send other processes too much.
+    complains: AtomicU64,
+    /// Counts up when what is known of sessions may no longer hold.
+    generation: AtomicU64,
+    /// When that was last.
+    renewed: Mutex<Option<Instant>>,
+    /// Sessions by what the store calls them.
+    known: Mutex<HashMap<Name, Weak<HttpSession>>>,
+    /// Counts what was said of sessions that nobody here knows. Only ever changed under the lock of `known`.
+    heard: AtomicU64,
+    /// Sessions that ended while the store was away, and when: it is to be told, and they don't come back until then.
+    ended: Mutex<HashMap<Name, Instant>>,
+    /// SessionStreams of the store that connections here read.
+    feeds: Mutex<HashMap<LogId, Arc<Feed>>>,
+    queue: Arc<Queue>,
+    last: AtomicU32,
+    over: CancellationToken,
+}
+
+/// How long a stream's beginning waits for the store.
+const CAUGHT_UP: Duration = Duration::from_secs(1);
+
+/// Ended streams of one session that are kept.
+const ENDED: usize = 64;
+
+/// Sessions that ended while the store was away, and of which it was not told yet.
+const ENDED_AWAY: usize = 10_000;
+
+impl SharedSessions {
+    /// Begins to share. Its tasks run with the store.
+    pub(super) fn begin(
+        stores: Stores,
+        server: Server,
+        sessions: Arc<Sessions>,
+        streams: Arc<StreamBounds>,
+        (limits, resumable): (&Limits, bool),
+    ) -> Arc<Self> {
+        let sharing = Arc::new(Self {
+            own: stores.broker.number(),
+            stores,
+            server,
+            sessions,
+            streams,
+            resumable,
+            life: Life { idle: limits.session_idle, whole: limits.session_life },
+            bounds: Bounds {
+                events: limits.stream_events,
+                bytes: limits.stream_bytes,
+                ended_bytes: limits.session_replay_bytes,
+                ended: ENDED,
+                idle: limits.session_idle,
+                after_end: limits.replay_time,
+            },
+            begun: Instant::now(),
+            complains: AtomicU64::new(0),
+            generation: AtomicU64::new(1),
+            renewed: Mutex::default(),
+            known: Mutex::default(),
+            heard: AtomicU64::new(0),
+            ended: Mutex::default(),
+            feeds: Mutex::default(),
+            queue: Arc::default(),
+            last: AtomicU32::new(0),
+            over: CancellationToken::new(),
+        });
+        let spawn = |task| sharing.stores.broker.spawn(task);
+        let over = || sharing.over.clone().cancelled_owned();
+        let pump = write_behind::pump(Arc::downgrade(&sharing), Arc::clone(&sharing.queue), sharing.stores.clone());
+        let receive = control_bus::receive(Arc::downgrade(&sharing), Arc::clone(&sharing.stores.broker));
+        spawn(Box::pin(until(over(), pump)));
+        spawn(Box::pin(until(over(), receive)));
+        spawn(Box::pin(until(over(), upkeep(Arc::downgrade(&sharing), limits.session_idle))));
+        sharing
+    }
+
+    /// What the number of each question of this process has in its upper bits.
+    pub(super) fn questions(&self) -> u64 {
+        u64::from(self.own) << QUESTION_BITS
+    }
+
+    /// How many messages were dropped here, since the store was away for too long.
+    pub(super) fn dropped(&self) -> u64 {
+        self.queue.dropped()
+    }
+
+    /// Waits until all that was said so far is in the store, for so long only, and not for a store that is away.
+    pub(super) async fn caught_up(&self) {
+        if self.stores.broker.is_up() {
+            let _ = tokio::time::timeout(CAUGHT_UP, self.queue.caught_up()).await;
+        }
+    }
+
+    /// Waits until all that was said is in the store, for so long only. Blocks.
+    pub(super) fn flush(&self, limit: Duration) {
+        let end = Instant::now() + limit;
+        while !self.queue.is_empty() && self.stores.broker.is_up() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Whether what is said goes to this process's own streams only.
+    fn is_alone(&self) -> bool {
+        self.stores.on_down == OnDown::Memory && !self.stores.broker.is_up()
+    }
+
+    /// Whether a stream of this number may be one that some process had by itself, while the store was away.
+    pub(super) fn is_ones_own(&self, number: u64) -> bool {
+        self.stores.on_down == OnDown::Memory && number != 0 && number >> 32 == 0
+    }
+
+    /// Whether the store has been there for so long that who is missing in it is gone.
+    fn is_settled(&self) -> bool {
+        lock(&self.renewed).is_none_or(|renewed| renewed.elapsed() > self.stores.broker.settling())
+    }
+
+    fn live(&self, name: Name) -> Option<Arc<HttpSession>> {
+        self.known().get(&name)?.upgrade()
+    }
+
+    /// The session that something is said of; where nobody here knows it, whoever is just taking it up learns that.
+    fn heard_of(&self, name: &str) -> Option<Arc<HttpSession>> {
+        let name = name.parse().ok()?;
+        let known = self.known();
+        let live = known.get(&name).and_then(Weak::upgrade);
+        if live.is_none() {
+            self.heard.fetch_add(1, Relaxed);
+        }
+        live
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<Name, Weak<HttpSession>>> {
+        lock(&self.known)
+    }
+
+    fn feeds(&self) -> MutexGuard<'_, HashMap<LogId, Arc<Feed>>> {
+        lock(&self.feeds)
+    }
+
+    fn next(&self) -> u32 {
+        self.last.fetch_add(1, Relaxed).wrapping_add(1)
+    }
+}
+
+impl Drop for SharedSessions {
+    fn drop(&mut self) {
+        self.over.cancel();
+    }
+}
+
+async fn until(over: impl Future<Output = ()>, task: impl Future<Output = ()>) {
+    tokio::select! {
+        () = over => {}
+        () = task => {}
+    }
+}
+
+/// Tells the store of sessions in use, every now and then: requests don't.
+async fn upkeep(sharing: Weak<SharedSessions>, idle: Duration) {
+    let interval = (idle / 8).clamp(Duration::from_millis(10), Duration::from_secs(30));
+    let mut told = Instant::now();
+    loop {
+        tokio::time::sleep(interval).await;
+        let Some(sharing) = sharing.upgrade() else { return };
+        sharing.known().retain(|_, live| live.strong_count() > 0);
+        // Telling takes its time, too: what was used meanwhile is among the next.
+        let now = Instant::now();
+        let used = sharing.sessions.used_within(now - told, now);
+        told = now;
+        let names: Vec<Name> = used.into_iter().map(|key| key.name()).collect();
+        for some in names.chunks(TOUCHED) {
+            // When it is back, all sessions are looked up again.
+            if sharing.stores.sessions.touch(some, sharing.life).await.is_err() {
+                break;
+            }
+        }
+    }
+}
+
+/// Sessions told of at a time.
+const TOUCHED: usize = 256;

@@ -1,0 +1,296 @@
+//! SessionStreams of the store, fed to the connections that read them here.
+
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcpace_wire::jsonrpc::{Id, Message, Payload, code, write_error};
+use mcpace_wire::sse::Event;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::super::event_log::{Log, Reader};
+use super::super::http_session::HttpSession;
+use super::SharedSessions;
+use crate::exchange::Gone;
+use crate::store::{Cursor, Down, LogId, Opened, Page, What, Writer};
+
+/// How long a feed waits for a word before it looks by itself: whether the writer lives, whether a word was lost.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// What a request's client is told whose process was killed.
+const ENDED: &str = "the process that handled the request ended before it answered";
+/// What it is told where the store itself lost the stream.
+const FORGOTTEN: &str = "what became of the request is no longer known";
+
+/// One stream that a connection here reads.
+pub(super) struct Feed {
+    id: LogId,
+    /// What the store calls this reader.
+    pub(super) reader: String,
+    log: Arc<Log>,
+    woken: Notify,
+    /// The last position that went to the connection.
+    last: AtomicU64,
+    over: CancellationToken,
+}
+
+/// Why a stream can't be read here.
+pub(in super::super) enum Unreadable {
+    /// It is being read.
+    Taken,
+    /// There is no such stream.
+    Unknown,
+    /// The store is away.
+    Down,
+}
+
+/// Kept by the connection that reads.
+pub(in super::super) struct Reading {
+    feed: Arc<Feed>,
+    sharing: Weak<SharedSessions>,
+    _live: Arc<HttpSession>,
+}
+
+impl SharedSessions {
+    /// Begins to read a stream. `retry`: the first event tells the client how to come back.
+    pub(in super::super) async fn read(
+        self: &Arc<Self>,
+        live: &Arc<HttpSession>,
+        number: u64,
+        from: Cursor,
+        retry: Option<Duration>,
+    ) -> Result<(Reader, Arc<Reading>), Unreadable> {
+        let id = LogId { session: live.key.name(), number };
+        let known = self.feeds().get(&id).cloned();
+        if from == Cursor::Undelivered && known.is_some_and(|feed| feed.log.has_reader()) {
+            return Err(Unreadable::Taken);
+        }
+        let reader = format!("{}.{}", self.own, self.next());
+        let opened = self.stores.events.open(id, &reader, from, &self.bounds).await;
+        let after = match opened.map_err(|Down| Unreadable::Down)? {
+            Opened::After(after) => after,
+            Opened::Taken => return Err(Unreadable::Taken),
+            Opened::Unknown => return Err(Unreadable::Unknown),
+        };
+        let log = Log::new(None, self.streams.log);
+        if let Some(retry) = retry {
+            let retry = Some(u64::try_from(retry.as_millis()).unwrap_or(u64::MAX));
+            log.push_event(&Event { id: Some(event_id(number, after)), retry, ..Event::default() });
+        }
+        let (woken, last, over) = (Notify::new(), AtomicU64::new(after), live.streams.over().child_token());
+        let feed = Arc::new(Feed { id, reader, log, woken, last, over });
+        let reader = feed.log.reader(None);
+        let before = self.feeds().insert(id, Arc::clone(&feed));
+        if let Some(before) = before {
+            before.end();
+        }
+        self.stores.broker.spawn(Box::pin(feeding(Arc::downgrade(self), Arc::clone(&feed))));
+        Ok((reader, Arc::new(Reading { feed, sharing: Arc::downgrade(self), _live: Arc::clone(live) })))
+    }
+
+    /// After a session was attached to the stream that a connection begins to read here: whether another process has taken it over
+    /// meanwhile is known by now, and then nobody may be told anything by this one.
+    pub(in super::super) fn attached(&self, live: &HttpSession) {
+        let id = LogId::standalone(live.key.name());
+        if self.feeds().get(&id).is_none_or(|feed| feed.over.is_cancelled()) {
+            live.session.detach();
+        }
+    }
+
+    /// Ends what is read here of the standalone stream: its client is back on another connection, of which the one before may not
+    /// know for long, and what is said there would be lost.
+    pub(in super::super) fn leave(&self, live: &HttpSession) {
+        let before = self.feeds().remove(&LogId::standalone(live.key.name()));
+        if let Some(before) = before {
+            before.end();
+        }
+    }
+
+    /// Lets all readers go: they would hold up a stop for ever.
+    pub(in super::super) fn end_feeds(&self) {
+        let feeds: Vec<_> = self.feeds().drain().map(|(_, feed)| feed).collect();
+        feeds.iter().for_each(|feed| feed.end());
+    }
+}
+
+impl Feed {
+    pub(super) fn wake(&self) {
+        self.woken.notify_one();
+    }
+
+    /// The connection ends; the stream is read elsewhere, or not at all.
+    pub(super) fn end(&self) {
+        self.log.end();
+        self.over.cancel();
+    }
+
+    /// Says something while no store is there to say it by. Without an id: where the client is in the store's stream stays where
+    /// it was, or it would pass over what others put there meanwhile.
+    pub(super) fn say_here(&self, message: &Bytes) -> Result<(), Gone> {
+        self.log.push_as(None, message).then_some(()).ok_or(Gone)
+    }
+
+    fn give(&self, position: u64, message: &[u8]) -> bool {
+        self.last.fetch_max(position, Relaxed);
+        self.log.push_as(Some(&event_id(self.id.number, position)), message)
+    }
+
+    /// Gives a page once there is room. False where nobody reads any more.
+    async fn give_page(&self, page: &Page) -> bool {
+        for (position, message) in &page.events {
+            poll_fn(|cx| self.log.poll_room(cx)).await;
+            if !self.give(*position, message) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The process that wrote the stream is gone, or the stream itself: each request without an answer gets one that says so. False
+    /// where that isn't so after all. Nothing is said where the store can't be asked what was answered.
+    async fn give_up(&self, sharing: &SharedSessions, mut open: Vec<Id<'static>>, reason: &str) -> Result<bool, Down> {
+        // What the client had before it came here may have answered some of them.
+        let mut after = None;
+        loop {
+            let page = self.read(sharing, after).await?;
+            if page.taken || page.ended || page.writer == Writer::Alive {
+                return Ok(false);
+            }
+            page.events.iter().for_each(|(_, message)| answered(&mut open, message));
+            match page.events.last() {
+                Some((last, _)) if page.has_more => after = Some(*last),
+                _ => break,
+            }
+        }
+        for id in &open {
+            let mut message = Vec::with_capacity(160);
+            // Without data there is nothing that could fail to be written.
+            let _ = write_error(&mut message, Some(id), code::INTERNAL_ERROR, reason, None::<&()>);
+            let position = self.last.load(Relaxed) + 1;
+            self.give(position, &message);
+            sharing.queue.push(self.id, What::Event(Some(position), message.into()));
+        }
+        sharing.queue.push(self.id, What::End);
+        self.end();
+        Ok(true)
+    }
+
+    async fn read(&self, sharing: &SharedSessions, after: Option<u64>) -> Result<Page, Down> {
+        sharing.stores.events.read(self.id, &self.reader, after, &sharing.bounds).await
+    }
+
+    /// The store may be another one than before: it has to know who reads. Where the client has gone to another process
+    /// meanwhile, it stays there.
+    async fn register(&self, sharing: &SharedSessions) -> Result<(), Down> {
+        let after = Cursor::Again(self.last.load(Relaxed));
+        sharing.stores.events.open(self.id, &self.reader, after, &sharing.bounds).await.map(|_| ())
+    }
+
+    /// Gives what is new. True once there is nothing more to be given here.
+    async fn look(&self, sharing: &SharedSessions, asked: &mut Option<Vec<Id<'static>>>) -> Result<bool, Down> {
+        loop {
+            let page = self.read(sharing, Some(self.last.load(Relaxed))).await?;
+            if page.taken {
+                // Whoever reads it now said so, and that was lost or came too early.
+                sharing.let_go(self.id, &self.reader);
+                self.end();
+                return Ok(true);
+            }
+            if asked.is_none() {
+                *asked = page.asked.as_deref().map(ids);
+            }
+            let open = asked.get_or_insert_default();
+            page.events.iter().for_each(|(_, message)| answered(open, message));
+            if !self.give_page(&page).await {
+                return Ok(true);
+            }
+            let reason = match page.writer {
+                _ if page.has_more => continue,
+                _ if page.ended => {
+                    self.end();
+                    return Ok(true);
+                }
+                // After the store was away processes are back one after the other.
+                Writer::Gone if sharing.is_settled() => ENDED,
+                Writer::Unknown if !self.id.is_standalone() => FORGOTTEN,
+                _ => return Ok(false),
+            };
+            return self.give_up(sharing, open.clone(), reason).await;
+        }
+    }
+}
+
+/// Feeds a connection until the stream ends or nobody reads.
+async fn feeding(sharing: Weak<SharedSessions>, feed: Arc<Feed>) {
+    let fed = async {
+        let mut generation = sharing.upgrade().map(|sharing| sharing.generation.load(Relaxed));
+        // The requests that are to be answered, until their answer has passed.
+        let mut asked = None;
+        loop {
+            let Some(sharing) = sharing.upgrade() else { return };
+            let current = Some(sharing.generation.load(Relaxed));
+            if current != generation && feed.register(&sharing).await.is_ok() {
+                generation = current;
+            }
+            let looked = feed.look(&sharing, &mut asked).await;
+            // Not held while nothing comes.
+            drop(sharing);
+            match looked {
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(Down) => tokio::time::sleep(LOOK / 8).await,
+            }
+            let _ = tokio::time::timeout(LOOK, feed.woken.notified()).await;
+        }
+    };
+    tokio::select! {
+        () = feed.over.cancelled() => feed.log.end(),
+        () = fed => {}
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.feed.over.cancel();
+        let Some(sharing) = self.sharing.upgrade() else { return };
+        {
+            let mut feeds = sharing.feeds();
+            if feeds.get(&self.feed.id).is_some_and(|feed| Arc::ptr_eq(feed, &self.feed)) {
+                feeds.remove(&self.feed.id);
+            }
+        }
+        let (stores, feed, alive) = (sharing.stores.clone(), Arc::clone(&self.feed), self.sharing.clone());
+        let closed = async move {
+            // Where the store is away it learns it later, by the next reader, or by this process's end.
+            while stores.events.close(feed.id, &feed.reader).await.is_err() && alive.strong_count() > 0 {
+                tokio::time::sleep(LOOK / 8).await;
+            }
+        };
+        sharing.stores.broker.spawn(Box::pin(closed));
+    }
+}
+
+fn event_id(number: u64, position: u64) -> String {
+    format!("{number:x}-{position:x}")
+}
+
+fn ids(asked: &str) -> Vec<Id<'static>> {
+    serde_json::from_str::<Vec<Id<'static>>>(asked).unwrap_or_default()
+}
+
+/// Takes the request out that a message answers.
+fn answered(open: &mut Vec<Id<'static>>, message: &Bytes) {
+    if open.is_empty() {
+        return;
+    }
+    if let Ok(payload) = Payload::parse_with_limit(message, 1) {
+        for message in payload.messages() {
+            if let Message::Response(response) = message {
+                open.retain(|id| response.id.as_ref() != Some(id));
+            }
+        }
+    }
+}

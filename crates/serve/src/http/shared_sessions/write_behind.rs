@@ -1,0 +1,307 @@
+//! What handlers say, on its way to the store: they never wait for it.
+//!
+//! Bounded. While the store is away it is kept, and sent when that is back; what no longer fits pushes out the oldest, which
+//! is counted and said.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcpace_wire::jsonrpc::{Id, Payload};
+use tokio::sync::Notify;
+
+use super::SharedSessions;
+use crate::store::{Down, Entry, LogId, Stores, What};
+
+/// Entries that wait.
+const ENTRIES: usize = 8_192;
+/// Their bytes.
+const BYTES: usize = 16 << 20;
+/// Entries that go to the store at a time.
+const BATCH: usize = 128;
+/// Their bytes, but for one that has more by itself: others wait for the same connection.
+const BATCH_BYTES: usize = 256 << 10;
+/// Before the store is asked again after it failed.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Between two looks whether a stream is read.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Queue {
+    waiting: Mutex<Waiting>,
+    added: Notify,
+    /// The sequence of what was stored last.
+    stored: AtomicU64,
+    progress: Notify,
+    dropped: AtomicU64,
+}
+
+#[derive(Default)]
+struct Waiting {
+    entries: VecDeque<Entry>,
+    bytes: usize,
+    sequence: u64,
+    /// Taken out, and not known to have arrived.
+    under_way: usize,
+}
+
+impl Queue {
+    pub(super) fn push(&self, log: LogId, what: What) {
+        let mut waiting = self.waiting();
+        waiting.sequence += 1;
+        let entry = Entry { log, sequence: waiting.sequence, what };
+        waiting.bytes += entry.size();
+        waiting.entries.push_back(entry);
+        while waiting.entries.len() > ENTRIES || waiting.bytes > BYTES {
+            let Some(oldest) = waiting.entries.pop_front() else { break };
+            waiting.bytes -= oldest.size();
+            self.dropped.fetch_add(1, Relaxed);
+        }
+        drop(waiting);
+        self.added.notify_one();
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        let waiting = self.waiting();
+        waiting.entries.is_empty() && waiting.under_way == 0
+    }
+
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped.load(Relaxed)
+    }
+
+    /// Once all that is waiting now is stored.
+    pub(super) async fn caught_up(&self) {
+        let last = self.waiting().sequence;
+        loop {
+            let progress = self.progress.notified();
+            if self.stored.load(Relaxed) >= last {
+                return;
+            }
+            progress.await;
+        }
+    }
+
+    fn store(&self, batch: &[Entry]) {
+        self.waiting().under_way = 0;
+        if let Some(last) = batch.last() {
+            self.stored.store(last.sequence, Relaxed);
+        }
+        self.progress.notify_waiters();
+    }
+
+    async fn take(&self) -> Vec<Entry> {
+        loop {
+            let added = self.added.notified();
+            {
+                let mut waiting = self.waiting();
+                if !waiting.entries.is_empty() {
+                    let mut bytes = 0;
+                    let fitting = waiting.entries.iter().take(BATCH).take_while(|entry| {
+                        bytes += entry.size();
+                        bytes <= BATCH_BYTES
+                    });
+                    let count = fitting.count().max(1);
+                    let batch: Vec<_> = waiting.entries.drain(..count).collect();
+                    waiting.bytes -= batch.iter().map(Entry::size).sum::<usize>();
+                    waiting.under_way = count;
+                    return batch;
+                }
+            }
+            added.await;
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        // Nothing under the lock can panic half way.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes all to the store, in its order. Never ends.
+pub(super) async fn pump(sharing: Weak<SharedSessions>, queue: Arc<Queue>, stores: Stores) {
+    let mut said = 0;
+    let mut is_refusal_said = false;
+    loop {
+        let batch = queue.take().await;
+        let Some(bounds) = sharing.upgrade().map(|sharing| sharing.bounds) else { return };
+        let added = loop {
+            match stores.events.add(&batch, &bounds).await {
+                Ok(added) => break added,
+                Err(Down) => tokio::time::sleep(PAUSE).await,
+            }
+        };
+        queue.store(&batch);
+        let dropped = queue.dropped();
+        if dropped > said {
+            tracing::warn!(
+                dropped = dropped - said,
+                "messages were dropped: the store of sessions was away for too long"
+            );
+            said = dropped;
+        }
+        for (entry, added) in batch.iter().zip(added) {
+            if added.refused && !std::mem::replace(&mut is_refusal_said, true) {
+                tracing::warn!("the store refuses a message to a client, which is lost; more of them are not said");
+            }
+            if added.dropped > 0 {
+                tracing::debug!(dropped = added.dropped, "a client does not read: its oldest messages were dropped");
+            }
+            if let What::Event(None, message) = &entry.what
+                && !added.is_read
+                && let Some(id) = question(message)
+            {
+                match added.refused {
+                    // It is lost: whoever asked need not wait for an answer.
+                    true => forget(&sharing, entry.log, id),
+                    false => stores.broker.spawn(Box::pin(unheard(sharing.clone(), stores.clone(), entry.log, id))),
+                }
+            }
+        }
+    }
+}
+
+/// The id of a question to the client, if it is one.
+fn question(message: &Bytes) -> Option<u64> {
+    use mcpace_wire::jsonrpc::Message;
+    match Payload::parse_with_limit(message, 1).ok()?.messages() {
+        [Message::Request(request)] => match request.id {
+            Id::Integer(id) => u64::try_from(id).ok(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A question that no stream takes to the client is given up, and whoever asked learns so.
+async fn unheard(sharing: Weak<SharedSessions>, stores: Stores, log: LogId, question: u64) {
+    let Some(limit) = sharing.upgrade().map(|sharing| sharing.server.limits().stream_time) else { return };
+    let heard = async {
+        while !stores.events.is_read(log).await.unwrap_or(false) {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    if tokio::time::timeout(limit, heard).await.is_err() {
+        forget(&sharing, log, question);
+    }
+}
+
+fn forget(sharing: &Weak<SharedSessions>, log: LogId, question: u64) {
+    if let Some(live) = sharing.upgrade().and_then(|sharing| sharing.live(log.session)) {
+        live.session.forget(question);
+    }
+}
+
+/// The way of a reply's stream to the store.
+pub(in super::super) struct StreamMirror {
+    queue: Arc<Queue>,
+    log: LogId,
+    asked: Mutex<Option<Box<str>>>,
+}
+
+impl StreamMirror {
+    pub(super) fn new(queue: Arc<Queue>, log: LogId, asked: Box<str>) -> Self {
+        Self { queue, log, asked: Mutex::new(Some(asked)) }
+    }
+
+    /// Tells which requests it answers, once, and before anything is said: the lock is held until it is in the queue.
+    pub(in super::super) fn begin(&self) {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(asked) = asked.take() {
+            self.queue.push(self.log, What::Begin(asked));
+        }
+    }
+
+    pub(in super::super) fn event(&self, position: u64, message: Bytes) {
+        self.begin();
+        self.queue.push(self.log, What::Event(Some(position), message));
+    }
+
+    /// Of a stream on which nothing was said others needn't know: it would take the place of one that somebody may come back for.
+    pub(in super::super) fn end(&self) {
+        let has_begun = self.asked.lock().unwrap_or_else(PoisonError::into_inner).is_none();
+        if has_begun {
+            self.queue.push(self.log, What::End);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Name;
+
+    fn log() -> LogId {
+        LogId::standalone(Name::of("a session"))
+    }
+
+    #[tokio::test]
+    async fn the_oldest_goes_first_and_is_counted() {
+        let queue = Queue::default();
+        for number in 0..ENTRIES + 3 {
+            queue.push(log(), What::Event(None, Bytes::from(number.to_string())));
+        }
+        assert_eq!(queue.dropped(), 3);
+        let first = queue.take().await;
+        assert!(matches!(&first[0].what, What::Event(None, message) if message == "3"), "{:?}", first[0]);
+        assert_eq!((first[0].sequence, first.len()), (4, BATCH));
+    }
+
+    #[tokio::test]
+    async fn who_waits_goes_on_once_all_before_is_stored() {
+        let queue = Queue::default();
+        queue.caught_up().await;
+        queue.push(log(), What::End);
+        let mut waiting = std::pin::pin!(queue.caught_up());
+        assert!(std::future::poll_fn(|cx| std::task::Poll::Ready(waiting.as_mut().poll(cx))).await.is_pending());
+        let batch = queue.take().await;
+        queue.push(log(), What::End);
+        queue.store(&batch);
+        waiting.await;
+    }
+
+    #[tokio::test]
+    async fn bytes_are_bounded_too() {
+        let queue = Queue::default();
+        for _ in 0..20 {
+            queue.push(log(), What::Event(None, Bytes::from(vec![b'x'; 1 << 20])));
+        }
+        assert_eq!(queue.dropped(), 4);
+    }
+
+    #[tokio::test]
+    async fn a_batch_has_few_bytes_or_one_entry() {
+        let queue = Queue::default();
+        for bytes in [BATCH_BYTES * 3, BATCH_BYTES / 2, BATCH_BYTES / 2, 1] {
+            queue.push(log(), What::Event(None, Bytes::from(vec![b'x'; bytes])));
+        }
+        for count in [1, 2, 1] {
+            assert_eq!(queue.take().await.len(), count);
+        }
+        assert_eq!(queue.waiting().bytes, 0);
+    }
+
+    #[test]
+    fn a_stream_that_ends_unsaid_is_nobodys_business() {
+        let queue = Arc::new(Queue::default());
+        let tee = || StreamMirror::new(Arc::clone(&queue), log(), "[1]".into());
+        tee().end();
+        assert!(queue.is_empty());
+        let said = tee();
+        said.event(1, Bytes::from_static(b"{}"));
+        said.end();
+        let kinds: Vec<bool> = queue.waiting().entries.iter().map(|entry| matches!(entry.what, What::End)).collect();
+        assert_eq!(kinds, [false, false, true]);
+    }
+
+    #[test]
+    fn a_question_is_told_from_a_notification() {
+        let question = |text: &'static str| question(&Bytes::from_static(text.as_bytes()));
+        assert_eq!(question(r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#), Some(7));
+        assert_eq!(question(r#"{"jsonrpc":"2.0","method":"notifications/message"}"#), None);
+        assert_eq!(question("rubbish"), None);
+    }
+}
