@@ -33,11 +33,10 @@ adapters: build ## Hold the older releases' programs to the same answers; builds
 	@$(PYTHON) scripts/doctor.py --tests
 	$(BIN)/pytest -m adapters
 
-PROOF := test_proof_*.py test_findings_*.py test_old_releases.py
 proof: build ## Show every finding and its controls, and sound combinations where none may show; builds old releases, once
 	@$(PYTHON) scripts/doctor.py --tests
 	cargo test --locked --quiet -p mcpace-explain
-	$(BIN)/pytest -m "" $(addprefix tests/python/,$(PROOF))
+	$(BIN)/pytest -m "" tests/python/proof
 
 conformance: build ## Run the official conformance suite against our 'everything' servers and our clients; needs Node
 	$(BIN)/python tests/conformance/run.py

@@ -53,7 +53,7 @@ def documents() -> dict[str, str]:
 def proofs() -> str:
     """How each finding is shown: said beside the tests that show it."""
     sys.path.insert(0, str(ROOT / "tests" / "python"))
-    from proofs import table
+    from support.proofs import table
 
     return table()
 

@@ -21,7 +21,7 @@ from urllib.parse import parse_qs
 
 from processes import running
 
-from layering import MCPACE, SERVERS
+from support.layering import MCPACE, SERVERS
 
 REVISION = "2026-07-28"
 RESOURCE = "https://mcp.example/mcp"

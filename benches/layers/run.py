@@ -31,7 +31,8 @@ import throughput  # noqa: E402
 from awake import kept_awake  # noqa: E402
 from table import table  # noqa: E402
 
-from layering import (  # noqa: E402
+from mcpace import _core  # noqa: E402
+from support.layering import (  # noqa: E402
     DRF,
     DRF_OLD,
     MCP_1,
@@ -43,7 +44,6 @@ from layering import (  # noqa: E402
     SERVERS,
     Served,
 )
-from mcpace import _core  # noqa: E402
 
 SUBJECTS: dict[str, Served] = {
     "mcpace": MCPACE,

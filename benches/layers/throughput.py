@@ -18,7 +18,7 @@ from typing import Any
 
 from processes import free_port, running
 
-from layering import DRF_SERVED, MCPACE_DJANGO, SERVERS, Served
+from support.layering import DRF_SERVED, MCPACE_DJANGO, SERVERS, Served
 
 USERS = 16
 THREADS = 8

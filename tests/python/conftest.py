@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from redis_server import RedisServer
+    from support.redis_server import RedisServer
 
 
 @pytest.fixture
 def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
     """A real one of the test's own, empty."""
-    from redis_server import RedisServer  # it brings the lab, which most tests do without
+    from support.redis_server import RedisServer  # it brings the lab, which most tests do without
 
     with RedisServer(tmp_path_factory.mktemp("redis")) as server:
         yield server

@@ -1,7 +1,7 @@
 """The names of the official SDK (mcp 1.x, 2.x) and FastMCP (3, 4) that mcpace has, and advice on those it has not.
 
-Data alone. tests/python/test_migrate.py checks that each name on the left exists in a release of its SDK, and each
-name on the right in mcpace.
+Data alone. tests/python/compat/test_migrate.py checks that each name on the left exists in a release of its SDK, and
+each name on the right in mcpace.
 """
 
 from __future__ import annotations

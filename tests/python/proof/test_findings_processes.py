@@ -1,0 +1,136 @@
+"""What server processes and the load's own threads do with memory and processors, seen by the commands that users have.
+
+Real processes, sampled by the lab: a leak that is no leak at all would be the samples' own invention.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.commands import LIMIT_S
+from support.finding_scenes import patient
+from support.release_proofs import listening
+from support.watched_process import explained, watched
+
+ROUNDS = 400
+"""Of 8 milliseconds at the server, so that a dozen samples see it."""
+
+# A server whose memory grows with each session or each request, or whose requests cost what its tools do.
+LEAKING = """
+import json, os, sys, time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+leaks, tools, port = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+kept = {}
+def leak(key):
+    kept[key] = os.urandom(250_000)
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        session = None
+        time.sleep(0.008)
+        if leaks == "requests":
+            leak(len(kept))
+        if leaks in ("sessions", "rebuilds") and asked["method"] == "initialize":
+            session = f"s{time.monotonic_ns()}"
+            if leaks == "sessions":
+                leak(session)
+        if leaks == "rebuilds":
+            catalogue = [json.dumps({"name": n, "schema": ["x"] * 300}) for n in range(tools)]
+        listed = [{"name": f"t{n}", "inputSchema": {"type": "object"}} for n in range(tools)]
+        result = {"tools": listed} if asked["method"] == "tools/list" else {}
+        body = json.dumps({"jsonrpc": "2.0", "id": asked.get("id"), "result": result}).encode()
+        self.reply(body, session)
+    def do_DELETE(self):
+        kept.pop(self.headers["Mcp-Session-Id"], None)
+        self.reply(b"", None)
+    def reply(self, body, session):
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        if session:
+            self.send_header("Mcp-Session-Id", session)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *_): ...
+ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
+"""
+
+
+def scripted(leaks: str, tools: int = 1) -> list[str]:
+    return [sys.executable, "-S", "-c", LEAKING, leaks, str(tools)]
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize(("leaks", "end"), [("sessions", False), ("sessions", True), ("nothing", False)])
+@patient
+def test_memory_that_rises_with_sessions_that_nobody_ends_is_named(leaks: str, end: bool, tmp_path: Path) -> None:
+    command = scripted(leaks if leaks == "sessions" else "rebuilds")
+    with listening(command) as (port, pid), watched(port, pid, tmp_path) as (asking, file):
+        asking.sessions(ROUNDS, end=end)
+    assert ("session-leak" in explained(file)) is (leaks == "sessions" and not end)
+
+
+@pytest.mark.parametrize("leaks", ["requests", "nothing"])
+@patient
+def test_memory_that_rises_with_each_request_is_named(leaks: str, tmp_path: Path) -> None:
+    with listening(scripted(leaks)) as (port, pid), watched(port, pid, tmp_path) as (asking, file):
+        asking.calls(ROUNDS)
+    assert ("task-leak" in explained(file)) is (leaks == "requests")
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("rebuilds", ["rebuilds", "nothing"])
+@patient
+def test_processor_time_that_grows_with_the_tools_is_named(rebuilds: str, tmp_path: Path) -> None:
+    files = []
+    for tools in (4, 200):
+        with listening(scripted(rebuilds, tools)) as (port, pid), watched(port, pid, tmp_path) as (asking, file):
+            asking.ask("tools/list")
+            asking.calls(150)
+        files.append(file)
+    few, many = files
+    assert ("rebuilt-per-request" in explained(few, "--beside", many.name)) is (rebuilds == "rebuilds")
+
+
+# A server of stdio that keeps a part of each call, or nothing.
+STDIO = """
+import json, os, sys, time
+kept = []
+for asked in map(json.loads, sys.stdin):
+    time.sleep(0.008)
+    if sys.argv[1] == "leaks":
+        kept.append(os.urandom(250_000))
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {}}), flush=True)
+"""
+
+
+@pytest.mark.parametrize("leaks", ["leaks", "keeps nothing"])
+@patient
+def test_a_server_over_stdio_is_sampled_unasked(leaks: str, tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(STDIO)
+    upstream = shlex.join([sys.executable, "-S", str(tmp_path / "server.py"), leaks])
+    file = tmp_path / "recording.jsonl.zst"
+    # Somebody's, and none of the recorder's business.
+    (tmp_path / f"{file.name}.part").mkdir(exist_ok=True)
+    command = [sys.executable, "-m", "mcpace", "record", "--upstream", f"stdio:{upstream}", "--out", str(file)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as recorder:
+        assert recorder.stdin is not None and recorder.stdout is not None
+        for number in range(ROUNDS):
+            params = {"name": "work", "arguments": {}}
+            recorder.stdin.write(
+                json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}) + "\n"
+            )
+            recorder.stdin.flush()
+            assert recorder.stdout.readline()
+        recorder.stdin.close()
+        assert recorder.wait(LIMIT_S) == 0
+    assert len(list(tmp_path.iterdir())) == 3
+    assert ("task-leak" in explained(file)) is (leaks == "leaks")

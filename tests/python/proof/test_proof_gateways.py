@@ -1,0 +1,97 @@
+"""Releases as gateways before recorded servers, each beside one that asks them as it should."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpace import MCPServer, _core
+from mcpace.lab import targets
+from mcpace.lab.targets import Tool
+from support.finding_scenes import Receive, Recorded, Scope, Send, answered, patient, recorded
+from support.finding_scenes import served as asgi
+from support.python_server import served as serving
+from support.release_proofs import interpreter, listening, recorded_by
+
+pytestmark = [pytest.mark.network, pytest.mark.proof]
+
+# The URLs of what is behind it, then its own port.
+PROXY = """
+import sys
+import fastmcp
+try:
+    from fastmcp.server import create_proxy
+except ImportError:
+    create_proxy = fastmcp.FastMCP.as_proxy
+servers = {f"s{number}": {"url": url, "transport": "http"} for number, url in enumerate(sys.argv[1:-1])}
+proxy = create_proxy(sys.argv[1] if len(servers) == 1 else {"mcpServers": servers})
+proxy.run("http", host="127.0.0.1", port=int(sys.argv[-1]), path="/mcp/", log_level="critical")
+"""
+SERVERS = 3
+LISTING_S = 0.3
+
+
+def greet(name: str) -> str:
+    return f"Hello, {name}!"
+
+
+@pytest.mark.parametrize(("several", "release"), [(True, "fastmcp@2.10.0"), (False, "fastmcp@4.1.6")])
+def test_fastmcp_as_a_proxy_asked_several_times_for_a_call(several: bool, release: str, tmp_path: Path) -> None:
+    made: MCPServer[Any] = MCPServer("shop")
+    made.tool()(greet)
+    with ExitStack() as stack:
+        behind = stack.enter_context(recorded(f"http://127.0.0.1:{stack.enter_context(serving(made))}/mcp"))
+        command = [interpreter(release), "-c", PROXY, behind.recorder.url]
+        port, _ = stack.enter_context(listening(command))
+        target = targets.parse(f"http://127.0.0.1:{port}/mcp/", tool=Tool("greet", {"name": "x"}))
+        before = recorded_by("go@1.8.0", target, tmp_path)
+        assert ("amplification" in both_sides(before, [behind], tmp_path)) is several
+    assert "amplification" not in {finding["code"] for finding in before.findings()}
+
+
+class Listing:
+    """A server with one tool, which takes its time for its list."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await answered(scope, receive, send, self.result)
+
+    async def result(self, asked: dict[str, Any]) -> dict[str, Any]:
+        match asked["method"]:
+            case "initialize":
+                server = {"name": "listing", "version": "1"}
+                revision = asked["params"]["protocolVersion"]
+                return {"protocolVersion": revision, "capabilities": {"tools": {}}, "serverInfo": server}
+            case "tools/list":
+                await asyncio.sleep(LISTING_S)
+                return {"tools": [{"name": "greet", "inputSchema": {"type": "object"}}]}
+            case _:
+                return {"content": [{"type": "text", "text": "hello"}]}
+
+
+@pytest.mark.parametrize(("one_by_one", "release"), [(True, "fastmcp@2.11.2"), (False, "fastmcp@4.1.6")])
+@patient
+def test_fastmcp_as_a_proxy_asked_its_servers_one_by_one(one_by_one: bool, release: str, tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        behind = [stack.enter_context(recorded(stack.enter_context(asgi(Listing())))) for _ in range(SERVERS)]
+        command = [interpreter(release), "-c", PROXY, *(one.recorder.url for one in behind)]
+        port, _ = stack.enter_context(listening(command))
+        target = targets.parse(f"http://127.0.0.1:{port}/mcp/", tool=Tool("s0_greet", {"name": "x"}))
+        before = recorded_by("python@1.30.0", target, tmp_path)
+        found = both_sides(before, behind, tmp_path)
+    assert ("serial-fan-out" in found) is one_by_one, found
+    if one_by_one:
+        assert found["serial-fan-out"]["context"]["servers"] == SERVERS
+        assert found["serial-fan-out"]["context"]["methods"] == ["tools/list"]
+
+
+def both_sides(before: _core.Recording, behind: list[Recorded], folder: Path) -> dict[str, dict[str, Any]]:
+    """What is found of a gateway, by code."""
+    files = [str(folder / f"behind-{number}") for number in range(len(behind))]
+    for file, one in zip(files, behind, strict=True):
+        one.finish().save(file)
+    findings = before.explained(behind=_core.Recording.beside(files)).findings
+    return {finding["code"]: finding for finding in findings}

@@ -1,0 +1,74 @@
+"""A recording of a foreign client: what it asked, by method, before mcpace says that it found no cause."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from test_session_figures import LAZY
+
+from mcpace.report.model.run import Run
+from mcpace.report.page.build import page_of
+from mcpace.report.verdict import verdict
+from support import commands
+
+ASKED = [
+    {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}},
+    {"jsonrpc": "2.0", "method": "notifications/initialized"},
+    {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
+    {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "look", "arguments": {}}},
+    {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "look", "arguments": {}}},
+]
+
+
+def recorded(folder: Path) -> Run:
+    """The output of ``explain`` for a session that was recorded over stdio."""
+    (folder / "lazy.py").write_text(LAZY)
+    upstream = f"stdio:{sys.executable} -S {folder / 'lazy.py'}"
+    words = [*commands.COMMAND, "record", "--upstream", upstream, "--out", "seen.jsonl.zst"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder) as process:
+        assert process.stdin and process.stdout
+        for message in ASKED:
+            process.stdin.write(json.dumps(message) + "\n")
+            process.stdin.flush()
+            if "id" in message:
+                assert json.loads(process.stdout.readline())["id"] == message["id"]
+        process.stdin.close()
+        assert process.wait(commands.LIMIT_S) == 0
+    ended = commands.run("explain", "seen.jsonl.zst", "--out", "run.json", folder=folder)
+    assert ended.code == 0, ended.stderr
+    (folder / "shown.txt").write_text(ended.stdout)
+    return Run.load(folder / "run.json")
+
+
+def test_a_recording_without_operations_is_summarised_by_method(tmp_path: Path) -> None:
+    run = recorded(tmp_path)
+    assert run.recording is not None
+    methods = {(one.method, one.name): one for one in run.recording.methods}
+    assert list(methods) == [("initialize", None), ("tools/list", None), ("tools/call", "look")]
+    called = methods["tools/call", "look"]
+    assert (called.requests, called.succeeded, called.failed) == (2, 2, 0)
+    assert called.slowest_s and called.median_s and called.slowest_s >= 0.2 > called.median_s
+    assert called.request_bytes > 0 and called.reply_bytes > 0
+    [start] = run.recording.starts_s
+    assert start >= 0.4
+    told = verdict(run)
+    assert told.startswith("The server takes ") and "The client sent 4 requests" in told
+    assert "the slowest was tools/call look" in told
+    assert told.index("to start") < told.index("No cause of lost time was found")
+    shown = (tmp_path / "shown.txt").read_text()
+    assert "What the client asked" in shown and "tools/call look" in shown and "start of the server" in shown
+    # There is no trial to draw, and no empty drawing.
+    page = page_of(run)
+    assert [table.title for table in page.tables] == ["What the client asked"]
+    assert not any(case.trials or case.state for case in page.cases)
+
+
+def test_a_run_of_an_older_release_says_what_it_has() -> None:
+    whole = {"kind": "recording", "started": "2026-01-01T00:00:00Z", "mcpace": "0.1.0"}
+    machine = {"system": "L", "architecture": "x", "cpu": "A", "cores": 2, "memory_bytes": 1, "python": "3.11"}
+    run = Run.model_validate({**whole, "machine": machine, "recording": {"events": 20}, "cases": []})
+    assert verdict(run) == "No cause of lost time was found in 20 events."
+    assert page_of(run).tables == []

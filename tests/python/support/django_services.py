@@ -1,0 +1,38 @@
+"""A server with one service, and what a model reads where it is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from support.django_project import server
+
+# isort: split
+from rest_framework_services import ServiceSpec
+
+from mcpace.django import MCPServer
+from mcpace.server.errors import ToolError
+
+
+def double(*, n: int) -> dict[str, int]:
+    return {"doubled": 2 * n}
+
+
+def service(function: Any, name: str = "t", *, of: MCPServer | None = None, **options: Any) -> MCPServer:
+    """A server with one service; options are the spec's where it has them."""
+    fields = ServiceSpec.__dataclass_fields__
+    spec = {key: options.pop(key) for key in list(options) if key in fields}
+    made = of or server()
+    made.register_service_tool(
+        name=name, spec=ServiceSpec(service=function, **{"permission_classes": []} | spec), **options
+    )
+    return made
+
+
+def refused(made: MCPServer, arguments: dict[str, Any] | None = None, **on: Any) -> dict[str, Any]:
+    """What the model reads of a call that was refused."""
+    with pytest.raises(ToolError) as raised:
+        made.call_tool("t", arguments or {}, **on)
+    return json.loads(str(raised.value))["error"]

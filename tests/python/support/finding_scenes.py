@@ -1,0 +1,259 @@
+"""Servers and clients that do what a cause needs, through the real recorder: how findings are shown end to end.
+
+A server is an ASGI app that uvicorn serves on a thread; what goes wrong is an argument.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, ParamSpec
+
+import pytest
+import uvicorn
+
+from mcpace import _core
+from support.core_server import LIMIT_S, Wire
+
+P = ParamSpec("P")
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+OF_THE_MACHINE = {"noisy-run"}
+"""It is said of a busy machine, rightly, and of nobody else."""
+TRIES = 5
+"""Of what a busy moment may hide."""
+TOOL_S = 0.25
+
+
+@dataclass
+class Endpoint:
+    """An MCP endpoint as an ASGI app."""
+
+    tool: Callable[[dict[str, Any]], Awaitable[None]]
+    """What a call does."""
+    events: bool = False
+    """Whether replies are events, whose head goes out before the call."""
+    turns: Callable[[str, str], contextlib.AbstractAsyncContextManager[object]] | None = None
+    """What a request, of this session and method, must hold while it is served."""
+    head_in_turn: bool = False
+    """Whether the head of a stream waits for that as well."""
+    ordered: bool = False
+    """Whether replies leave in the order of the requests, however early they are ready."""
+    arrived: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    """Released for each call that the server has."""
+    last: asyncio.Event | None = None
+    """Set when the last request's reply has left."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            return
+        if scope["method"] != "POST":
+            await reply(send, 405, b"", "text/plain")
+            return
+        asked = json.loads(await body(receive))
+        if asked["method"] == "tools/call":
+            self.arrived.release()
+        turn_to_leave = self.queue_up()
+        if self.events and not self.head_in_turn:
+            await head(send, 200, "text/event-stream")
+        headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+        turn = (
+            self.turns(headers.get("mcp-session-id", ""), asked["method"]) if self.turns else contextlib.nullcontext()
+        )
+        async with turn:
+            if self.events and self.head_in_turn:
+                await head(send, 200, "text/event-stream")
+            if asked["method"] == "tools/call":
+                await self.tool(asked["params"].get("arguments", {}))
+        await self.leave(turn_to_leave)
+        answer = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {}})
+        if self.events:
+            await send({"type": "http.response.body", "body": f"data: {answer}\n\n".encode()})
+        else:
+            await reply(send, 200, answer.encode(), "application/json")
+
+    def queue_up(self) -> tuple[asyncio.Event, asyncio.Event]:
+        before, own = self.last, asyncio.Event()
+        self.last = own
+        return before or own, own
+
+    async def leave(self, turn: tuple[asyncio.Event, asyncio.Event]) -> None:
+        before, own = turn
+        if self.ordered and before is not own:
+            await before.wait()
+        own.set()
+
+
+async def waiting(arguments: dict[str, Any]) -> None:
+    """A tool that waits as it should, for ``seconds`` where that is given."""
+    await asyncio.sleep(arguments.get("seconds", TOOL_S))
+
+
+async def blocking(_: dict[str, Any]) -> None:
+    """A tool that blocks the event loop."""
+    time.sleep(TOOL_S)
+
+
+def in_threads(number: int) -> Callable[[dict[str, Any]], Awaitable[None]]:
+    """A tool that runs in a pool of so many threads."""
+    pool = ThreadPoolExecutor(number)
+
+    async def tool(_: dict[str, Any]) -> None:
+        await asyncio.get_running_loop().run_in_executor(pool, time.sleep, TOOL_S)
+
+    return tool
+
+
+def so_many_at_a_time(number: int) -> Callable[[str, str], contextlib.AbstractAsyncContextManager[object]]:
+    """A pool that every request takes a place of, whatever it asks."""
+    pool = asyncio.Semaphore(number)
+    return lambda _, __: pool
+
+
+def one_of_a_session() -> Callable[[str, str], contextlib.AbstractAsyncContextManager[object]]:
+    """A lock for each session."""
+    locks: dict[str, asyncio.Lock] = {}
+    return lambda session, _: locks.setdefault(session, asyncio.Lock())
+
+
+async def head(send: Send, status: int, kind: str, *more: tuple[bytes, bytes]) -> None:
+    headers = [(b"content-type", kind.encode()), *more]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+
+
+async def reply(send: Send, status: int, content: bytes, kind: str) -> None:
+    await head(send, status, kind, (b"content-length", str(len(content)).encode()))
+    await send({"type": "http.response.body", "body": content})
+
+
+async def answered(
+    scope: Scope, receive: Receive, send: Send, result: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+) -> None:
+    """Answers a request with what ``result`` makes of it; notifications are taken, and there is no stream."""
+    asked = json.loads(await body(receive) or b"{}") if scope["method"] == "POST" else None
+    if asked is None:
+        await reply(send, 405, b"", "text/plain")
+    elif "id" not in asked:
+        await reply(send, 202, b"", "text/plain")
+    else:
+        answer = {"jsonrpc": "2.0", "id": asked["id"], "result": await result(asked)}
+        await reply(send, 200, json.dumps(answer).encode(), "application/json")
+
+
+async def body(receive: Receive) -> bytes:
+    content, more = b"", True
+    while more:
+        part = await receive()
+        content, more = content + part.get("body", b""), part.get("more_body", False)
+    return content
+
+
+@contextmanager
+def served(app: App, *, nodelay: bool = True) -> Iterator[str]:
+    """The URL of ``app``, served by uvicorn on a thread. asyncio sets TCP_NODELAY only where the listening socket names
+    its protocol, which those of ``uvicorn --workers`` and ``--fd`` don't."""
+    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical", lifespan="off", ws="none")
+    server = uvicorn.Server(config)
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP if nodelay else 0)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(256)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    finally:
+        server.should_exit = server.force_exit = True
+        thread.join(LIMIT_S)
+        listener.close()
+
+
+@dataclass
+class Recorded:
+    """A recorder before a server, and clients of it."""
+
+    recorder: _core.Recorder
+    wires: list[Wire] = field(default_factory=list)
+    free: dict[str | None, list[Wire]] = field(default_factory=dict)
+    """Connections that are kept for the next request of their session."""
+    threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(64))
+
+    def wire(self, session: str | None = None) -> Wire:
+        kept = self.free.setdefault(session, [])
+        if kept:
+            return kept.pop()
+        wire = Wire(int(self.recorder.url.rsplit(":", 1)[1].split("/")[0]))
+        if session is not None:
+            wire.headers["Mcp-Session-Id"] = session
+        self.wires.append(wire)
+        return wire
+
+    def ask(self, session: str | None, method: str, params: dict[str, Any] | None = None) -> Future[dict[str, Any]]:
+        """A request under way, on a connection that carries no other."""
+        wire = self.wire(session)
+
+        def asking() -> dict[str, Any]:
+            answer = wire.ask(method, params)
+            self.free[session].append(wire)
+            return answer
+
+        return self.threads.submit(asking)
+
+    def call(self, session: str | None = None, **arguments: Any) -> Future[dict[str, Any]]:
+        return self.ask(session, "tools/call", {"name": "work", "arguments": arguments})
+
+    def ping(self, session: str | None = None) -> Future[dict[str, Any]]:
+        return self.ask(session, "ping")
+
+    def finish(self) -> _core.Recording:
+        for wire in self.wires:
+            wire.close()
+        self.threads.shutdown()
+        return self.recorder.stop()
+
+
+@contextmanager
+def recorded(url: str, **options: Any) -> Iterator[Recorded]:
+    made = Recorded(_core.Recorder(url, **options))
+    try:
+        yield made
+    finally:
+        made.finish()
+
+
+def patient(test: Callable[P, None]) -> Callable[P, None]:
+    """Causes are told apart by milliseconds here, which a machine that has something else to do just then doesn't keep:
+    a test that fails is tried again, and given up for a skip only where the machine is twice as busy as it has
+    processors. What doesn't hold fails each time."""
+
+    @functools.wraps(test)
+    def tried(*args: P.args, **named: P.kwargs) -> None:
+        for _ in range(TRIES - 1):
+            with suppress(AssertionError):
+                return test(*args, **named)
+        try:
+            test(*args, **named)
+        except AssertionError:
+            if os.getloadavg()[0] <= 2 * (os.cpu_count() or 1):
+                raise
+            pytest.skip(f"this machine is too busy to show it (load {os.getloadavg()[0]:.0f})")
+
+    return tried
+
+
+def found(recording: _core.Recording, *, machine: bool = False) -> dict[str, dict[str, Any]]:
+    """The findings by their codes. What is said of a busy machine, rightly, is among them only if it is asked for."""
+    left_out = set() if machine else OF_THE_MACHINE
+    return {finding["code"]: finding for finding in recording.findings() if finding["code"] not in left_out}

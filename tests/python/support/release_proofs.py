@@ -1,0 +1,79 @@
+"""What proofs share: releases as clients through the recorder, releases as servers, and what is found of each."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from mcpace import _core
+from mcpace.lab.adapters import subject as adapter_subject
+from mcpace.lab.adapters.adapter import Role
+from mcpace.lab.clients import experiment
+from mcpace.lab.clients.plan import Plan, Settings
+from mcpace.lab.environments import environment as release_environment
+from mcpace.lab.progress import Silent
+from mcpace.lab.servers.server_program import ServerProgram, State
+from mcpace.lab.targets import Target
+from mcpace.report.model.run import Run
+from support import ports
+from support.echo_server import wait_for_port
+from support.finding_scenes import OF_THE_MACHINE
+
+
+def codes(
+    target: Target, *subjects: str, trials: int = 4, fault: str | None = None, hold_s: float = 0.3
+) -> dict[str, set[str]]:
+    """What was found of each release, none of which may have failed altogether."""
+    settings = Settings(trials=trials, hold_s=hold_s, faults=(fault,) if fault else ())
+    run = experiment.run(Plan(subjects, (target,), settings), Silent())
+    assert not [case.error or case.failures or case.unsupported for case in run.cases if not case.trials_s]
+    return by_subject(run)
+
+
+def by_subject(run: Run) -> dict[str, set[str]]:
+    """The codes of a run's findings."""
+    found: dict[str, set[str]] = {}
+    for case in run.cases:
+        of_subject = found.setdefault(case.subject.label(), set())
+        of_subject.update({finding.code for finding in case.findings} - OF_THE_MACHINE)
+    return found
+
+
+@contextmanager
+def server(release: str, mode: str, state: State, *options: str) -> Iterator[ServerProgram]:
+    """An adapter's server program, in an environment of the release's time; ``options`` are its interpreter's."""
+    resolved = adapter_subject.resolve(f"{release}:{mode}", role=Role.SERVER)
+    environment = release_environment.ensure(resolved.adapter, resolved.version, role=Role.SERVER)
+    program, *words = resolved.adapter.server_command(environment)
+    command = [program, *options, *words]
+    with ServerProgram.start(command, mode=mode, state=state, environment=environment) as running:
+        yield running
+
+
+@contextmanager
+def listening(command: Sequence[str], **options: object) -> Iterator[tuple[int, int]]:
+    """The port and the process of a program that takes the port as its last argument, once it listens there."""
+    port = ports.free()
+    with subprocess.Popen([*command, str(port)], stdin=subprocess.DEVNULL, **options) as program:  # type: ignore[call-overload]
+        try:
+            wait_for_port(port, program)
+            yield port, program.pid
+        finally:
+            program.terminate()
+
+
+def recorded_by(subject: str, target: Target, folder: Path, trials: int = 4) -> _core.Recording:
+    """The recording of a release's trials at a target."""
+    settings = Settings(trials=trials, keep_recordings=folder)
+    run = experiment.run(Plan((subject,), (target,), settings), Silent())
+    assert not [case.error or case.failures or case.unsupported for case in run.cases if not case.trials_s]
+    [name] = run.recordings.values()
+    return _core.Recording.load(str(folder / name))
+
+
+def interpreter(release: str) -> str:
+    """The Python that has a release of a Python SDK."""
+    resolved = adapter_subject.resolve(release)
+    return release_environment.ensure(resolved.adapter, resolved.version).places["python"]
