@@ -66,7 +66,7 @@ class Group:
         return [Place(target, in_order(operations), subjects) for (target, subjects), operations in merged.items()]
 
 
-def grouped(cases: Iterable[Case]) -> list[Group]:
+def group_findings(cases: Iterable[Case]) -> list[Group]:
     """All findings of these cases by cause: gravest first, then costliest."""
     by_code: dict[str, list[Sighting]] = {}
     for case in cases:

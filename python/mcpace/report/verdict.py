@@ -10,7 +10,7 @@ import re
 import statistics
 from collections.abc import Sequence
 
-from mcpace.report.groups import Group, grouped, in_order, targets
+from mcpace.report.groups import Group, group_findings, in_order, targets
 from mcpace.report.model.run import Bisection, Case, Run, Subject
 from mcpace.report.words import comparison, factors, findings, layers, load, recording, servers, start
 from mcpace.report.words.labels import part_words
@@ -73,7 +73,9 @@ def _of_cases(run: Run) -> list[str]:
     if sentences:
         return [*sentences, *started]
     # A start-up is paid once a session and told in a sentence of its own.
-    groups = [group for group in grouped(measured) if group.severity != "low" and not (started and group.code in START)]
+    groups = [
+        group for group in group_findings(measured) if group.severity != "low" and not (started and group.code in START)
+    ]
     told = [_cause_alone(groups[0])] if groups else []
     compared = [case for case in measured if case.change]
     if compared:
@@ -90,7 +92,7 @@ def _of_cases(run: Run) -> list[str]:
 
 def _no_cause(measured: list[Case], *, told: bool) -> str:
     """Where none matters: those that are there are shown all the same. ``told``: a slow start-up is told already."""
-    match len([group for group in grouped(measured) if not (told and group.code in START)]):
+    match len([group for group in group_findings(measured) if not (told and group.code in START)]):
         case 0:
             return f"No cause of lost time was found{' in its calls' if told else ''}."
         case 1:
@@ -142,7 +144,7 @@ def _difference(cases: list[Case], changed: list[Case], word: str, cause: str) -
 def _cause(slow: list[Case], changed: list[Case]) -> str:
     """The cause that covers most of the difference in each slow case; the verdict names it, the findings prove it."""
     lost = {case.operation: abs(case.change.difference_s) for case in changed if case.change}
-    for group in grouped(slow):
+    for group in group_findings(slow):
         covered = [
             sighting
             for sighting in group.sightings

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpace.report.groups import grouped
+from mcpace.report.groups import group_findings
 from mcpace.report.model.run import Alternative, Case, Change, Evidence, Finding, Ledger, Run, Subject, Summary
 from mcpace.report.verdict import verdict
 from mcpace.report.words import findings
@@ -362,7 +362,7 @@ def test_what_is_shown_below_is_not_denied_above(codes: list[str], says: str) ->
 
 
 def test_findings_are_told_once_with_every_place() -> None:
-    groups = grouped(load("clients").cases)
+    groups = group_findings(load("clients").cases)
     assert [group.code for group in groups] == ["duplicate-request", "connection-per-request"]
     (place,) = groups[0].places
     assert place.operations == ("connect", "list", "call")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from mcpace.report.groups import grouped, subjects, targets
+from mcpace.report.groups import group_findings, subjects, targets
 from mcpace.report.model.run import Case, Run
 from mcpace.report.page import calls, comparison, factors, findings, layers, load, search, servers, setup
 from mcpace.report.page.call_pairs import pairs
@@ -33,7 +33,7 @@ def page_of(run: Run) -> Page:
     """Everything that is shown of a run."""
     chosen = pairs(run)
     places = {id(case): number for number, case in enumerate(run.cases)}
-    groups = grouped(run.cases)
+    groups = group_findings(run.cases)
     codes = {group.code: number for number, group in enumerate(groups)}
     most = min(MOST_OF_ONE, max(LEAST_OF_ONE, MOST_TRIALS // max(1, len(run.cases))))
     # A load, a comparison of servers and layers have views of their own, and no trials.
@@ -56,14 +56,14 @@ def page_of(run: Run) -> Page:
         targets=[clean(target, 120) for target in targets(run)],
         cases=cases,
         pairs=[places[id(pair.case)] for pair in chosen],
-        findings=[findings.told(group, places) for group in groups],
+        findings=[findings.finding_of(group, places) for group in groups],
         # The load behind an experiment is its instrument.
         loads=[] if run.factors else load.loads(run),
-        servers=servers.compared(run),
-        layers=layers.layered(run),
-        search=search.searched(run),
-        comparison=comparison.compared(run),
-        factors=factors.tried(run),
+        servers=servers.comparison_of(run),
+        layers=layers.layers_of(run),
+        search=search.search_of(run),
+        comparison=comparison.comparison_of(run),
+        factors=factors.factors_of(run),
         tables=[TableShown.model_validate(asdict(table)) for table in tables(run)],
         parts=[Part(key=key, words=f"time {words}") for key, words in PARTS.items()]
         + [Part(key=key, words=words) for key, words in LAYERS.items()],

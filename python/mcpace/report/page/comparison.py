@@ -24,7 +24,7 @@ MOST_OF_ONE = 200
 """Of one side of a case."""
 
 
-def compared(run: Run) -> ComparisonShown | None:
+def comparison_of(run: Run) -> ComparisonShown | None:
     """``None`` for other runs. Of several attempts the last one counts."""
     made = run.comparison
     if made is None:

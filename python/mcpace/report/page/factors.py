@@ -11,7 +11,7 @@ from mcpace.report.words.quantities import clean, duration
 VERDICTS = {"slower": "worse", "faster": "better", "same": "same"}
 
 
-def tried(run: Run) -> FactorsShown | None:
+def factors_of(run: Run) -> FactorsShown | None:
     """``None`` for other runs."""
     if not run.factors:
         return None

@@ -12,7 +12,7 @@ from mcpace.report.words.labels import confidence_words, role_words
 from mcpace.report.words.quantities import clean
 
 
-def told(group: Group, places: Mapping[int, int]) -> FindingShown:
+def finding_of(group: Group, places: Mapping[int, int]) -> FindingShown:
     """One cause; ``places`` are the run's cases by identity."""
     finding = group.example
     case = next(sighting.case for sighting in group.sightings if sighting.finding is finding)

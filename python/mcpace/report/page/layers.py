@@ -20,7 +20,7 @@ from mcpace.report.words.quantities import clean, shortened
 MOST_BATCHES = 400
 
 
-def layered(run: Run) -> LayersShown | None:
+def layers_of(run: Run) -> LayersShown | None:
     """``None`` for other runs."""
     if run.kind != "layers" or not run.cases:
         return None

@@ -9,7 +9,7 @@ from mcpace.report.verdict import release_order
 from mcpace.report.words.quantities import clean
 
 
-def searched(run: Run) -> SearchShown | None:
+def search_of(run: Run) -> SearchShown | None:
     """``None`` for other runs."""
     search = run.bisection
     if search is None:

@@ -15,7 +15,7 @@ from mcpace.report.words.servers import conditions, name, ratio_words
 FLOOR = "floor: a server that does nothing"
 
 
-def compared(run: Run) -> ServersShown | None:
+def comparison_of(run: Run) -> ServersShown | None:
     """``None`` for other runs."""
     common = run.servers
     if common is None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from mcpace.report.groups import Group, Place, grouped
+from mcpace.report.groups import Group, Place, group_findings
 from mcpace.report.model.run import Run
 from mcpace.report.terminal.lines import blank, heading, wrapped
 from mcpace.report.words import findings
@@ -22,7 +22,7 @@ MARGIN = 8
 
 def lines(run: Run, width: int) -> Iterator[Text]:
     """Nothing where nothing was found: the verdict says so already."""
-    groups = grouped(run.cases)
+    groups = group_findings(run.cases)
     if not groups:
         return
     yield blank()

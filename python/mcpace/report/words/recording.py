@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 
-from mcpace.report.groups import Group, grouped
+from mcpace.report.groups import Group, group_findings
 from mcpace.report.model.run import Run
 from mcpace.report.words import findings
 from mcpace.report.words.quantities import clean, count, duration
@@ -15,7 +15,7 @@ TOLD = 3
 
 def sentences(run: Run) -> list[str]:
     """What the recording proves, and what it lacks."""
-    groups = grouped(run.cases)
+    groups = group_findings(run.cases)
     asked = _asked(run)
     told = [_sentence(group) for group in groups[:TOLD]]
     if len(groups) > TOLD:
