@@ -42,6 +42,8 @@ WAYS = (SWAPPED, ADOPTED)
 SAVED_EVERY = 20
 REPEATED = 4
 """Further runs of the original, which show the values that differ from run to run."""
+REPEAT_LIMIT_S = 60
+"""No further run of the original begins after this time."""
 
 
 def main() -> int:
@@ -184,12 +186,13 @@ def compared(
     original = measure(host, subject, ORIGINAL, runs, steps)
     found: dict[str, Outcome] = {}
     again: list[Runs] = []
+    deadline = time.monotonic() + REPEAT_LIMIT_S
     for way in ways:
         if way == SWAPPED and subject.kind == "low-level":
             continue
         other = measure(host, subject, way, runs, steps)
         outcome = judge(way, subject, original, other, again, known)
-        while outcome.verdict == DIFFERENT and len(again) < REPEATED:
+        while outcome.verdict == DIFFERENT and len(again) < REPEATED and time.monotonic() < deadline:
             again.append(measure(host, subject, ORIGINAL, runs, steps))
             outcome = judge(way, subject, original, other, again, known)
         found[way] = outcome
