@@ -65,7 +65,8 @@ format: build ## Format all sources
 	$(BIN)/ruff check --fix python tests adapters scripts benches examples
 	@cd web && npm run --silent format
 
-docs: build ## Write what is generated: command line reference, Run schema, the page's types, what shows each finding
+docs: build ## Write what is generated: command line reference, Run schema, contexts of findings, the page's types, what shows each finding
+	$(BIN)/python scripts/finding_contexts.py
 	$(BIN)/python scripts/generate_docs.py
 
 bench-ledger: build ## Accuracy of the ledger: delays injected into each layer in turn

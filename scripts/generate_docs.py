@@ -1,4 +1,4 @@
-"""Writes what is made from code: docs/cli.md, docs/run.schema.json, the table of docs/findings.md, web/src/page.gen.ts.
+"""Writes the documents and types that are made from code: see :func:`documents`.
 
 `--check` only compares.
 """
@@ -12,9 +12,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from typescript_types import typescript
+import finding_contexts
+from typescript_types import interfaces
 
+from mcpace import _core
 from mcpace.cli.commands import COMMANDS
+from mcpace.report.model import contexts
 from mcpace.report.model.run import Run
 from mcpace.report.page import model
 
@@ -39,14 +42,17 @@ def main() -> int:
 
 def documents() -> dict[str, str]:
     """Path to text."""
-    schema = json.dumps(Run.model_json_schema(by_alias=True), indent=1) + "\n"
-    types = typescript(model.Shell, model.Live, model.Listing)
+    catalogue = _core.catalogue()
+    schema = finding_contexts.into_run_schema(Run.model_json_schema(by_alias=True), catalogue)
+    types = interfaces("python/mcpace/report/page/model.py", model.Shell, model.Live, model.Listing)
     findings = TABLE.sub(lambda _: proofs() + "\n", (ROOT / "docs" / "findings.md").read_text())
     return {
         "docs/cli.md": command_line(),
-        "docs/run.schema.json": schema,
+        "docs/run.schema.json": json.dumps(schema, indent=1) + "\n",
         "docs/findings.md": findings,
         "web/src/page.gen.ts": types,
+        "web/src/contexts.gen.ts": finding_contexts.typescript(catalogue, contexts.CONTEXTS),
+        "python/mcpace/report/model/contexts.py": finding_contexts.python(catalogue),
     }
 
 

@@ -1,7 +1,7 @@
-"""TypeScript's types of what Python hands the page, made from the models' JSON schema.
+"""TypeScript interfaces of pydantic models, made from the JSON schema of the models.
 
-Design constraint: knows only what :mod:`mcpace.report.page.model` uses; anything else fails here rather than being
-guessed. Members that may be absent are optional, as they are left out of the JSON.
+Design constraint: knows only the shapes that the page's model and the contexts of findings use; any other shape fails
+here rather than being guessed. Members that may be absent are optional, as they are left out of the JSON.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pydantic.json_schema import models_json_schema
 PREFIX = "#/$defs/"
 
 
-def typescript(*models: type[BaseModel]) -> str:
-    """Interfaces of these models and of all that they hold."""
+def interfaces(source: str, *models: type[BaseModel]) -> str:
+    """Interfaces of these models and of all that they hold. ``source`` is the file that defines the models."""
     _, schema = models_json_schema([(model, "serialization") for model in models], by_alias=True)
-    parts = ["// Made by `make docs` from python/mcpace/report/page/model.py: change it there."]
+    parts = [f"// Made by `make docs` from {source}: change it there."]
     for name, definition in sorted(schema["$defs"].items()):
         lines = [f"export interface {name} {{"]
         for member, shape in definition["properties"].items():
@@ -55,6 +55,8 @@ def _type(shape: dict[str, Any]) -> str:
         case "array":
             inner = _type(shape["items"])
             return f"({inner})[]" if "|" in inner else f"{inner}[]"
+        case "object" if isinstance(shape.get("additionalProperties"), dict):
+            return f"Record<string, {_type(shape['additionalProperties'])}>"
         case "integer" | "number":
             return "number"
         case "string" | "boolean" | "null" as name:

@@ -7,14 +7,14 @@ Ctrl-C. Times ending in ``_ns`` are ``CLOCK_MONOTONIC`` (``time.monotonic_ns``).
 import asyncio
 import contextvars
 from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, final, type_check_only
+
+from typing_extensions import disjoint_base
 
 PROFILES: list[str]
 """Names of the scripted targets."""
 REVISIONS: list[str]
 """Protocol revisions, oldest first."""
-FINDINGS: list[str]
-"""Codes of all findings."""
 DEBUG: bool
 """Whether this is a debug build, whose figures say nothing."""
 VERSION: str
@@ -54,13 +54,19 @@ class CallProblem(Problem):
     """A request of :class:`Caller` failed: ``args`` is its stable code, a sentence, and ``None`` or the JSON-RPC error
     as ``(code, message, data)``, the data being JSON text."""
 
+@final
 class Pending:
     """A request under way: awaited once, or waited for once. Given up, it is cancelled at the server."""
 
     def __await__(self) -> Generator[Any, Any, Any]: ...
     def wait(self) -> Any:
         """Waits on this thread; Ctrl-C gives the request up."""
+    def send(self, _value: Any) -> Any: ...
+    def throw(self, error: Any, value: Any = None, _traceback: Any = None) -> Any:
+        """Gives the request up: the task that awaits it was cancelled."""
+    def close(self) -> None: ...
 
+@final
 class Caller:
     """The runtime's client. Every request gives a :class:`Pending`, of the result's JSON text as bytes where not said
     otherwise. ``extras`` has ``time_s``, ``progress`` (called with progress, total, message on the thread that awaits),
@@ -105,6 +111,7 @@ class Caller:
     def close(self) -> Pending:
         """A :class:`Pending` of nothing."""
 
+@final
 class Listening:
     """A subscription."""
 
@@ -115,6 +122,7 @@ class Listening:
         """A :class:`Pending` of ``tools``, ``prompts``, ``resources``, ``resource URI``; of nothing at the end."""
     def close(self) -> Pending: ...
 
+@final
 class Question:
     """A question of the server's, to be answered or refused once, from any thread."""
 
@@ -125,6 +133,7 @@ class Question:
     def answer(self, result: str) -> None: ...
     def refuse(self, code: int, message: str, data: str | None = None) -> None: ...
 
+@final
 class Load:
     """A load under way: it runs on threads of its own from the moment that it is made. ``plan`` is JSON
     (:mod:`mcpace.lab.load.plan`); :class:`ValueError` says what is wrong with it."""
@@ -139,6 +148,7 @@ class Load:
     def result(self) -> str:
         """The outcome as JSON, once it is over."""
 
+@final
 class Target:
     """A scripted MCP server on loopback, on threads of its own."""
 
@@ -165,17 +175,19 @@ class Target:
     def stop(self) -> None:
         """Ends it. Does nothing the second time."""
 
+@final
 class Shop:
     """The product API of the shop workload on loopback, on a thread of its own."""
 
     url: str
     """Base of its URLs."""
-    def __new__(cls, *, port: int = 0, products: int = 100_000) -> Shop: ...
+    def __new__(cls, *, port: int = 0, products: int = ...) -> Shop: ...
     def requests(self) -> int | None:
         """How many requests it has answered; ``None`` once it was stopped."""
     def stop(self) -> None:
         """Ends it. Does nothing the second time."""
 
+@final
 class Null:
     """The server that does nothing: the floor of comparisons between servers."""
 
@@ -187,6 +199,7 @@ class Null:
     def stop(self) -> None:
         """Ends it. Does nothing the second time."""
 
+@final
 class Recorder:
     """The proxy between any client and an HTTP server."""
 
@@ -219,6 +232,7 @@ class Recorder:
     def stop(self) -> Recording:
         """Ends it, completes the file, and returns what was seen."""
 
+@final
 class Recording:
     """What an instrument saw, and what it means. Facts are dicts and lists; see crates/explain for their members."""
 
@@ -260,6 +274,7 @@ class Recording:
     def events(self) -> list[dict[str, Any]]: ...
     def __len__(self) -> int: ...
 
+@final
 class Client:
     """Our instrumented client; it stamps each operation itself. Operations raise ClientProblem where they fail."""
 
@@ -291,6 +306,7 @@ class Client:
     def recording(self) -> Recording:
         """What was seen so far."""
 
+@final
 class Explained:
     """Where the time of a recording's calls went, and why. A call is named by its id; unknown ids count nowhere."""
 
@@ -322,13 +338,50 @@ class Explained:
     def cost(self, finding: int, calls: list[int]) -> tuple[int, int, int, int]:
         """How many of ``calls`` pay for it, and what together: nanoseconds, requests, bytes."""
 
-def explained(paths: list[str], *, behind: list[str] = []) -> Explained:
+@type_check_only
+class CatalogueEntry(TypedDict):
+    """One cause, found in one kind of results."""
+
+    code: str
+    family: str
+    found_in: Literal["recording", "load"]
+    meaning: str
+    """One sentence that describes the cause."""
+    context: str
+    """Name of the schema of its context."""
+
+@type_check_only
+class CatalogueAlternative(TypedDict):
+    """Another cause that a rule names, with the experiment that would decide."""
+
+    code: str
+    decided_by: str
+
+@type_check_only
+class Catalogue(TypedDict):
+    """Everything that findings can say. Pairs of lists are those of recordings and those of loads."""
+
+    causes: list[CatalogueEntry]
+    schemas: dict[str, Any]
+    """JSON schemas of the contexts and of the types that contexts use, by name."""
+    families: list[str]
+    roles: list[str]
+    reasons: tuple[list[str], list[str]]
+    disproofs: tuple[list[str], list[str]]
+    alternatives: list[CatalogueAlternative]
+    phases: list[str]
+
+def catalogue() -> Catalogue:
+    """The catalogue of all findings, made anew for each call."""
+
+def explained(paths: list[str], *, behind: list[str] = ...) -> Explained:
     """What saved recordings tell, several of one machine as one. A single file is explained while it is read, so that
     it may be large; ``behind`` are of servers behind a gateway."""
 
 def record_stdio(command: list[str], file: str, body_limit: int = 65536) -> int:
     """Runs a server between this process's stdin and stdout, recording; returns its exit code."""
 
+@final
 class Handler:
     """One Python function and how the runtime calls it: from argument bytes to a reply."""
 
@@ -368,6 +421,7 @@ class Handler:
         returns is given under the keyword ``context``, if there is one.
         """
 
+@final
 class AccessRequest:
     """Who asks for what. Made for permissions and for functions that say whose uses count together."""
 
@@ -384,6 +438,7 @@ class AccessRequest:
     listing: bool
     """Whether it is only to be listed."""
 
+@final
 class RateLimit:
     """How often something may be used. Limits of one name and the same figures count together."""
 
@@ -401,24 +456,26 @@ class RateLimit:
         burst: int | None = None,
     ) -> RateLimit: ...
 
+@final
 class Guard:
     """All that guards one tool, resource or prompt."""
 
     def __new__(
         cls,
         *,
-        scopes: Sequence[str] = (),
-        permissions: Sequence[Callable[[AccessRequest], object]] = (),
-        limits: Sequence[RateLimit] = (),
+        scopes: Sequence[str] = ...,
+        permissions: Sequence[Callable[[AccessRequest], object]] = ...,
+        limits: Sequence[RateLimit] = ...,
         max_result_bytes: int | None = None,
         timeout_s: float | None = None,
-        permission_timeout_s: float = 10.0,
+        permission_timeout_s: float = ...,
     ) -> Guard:
         """
         A permission lets pass by ``None`` or ``True``, refuses by ``False`` or ``mcpace.server.guards.Denied``; what
         else it returns or raises refuses too, and is logged. Coroutine functions run on the loop, others as tools do.
         """
 
+@final
 class Limiter:
     """Who counts uses for rate limits."""
 
@@ -427,6 +484,7 @@ class Limiter:
         """One of this process, bounded in keys. ``frozen``: its clock stands still until ``advance``, for tests."""
     def advance(self, seconds: float) -> None: ...
 
+@final
 class Server:
     """A registry of Python functions, served by the runtime as often as wanted. Thread-safe."""
 
@@ -525,6 +583,7 @@ class Server:
     def serve_stdio(self, *, server_timing: bool = False) -> None:
         """Serves stdin and stdout until the client leaves; a signal's handler may raise."""
 
+@final
 class Observations:
     """
     Requests as they end, for one thread that tells of them. Bounded: where nobody takes them, later ones are only
@@ -547,6 +606,7 @@ class Observations:
     def close(self) -> None:
         """No more are kept."""
 
+@final
 class Context:
     """What a function may know and ask of its request."""
 
@@ -616,7 +676,7 @@ def set_process_key(key: bytes) -> None:
     """The key (32 bytes) of servers made from now on that are given none; once in a process."""
 
 def redis_limiter(
-    url: str, *, on_store_down: Literal["refuse", "memory"] | str = "refuse", prefix: str = "mcpace:"
+    url: str, *, on_store_down: Literal["refuse", "memory"] | str = "refuse", prefix: str = ...
 ) -> Limiter:
     """A limiter that counts over all processes which share a Redis."""
 
@@ -624,6 +684,7 @@ def set_access_token(make: Callable[..., Any]) -> None:
     """What makes :attr:`Context.principal` of a :class:`NativeVerifier`'s token, of the keywords ``token``,
     ``client_id``, ``scopes``, ``expires_at``, ``resource``, ``subject`` and ``claims`` (JSON); once in a process."""
 
+@disjoint_base
 class NativeVerifier:
     """A verifier of tokens that needs no Python. Raises :class:`UsageProblem` where it can't be made."""
 
@@ -633,6 +694,7 @@ class NativeVerifier:
         can tell.
         """
 
+@final
 class JwtVerifier(NativeVerifier):
     def __new__(
         cls,
@@ -654,6 +716,7 @@ class JwtVerifier(NativeVerifier):
         without_tls: bool = False,
     ) -> JwtVerifier: ...
 
+@final
 class IntrospectionVerifier(NativeVerifier):
     def __new__(
         cls,
@@ -673,6 +736,7 @@ class IntrospectionVerifier(NativeVerifier):
         without_tls: bool = False,
     ) -> IntrospectionVerifier: ...
 
+@final
 class StaticVerifier(NativeVerifier):
     def __new__(
         cls,
@@ -683,6 +747,7 @@ class StaticVerifier(NativeVerifier):
     ) -> StaticVerifier:
         """``tokens``: token, client, subject, scopes, end, audiences, claims as JSON. ``anyone``: client and scopes."""
 
+@final
 class HttpOptions:
     """How to serve over HTTP. The defaults are safe: loopback, bounded everywhere."""
 
@@ -717,7 +782,7 @@ class HttpOptions:
         asgi: Callable[..., Awaitable[None]] | None = None,
         store: str | None = None,
         on_store_down: Literal["refuse", "memory"] | str = "refuse",
-        store_prefix: str = "mcpace:",
+        store_prefix: str = ...,
     ) -> HttpOptions:
         """``shared_port``: with other processes of this user (``SO_REUSEPORT``). ``family``: which of
         several such processes this is, from 0, and the Unix socket of each; a request of another's session is passed on
@@ -742,6 +807,7 @@ class HttpOptions:
 
         ``asgi``: an ASGI 3 application for all other paths, run on :meth:`Server.event_loop`."""
 
+@final
 class Endpoint:
     """The HTTP endpoint without a socket, for a host that has its own."""
 
@@ -759,6 +825,7 @@ class Endpoint:
         """Answers a request whose body is there. ``target``: path and query. ``client``, ``server`` and ``scheme`` are
         what ASGI says of the connection. Cancelled, it cancels the call."""
 
+@final
 class Reply:
     """An answer of an :class:`Endpoint`; its body comes piece by piece."""
 
@@ -771,6 +838,7 @@ class Reply:
     def close(self) -> Awaitable[None]:
         """The client has gone away: what is under way for it is cancelled."""
 
+@final
 class Running:
     """A server that serves."""
 
@@ -783,6 +851,7 @@ class Running:
         """Takes nothing new, finishes what is in flight, ends the rest: how many connections it cut off. Does nothing
         the second time."""
 
+@final
 class Exchange:
     """One request that a server behind the registry answers, by ``reply`` or ``fail``, from any thread."""
 

@@ -55,6 +55,7 @@ PARTS = {
 
 # lab hands words to the Run through report, and nothing but its models and words.
 REPORT_FOR_LAB = {
+    "mcpace.report.model.contexts",
     "mcpace.report.model.run",
     "mcpace.report.model.comparison",
     "mcpace.report.model.factors",

@@ -44,6 +44,7 @@
 //! A [`Waterfall`] is described at its type; its times are relative to the call's start and may be negative.
 
 mod accounts;
+mod closed;
 mod duplicates;
 mod explained;
 mod findings;

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use mcpace_record::{CallId, Closer, ConnectionId, ExchangeId, MessageKind, Nanos, Recording, Side};
 use serde::Serialize;
 
+use crate::closed::closed;
 use crate::duplicates::duplicates;
 use crate::view::{Connection, Exchange, Note, Stamp, StreamEvent, Texts, View, exchanges};
 
@@ -80,20 +81,20 @@ pub struct ExchangeRow {
     pub in_flight: bool,
 }
 
-/// What an exchange is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Phase {
-    /// A connection is made for it.
-    Connect,
-    /// The request is being sent.
-    Request,
-    /// The server works.
-    Server,
-    /// The result's message arrives.
-    Response,
-    /// The result is there, the reply goes on.
-    StreamOpen,
+closed! {
+    /// Stages of an exchange.
+    pub enum Phase {
+        /// A connection is made for it.
+        Connect,
+        /// The request is being sent.
+        Request,
+        /// The server works.
+        Server,
+        /// The result's message arrives.
+        Response,
+        /// The result is there, the reply goes on.
+        StreamOpen,
+    }
 }
 
 /// A stretch of an exchange.

@@ -164,6 +164,12 @@ pub(crate) fn of_recording(py: Python<'_>, recording: &Recording, behind: Option
     })))
 }
 
+/// Everything that findings can say: causes with the schemas of their contexts, families, roles, reasons, experiments.
+#[pyfunction]
+pub(crate) fn catalogue(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    json::to_python(py, &mcpace_explain::catalogue())
+}
+
 /// Explains saved recordings. A recording is explained while it is read, and only the events that rules need are kept.
 /// Several, and those from behind a gateway, are read whole first.
 #[pyfunction]

@@ -37,7 +37,7 @@ mod _core {
     #[pymodule_export]
     use super::client::Client;
     #[pymodule_export]
-    use super::explained::{Explained, explained_at};
+    use super::explained::{Explained, catalogue, explained_at};
     #[pymodule_export]
     use super::load::Load;
     #[pymodule_export]
@@ -66,7 +66,6 @@ mod _core {
         super::attaching::at_exit(module.py())?;
         module.add("PROFILES", mcpace_target::Profile::ALL.map(|profile| profile.as_str()))?;
         module.add("REVISIONS", mcpace_wire::revision::Revision::ALL.map(|revision| revision.as_str()))?;
-        module.add("FINDINGS", mcpace_explain::Cause::CODES)?;
         // For benchmarks, which must not measure such a build.
         module.add("DEBUG", cfg!(debug_assertions))?;
         module.add("VERSION", env!("CARGO_PKG_VERSION"))

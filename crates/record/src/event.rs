@@ -4,6 +4,7 @@
 //! instrumented client has only a back side. Each fact is written once, on the side where it is first seen: a request's
 //! body and messages on the front (or only) side, a reply's on the back; the other side carries stamps.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Digest, MessageNote, Nanos, ServerTiming};
@@ -72,7 +73,7 @@ pub enum Side {
 }
 
 /// Who ended a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Closer {
     /// The MCP client.
@@ -112,7 +113,7 @@ pub enum LineFrom {
 }
 
 /// A party to the traffic, where its process is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Peer {
     /// The MCP client's program.

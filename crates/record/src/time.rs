@@ -4,13 +4,15 @@ use std::fmt;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A point in time or a span, in nanoseconds of `CLOCK_MONOTONIC` (clock_gettime(2)) of the machine that recorded.
 ///
 /// Every process of that machine reads the same clock, so stamps of a foreign client program and of the recorder compare.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
+#[schemars(inline)]
 pub struct Nanos(pub u64);
 
 impl Nanos {

@@ -3,112 +3,56 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from pathlib import Path
+from types import UnionType
+from typing import Annotated, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
+from mcpace import _core
 from mcpace.report.groups import group_findings
+from mcpace.report.model.context import Context, best_match
+from mcpace.report.model.contexts import CONTEXTS, DuplicateRequest
 from mcpace.report.model.run import Alternative, Case, Change, Evidence, Finding, Ledger, Run, Subject, Summary
 from mcpace.report.verdict import verdict
 from mcpace.report.words import findings
 from mcpace.report.words.disproofs import DECISIONS
-from mcpace.report.words.labels import LOAD_REASONS, PARTS, PHASES, REASONS, ROLES
+from mcpace.report.words.labels import PARTS, PHASES, REASONS, ROLES
 from mcpace.report.words.quantities import NO_BREAK, duration
 from mcpace.report.words.standing import Standing, change_words, standing
 
 ROOT = Path(__file__).parents[3]
 RUNS = ROOT / "tests" / "fixtures" / "runs"
-EXPLAIN = ROOT / "crates" / "explain" / "src"
 
-CONTEXTS = {
+CATALOGUE = _core.catalogue()
+SHOWN = {
     "duplicate-request": {"methods": ["tools/list"], "repeats": 5, "executions": 0, "after_reply_end": 5},
-    "late-delivery": {"calls": 5, "of_calls": 5, "released_by": "reply-end", "longest_ns": 2_000_000_000},
-    "hidden-listing": {"calls": 1, "of_calls": 5, "listings": 1},
-    "connection-per-request": {
-        "requests": 12,
-        "connections": 11,
-        "needless": 9,
-        "closed_by": "server",
-        "replies": "sse",
-    },
-    "session-per-call": {"tool_calls": 5, "sessions": 5, "processes": 5},
-    "discovery-repeated": {"targets": ["/.well-known/oauth-protected-resource"], "repeats": 4},
-    "waits-for-get": {"occurrences": 1, "gate": "authorization-lock", "longest_ns": 300_000_000},
-    "delayed-ack": {"share": 0.48, "from_s": 0.035, "to_s": 0.06, "mean_s": 0.02, "quick_mean_s": 0.0013},
-    "redirect-per-request": {"redirects": 10, "of_requests": 10, "status": 307, "from": "/mcp", "to": "/mcp/"},
-    "address-fallback": {"tries": 5, "from": "[::1]:80", "to": "127.0.0.1:80", "longest_ns": 1_000_000_000},
-    "transport-probing": {"probes": 5, "status": 405},
-    "buffered-stream": {"replies": 2, "events": 10, "encoding": "gzip", "longest_ns": 400_000_000},
-    "clustered-stream-lifetime": {
-        "streams": 4,
-        "without_result": 1,
-        "age_ns": 300_000_000_000,
-        "counted_from": "last-event",
-        "closed_by": "client",
-    },
-    "connection-limit": {"limit": 6, "held": 2, "never_left": 1, "longest_ns": 3_000_000_000},
-    "blocked-event-loop": {"held": 9, "without_tool": 3, "across_sessions": True, "longest_ns": 900_000_000},
-    "serial-session": {"held": 9, "longest_ns": 900_000_000},
-    "completion-waves": {"at_a_time": 40, "held": 60, "longest_ns": 900_000_000},
-    "thread-pool-saturation": {"at_a_time": 8, "held": 12, "longest_ns": 900_000_000},
-    "head-of-line": {"held": 3, "released_with": "full-buffer", "longest_ns": 900_000_000},
-    "retried-execution": {
-        "tool": "greet",
-        "repeats": 2,
-        "both_answered": 1,
-        "trigger": "time-out",
-        "timeout_ns": 30_000_000_000,
-    },
-    "repeated-listing": {"methods": ["tools/list"], "repeats": 4, "tool_calls": 5, "largest_bytes": 2_000},
-    "amplification": {
-        "calls": 5,
-        "requests": 20,
-        "typical": 4,
-        "sessions": 5,
-        "methods": {"initialize": 5, "tools/call": 5},
-    },
-    "serial-fan-out": {"requests": 2, "servers": 3, "longest_ns": 80_000_000, "at_once_ns": 38_000_000},
-    "constant-cost-per-request": {
-        "follows": "token",
-        "requests": 12,
-        "kinds": 4,
-        "floor_ns": 61_000_000,
-        "without_ns": 1_000_000,
-    },
-    "auth-deadlock": {"calls": 1, "of_calls": 5, "longest_ns": 30_000_000_000},
-    "stream-not-drained": {"requests": 6, "connections": 6, "needless": 5, "left_early": 6},
-    "get-loop": {"streams": 10, "sessions": 1, "period_ns": 1_000_000_000, "life_ns": 3_000_000, "not_a_stream": True},
-    "resume-loop": {"attempts": 8, "calls": 1, "period_ns": 2_000_000_000},
-    "retry-storm": {"requests": 80, "pattern": "in-step", "status": 503, "clients": 20, "period_ns": 2_000_000_000},
-    "session-leak": {
-        "begun": 200,
-        "ended": 0,
-        "bytes_each": 524_288,
-        "bytes_before": 60_000_000,
-        "bytes_after": 160_000_000,
-    },
-    "task-leak": {"requests": 1_400, "bytes_each": 70_000, "bytes_before": 60_000_000, "bytes_after": 160_000_000},
-    "rebuilt-per-request": {
-        "of": "server",
-        "few_tools": 5,
-        "many_tools": 200,
-        "each_with_few_ns": 200_000,
-        "each_with_many_ns": 4_000_000,
-    },
-    "large-listing": {
-        "tools": 142,
-        "pages": 2,
-        "bytes": 372_000,
-        "tokens": 93_000,
-        "bytes_in_all": 372_000,
-        "of_bytes": 400_000,
-    },
-    "superlinear-line": {"lines": 6, "largest": 8_000_000, "longest_ns": 4_000_000_000, "power": 2.0},
-    "recorder-limited": {"times": 12, "late_ns": 900_000_000, "of_ns": 2_000_000_000},
-    "noisy-run": {"times": 12, "late_ns": 900_000_000, "of_ns": 2_000_000_000},
-    "generator-limited": {"reason": "late-starts", "busy": 0.97, "late_p99_s": 0.004, "threads": 1},
-    "slow-start": {"program": "npx", "package_runner": True, "starts": 1, "longest_ns": 4_000_000_000},
+    "connection-per-request": {"requests": 12, "connections": 11, "needless": 9, "closed_by": "server"},
 }
+
+
+def values(annotation: object) -> list[object]:
+    """Every value that decides a wording, or one value of a type."""
+    if get_origin(annotation) in (UnionType, Union):
+        return [value for inner in get_args(annotation) if inner is not type(None) for value in values(inner)]
+    if get_origin(annotation) is Literal:
+        return list(get_args(annotation))
+    if get_origin(annotation) is Annotated:
+        return values(get_args(annotation)[0])
+    if get_origin(annotation) is list:
+        return [values(get_args(annotation)[0])]
+    if get_origin(annotation) is dict:
+        return [{"tools/call": values(get_args(annotation)[1])[0]}]
+    return {bool: [True, False], int: [3, 0], float: [0.04], str: ["greet"]}[annotation]  # type: ignore[index]
+
+
+def examples(context: type[Context]) -> list[dict[str, object]]:
+    """Whole contexts: each value of each member occurs in one of them."""
+    hints = get_type_hints(context, include_extras=True)
+    choices = {field.alias or name: values(hints[name]) for name, field in context.model_fields.items()}
+    most = max(len(some) for some in choices.values())
+    return [{name: some[at % len(some)] for name, some in choices.items()} for at in range(most)]
 
 
 def finding(code: str, context: dict[str, object], **more: object) -> Finding:
@@ -116,31 +60,25 @@ def finding(code: str, context: dict[str, object], **more: object) -> Finding:
     return Finding.model_validate({"code": code, "context": context, **basis, **more})
 
 
-def rust_enum(path: Path, name: str) -> set[str]:
-    """The kebab-case names of a unit-like Rust enum, or of the causes in their table."""
-    if name == "Cause":
-        return set(re.findall(r'^    \w+ = "([a-z-]+)" in ', path.read_text(), re.M))
-    body = re.search(rf"^( *)pub enum {name} \{{(.*?)\n\1\}}", path.read_text(), re.S | re.M)
-    assert body
-    return {kebab(variant) for variant in re.findall(r"^ +([A-Z]\w+),$", body[2], re.M)}
-
-
-def kebab(variant: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "-", variant).lower()
-
-
 @pytest.mark.parametrize(
-    ("file", "enum", "known"),
+    ("names", "known"),
     [
-        ("findings/catalogue.rs", "Cause", set(findings.CODES) - set(findings.LOAD_CODES)),
-        ("findings/proof.rs", "Disproof", set(findings.DISPROOFS) - set(findings.LOAD_DISPROOFS)),
-        ("findings/proof.rs", "Role", set(ROLES)),
-        ("findings/proof.rs", "Reason", set(REASONS) - set(LOAD_REASONS)),
-        ("waterfall.rs", "Phase", set(PHASES)),
+        ([*chain(*CATALOGUE["disproofs"])], findings.DISPROOFS),
+        (CATALOGUE["roles"], ROLES),
+        ([*chain(*CATALOGUE["reasons"])], REASONS),
+        (CATALOGUE["phases"], PHASES),
     ],
+    ids=["disproofs", "roles", "reasons", "phases"],
 )
-def test_words_and_explain_know_the_same_names(file: str, enum: str, known: set[str]) -> None:
-    assert rust_enum(EXPLAIN / file, enum) == known
+def test_words_and_the_catalogue_know_the_same_names(names: list[str], known: dict[str, str]) -> None:
+    assert sorted(names) == sorted(known)
+
+
+def test_every_context_has_words() -> None:
+    entries = [(entry["code"], entry["context"]) for entry in CATALOGUE["causes"]]
+    listed = [(code, context.__name__) for code, contexts in CONTEXTS.items() for context in contexts]
+    assert sorted(entries) == sorted(listed)
+    assert {context for contexts in CONTEXTS.values() for context in contexts} == set(findings._WORDS)
 
 
 def test_parts_are_the_ledgers() -> None:
@@ -148,19 +86,8 @@ def test_parts_are_the_ledgers() -> None:
     assert tuple(PARTS) == tuple(parts)
 
 
-def named_alternatives() -> set[tuple[str, str]]:
-    """Each other cause that a rule names, with the experiment that it says would decide."""
-    named = {"decides": ["CallFromSecondSession", "CallToolThatOnlyWaits"], "alone": ["CallFromSecondSession"]}
-    found = set()
-    for file in (EXPLAIN / "findings").rglob("*.rs"):
-        for code, decided_by in re.findall(r"(?:\.or\(|Some\(\()Code::(\w+), ([\w:]+)", file.read_text()):
-            which = [decided_by.removeprefix("Disproof::")] if "::" in decided_by else named[decided_by]
-            found |= {(kebab(code), kebab(one)) for one in which}
-    return found
-
-
 def test_each_alternative_says_what_would_be_seen_if_it_were_that() -> None:
-    assert set(DECISIONS) == named_alternatives()
+    assert set(DECISIONS) == {(other["code"], other["decided_by"]) for other in CATALOGUE["alternatives"]}
     assert {code for code, _ in DECISIONS} <= set(findings.CODES)
     assert {decided_by for _, decided_by in DECISIONS} <= set(findings.DISPROOFS)
     told = findings.alternative_for(Alternative(code="connection-per-request", decided_by="drain-replies"))
@@ -174,18 +101,43 @@ def test_an_alternative_that_this_release_does_not_know_has_its_experiment_alone
     assert findings.alternative_for(Alternative(code="gremlins", decided_by="pray")) == "gremlins was seen"
 
 
-@pytest.mark.parametrize("code", findings.CODES)
-@pytest.mark.parametrize("context", ["whole", "empty", "hostile"])
-def test_every_code_has_words(code: str, context: str) -> None:
-    contexts = {"whole": CONTEXTS[code], "empty": {}, "hostile": dict.fromkeys(CONTEXTS[code], "\x1b[1m<b>")}
-    given = finding(code, contexts[context])
-    sentences = [findings.title_for(code), findings.explanation_for(given), findings.advice_for(code, given.context)]
-    for sentence in sentences:
-        assert sentence
-        assert "\x1b" not in sentence
-        assert "None" not in sentence
-    assert sentences[1].endswith(".")
-    assert sentences[2].endswith(".")
+@pytest.mark.parametrize("context", findings._WORDS, ids=lambda context: context.__name__)
+def test_every_context_is_told_whatever_it_holds(context: type[Context]) -> None:
+    hostile = dict.fromkeys(context.members(), "\x1b[1m<b>")
+    for facts in [{}, hostile, *examples(context)]:
+        given = finding(context.code, facts)
+        title, explanation, advice = (
+            findings.title_for(context.code),
+            findings.explanation_for(given),
+            findings.advice_for(context.code, given.context),
+        )
+        for sentence in (title, explanation, advice):
+            assert sentence
+            assert "\x1b" not in sentence
+            assert "None" not in sentence
+        assert explanation.endswith(".")
+        assert advice.endswith(".")
+
+
+@pytest.mark.parametrize("context", findings._WORDS, ids=lambda context: context.__name__)
+def test_whole_facts_are_read_as_their_own_context(context: type[Context]) -> None:
+    for facts in examples(context):
+        read = best_match(CONTEXTS[context.code], facts)
+        assert type(read) is context
+        assert read.facts() == facts
+
+
+def test_unreadable_facts_are_absent() -> None:
+    read = DuplicateRequest.read({"repeats": "many", "executions": -1, "methods": [1], "streams": 2, "later": 1})
+    assert read.facts() == {"streams": 2}
+
+
+def test_a_delayed_acknowledgement_of_a_recording_and_of_a_load_are_told_apart() -> None:
+    recording = findings.explanation_for(finding("delayed-ack", {"pauses": 3, "pause_ns": 40_000_000}))
+    assert recording.startswith("3 replies stood still for 40")
+    load = {"share": 0.48, "from_s": 0.035, "to_s": 0.06, "mean_s": 0.02, "quick_mean_s": 0.0013}
+    assert findings.explanation_for(finding("delayed-ack", load)).startswith("48")
+    assert not re.search(r"\d", findings.explanation_for(finding("delayed-ack", {})))
 
 
 def test_an_unknown_code_is_shown_as_it_is() -> None:
@@ -203,7 +155,7 @@ def test_the_drained_time_is_read_from_the_evidence() -> None:
 
 
 def test_a_listing_that_ran_twice_is_no_tool() -> None:
-    text = findings.explanation_for(finding("duplicate-request", CONTEXTS["duplicate-request"]))
+    text = findings.explanation_for(finding("duplicate-request", SHOWN["duplicate-request"]))
     assert text.endswith("The server answered tools/list twice.")
 
 
@@ -218,7 +170,7 @@ def test_a_client_that_leaves_replies_is_told_so() -> None:
     ("replies", "said"), [("json", "JSON replies"), ("sse", "event streams as replies"), ("later", "")]
 )
 def test_connections_are_told_with_what_came_back_on_them(replies: str, said: str) -> None:
-    context = CONTEXTS["connection-per-request"] | {"replies": replies}
+    context = SHOWN["connection-per-request"] | {"replies": replies}
     text = findings.explanation_for(finding("connection-per-request", context))
     kind = f" with {said}" if said else ""
     assert text.startswith(f"11 connections for 12 requests{kind}, though the server closed")

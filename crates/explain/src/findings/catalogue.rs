@@ -1,31 +1,36 @@
 //! The closed list of causes: one table, from which everything that must know all of them is made.
 
+use schemars::JsonSchema;
+use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde::Serialize;
 
 use super::scene::Scene;
 use super::*;
+use crate::closed::closed;
+use crate::waterfall::Phase;
 
-/// One row a cause, in the order in which the rules run: `Context = "code" in Family by rule;`. Makes [`Cause`], [`Code`] and
-/// the list of rules.
+/// One row for each cause. Rows of recordings stand in the order in which their rules run, as
+/// `Context = "code" in Family by rule;`. Rows of loads have no rule here, as `Context = "code" in Family;`. The macro makes
+/// [`Cause`], [`Code`], the list of rules and the entries of the [`Catalogue`].
 macro_rules! causes {
-    ($($(#[$doc:meta])* $name:ident = $code:literal in $family:ident by $rule:path;)*) => {
+    (
+        recordings { $($(#[doc = $doc:literal])* $name:ident = $code:literal in $family:ident by $rule:path;)* }
+        loads { $($(#[doc = $load_doc:literal])* $load:ident = $load_code:literal in $load_family:ident;)* }
+    ) => {
         /// What is wrong. Serialises as `"code"` and `"context"`.
         #[derive(Clone, Debug, PartialEq, Serialize)]
         #[serde(tag = "code", content = "context")]
         pub enum Cause {
-            $($(#[$doc])* #[serde(rename = $code)] $name($name),)*
+            $($(#[doc = $doc])* #[serde(rename = $code)] $name($name),)*
         }
 
         /// A cause without its facts.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
         pub enum Code {
-            $($(#[$doc])* #[serde(rename = $code)] $name,)*
+            $($(#[doc = $doc])* #[serde(rename = $code)] $name,)*
         }
 
         impl Cause {
-            /// All codes, as they are serialised.
-            pub const CODES: &'static [&'static str] = &[$($code),*];
-
             /// Which one this is.
             #[must_use]
             pub fn kind(&self) -> Code {
@@ -63,104 +68,197 @@ macro_rules! causes {
         }
 
         pub(super) const RULES: &[Rule] = &[$($rule),*];
+
+        /// The entries of all causes. `generator` gets the schemas of their contexts.
+        fn entries(generator: &mut SchemaGenerator) -> Vec<Entry> {
+            vec![
+                $(Entry::new::<$name>($code, Family::$family, Source::Recording, &[$($doc),*], generator),)*
+                $(Entry::new::<$load>($load_code, Family::$load_family, Source::Load, &[$($load_doc),*], generator),)*
+            ]
+        }
     };
 }
 
 pub(super) type Rule = fn(&mut Scene<'_, '_>) -> Vec<Finding>;
 
-/// What causes have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Family {
-    /// Done twice, or asked for by nobody.
-    HiddenWork,
-    /// A call waits for what it doesn't need.
-    Waiting,
-    /// Connections and what travels on them.
-    Transport,
-    /// The same again and again, to no end.
-    Loops,
-    /// One call holds up others.
-    Concurrency,
-    /// Processor time, memory, start-up.
-    Resources,
-    /// The instrument was measured, not the target.
-    Measurement,
+closed! {
+    /// The subject that causes have in common.
+    pub enum Family {
+        /// Done twice, or asked for by nobody.
+        HiddenWork,
+        /// A call waits for what it doesn't need.
+        Waiting,
+        /// Connections and what travels on them.
+        Transport,
+        /// The same again and again, to no end.
+        Loops,
+        /// One call holds up others.
+        Concurrency,
+        /// Processor time, memory, start-up.
+        Resources,
+        /// The instrument was measured, not the target.
+        Measurement,
+    }
+}
+
+closed! {
+    /// The kind of results that prove a cause.
+    pub enum Source {
+        /// A recording: a rule of this crate finds the cause.
+        Recording,
+        /// The results of a load: `mcpace.lab` finds the cause.
+        Load,
+    }
+}
+
+/// One cause, found in one kind of results.
+#[derive(Clone, Debug, Serialize)]
+pub struct Entry {
+    /// The code, as it is serialised. A cause that recordings and loads prove has one entry for each.
+    pub code: &'static str,
+    /// The family of the cause.
+    pub family: Family,
+    /// The kind of results that prove it.
+    pub found_in: Source,
+    /// One sentence that describes the cause.
+    pub meaning: String,
+    /// Name of the schema of its context.
+    pub context: String,
+}
+
+impl Entry {
+    fn new<Context: JsonSchema>(
+        code: &'static str,
+        family: Family,
+        found_in: Source,
+        meaning: &[&str],
+        generator: &mut SchemaGenerator,
+    ) -> Self {
+        generator.subschema_for::<Context>();
+        let meaning = meaning.concat().trim().to_owned();
+        Self { code, family, found_in, meaning, context: Context::schema_name().into_owned() }
+    }
+}
+
+/// Everything that findings can say, as data for the languages that read them.
+#[derive(Clone, Debug, Serialize)]
+pub struct Catalogue {
+    /// Every cause.
+    pub causes: Vec<Entry>,
+    /// JSON schemas of the contexts and of the types that contexts use, by name.
+    pub schemas: serde_json::Map<String, serde_json::Value>,
+    /// All families.
+    pub families: &'static [Family],
+    /// All roles of evidence.
+    pub roles: &'static [Role],
+    /// All reasons, those of recordings first.
+    pub reasons: (&'static [Reason], &'static [LoadReason]),
+    /// All experiments that disprove, those of recordings first.
+    pub disproofs: (&'static [Disproof], &'static [LoadDisproof]),
+    /// Every alternative that a rule names.
+    pub alternatives: &'static [Alternative],
+    /// All stages of an exchange in a waterfall.
+    pub phases: &'static [Phase],
+}
+
+/// The catalogue of all findings.
+#[must_use]
+pub fn catalogue() -> Catalogue {
+    let mut generator = SchemaSettings::default().for_serialize().into_generator();
+    let causes = entries(&mut generator);
+    Catalogue {
+        causes,
+        schemas: generator.take_definitions(true),
+        families: Family::ALL,
+        roles: Role::ALL,
+        reasons: (Reason::ALL, LoadReason::ALL),
+        disproofs: (Disproof::ALL, LoadDisproof::ALL),
+        alternatives: Alternative::ALL,
+        phases: Phase::ALL,
+    }
 }
 
 causes! {
-    /// A request is sent again though the first sending succeeded; the server executes it twice.
-    DuplicateRequest = "duplicate-request" in HiddenWork by hidden_work::duplicate_request::find;
-    /// A tool is called again with the same arguments while the first call may be running still.
-    RetriedExecution = "retried-execution" in HiddenWork by hidden_work::retried_execution::find;
-    /// A `tools/list` between a call's result and the call's return.
-    HiddenListing = "hidden-listing" in HiddenWork by hidden_work::hidden_listing::find;
-    /// Each call begins a session of its own.
-    SessionPerCall = "session-per-call" in HiddenWork by hidden_work::session_per_call::find;
-    /// A listing that a client already has, fetched again and again.
-    RepeatedListing = "repeated-listing" in HiddenWork by hidden_work::repeated_listing::find;
-    /// A gateway sends several requests on for one call.
-    Amplification = "amplification" in HiddenWork by hidden_work::amplification::find;
-    /// A gateway asks the servers behind it one after another.
-    SerialFanOut = "serial-fan-out" in HiddenWork by hidden_work::serial_fan_out::find;
-    /// OAuth metadata fetched again though nothing had changed.
-    DiscoveryRepeated = "discovery-repeated" in HiddenWork by hidden_work::discovery_repeated::find;
-    /// Requests are sent on to another path each time.
-    RedirectPerRequest = "redirect-per-request" in Transport by transport::redirect_per_request::find;
-    /// The client tries out which transport the server speaks, on every connect.
-    TransportProbing = "transport-probing" in Transport by transport::transport_probing::find;
-    /// The token came, then nothing was sent any more.
-    AuthDeadlock = "auth-deadlock" in Waiting by waiting::auth_deadlock::find;
-    /// No request leaves until the server's own stream has its reply head.
-    WaitsForGet = "waits-for-get" in Waiting by waiting::waits_for_get::find;
-    /// A request waits until one of the client's connections is free.
-    ConnectionLimit = "connection-limit" in Transport by transport::connection_limit::find;
-    /// The first address of the server's name doesn't answer.
-    AddressFallback = "address-fallback" in Transport by transport::address_fallback::find;
-    /// The client drops replies before their end, so that their connections can't be used again.
-    StreamNotDrained = "stream-not-drained" in Waiting by waiting::stream_not_drained::find;
-    /// A new connection for each request though an open one was free.
-    ConnectionPerRequest = "connection-per-request" in Transport by transport::connection_per_request::find;
-    /// The standalone GET is opened again and again.
-    GetLoop = "get-loop" in Loops by loops::get_loop::find;
-    /// A stream is asked to go on after the same event, and the answer never comes.
-    ResumeLoop = "resume-loop" in Loops by loops::resume_loop::find;
-    /// Refused requests come again at a steady pace, or from many clients in step.
-    RetryStorm = "retry-storm" in Loops by loops::retry_storm::find;
-    /// The server's memory rises with the sessions that nobody ended.
-    SessionLeak = "session-leak" in Resources by resources::session_leak::find;
-    /// The memory of a server without sessions rises with each request.
-    TaskLeak = "task-leak" in Resources by resources::task_leak::find;
-    /// Processor time a request grows with the number of tools.
-    RebuiltPerRequest = "rebuilt-per-request" in Resources by resources::rebuilt_per_request::find;
-    /// A listing of tools that takes a good part of a model's context.
-    LargeListing = "large-listing" in Resources by resources::large_listing::find;
-    /// A client takes longer for a line the longer it is, and more than in proportion.
-    SuperlinearLine = "superlinear-line" in Resources by resources::superlinear_line::find;
-    /// A server process takes long until it first answers.
-    SlowStart = "slow-start" in Resources by resources::slow_start::find;
-    /// A reply's second small write waits for the acknowledgement of the first.
-    DelayedAck = "delayed-ack" in Transport by transport::delayed_ack::find;
-    /// Progress comes all at once, with the result.
-    BufferedStream = "buffered-stream" in Transport by transport::buffered_stream::find;
-    /// Streams end at one fixed age.
-    ClusteredStreamLifetime = "clustered-stream-lifetime" in Transport by transport::clustered_stream_lifetime::find;
-    /// Requests wait for a pool of the server's to have room, whatever they ask.
-    ThreadPoolSaturation = "thread-pool-saturation" in Concurrency by concurrency::thread_pool_saturation::find;
-    /// Calls end in waves: a cap on workers or threads.
-    CompletionWaves = "completion-waves" in Concurrency by concurrency::completion_waves::find;
-    /// Requests of one session run one after another.
-    SerialSession = "serial-session" in Concurrency by concurrency::serial_session::find;
-    /// Nothing else is answered while a tool runs.
-    BlockedEventLoop = "blocked-event-loop" in Concurrency by concurrency::blocked_event_loop::find;
-    /// Replies that were ready come only with a slower one's.
-    HeadOfLine = "head-of-line" in Concurrency by concurrency::head_of_line::find;
-    /// Every request takes the same extra time, whatever it asks.
-    ConstantCostPerRequest = "constant-cost-per-request" in HiddenWork by hidden_work::constant_cost_per_request::find;
-    /// The recorder was too busy to stamp in time.
-    RecorderLimited = "recorder-limited" in Measurement by measurement::recorder_limited::find;
-    /// The instrument was kept from running: the machine had other things to do.
-    NoisyRun = "noisy-run" in Measurement by measurement::noisy_run::find;
-    /// The result was complete at the client long before the call returned. Last: it explains by exclusion.
-    LateDelivery = "late-delivery" in Waiting by waiting::late_delivery::find;
+    recordings {
+        /// A request is sent again though the first sending succeeded; the server executes it twice.
+        DuplicateRequest = "duplicate-request" in HiddenWork by hidden_work::duplicate_request::find;
+        /// A tool is called again with the same arguments while the first call may be running still.
+        RetriedExecution = "retried-execution" in HiddenWork by hidden_work::retried_execution::find;
+        /// A `tools/list` between a call's result and the call's return.
+        HiddenListing = "hidden-listing" in HiddenWork by hidden_work::hidden_listing::find;
+        /// Each call begins a session of its own.
+        SessionPerCall = "session-per-call" in HiddenWork by hidden_work::session_per_call::find;
+        /// A listing that a client already has, fetched again and again.
+        RepeatedListing = "repeated-listing" in HiddenWork by hidden_work::repeated_listing::find;
+        /// A gateway sends several requests on for one call.
+        Amplification = "amplification" in HiddenWork by hidden_work::amplification::find;
+        /// A gateway asks the servers behind it one after another.
+        SerialFanOut = "serial-fan-out" in HiddenWork by hidden_work::serial_fan_out::find;
+        /// OAuth metadata fetched again though nothing had changed.
+        DiscoveryRepeated = "discovery-repeated" in HiddenWork by hidden_work::discovery_repeated::find;
+        /// Requests are sent on to another path each time.
+        RedirectPerRequest = "redirect-per-request" in Transport by transport::redirect_per_request::find;
+        /// The client tries out which transport the server speaks, on every connect.
+        TransportProbing = "transport-probing" in Transport by transport::transport_probing::find;
+        /// The token came, then nothing was sent any more.
+        AuthDeadlock = "auth-deadlock" in Waiting by waiting::auth_deadlock::find;
+        /// No request leaves until the server's own stream has its reply head.
+        WaitsForGet = "waits-for-get" in Waiting by waiting::waits_for_get::find;
+        /// A request waits until one of the client's connections is free.
+        ConnectionLimit = "connection-limit" in Transport by transport::connection_limit::find;
+        /// The first address of the server's name doesn't answer.
+        AddressFallback = "address-fallback" in Transport by transport::address_fallback::find;
+        /// The client drops replies before their end, so that their connections can't be used again.
+        StreamNotDrained = "stream-not-drained" in Waiting by waiting::stream_not_drained::find;
+        /// A new connection for each request though an open one was free.
+        ConnectionPerRequest = "connection-per-request" in Transport by transport::connection_per_request::find;
+        /// The standalone GET is opened again and again.
+        GetLoop = "get-loop" in Loops by loops::get_loop::find;
+        /// A stream is asked to go on after the same event, and the answer never comes.
+        ResumeLoop = "resume-loop" in Loops by loops::resume_loop::find;
+        /// Refused requests come again at a steady pace, or from many clients in step.
+        RetryStorm = "retry-storm" in Loops by loops::retry_storm::find;
+        /// The server's memory rises with the sessions that nobody ended.
+        SessionLeak = "session-leak" in Resources by resources::session_leak::find;
+        /// The memory of a server without sessions rises with each request.
+        TaskLeak = "task-leak" in Resources by resources::task_leak::find;
+        /// Processor time a request grows with the number of tools.
+        RebuiltPerRequest = "rebuilt-per-request" in Resources by resources::rebuilt_per_request::find;
+        /// A listing of tools that takes a good part of a model's context.
+        LargeListing = "large-listing" in Resources by resources::large_listing::find;
+        /// A client takes longer for a line the longer it is, and more than in proportion.
+        SuperlinearLine = "superlinear-line" in Resources by resources::superlinear_line::find;
+        /// A server process takes long until it first answers.
+        SlowStart = "slow-start" in Resources by resources::slow_start::find;
+        /// A reply's second small write waits for the acknowledgement of the first.
+        DelayedAck = "delayed-ack" in Transport by transport::delayed_ack::find;
+        /// Progress comes all at once, with the result.
+        BufferedStream = "buffered-stream" in Transport by transport::buffered_stream::find;
+        /// Streams end at one fixed age.
+        ClusteredStreamLifetime = "clustered-stream-lifetime" in Transport by transport::clustered_stream_lifetime::find;
+        /// Requests wait for a pool of the server's to have room, whatever they ask.
+        ThreadPoolSaturation = "thread-pool-saturation" in Concurrency by concurrency::thread_pool_saturation::find;
+        /// Calls end in waves: a cap on workers or threads.
+        CompletionWaves = "completion-waves" in Concurrency by concurrency::completion_waves::find;
+        /// Requests of one session run one after another.
+        SerialSession = "serial-session" in Concurrency by concurrency::serial_session::find;
+        /// Nothing else is answered while a tool runs.
+        BlockedEventLoop = "blocked-event-loop" in Concurrency by concurrency::blocked_event_loop::find;
+        /// Replies that were ready come only with a slower one's.
+        HeadOfLine = "head-of-line" in Concurrency by concurrency::head_of_line::find;
+        /// Every request takes the same extra time, whatever it asks.
+        ConstantCostPerRequest = "constant-cost-per-request" in HiddenWork by hidden_work::constant_cost_per_request::find;
+        /// The recorder was too busy to stamp in time.
+        RecorderLimited = "recorder-limited" in Measurement by measurement::recorder_limited::find;
+        /// The instrument was kept from running: the machine had other things to do.
+        NoisyRun = "noisy-run" in Measurement by measurement::noisy_run::find;
+        /// The result was complete at the client long before the call returned. Last: it explains by exclusion.
+        LateDelivery = "late-delivery" in Waiting by waiting::late_delivery::find;
+    }
+    loads {
+        /// Calls of a load wait for the acknowledgement of a reply's first part.
+        DelayedAckInLoad = "delayed-ack" in Transport;
+        /// The load generator, not the target, was the limit.
+        GeneratorLimited = "generator-limited" in Measurement;
+    }
 }

@@ -6,10 +6,10 @@
 
 mod behind;
 mod catalogue;
-mod closed;
 mod concurrency;
 mod groups;
 mod hidden_work;
+mod load;
 mod loops;
 mod measurement;
 mod proof;
@@ -24,9 +24,10 @@ use serde::Serialize;
 
 use crate::view::{Texts, View, exchanges};
 
-pub use catalogue::{Cause, Code, Family};
+pub use catalogue::{Catalogue, Cause, Code, Entry, Family, Source, catalogue};
 pub use concurrency::*;
 pub use hidden_work::*;
+pub use load::*;
 pub use loops::*;
 pub use measurement::*;
 pub use proof::{Alternative, Confidence, Disproof, Evidence, Level, Reason, Role};
@@ -62,10 +63,10 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// This finding, with another cause that would look the same.
+    /// Adds another cause that would look the same.
     #[must_use]
-    pub(crate) fn or(mut self, code: Code, decided_by: Disproof) -> Self {
-        self.alternatives.push(Alternative { code, decided_by });
+    pub(crate) fn or(mut self, alternative: Alternative) -> Self {
+        self.alternatives.push(alternative);
         self
     }
 }

@@ -5,7 +5,7 @@ use mcpace_record::Nanos;
 use serde::Serialize;
 
 use super::catalogue::Code;
-use super::closed::closed;
+use crate::closed::closed;
 
 /// How sure a finding is, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -50,6 +50,30 @@ pub struct Alternative {
     pub code: Code,
     /// The experiment that would decide between the two.
     pub decided_by: Disproof,
+}
+
+/// Declares every pair of a cause and an experiment that a rule may name as an alternative.
+macro_rules! alternatives {
+    ($($name:ident = $code:ident by $disproof:ident;)*) => {
+        impl Alternative {
+            $(pub(super) const $name: Self = Self { code: Code::$code, decided_by: Disproof::$disproof };)*
+
+            /// All alternatives that rules name.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+        }
+    };
+}
+
+alternatives! {
+    BLOCKED_EVENT_LOOP_BY_BYPASS = BlockedEventLoop by BypassProxy;
+    COMPLETION_WAVES_BY_PING = CompletionWaves by PingMeanwhile;
+    COMPLETION_WAVES_BY_SESSION = CompletionWaves by CallFromSecondSession;
+    CONNECTION_PER_REQUEST_BY_DRAINING = ConnectionPerRequest by DrainReplies;
+    SERIAL_SESSION_BY_SESSION = SerialSession by CallFromSecondSession;
+    SERIAL_SESSION_BY_WAITING_TOOL = SerialSession by CallToolThatOnlyWaits;
+    STREAM_NOT_DRAINED_BY_DRAINING = StreamNotDrained by DrainReplies;
+    TASK_LEAK_BY_ONE_SESSION = TaskLeak by HoldOneSession;
+    THREAD_POOL_SATURATION_BY_PING = ThreadPoolSaturation by PingMeanwhile;
 }
 
 closed! {

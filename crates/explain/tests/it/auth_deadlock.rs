@@ -6,6 +6,11 @@ use mcpace_record::{Closer, Recording, Side};
 use crate::script::{Reply, Script, call_tool, ms, request};
 use crate::{codes, found};
 
+/// Recordings that show causes.
+pub fn cases() -> Vec<Recording> {
+    vec![hanging()]
+}
+
 fn refused(script: &mut Script) {
     let call = call_tool(1.0, 1, Reply::Json(2.0, 3.0));
     script.post(crate::script::Post { status: 401, error: true, ..call });

@@ -6,6 +6,23 @@ use mcpace_record::{LineFrom, Recording};
 use crate::script::{Post, Reply, Script, call_tool, request};
 use crate::{codes, found};
 
+/// Recordings that show causes.
+pub fn cases() -> Vec<Recording> {
+    vec![
+        blocked(),
+        blocked_or_serial(),
+        blocked_stdio(),
+        serial(),
+        serial_by_heads(),
+        waves(),
+        waves_or_pool(),
+        pool(),
+        pool_by_heads(),
+        head_of_line(),
+        buffered_stdout(),
+    ]
+}
+
 const SESSIONS: [&str; 3] = ["s0", "s1", "s2"];
 
 /// A tool's call that the server has at `asked` and answers at `answered`, as JSON.

@@ -6,6 +6,11 @@ use mcpace_record::Recording;
 use crate::script::{Post, Reply, Script, call_tool, ms, notification, request};
 use crate::{codes, found};
 
+/// Recordings that show causes.
+pub fn cases() -> Vec<Recording> {
+    vec![with_token(), with_session()]
+}
+
 /// What a server takes for a request with a token, for one in a session, and for anything.
 #[derive(Clone, Copy)]
 struct Costs {

@@ -6,6 +6,11 @@ use mcpace_record::Recording;
 use crate::script::{Post, Reply, Script, call_tool, ms, notification, request};
 use crate::{codes, found};
 
+/// Recordings that show causes.
+pub fn cases() -> Vec<Recording> {
+    vec![python_1_12_with_oauth(), only_notifications()]
+}
+
 const TOKEN: Option<&str> = Some("Bearer [redacted 1]");
 
 /// mcp 1.12.1 with OAuth against a server that holds each reply's stream open for 3 s (python-sdk #1274).

@@ -6,6 +6,11 @@ use mcpace_record::Recording;
 use crate::script::{Reply, Script, call_tool, ms, request};
 use crate::{codes, found};
 
+/// Recordings that show causes.
+pub fn cases() -> Vec<Recording> {
+    vec![after_the_result()]
+}
+
 /// The client lists the tools after its first result, to check it (python-sdk #3513).
 pub(crate) fn after_the_result() -> Recording {
     let mut script = Script::recorder();

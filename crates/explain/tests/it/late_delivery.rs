@@ -6,6 +6,11 @@ use mcpace_record::{Closer, EventKind, Recording, Side};
 use crate::script::{Reply, Script, call_tool};
 use crate::{codes, found};
 
+/// Recordings that show causes.
+pub fn cases() -> Vec<Recording> {
+    vec![drained_bodies(), nothing_on_the_wire(), incomplete()]
+}
+
 /// Calls that last `length` ms with the result at 5 ms; the reply ends at `end`.
 fn calls(count: u64, length: f64, end: Option<f64>) -> Script {
     let mut script = Script::recorder();

@@ -7,6 +7,11 @@ use crate::script::asides::{Stream, stream};
 use crate::script::{Post, Reply, Script, call_tool, ms, note, notification, request};
 use crate::{codes, found};
 
+/// Recordings that show causes.
+pub fn cases() -> Vec<Recording> {
+    vec![get_loop(), resume_loop(), steady(), in_step()]
+}
+
 fn connected() -> Script {
     let mut script = Script::recorder();
     script.post(Post { session: Some("s"), ..request(0.0, 0, "initialize", Reply::Json(1.0, 2.0)) });

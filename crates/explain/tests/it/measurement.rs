@@ -6,6 +6,11 @@ use mcpace_record::{EventKind, LineFrom, Nanos, Recording};
 use crate::script::{Post, Reply, Script, call_tool, ms};
 use crate::{codes, found};
 
+/// Recordings that show causes.
+pub fn cases() -> Vec<Recording> {
+    vec![busy(), kept_from_running(), squared()]
+}
+
 /// Ten calls of 100 ms, in each of which the instrument is late by `late`, of which it worked itself for `busy`.
 fn late(late: f64, busy: f64) -> Recording {
     let mut script = Script::recorder();

@@ -6,6 +6,11 @@ use mcpace_record::{MessageKind, MessageNote, Recording};
 use crate::script::{Post, Reply, Script, call_tool, note, request};
 use crate::{codes, found};
 
+/// Recordings that show causes.
+pub fn cases() -> Vec<Recording> {
+    vec![before_each_call()]
+}
+
 fn listing(at: f64, id: u64, result: u64) -> Post {
     let list = request(at, id, "tools/list", Reply::Json(at + 4.0, at + 5.0));
     Post { session: Some("s"), result: Some(result), tools: Some(3), bytes: Some(2_000), ..list }

@@ -6,6 +6,11 @@ use mcpace_record::{Peer, Recording};
 use crate::script::{Post, Reply, Script, call_tool, ms, request};
 use crate::{codes, found};
 
+/// Recordings that show causes.
+pub fn cases() -> Vec<Recording> {
+    vec![session_leak(), sessions_for_each_call(), task_leak(), rebuilt(), large_listing()]
+}
+
 /// Texts for ids, as a script wants them.
 fn name(number: u64) -> &'static str {
     Box::leak(format!("s{number}").into_boxed_str())

@@ -6,6 +6,11 @@ use mcpace_record::Recording;
 use crate::script::{Post, Reply, Script, call_tool, ms, notification, request};
 use crate::{codes, found};
 
+/// Recordings that show causes.
+pub fn cases() -> Vec<Recording> {
+    vec![after_a_timeout(), at_once()]
+}
+
 fn ask(at: f64, id: u64, reply: Reply) -> Post {
     Post { arguments: Some(7), session: Some("s"), ..call_tool(at, id, reply) }
 }

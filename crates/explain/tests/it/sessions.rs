@@ -6,6 +6,11 @@ use mcpace_record::{LineFrom, Recording};
 use crate::script::{Post, Reply, Script, call_tool, notification, request};
 use crate::{codes, found};
 
+/// Recordings that show causes.
+pub fn cases() -> Vec<Recording> {
+    vec![session_per_call(), discovery_repeated()]
+}
+
 const METADATA: &str = "/.well-known/oauth-authorization-server";
 
 fn session(script: &mut Script, at: f64) {

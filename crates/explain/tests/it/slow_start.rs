@@ -6,6 +6,11 @@ use mcpace_record::{LineFrom, Recording};
 use crate::script::{Reply, Script, call_tool, ms, request};
 use crate::{codes, found};
 
+/// Recordings that show causes.
+pub fn cases() -> Vec<Recording> {
+    vec![slow()]
+}
+
 /// A process that is spawned at 1 ms, asked at `asked`, answers at `first`, and answers later requests in `later`.
 fn process(asked: f64, first: f64, later: f64) -> Recording {
     let mut script = Script::stdio();

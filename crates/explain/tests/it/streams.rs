@@ -6,6 +6,11 @@ use mcpace_record::{CallId, CallOutcome, Closer, EventKind, MessageKind, Message
 use crate::script::{Post, Reply, Script, call_tool, note, request};
 use crate::{codes, found};
 
+/// Recordings that show causes.
+pub fn cases() -> Vec<Recording> {
+    vec![bunched(), packed(), cut_by_the_server(), cut_by_the_client(), no_connection_free()]
+}
+
 fn progress() -> Vec<MessageNote> {
     let method = Some("notifications/progress".to_owned());
     vec![MessageNote { method, ..note(MessageKind::Notification, None) }]

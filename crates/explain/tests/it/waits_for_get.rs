@@ -6,6 +6,11 @@ use mcpace_record::Recording;
 use crate::script::{Reply, Script, call_tool, ms, notification, request};
 use crate::{codes, found};
 
+/// Recordings that show causes.
+pub fn cases() -> Vec<Recording> {
+    vec![held(Some("Bearer t"), 1), held(None, 2)]
+}
+
 /// `times` connects: the GET's head comes 500 ms late and the next request leaves 1 ms after it.
 pub(crate) fn held(token: Option<&str>, times: u64) -> Recording {
     connects(token, times, 501.0)

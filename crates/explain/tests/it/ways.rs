@@ -6,6 +6,11 @@ use mcpace_record::{Recording, ServerTiming};
 use crate::script::{Post, Reply, Script, call_tool, ms, request};
 use crate::{codes, found};
 
+/// Recordings that show causes.
+pub fn cases() -> Vec<Recording> {
+    vec![redirected(), dead_address(), probing(), acknowledged_late()]
+}
+
 /// Calls that are sent on to `/mcp/`: all of them, or the first `redirected`.
 fn sent_on(calls: u64, redirected: u64) -> Recording {
     let mut script = Script::recorder();

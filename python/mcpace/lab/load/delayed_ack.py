@@ -16,10 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcpace.lab.load.histogram import at
+from mcpace.report.model.contexts import DelayedAckInLoad
 from mcpace.report.model.run import Finding
 from mcpace.report.words import findings
 
-CODE = "delayed-ack"
+CODE = DelayedAckInLoad.code
 
 Buckets = Sequence[tuple[int, int]]
 
@@ -113,17 +114,16 @@ def _finding(before: Seen, experiment: Experiment | None) -> Finding:
     # What lies in the hill, against the calls outside it: what acknowledging at once would save a call.
     cost = before.mean_s - experiment.quick.mean_s if experiment else share * FROM_S
     cost = max(cost, 0.0)
-    context = {
-        "share": round(share, 4),
-        "from_s": FROM_S,
-        "to_s": TO_S,
-        "p50_s": at(before.buckets, 0.5),
-        "mean_s": before.mean_s,
-    }
-    if before.cpu_share is not None:
-        context["cpu_share"] = round(before.cpu_share, 4)
+    context = DelayedAckInLoad(
+        share=round(share, 4),
+        from_s=FROM_S,
+        to_s=TO_S,
+        p50_s=at(before.buckets, 0.5),
+        mean_s=before.mean_s,
+        cpu_share=None if before.cpu_share is None else round(before.cpu_share, 4),
+    )
     if experiment:
-        context |= {
+        of_experiment = {
             "quick_share": round(hill(experiment.quick.buckets), 4),
             "quick_mean_s": experiment.quick.mean_s,
             "quick_p50_s": at(experiment.quick.buckets, 0.5),
@@ -131,6 +131,7 @@ def _finding(before: Seen, experiment: Experiment | None) -> Finding:
             "alone_p50_s": at(experiment.alone_plain.buckets, 0.5),
             "alone_quick_p50_s": at(experiment.alone_quick.buckets, 0.5),
         }
+        context = context.model_copy(update=of_experiment)
     return Finding(
         code=CODE,
         severity="high" if cost > before.mean_s / 2 else "medium",
@@ -139,7 +140,7 @@ def _finding(before: Seen, experiment: Experiment | None) -> Finding:
         cost_s=cost,
         calls=round(share * before.calls),
         of_calls=before.calls,
-        context=context,
+        context=context.facts(),
         disproof="acknowledge-at-once",
-        advice=findings.advice_for(CODE, context),
+        advice=findings.advice_for(CODE, context.facts()),
     )

@@ -6,10 +6,11 @@ generator and its target share a machine is no finding by itself; that calls wai
 
 from __future__ import annotations
 
+from mcpace.report.model.contexts import GeneratorLimited
 from mcpace.report.model.run import Case, Finding
 from mcpace.report.words import findings
 
-CODE = "generator-limited"
+CODE = GeneratorLimited.code
 REASONS = {"late-starts": "calls-left-late", "threads-busy": "threads-had-no-time"}
 
 
@@ -19,7 +20,8 @@ def judged(case: Case) -> Finding | None:
     if load is None or not load.engine.saturated:
         return None
     engine = load.engine
-    context = {"reason": engine.reason or "", "busy": round(engine.busy, 4), "late_p99_s": engine.late_p99_s}
+    seen = {"reason": engine.reason, "busy": round(engine.busy, 4), "late_p99_s": engine.late_p99_s}
+    context = GeneratorLimited.read(seen | {"threads": engine.threads})
     calls = sum(one.count for one in (case.by_tool or {}).values())
     return Finding(
         code=CODE,
@@ -30,7 +32,7 @@ def judged(case: Case) -> Finding | None:
         cost_s=engine.late_p99_s if engine.reason == "late-starts" else 0.0,
         calls=calls,
         of_calls=calls,
-        context=context | {"threads": engine.threads},
+        context=context.facts(),
         disproof="more-generator",
-        advice=findings.advice_for(CODE, context),
+        advice=findings.advice_for(CODE, context.facts()),
     )

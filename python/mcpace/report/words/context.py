@@ -1,4 +1,4 @@
-"""The type of a finding's words, and functions that read a finding's context.
+"""The type of a finding's words, and functions that read a finding.
 
 Design constraint: a missing member of the context (an older or newer Run) only makes a sentence shorter.
 """
@@ -7,25 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+from mcpace.report.model.context import Context
 from mcpace.report.model.run import Finding
 from mcpace.report.words.quantities import count
 
-Context = Mapping[str, Any]
+Facts = TypeVar("Facts", bound=Context)
 
 
 @dataclass(frozen=True)
-class Words:
-    """What is said about one code."""
+class Words(Generic[Facts]):
+    """The words for findings with one kind of context."""
 
+    context: type[Facts]
     title: str
     """A heading."""
     clause: str
     """The cause as a main clause, for the verdict: ``every request is sent twice``."""
-    explain: Callable[[Finding], str]
+    explain: Callable[[Finding, Facts], str]
     """One or two sentences of what was seen, with figures."""
-    advise: str | Callable[[Context], str]
+    advise: str | Callable[[Facts], str]
     """One sentence of what to do; made of the context where that decides."""
 
 
@@ -37,13 +39,12 @@ def calls(finding: Finding, verb: str = "") -> str:
     return f"{finding.calls} of {count(finding.of_calls, 'call')} {'was' if finding.calls == 1 else 'were'}{verb}"
 
 
-def number(context: Context, name: str) -> float | None:
-    value = context.get(name)
+def number(facts: Mapping[str, Any], name: str) -> float | None:
+    value = facts.get(name)
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def time(context: Context, name: str) -> float | None:
-    nanos = number(context, name)
+def seconds(nanos: int | None) -> float | None:
     return None if nanos is None else nanos / 1e9
 
 

@@ -64,8 +64,6 @@ DISPROOFS: dict[str, str] = {
 }
 """For each experiment's code, what it does and what it would show."""
 
-LOAD_DISPROOFS = ("more-generator",)
-
 DECISIONS: dict[tuple[str, str], str] = {
     ("serial-session", "call-from-second-session"): "calls of a second session are answered meanwhile",
     ("serial-session", "call-tool-that-only-waits"): (

@@ -7,51 +7,65 @@ family of findings has a module of its own beside this one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from mcpace.report.model.context import Context, best_match
+from mcpace.report.model.contexts import CONTEXTS
 from mcpace.report.model.run import Alternative, Finding
 from mcpace.report.words import concurrency, hidden_work, loops, measurement, resources, transport, waiting
-from mcpace.report.words.context import Context, Words
-from mcpace.report.words.disproofs import DECISIONS, DISPROOFS, LOAD_DISPROOFS
+from mcpace.report.words.context import Words
+from mcpace.report.words.disproofs import DECISIONS, DISPROOFS
 from mcpace.report.words.quantities import clean, count, duration, size
 
-__all__ = ["CODES", "DISPROOFS", "LOAD_CODES", "LOAD_DISPROOFS", "Context", "Words"]
+__all__ = ["CODES", "DISPROOFS", "Words"]
 
-_WORDS: dict[str, Words] = {
-    **hidden_work.WORDS,
-    **waiting.WORDS,
-    **transport.WORDS,
-    **loops.WORDS,
-    **concurrency.WORDS,
-    **resources.WORDS,
-    **measurement.WORDS,
+_WORDS: dict[type[Context], Words[Any]] = {
+    words.context: words
+    for words in (
+        *hidden_work.WORDS,
+        *waiting.WORDS,
+        *transport.WORDS,
+        *loops.WORDS,
+        *concurrency.WORDS,
+        *resources.WORDS,
+        *measurement.WORDS,
+    )
 }
 
-CODES: tuple[str, ...] = tuple(_WORDS)
-"""Every code that has words; a test compares them with the causes that explain can name."""
+_BY_CODE: dict[str, Words[Any]] = {
+    code: _WORDS[variants[0]] for code, variants in CONTEXTS.items() if variants[0] in _WORDS
+}
+"""The words of each code; the contexts of one code share title and clause."""
 
-LOAD_CODES = ("generator-limited",)
-"""Those that load results prove, not recordings."""
+CODES: tuple[str, ...] = tuple(_BY_CODE)
+"""Every code that has words."""
 
 
 def title_for(code: str) -> str:
     """Heading of a finding; the code itself where this release has no words for it."""
-    return _WORDS[code].title if code in _WORDS else clean(code, 60)
+    return _BY_CODE[code].title if code in _BY_CODE else clean(code, 60)
 
 
 def clause_for(code: str) -> str:
     """The cause as a main clause without capital and full stop."""
-    return _WORDS[code].clause if code in _WORDS else f"{clean(code, 60)} was seen"
+    return _BY_CODE[code].clause if code in _BY_CODE else f"{clean(code, 60)} was seen"
 
 
 def explanation_for(finding: Finding) -> str:
     """What was seen and what it costs, in one or two sentences."""
-    if finding.code not in _WORDS:
+    if finding.code not in _BY_CODE:
         return "This release of mcpace has no words for this cause; a newer one has."
-    return _WORDS[finding.code].explain(finding)
+    context = best_match(CONTEXTS[finding.code], finding.context)
+    return _WORDS[type(context)].explain(finding, context)
 
 
-def advice_for(code: str, context: Context) -> str:
+def advice_for(code: str, facts: Mapping[str, Any]) -> str:
     """One sentence of what to do; empty for a code that this release doesn't know."""
-    advise = _WORDS[code].advise if code in _WORDS else ""
+    if code not in _BY_CODE:
+        return ""
+    context = best_match(CONTEXTS[code], facts)
+    advise = _WORDS[type(context)].advise
     return advise if isinstance(advise, str) else advise(context)
 
 

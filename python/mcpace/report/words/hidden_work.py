@@ -2,40 +2,52 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from mcpace.report.model.contexts import (
+    Amplification,
+    ConstantCostPerRequest,
+    DiscoveryRepeated,
+    DuplicateRequest,
+    HiddenListing,
+    RepeatedListing,
+    RetriedExecution,
+    SerialFanOut,
+    SessionPerCall,
+)
 from mcpace.report.model.run import Finding
-from mcpace.report.words.context import Context, Words, between, calls, number, time
+from mcpace.report.words.context import Words, between, calls, seconds
 from mcpace.report.words.quantities import clean, count, duration, listed, size
 
 
-def _duplicate_request(finding: Finding) -> str:
-    context = finding.context
+def _duplicate_request(finding: Finding, context: DuplicateRequest) -> str:
     sentence = f"{calls(finding)} sent twice with the same JSON-RPC id"
-    if number(context, "after_reply_end") != 0:
+    if context.after_reply_end != 0:
         drained = between(finding, "first-result", "first-reply-end") or finding.cost_s
         sentence += (
             f"; the client read the first reply's stream to its end ({duration(drained)}) before it took the second"
         )
-    if number(context, "executions") == 0:
-        methods = context.get("methods")
-        known = [clean(method, 40) for method in methods[:4]] if isinstance(methods, list) and methods else ["it"]
+    if context.executions == 0:
+        methods = context.methods
+        known = [clean(method, 40) for method in methods[:4]] if methods else ["it"]
         return f"{sentence}. The server answered {listed(known)} twice."
     return f"{sentence}. The tool ran twice."
 
 
-def _hidden_listing(finding: Finding) -> str:
+def _hidden_listing(finding: Finding, context: HiddenListing) -> str:
     return (
         f"{calls(finding, 'held up')} by a tools/list that the client sent between the result and the return: "
         f"{duration(finding.cost_s)} for a listing that nobody asked for."
     )
 
 
-def _session_per_call(finding: Finding) -> str:
-    sessions = number(finding.context, "sessions")
-    called = number(finding.context, "tool_calls")
+def _session_per_call(finding: Finding, context: SessionPerCall) -> str:
+    sessions = context.sessions
+    called = context.tool_calls
     seen = "A new session was begun for each call"
     if sessions and called:
         seen = f"{count(sessions, 'session')} for {count(called, 'tool call')}"
-    processes = number(finding.context, "processes")
+    processes = context.processes
     spawned = f" and {count(processes, 'server process', 'server processes')} started" if processes else ""
     if finding.calls:
         return f"{seen}{spawned}: initialize ran again each time, {duration(finding.cost_s)} a call."
@@ -45,8 +57,8 @@ def _session_per_call(finding: Finding) -> str:
     )
 
 
-def _discovery_repeated(finding: Finding) -> str:
-    repeats = number(finding.context, "repeats")
+def _discovery_repeated(finding: Finding, context: DiscoveryRepeated) -> str:
+    repeats = context.repeats
     often = f" {count(repeats, 'time')}" if repeats else ""
     return (
         f"The OAuth metadata under /.well-known was fetched again{often} although nothing had changed: "
@@ -54,22 +66,21 @@ def _discovery_repeated(finding: Finding) -> str:
     )
 
 
-def _retried_execution(finding: Finding) -> str:
-    context = finding.context
-    repeats, both = number(context, "repeats"), number(context, "both_answered")
-    tool = f" of {clean(context['tool'], 60)}" if context.get("tool") else ""
+def _retried_execution(finding: Finding, context: RetriedExecution) -> str:
+    repeats, both = context.repeats, context.both_answered
+    tool = f" of {clean(context.tool, 60)}" if context.tool else ""
     what = f"{count(repeats, 'call')}{tool}" if repeats else f"Calls{tool}"
     ran = f" Both calls were answered in {count(both, 'case')}: the tool ran twice." if both else ""
-    if context.get("trigger") == "at-once":
+    if context.trigger == "at-once":
         verb = "was" if repeats == 1 else "were"
         return f"{what} {verb} sent a second time at the same moment, with the same arguments and another id.{ran}"
-    timeout = time(context, "timeout_ns")
+    timeout = seconds(context.timeout_ns)
     after = f" after {duration(timeout)}" if timeout else ""
     return f"{what} had no answer{after}, when the client gave up and called again with the same arguments.{ran}"
 
 
-def _retried_execution_advice(context: Context) -> str:
-    if context.get("trigger") == "at-once":
+def _retried_execution_advice(context: RetriedExecution) -> str:
+    if context.trigger == "at-once":
         return "Look in the host for two places that dispatch the call; until then, tools with side effects act twice."
     return (
         "Raise the client's time-out past what the tool takes, have the tool report progress, or make it safe to run "
@@ -77,41 +88,38 @@ def _retried_execution_advice(context: Context) -> str:
     )
 
 
-def _repeated_listing(finding: Finding) -> str:
-    context = finding.context
-    repeats, tool_calls = number(context, "repeats"), number(context, "tool_calls")
-    methods = context.get("methods")
-    what = listed([clean(method, 40) for method in methods[:4]]) if isinstance(methods, list) and methods else "A list"
+def _repeated_listing(finding: Finding, context: RepeatedListing) -> str:
+    repeats, tool_calls = context.repeats, context.tool_calls
+    methods = context.methods
+    what = listed([clean(method, 40) for method in methods[:4]]) if methods else "A list"
     often = f" {count(repeats, 'time')}" if repeats else ""
     beside = f", beside {count(tool_calls, 'tool call')}" if tool_calls else ""
-    largest = number(context, "largest_bytes")
+    largest = context.largest_bytes
     each = f" (up to {size(largest)} each)" if largest else ""
     return f"{what} was fetched again{often} and brought what the client already had{each}{beside}."
 
 
-def _amplification(finding: Finding) -> str:
-    context = finding.context
-    typical = number(context, "typical")
+def _amplification(finding: Finding, context: Amplification) -> str:
+    typical = context.typical
     each = f"{count(typical, 'request')} behind the gateway" if typical else "Several requests behind the gateway"
-    methods = context.get("methods")
+    methods = context.methods
     split = ""
-    if isinstance(methods, dict) and methods:
-        parts = [f"{clean(name, 40)} {_figure(methods[name])}" for name in list(methods)[:6]]
+    if methods:
+        parts = [f"{clean(name, 40)} {methods[name]:,}" for name in list(methods)[:6]]
         split = f"; of all calls: {', '.join(parts)}"
-    sessions = number(context, "sessions")
+    sessions = context.sessions
     begun = " The gateway begins sessions for them." if sessions else ""
     return f"One tool call causes {each}{split}.{begun}"
 
 
-def _amplification_advice(context: Context) -> str:
-    if number(context, "sessions"):
+def _amplification_advice(context: Amplification) -> str:
+    if context.sessions:
         return "Have the gateway hold its sessions with the servers behind it, and keep what they list."
     return "Have the gateway keep what it asks the servers behind it for, rather than ask for each call."
 
 
-def _serial_fan_out(finding: Finding) -> str:
-    context = finding.context
-    servers, longest, at_once = number(context, "servers"), time(context, "longest_ns"), time(context, "at_once_ns")
+def _serial_fan_out(finding: Finding, context: SerialFanOut) -> str:
+    servers, longest, at_once = context.servers, seconds(context.longest_ns), seconds(context.at_once_ns)
     asked = count(servers, "server") if servers else "several servers"
     took = f": {duration(longest)}, where asking at once would take {duration(at_once)}" if longest and at_once else ""
     return (
@@ -119,11 +127,10 @@ def _serial_fan_out(finding: Finding) -> str:
     )
 
 
-def _constant_cost_per_request(finding: Finding) -> str:
-    context = finding.context
-    floor, without = time(context, "floor_ns"), time(context, "without_ns")
-    what = {"token": "a token", "session": "a session"}.get(str(context.get("follows")), "it")
-    kinds = number(context, "kinds")
+def _constant_cost_per_request(finding: Finding, context: ConstantCostPerRequest) -> str:
+    floor, without = seconds(context.floor_ns), seconds(context.without_ns)
+    what = {"token": "a token", "session": "a session"}.get(context.follows or "", "it")
+    kinds = context.kinds
     any_ = f", whichever of {count(kinds, 'kind')} it is," if kinds else ""
     seen = f"Every request that has {what}{any_} takes the server"
     if floor is None or without is None:
@@ -131,18 +138,15 @@ def _constant_cost_per_request(finding: Finding) -> str:
     return f"{seen} at least {duration(floor)}, notifications included; one without takes {duration(without)}."
 
 
-def _constant_cost_per_request_advice(context: Context) -> str:
-    if context.get("follows") == "session":
+def _constant_cost_per_request_advice(context: ConstantCostPerRequest) -> str:
+    if context.follows == "session":
         return "Make sessions cheap to find at the server or proxy: look at how their ids are signed, opened or stored."
     return "Verify tokens at the server itself, or keep what the authorization server said of one for a short while."
 
 
-def _figure(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else "?"
-
-
-WORDS: dict[str, Words] = {
-    "duplicate-request": Words(
+WORDS: tuple[Words[Any], ...] = (
+    Words(
+        DuplicateRequest,
         "Every request is sent twice",
         "every request is sent twice",
         _duplicate_request,
@@ -151,7 +155,8 @@ WORDS: dict[str, Words] = {
             "#1274); until then, tools with side effects act twice for each call."
         ),
     ),
-    "hidden-listing": Words(
+    Words(
+        HiddenListing,
         "A tool listing hides in the call",
         "the client lists the tools again inside the call",
         _hidden_listing,
@@ -160,7 +165,8 @@ WORDS: dict[str, Words] = {
             "and keep the session for the calls after it."
         ),
     ),
-    "session-per-call": Words(
+    Words(
+        SessionPerCall,
         "A new session for each call",
         "each call opens a session of its own",
         _session_per_call,
@@ -169,40 +175,46 @@ WORDS: dict[str, Words] = {
             "program can't share one."
         ),
     ),
-    "discovery-repeated": Words(
+    Words(
+        DiscoveryRepeated,
         "OAuth metadata is fetched again and again",
         "the OAuth metadata is fetched again for each connect",
         _discovery_repeated,
         "Keep the OAuth provider, with its metadata and tokens, over connects instead of making a new one for each.",
     ),
-    "retried-execution": Words(
+    Words(
+        RetriedExecution,
         "A tool is called again while the first call may be running",
         "tools are called again while the first call may be running",
         _retried_execution,
         _retried_execution_advice,
     ),
-    "repeated-listing": Words(
+    Words(
+        RepeatedListing,
         "An unchanged list is fetched again and again",
         "the client fetches a list that it already has",
         _repeated_listing,
         "Keep the list for the session, and fetch it anew when the server says notifications/tools/list_changed.",
     ),
-    "amplification": Words(
+    Words(
+        Amplification,
         "A gateway makes several requests of one",
         "the gateway sends several requests for each call",
         _amplification,
         _amplification_advice,
     ),
-    "serial-fan-out": Words(
+    Words(
+        SerialFanOut,
         "A gateway asks its servers one after another",
         "the gateway asks its servers one after another",
         _serial_fan_out,
         "Have the gateway ask the servers behind it at the same time.",
     ),
-    "constant-cost-per-request": Words(
+    Words(
+        ConstantCostPerRequest,
         "Every request takes the same extra time",
         "every request takes the same extra time, whatever it asks",
         _constant_cost_per_request,
         _constant_cost_per_request_advice,
     ),
-}
+)

@@ -133,9 +133,6 @@ REASONS: dict[str, str] = {
 }
 """Why a finding is as sure as it is."""
 
-LOAD_REASONS = ("vanishes-with-quick-ack", "experiment-not-made", "calls-left-late", "threads-had-no-time")
-"""Of findings in load results."""
-
 
 def part_words(part: str) -> str:
     """Where in a call a part of the ledger lies."""

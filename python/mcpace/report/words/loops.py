@@ -2,52 +2,53 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from mcpace.report.model.contexts import GetLoop, ResumeLoop, RetryStorm
 from mcpace.report.model.run import Finding
-from mcpace.report.words.context import Context, Words, number, time
+from mcpace.report.words.context import Words, seconds
 from mcpace.report.words.quantities import count, duration
 
 
-def _every(context: Context) -> str:
-    period = time(context, "period_ns")
+def _every(context: GetLoop | ResumeLoop | RetryStorm) -> str:
+    period = seconds(context.period_ns)
     return f" every {duration(period)}" if period else ""
 
 
-def _get_loop(finding: Finding) -> str:
-    context = finding.context
-    streams = number(context, "streams")
+def _get_loop(finding: Finding, context: GetLoop) -> str:
+    streams = context.streams
     often = f" {count(streams, 'time')}" if streams else " again and again"
-    life = time(context, "life_ns")
+    life = seconds(context.life_ns)
     lived = f" after {duration(life)}" if life else " at once"
     what = (
         "the server's replies were no event streams"
-        if context.get("not_a_stream") is True
+        if context.not_a_stream is True
         else f"each stream ended{lived} and had brought nothing"
     )
     return f"The standalone GET was opened{often},{_every(context) or ' at a fixed period'}: {what}."
 
 
-def _get_loop_advice(context: Context) -> str:
-    if context.get("not_a_stream") is True:
+def _get_loop_advice(context: GetLoop) -> str:
+    if context.not_a_stream is True:
         return "Have the server answer the standalone GET with 405 where it offers no stream, not with 200 and a text."
     return (
         "Have the server hold the standalone stream open or answer it with 405; a client should wait longer each time."
     )
 
 
-def _resume_loop(finding: Finding) -> str:
-    attempts = number(finding.context, "attempts")
+def _resume_loop(finding: Finding, context: ResumeLoop) -> str:
+    attempts = context.attempts
     often = f" {count(attempts, 'time')}" if attempts else " again and again"
     return (
-        f"The client asked{often} for a stream to go on after the same event{_every(finding.context)}, and the answer "
+        f"The client asked{often} for a stream to go on after the same event{_every(context)}, and the answer "
         "that it waited for never came."
     )
 
 
-def _retry_storm(finding: Finding) -> str:
-    context = finding.context
-    requests, clients, status = (number(context, name) for name in ("requests", "clients", "status"))
+def _retry_storm(finding: Finding, context: RetryStorm) -> str:
+    requests, clients, status = context.requests, context.clients, context.status
     refused = f" ({status:.0f})" if status else ""
-    if context.get("pattern") == "in-step":
+    if context.pattern == "in-step":
         who = count(clients, "client") if clients else "many clients"
         all_ = f", {count(requests, 'request')} in all" if requests else ""
         return f"{_capital(who)} tried again at the same moments{_every(context)}{all_}, and were refused{refused}."
@@ -55,8 +56,8 @@ def _retry_storm(finding: Finding) -> str:
     return f"{_capital(asked)} came{_every(context)} though the server refused each of them{refused}: no pause grew."
 
 
-def _retry_storm_advice(context: Context) -> str:
-    if number(context, "status") == 405:
+def _retry_storm_advice(context: RetryStorm) -> str:
+    if context.status == 405:
         return (
             "Have the client take 405 for an answer: that server has no such stream, and asking again changes nothing."
         )
@@ -67,14 +68,16 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-WORDS: dict[str, Words] = {
-    "get-loop": Words(
+WORDS: tuple[Words[Any], ...] = (
+    Words(
+        GetLoop,
         "The standalone GET is opened again and again",
         "the client opens the standalone stream again and again",
         _get_loop,
         _get_loop_advice,
     ),
-    "resume-loop": Words(
+    Words(
+        ResumeLoop,
         "A stream is resumed in vain, and the call hangs",
         "the client resumes a stream in vain until it gives up",
         _resume_loop,
@@ -83,10 +86,11 @@ WORDS: dict[str, Words] = {
             "it no longer can, so that the client stops."
         ),
     ),
-    "retry-storm": Words(
+    Words(
+        RetryStorm,
         "Refused requests come again without a longer pause",
         "refused requests come again at a steady pace",
         _retry_storm,
         _retry_storm_advice,
     ),
-}
+)

@@ -2,60 +2,65 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from mcpace.report.model.contexts import GeneratorLimited, NoisyRun, RecorderLimited
 from mcpace.report.model.run import Finding
-from mcpace.report.words.context import Words, number, time
+from mcpace.report.words.context import Words
 from mcpace.report.words.quantities import count, duration, share
 
 
-def _how_late(finding: Finding) -> str:
-    times, late, whole = (number(finding.context, name) for name in ("times", "late_ns", "of_ns"))
+def _how_late(context: RecorderLimited | NoisyRun) -> str:
+    times, late, whole = context.times, context.late_ns, context.of_ns
     often = f" {count(times, 'time')}" if times else ""
     part = f", {share(late, whole)} of what was measured" if late and whole else ""
-    seconds = time(finding.context, "late_ns")
-    return f"ran late{often}{f', for {duration(seconds)} in all' if seconds else ''}{part}"
+    in_all = f", for {duration(late / 1e9)} in all" if late else ""
+    return f"ran late{often}{in_all}{part}"
 
 
-def _recorder_limited(finding: Finding) -> str:
+def _recorder_limited(finding: Finding, context: RecorderLimited) -> str:
     return (
-        f"The recorder's threads were busy and {_how_late(finding)}: times in this recording may be the recorder's own."
+        f"The recorder's threads were busy and {_how_late(context)}: times in this recording may be the recorder's own."
     )
 
 
-def _noisy_run(finding: Finding) -> str:
+def _noisy_run(finding: Finding, context: NoisyRun) -> str:
     return (
-        f"The recorder's threads were kept from running and {_how_late(finding)}: the machine had other things to do, "
+        f"The recorder's threads were kept from running and {_how_late(context)}: the machine had other things to do, "
         "and client and server probably waited likewise."
     )
 
 
-def _generator_limited(finding: Finding) -> str:
-    context = finding.context
-    if context.get("reason") == "late-starts":
-        late = number(context, "late_p99_s")
+def _generator_limited(finding: Finding, context: GeneratorLimited) -> str:
+    if context.reason == "late-starts":
+        late = context.late_p99_s
         by = f": one in a hundred by more than {duration(late)}" if late else ""
         return f"Calls that were due left late for reasons of the generator's own{by}."
-    busy = number(context, "busy")
+    busy = context.busy
     part = f"busy for {share(busy, 1)} of the time" if busy else "busy all the time"
     return f"The generator's threads were {part}, and replies waited unread: the figures are its own, not the target's."
 
 
-WORDS: dict[str, Words] = {
-    "recorder-limited": Words(
+WORDS: tuple[Words[Any], ...] = (
+    Words(
+        RecorderLimited,
         "The recorder was the limit",
         "the recorder itself was too busy to measure",
         _recorder_limited,
         "Record less at a time (fewer connections, --body-limit 0), or give the recorder processors of its own.",
     ),
-    "noisy-run": Words(
+    Words(
+        NoisyRun,
         "The machine was busy with something else",
         "the machine was too busy with other things to measure on",
         _noisy_run,
         "Measure again on a machine that does nothing else, and believe no time of this run.",
     ),
-    "generator-limited": Words(
+    Words(
+        GeneratorLimited,
         "The load generator was the limit",
         "the load generator, not the target, was the limit",
         _generator_limited,
         "Give the generator more threads or another machine, or ask for less load.",
     ),
-}
+)

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from mcpace.report.model.contexts import (
+    AddressFallback,
+    BufferedStream,
+    ClusteredStreamLifetime,
+    ConnectionLimit,
+    ConnectionPerRequest,
+    DelayedAck,
+    DelayedAckInLoad,
+    RedirectPerRequest,
+    TransportProbing,
+)
 from mcpace.report.model.run import Finding
-from mcpace.report.words.context import Context, Words, number, time
+from mcpace.report.words.context import Words, seconds
 from mcpace.report.words.quantities import clean, count, duration, share
 
 REPLIES = {
@@ -14,17 +27,15 @@ REPLIES = {
 """What came back on the connections."""
 
 
-def _connection_per_request(finding: Finding) -> str:
-    connections = number(finding.context, "connections")
-    requests = number(finding.context, "requests")
+def _connection_per_request(finding: Finding, context: ConnectionPerRequest) -> str:
+    connections = context.connections
+    requests = context.requests
     seen = "Almost every request opened a connection of its own"
     if connections and requests:
-        replies = REPLIES.get(str(finding.context.get("replies")), "")
+        replies = REPLIES.get(context.replies or "", "")
         seen = f"{count(connections, 'connection')} for {count(requests, 'request')}{replies}"
-    closer = {"client": "the client", "server": "the server", "instrument": "the recorder"}.get(
-        str(finding.context.get("closed_by"))
-    )
-    left = number(finding.context, "left_early")
+    closer = {"client": "the client", "server": "the server", "instrument": "the recorder"}.get(context.closed_by or "")
+    left = context.left_early
     if left:
         return (
             f"{seen}: the client broke off {count(left, 'reply', 'replies')} before the end, after which a connection "
@@ -34,27 +45,30 @@ def _connection_per_request(finding: Finding) -> str:
     return f"{seen}, though {why}: {duration(finding.cost_s)} a call for setting them up again."
 
 
-def _connection_per_request_advice(context: Context) -> str:
-    if context.get("closed_by") == "server":
+def _connection_per_request_advice(context: ConnectionPerRequest) -> str:
+    if context.closed_by == "server":
         return "Leave keep-alive on at the server, and at every proxy before it."
     return (
         "Share one HTTP client over the session, and read each reply to its end so that its connection can be reused."
     )
 
 
-def _delayed_ack(finding: Finding) -> str:
-    context = finding.context
-    pauses, pause = number(context, "pauses"), time(context, "pause_ns")
-    if pauses and pause:
-        return (
-            f"{count(pauses, 'reply', 'replies')} stood still for {duration(pause)} between their first part and the "
-            "rest, on connections that had carried replies before: as long as a kernel delays an acknowledgement."
-        )
-    low, high = number(context, "from_s") or 0.035, number(context, "to_s") or 0.06
-    share_ = number(context, "share")
-    seen = f"{share(share_, 1)} of the calls" if share_ else "Calls"
-    sentence = f"{seen} took {duration(low)} to {duration(high)}, on connections that had carried calls before"
-    quick, mean = number(context, "quick_mean_s"), number(context, "mean_s")
+def _delayed_ack(finding: Finding, context: DelayedAck) -> str:
+    pauses, pause = context.pauses, seconds(context.pause_ns)
+    replies = count(pauses, "reply", "replies") if pauses else "Replies"
+    still = f" for {duration(pause)}" if pause else ""
+    return (
+        f"{replies} stood still{still} between their first part and the rest, on connections that had carried replies "
+        "before: as long as a kernel delays an acknowledgement."
+    )
+
+
+def _delayed_ack_in_load(finding: Finding, context: DelayedAckInLoad) -> str:
+    low, high = context.from_s, context.to_s
+    took = f"{duration(low)} to {duration(high)}" if low and high else "a fixed time longer"
+    seen = f"{share(context.share, 1)} of the calls" if context.share else "Calls"
+    sentence = f"{seen} took {took}, on connections that had carried calls before"
+    quick, mean = context.quick_mean_s, context.mean_s
     if quick is None or mean is None:
         return f"{sentence}: as long as a peer's kernel delays an acknowledgement."
     return (
@@ -64,31 +78,31 @@ def _delayed_ack(finding: Finding) -> str:
     )
 
 
-def _redirect_per_request(finding: Finding) -> str:
-    redirects, served = number(finding.context, "redirects"), number(finding.context, "of_requests")
+def _redirect_per_request(finding: Finding, context: RedirectPerRequest) -> str:
+    redirects, served = context.redirects, context.of_requests
     seen = "Requests were sent on to another path each time"
     if redirects and served:
         seen = f"{redirects:.0f} of {count(served, 'request')} were sent on to another path first"
-    source, target = (clean(finding.context.get(name) or "", 60) for name in ("from", "to"))
+    source, target = clean(context.from_ or "", 60), clean(context.to or "", 60)
     way = f" ({source} to {target})" if source and target else ""
     return f"{seen}{way}: {duration(finding.cost_s)} a call."
 
 
-def _redirect_per_request_advice(context: Context) -> str:
-    target = clean(context.get("to") or "", 60)
+def _redirect_per_request_advice(context: RedirectPerRequest) -> str:
+    target = clean(context.to or "", 60)
     return f"Give the client the path that serves{f', {target}' if target else ''}, or have the server serve both."
 
 
-def _address_fallback(finding: Finding) -> str:
-    source, target = (clean(finding.context.get(name) or "", 60) for name in ("from", "to"))
+def _address_fallback(finding: Finding, context: AddressFallback) -> str:
+    source, target = clean(context.from_ or "", 60), clean(context.to or "", 60)
     first = f"The first address of the server's name{f', {source},' if source else ''} did not answer"
-    longest = time(finding.context, "longest_ns")
+    longest = seconds(context.longest_ns)
     lost = f" Finding that out took up to {duration(longest)}." if longest else ""
     return f"{first}, and the next one{f', {target},' if target else ''} did.{lost}"
 
 
-def _transport_probing(finding: Finding) -> str:
-    probes, status = number(finding.context, "probes"), number(finding.context, "status")
+def _transport_probing(finding: Finding, context: TransportProbing) -> str:
+    probes, status = context.probes, context.status
     often = f"{count(probes, 'connect')} began" if probes else "Each connect began"
     code = f" ({status:.0f})" if status else ""
     return (
@@ -96,102 +110,108 @@ def _transport_probing(finding: Finding) -> str:
     )
 
 
-def _buffered_stream(finding: Finding) -> str:
-    context = finding.context
-    events, longest = number(context, "events"), time(context, "longest_ns")
+def _buffered_stream(finding: Finding, context: BufferedStream) -> str:
+    events, longest = context.events, seconds(context.longest_ns)
     what = count(events, "progress notification") if events else "Progress"
     after = f" after {duration(longest)} of silence" if longest else ""
-    packed = f" The stream is compressed ({clean(context['encoding'], 20)})." if context.get("encoding") else ""
+    packed = f" The stream is compressed ({clean(context.encoding, 20)})." if context.encoding else ""
     return f"{what} came all at once{after}, together with the result.{packed}"
 
 
-def _buffered_stream_advice(context: Context) -> str:
-    if context.get("encoding"):
+def _buffered_stream_advice(context: BufferedStream) -> str:
+    if context.encoding:
         return "Leave text/event-stream out of compression, or flush the compressor after each event."
     return "Turn buffering off for this path at every proxy (X-Accel-Buffering: no), and flush after each event."
 
 
-def _clustered_stream_lifetime(finding: Finding) -> str:
-    context = finding.context
-    streams, age, lost = number(context, "streams"), time(context, "age_ns"), number(context, "without_result")
+def _clustered_stream_lifetime(finding: Finding, context: ClusteredStreamLifetime) -> str:
+    streams, age, lost = context.streams, seconds(context.age_ns), context.without_result
     what = count(streams, "stream") if streams else "Streams"
     at = f" {duration(age)}" if age else " a fixed time"
     since = {"last-event": " after the last event on them", "beginning": " after their beginning"}.get(
-        str(context.get("counted_from")), ""
+        context.counted_from or "", ""
     )
     who = {"client": ", closed by the client", "server": ", closed by the server or something before it"}.get(
-        str(context.get("closed_by")), ""
+        context.closed_by or "", ""
     )
     without = f" {count(lost, 'call')} lost the result." if lost else ""
     return f"{what} ended{at}{since}{who}.{without}"
 
 
-def _clustered_stream_lifetime_advice(context: Context) -> str:
-    if context.get("closed_by") == "client":
+def _clustered_stream_lifetime_advice(context: ClusteredStreamLifetime) -> str:
+    if context.closed_by == "client":
         return (
             "Raise the client's time-out for reply bodies (in Node: undici's bodyTimeout), or turn it off for streams."
         )
     return "Send something on silent streams (a comment each 15 s), or raise the idle time-out before the server."
 
 
-def _connection_limit(finding: Finding) -> str:
-    context = finding.context
-    limit, held, longest = number(context, "limit"), number(context, "held"), time(context, "longest_ns")
+def _connection_limit(finding: Finding, context: ConnectionLimit) -> str:
+    limit, held, longest = context.limit, context.held, seconds(context.longest_ns)
     replies = f"{count(limit, 'reply was', 'replies were')} open" if limit else "Replies were open"
     who = count(held, "operation") if held else "Operations"
     wait = f", for {duration(longest)} at the longest" if longest else ""
-    never = number(context, "never_left")
+    never = context.never_left
     lost = f"; {count(never, 'request')} never left" if never else ""
     return f"{replies}, and never more: {who} could send nothing until one ended{wait}{lost}."
 
 
-WORDS: dict[str, Words] = {
-    "redirect-per-request": Words(
+_DELAYED_ACK = (
+    "Replies wait for a delayed acknowledgement",
+    "the end of each reply waits for a delayed TCP acknowledgement",
+)
+_DELAYED_ACK_ADVICE = "Set TCP_NODELAY on the sockets that the server accepts, or have it send each reply in one write."
+
+WORDS: tuple[Words[Any], ...] = (
+    Words(
+        RedirectPerRequest,
         "Each request is redirected",
         "each request is redirected to another path first",
         _redirect_per_request,
         _redirect_per_request_advice,
     ),
-    "address-fallback": Words(
+    Words(
+        AddressFallback,
         "The name's first address doesn't answer",
         "each connection is tried at an address that doesn't answer first",
         _address_fallback,
         "Let the server listen on every address of its name (:: and 0.0.0.0), or name it by the one that answers.",
     ),
-    "transport-probing": Words(
+    Words(
+        TransportProbing,
         "Each connect tries out the transport",
         "each connect tries out the transport anew",
         _transport_probing,
         "Name the server's transport in the client's settings, so that it need not be tried out.",
     ),
-    "buffered-stream": Words(
+    Words(
+        BufferedStream,
         "Progress arrives all at once",
         "something holds the stream's events back",
         _buffered_stream,
         _buffered_stream_advice,
     ),
-    "clustered-stream-lifetime": Words(
+    Words(
+        ClusteredStreamLifetime,
         "Streams end at a fixed age",
         "streams are cut at a fixed age",
         _clustered_stream_lifetime,
         _clustered_stream_lifetime_advice,
     ),
-    "connection-limit": Words(
+    Words(
+        ConnectionLimit,
         "Requests wait for a free connection",
         "requests wait until one of the client's connections is free",
         _connection_limit,
         "Allow the client more connections to one server, or end streams that nobody reads.",
     ),
-    "connection-per-request": Words(
+    Words(
+        ConnectionPerRequest,
         "A new connection for each request",
         "each request opens a connection of its own",
         _connection_per_request,
         _connection_per_request_advice,
     ),
-    "delayed-ack": Words(
-        "Replies wait for a delayed acknowledgement",
-        "the end of each reply waits for a delayed TCP acknowledgement",
-        _delayed_ack,
-        "Set TCP_NODELAY on the sockets that the server accepts, or have it send each reply in one write.",
-    ),
-}
+    Words(DelayedAck, *_DELAYED_ACK, _delayed_ack, _DELAYED_ACK_ADVICE),
+    Words(DelayedAckInLoad, *_DELAYED_ACK, _delayed_ack_in_load, _DELAYED_ACK_ADVICE),
+)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from mcpace.report.model.contexts import AuthDeadlock, LateDelivery, StreamNotDrained, WaitsForGet
 from mcpace.report.model.run import Finding
-from mcpace.report.words.context import Context, Words, between, number, time
+from mcpace.report.words.context import Words, between, seconds
 from mcpace.report.words.quantities import count, duration
 
 
-def _late_delivery(finding: Finding) -> str:
-    late = between(finding, "result", "call-returned") or time(finding.context, "longest_ns") or finding.cost_s
+def _late_delivery(finding: Finding, context: LateDelivery) -> str:
+    late = between(finding, "result", "call-returned") or seconds(context.longest_ns) or finding.cost_s
     waited = {
         "reply-end": "it waited for the end of the reply's stream.",
         "connection-close": "it waited for the connection to close.",
         "nothing-seen": "nothing on the wire says what it waited for.",
-    }.get(str(finding.context.get("released_by")), "the client had it and waited on.")
+    }.get(context.released_by or "", "the client had it and waited on.")
     return f"The result was complete on the wire {duration(late)} before the client's call returned: {waited}"
 
 
-def _late_delivery_advice(context: Context) -> str:
-    if context.get("released_by") == "nothing-seen":
+def _late_delivery_advice(context: LateDelivery) -> str:
+    if context.released_by == "nothing-seen":
         return "Profile the client between the result and the return: it computed, or waited for something of its own."
     return (
         "Have the client return as soon as the result's event is complete; where you own the server, "
@@ -26,29 +29,28 @@ def _late_delivery_advice(context: Context) -> str:
     )
 
 
-def _waits_for_get(finding: Finding) -> str:
-    wait = between(finding, "stream-request", "stream-head") or time(finding.context, "longest_ns") or finding.cost_s
+def _waits_for_get(finding: Finding, context: WaitsForGet) -> str:
+    wait = between(finding, "stream-request", "stream-head") or seconds(context.longest_ns) or finding.cost_s
     why = {
         "authorization-lock": " Authentication was on: a lock in its code is held across the GET.",
         "stream-first": " The client opens that stream before anything else, by design.",
-    }.get(str(finding.context.get("gate")), "")
+    }.get(context.gate or "", "")
     return (
         f"No request left the client until the head of the standalone GET's reply had arrived, {duration(wait)}: "
         f"it waited for a stream that the call doesn't need.{why}"
     )
 
 
-def _auth_deadlock(finding: Finding) -> str:
-    longest = time(finding.context, "longest_ns") or finding.cost_s
+def _auth_deadlock(finding: Finding, context: AuthDeadlock) -> str:
+    longest = seconds(context.longest_ns) or finding.cost_s
     return (
         f"After its request for a token the client sent nothing any more: {duration(longest)} of silence, no answer "
         "due, until the call failed or the recording ended."
     )
 
 
-def _stream_not_drained(finding: Finding) -> str:
-    context = finding.context
-    left, connections, requests = (number(context, name) for name in ("left_early", "connections", "requests"))
+def _stream_not_drained(finding: Finding, context: StreamNotDrained) -> str:
+    left, connections, requests = context.left_early, context.connections, context.requests
     broke = count(left, "reply", "replies") if left else "its replies"
     used = f": {count(connections, 'connection')} for {count(requests, 'request')}" if connections and requests else ""
     return (
@@ -57,14 +59,16 @@ def _stream_not_drained(finding: Finding) -> str:
     )
 
 
-WORDS: dict[str, Words] = {
-    "late-delivery": Words(
+WORDS: tuple[Words[Any], ...] = (
+    Words(
+        LateDelivery,
         "The result is there, but the call doesn't return",
         "the client has the result long before its call returns",
         _late_delivery,
         _late_delivery_advice,
     ),
-    "waits-for-get": Words(
+    Words(
+        WaitsForGet,
         "Requests wait for the standalone GET",
         "requests wait for the standalone GET's reply",
         _waits_for_get,
@@ -73,7 +77,8 @@ WORDS: dict[str, Words] = {
             "a client should not hold its requests for it."
         ),
     ),
-    "auth-deadlock": Words(
+    Words(
+        AuthDeadlock,
         "The client stands still after it asked for a token",
         "the client stands still after it asked for a token",
         _auth_deadlock,
@@ -82,10 +87,11 @@ WORDS: dict[str, Words] = {
             "connection an OAuth provider of its own."
         ),
     ),
-    "stream-not-drained": Words(
+    Words(
+        StreamNotDrained,
         "Replies are dropped before their end, and connections with them",
         "the client drops replies before their end, and connections with them",
         _stream_not_drained,
         "Read each reply to its end in the client, at least for a moment; have the server end it with the result.",
     ),
-}
+)

@@ -5,7 +5,7 @@ use mcpace_record::Nanos;
 use super::Episode;
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Cause, Code, Disproof, Finding, Level, Reason, Role};
+use crate::findings::{Alternative, Cause, Code, Disproof, Finding, Level, Reason, Role};
 
 /// What one operation lost to a cause.
 #[derive(Default)]
@@ -18,7 +18,7 @@ pub(super) struct Held {
     pub(super) at_a_time: u64,
     pub(super) longest: Nanos,
     sure: Option<(Level, Reason)>,
-    other: Option<(Code, Disproof)>,
+    other: Option<Alternative>,
     decided: bool,
 }
 
@@ -79,7 +79,7 @@ impl Held {
         let severity = self.tally.severity();
         let finding = self.tally.finding(cause, operation, severity, scene.confidence(level, reason), disproof);
         match self.other {
-            Some((code, decided_by)) => finding.or(code, decided_by),
+            Some(alternative) => finding.or(alternative),
             None => finding,
         }
     }

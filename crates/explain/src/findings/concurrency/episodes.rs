@@ -21,7 +21,7 @@ use super::BEGUN;
 use super::batches::{Batch, batches};
 use super::served::{Owner, Served, served};
 use super::stalls::{CROSSING, Stall, Stalls, Work, stalls};
-use crate::findings::{Code, Disproof, Level, Reason};
+use crate::findings::{Alternative, Code, Level, Reason};
 use crate::view::{Stamp, View};
 
 /// Requests that must be held before it is no chance.
@@ -49,7 +49,7 @@ pub(in crate::findings) struct Episode {
     pub(super) level: Level,
     pub(super) reason: Reason,
     /// What would look the same, and what would decide.
-    pub(super) other: Option<(Code, Disproof)>,
+    pub(super) other: Option<Alternative>,
 }
 
 /// One request that had to wait for another.
@@ -132,27 +132,24 @@ fn of_batch(batch: &Batch<'_, '_>, stalls: Option<&Stalls<'_, '_>>) -> Episode {
     Episode { code, at_a_time: batch.at_a_time(), waits: waits(batch), level, reason, other }
 }
 
-fn one_at_a_time(batch: &Batch<'_, '_>, meanwhile: Meanwhile) -> (Code, Option<(Code, Disproof)>) {
+fn one_at_a_time(batch: &Batch<'_, '_>, meanwhile: Meanwhile) -> (Code, Option<Alternative>) {
     let first = batch.calls[0];
     let one_owner = batch.calls.iter().all(|call| call.same_owner(first));
-    let alone = Disproof::CallFromSecondSession;
     match (meanwhile, one_owner) {
-        (Meanwhile::Held, true) => (Code::BlockedEventLoop, Some((Code::SerialSession, decides(first)))),
+        (Meanwhile::Held, true) => (Code::BlockedEventLoop, Some(one_session_or_all(first))),
         (Meanwhile::Held, false) => (Code::BlockedEventLoop, None),
         (Meanwhile::HeldAfterHead, true) => (Code::SerialSession, None),
-        (Meanwhile::Answered, true) => (Code::CompletionWaves, Some((Code::SerialSession, alone))),
+        (Meanwhile::Answered, true) => (Code::CompletionWaves, Some(Alternative::SERIAL_SESSION_BY_SESSION)),
         (Meanwhile::Answered | Meanwhile::HeldAfterHead, false) => (Code::CompletionWaves, None),
         (Meanwhile::NothingAsked, true) if heads_came(batch) => {
-            (Code::SerialSession, Some((Code::CompletionWaves, alone)))
+            (Code::SerialSession, Some(Alternative::COMPLETION_WAVES_BY_SESSION))
         }
-        (Meanwhile::NothingAsked, true) => (Code::BlockedEventLoop, Some((Code::SerialSession, decides(first)))),
-        (Meanwhile::NothingAsked, false) => {
-            (Code::BlockedEventLoop, Some((Code::CompletionWaves, Disproof::PingMeanwhile)))
-        }
+        (Meanwhile::NothingAsked, true) => (Code::BlockedEventLoop, Some(one_session_or_all(first))),
+        (Meanwhile::NothingAsked, false) => (Code::BlockedEventLoop, Some(Alternative::COMPLETION_WAVES_BY_PING)),
     }
 }
 
-fn several_at_a_time(batch: &Batch<'_, '_>, meanwhile: Meanwhile) -> (Code, Option<(Code, Disproof)>) {
+fn several_at_a_time(batch: &Batch<'_, '_>, meanwhile: Meanwhile) -> (Code, Option<Alternative>) {
     let heads_apart = batch.calls.iter().all(|call| call.begun.at + HEAD_APART <= call.answered.at);
     let first_end = batch.calls[0].answered.at;
     let late = heads_apart && batch.waited().iter().all(|call| call.begun.at + HEAD_APART >= first_end);
@@ -160,15 +157,20 @@ fn several_at_a_time(batch: &Batch<'_, '_>, meanwhile: Meanwhile) -> (Code, Opti
         Meanwhile::Held => (Code::ThreadPoolSaturation, None),
         _ if late => (Code::ThreadPoolSaturation, None),
         Meanwhile::NothingAsked if !heads_apart => {
-            (Code::CompletionWaves, Some((Code::ThreadPoolSaturation, Disproof::PingMeanwhile)))
+            (Code::CompletionWaves, Some(Alternative::THREAD_POOL_SATURATION_BY_PING))
         }
         _ => (Code::CompletionWaves, None),
     }
 }
 
-/// A process has one session only: there, a tool that waits without blocking decides.
-fn decides(call: &Served<'_>) -> Disproof {
-    if call.owner == Owner::Pipe { Disproof::CallToolThatOnlyWaits } else { Disproof::CallFromSecondSession }
+/// The alternative that only the session was held. A process has one session only: there, a tool that waits without
+/// blocking decides.
+fn one_session_or_all(call: &Served<'_>) -> Alternative {
+    if call.owner == Owner::Pipe {
+        Alternative::SERIAL_SESSION_BY_WAITING_TOOL
+    } else {
+        Alternative::SERIAL_SESSION_BY_SESSION
+    }
 }
 
 /// Whether the head of a later call's reply came while the first one surely was at work.
@@ -204,7 +206,7 @@ fn of_stalls(stalls: &Stalls<'_, '_>) -> Option<Episode> {
     let same_owner = held.iter().all(|stall| stall.request.same_owner(stall.behind));
     let other = match code {
         Code::SerialSession if !same_owner => return None,
-        Code::BlockedEventLoop if same_owner => Some((Code::SerialSession, decides(held[0].behind))),
+        Code::BlockedEventLoop if same_owner => Some(one_session_or_all(held[0].behind)),
         _ => None,
     };
     let (level, reason) = match other {

@@ -14,6 +14,7 @@ mod stalls;
 pub(super) mod thread_pool_saturation;
 
 use mcpace_record::Nanos;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub(super) use episodes::{Episode, episodes};
@@ -22,11 +23,11 @@ pub(super) use episodes::{Episode, episodes};
 const BEGUN: Nanos = Nanos::from_millis(20);
 
 /// See [`Cause::BlockedEventLoop`](crate::Cause::BlockedEventLoop).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct BlockedEventLoop {
     /// Requests that were held.
     pub held: u64,
-    /// Of these, such that needed no tool: pings, lists, notifications.
+    /// Held requests that needed no tool: pings, lists, notifications.
     pub without_tool: u64,
     /// Whether some of them were of other sessions than the tool that held them.
     pub across_sessions: bool,
@@ -36,7 +37,7 @@ pub struct BlockedEventLoop {
 }
 
 /// See [`Cause::SerialSession`](crate::Cause::SerialSession).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct SerialSession {
     /// Requests that were held.
     pub held: u64,
@@ -46,7 +47,7 @@ pub struct SerialSession {
 }
 
 /// See [`Cause::CompletionWaves`](crate::Cause::CompletionWaves).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct CompletionWaves {
     /// Calls that the server ran at a time.
     pub at_a_time: u64,
@@ -58,7 +59,7 @@ pub struct CompletionWaves {
 }
 
 /// See [`Cause::ThreadPoolSaturation`](crate::Cause::ThreadPoolSaturation).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct ThreadPoolSaturation {
     /// Requests that the server had in work at a time.
     pub at_a_time: u64,
@@ -70,19 +71,19 @@ pub struct ThreadPoolSaturation {
 }
 
 /// See [`Cause::HeadOfLine`](crate::Cause::HeadOfLine).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct HeadOfLine {
     /// Replies that came late.
     pub held: u64,
-    /// What let them go.
+    /// The event that released the replies.
     pub released_with: ReleasedWith,
     /// The longest that one was held.
     #[serde(rename = "longest_ns")]
     pub longest: Nanos,
 }
 
-/// What lets replies go that were ready.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// The event that releases replies that were ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReleasedWith {
     /// The reply of a slower call before them.

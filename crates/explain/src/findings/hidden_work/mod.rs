@@ -13,27 +13,28 @@ pub(super) mod session_per_call;
 use std::collections::BTreeMap;
 
 use mcpace_record::Nanos;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// See [`Cause::DuplicateRequest`](crate::Cause::DuplicateRequest).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct DuplicateRequest {
     /// JSON-RPC methods that were repeated, each once, sorted.
     pub methods: Vec<String>,
     /// Repeated requests.
     pub repeats: u64,
-    /// Of these, executions of a tool (`tools/call`).
+    /// Repeated requests that executed a tool (`tools/call`).
     pub executions: u64,
-    /// Of these, such that left only after the whole of the first reply: the reply was drained and thrown away.
+    /// Repeated requests that left only after the whole first reply: the client drained that reply and dropped it.
     pub after_reply_end: u64,
-    /// GETs for the server's own stream that were repeated likewise; counted among `total.requests`.
+    /// Repeated GETs for the server's own stream; `total.requests` counts them too.
     pub streams: u64,
     /// Whether the repeated requests carried an `authorization` header.
     pub authenticated: bool,
 }
 
 /// See [`Cause::HiddenListing`](crate::Cause::HiddenListing).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct HiddenListing {
     /// Calls with one.
     pub calls: u64,
@@ -44,7 +45,7 @@ pub struct HiddenListing {
 }
 
 /// See [`Cause::SessionPerCall`](crate::Cause::SessionPerCall).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct SessionPerCall {
     /// Tool calls.
     pub tool_calls: u64,
@@ -55,7 +56,7 @@ pub struct SessionPerCall {
 }
 
 /// See [`Cause::DiscoveryRepeated`](crate::Cause::DiscoveryRepeated).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct DiscoveryRepeated {
     /// The documents' paths, each once, sorted.
     pub targets: Vec<String>,
@@ -64,23 +65,23 @@ pub struct DiscoveryRepeated {
 }
 
 /// See [`Cause::RetriedExecution`](crate::Cause::RetriedExecution).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct RetriedExecution {
     /// The tool, the first one where there are several.
     pub tool: Option<String>,
     /// Calls that were made again.
     pub repeats: u64,
-    /// Of these, such that both had an answer in the end: both ran.
+    /// Repeated calls where both calls were answered: both ran.
     pub both_answered: u64,
-    /// What set the second one off.
+    /// The event that caused the second call.
     pub trigger: Trigger,
     /// How long the first was waited for, where it was given up.
     #[serde(rename = "timeout_ns")]
     pub timeout: Option<Nanos>,
 }
 
-/// What sets a second call off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// The event that causes a second call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trigger {
     /// A time-out: the client gave the first one up.
@@ -90,7 +91,7 @@ pub enum Trigger {
 }
 
 /// See [`Cause::RepeatedListing`](crate::Cause::RepeatedListing).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct RepeatedListing {
     /// JSON-RPC methods, each once, sorted.
     pub methods: Vec<String>,
@@ -103,13 +104,13 @@ pub struct RepeatedListing {
 }
 
 /// See [`Cause::Amplification`](crate::Cause::Amplification).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Amplification {
     /// Calls that the gateway had alone.
     pub calls: u64,
     /// Requests that it sent for them.
     pub requests: u64,
-    /// For the typical call.
+    /// Requests that the gateway sent for the typical call.
     pub typical: u64,
     /// Sessions that it began for them.
     pub sessions: u64,
@@ -118,26 +119,26 @@ pub struct Amplification {
 }
 
 /// See [`Cause::SerialFanOut`](crate::Cause::SerialFanOut).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct SerialFanOut {
     /// Requests that the gateway answered so.
     pub requests: u64,
     /// Servers that it asked for one.
     pub servers: u64,
-    /// What it asked them, each once, sorted.
+    /// JSON-RPC methods that the gateway asked the servers for, each once, sorted.
     pub methods: Vec<String>,
     /// The longest that such a request took at the gateway.
     #[serde(rename = "longest_ns")]
     pub longest: Nanos,
-    /// What it would have taken with the servers asked at once.
+    /// The time that the request would have taken with the servers asked at the same time.
     #[serde(rename = "at_once_ns")]
     pub at_once: Nanos,
 }
 
 /// See [`Cause::ConstantCostPerRequest`](crate::Cause::ConstantCostPerRequest).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct ConstantCostPerRequest {
-    /// What the cost goes with.
+    /// The part of a request that the cost depends on.
     pub follows: Follows,
     /// Requests and notifications that paid it.
     pub requests: u64,
@@ -146,13 +147,13 @@ pub struct ConstantCostPerRequest {
     /// The least that the server took for any.
     #[serde(rename = "floor_ns")]
     pub floor: Nanos,
-    /// What it took without.
+    /// The time that the server took for a request without that part.
     #[serde(rename = "without_ns")]
     pub without: Nanos,
 }
 
-/// What a constant cost goes with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// The part of a request that a constant cost depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Follows {
     /// The token: looked up or verified at a cost, each time.

@@ -6,10 +6,11 @@ pub(super) mod retry_storm;
 mod rhythm;
 
 use mcpace_record::Nanos;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// See [`Cause::GetLoop`](crate::Cause::GetLoop).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct GetLoop {
     /// Times that the stream was opened.
     pub streams: u64,
@@ -26,7 +27,7 @@ pub struct GetLoop {
 }
 
 /// See [`Cause::ResumeLoop`](crate::Cause::ResumeLoop).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct ResumeLoop {
     /// Times that a stream was asked to go on after the same event.
     pub attempts: u64,
@@ -38,7 +39,7 @@ pub struct ResumeLoop {
 }
 
 /// See [`Cause::RetryStorm`](crate::Cause::RetryStorm).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct RetryStorm {
     /// Requests that were refused or failed.
     pub requests: u64,
@@ -54,7 +55,7 @@ pub struct RetryStorm {
 }
 
 /// How needless retries come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Storm {
     /// One client asks again at a steady pace, however often it is refused.

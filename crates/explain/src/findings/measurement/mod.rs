@@ -8,30 +8,31 @@ pub(super) mod noisy_run;
 pub(super) mod recorder_limited;
 
 use mcpace_record::Nanos;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// See [`Cause::RecorderLimited`](crate::Cause::RecorderLimited).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct RecorderLimited {
     /// Times that it was late while something was under way.
     pub times: u64,
-    /// For so long in all.
+    /// Total lateness.
     #[serde(rename = "late_ns")]
     pub late: Nanos,
-    /// Of so much that was measured.
+    /// The time that was measured.
     #[serde(rename = "of_ns")]
     pub of: Nanos,
 }
 
 /// See [`Cause::NoisyRun`](crate::Cause::NoisyRun).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct NoisyRun {
     /// Times that the instrument was kept from running while something was under way.
     pub times: u64,
-    /// For so long in all.
+    /// Total lateness.
     #[serde(rename = "late_ns")]
     pub late: Nanos,
-    /// Of so much that was measured.
+    /// The time that was measured.
     #[serde(rename = "of_ns")]
     pub of: Nanos,
 }

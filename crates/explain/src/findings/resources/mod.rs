@@ -9,10 +9,11 @@ pub(super) mod superlinear_line;
 pub(super) mod task_leak;
 
 use mcpace_record::{Nanos, Peer};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// See [`Cause::SlowStart`](crate::Cause::SlowStart).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct SlowStart {
     /// The program's name.
     pub program: String,
@@ -31,56 +32,56 @@ pub struct SlowStart {
 }
 
 /// See [`Cause::SessionLeak`](crate::Cause::SessionLeak).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct SessionLeak {
     /// Sessions that were begun.
     pub begun: u64,
-    /// Of these, ended by the client.
+    /// Sessions that the client ended.
     pub ended: u64,
     /// Bytes of memory for each that was left.
     pub bytes_each: u64,
-    /// The server's memory before.
+    /// The server's memory at the beginning.
     pub bytes_before: u64,
-    /// And after.
+    /// The server's memory afterwards.
     pub bytes_after: u64,
 }
 
 /// See [`Cause::TaskLeak`](crate::Cause::TaskLeak).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct TaskLeak {
     /// Requests that memory rose with.
     pub requests: u64,
     /// Bytes of memory for each.
     pub bytes_each: u64,
-    /// The server's memory before.
+    /// The server's memory at the beginning.
     pub bytes_before: u64,
-    /// And after.
+    /// The server's memory afterwards.
     pub bytes_after: u64,
     /// Threads that came in the meantime.
     pub threads: u32,
 }
 
 /// See [`Cause::RebuiltPerRequest`](crate::Cause::RebuiltPerRequest).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct RebuiltPerRequest {
-    /// Whose processor.
+    /// The process whose processor time was measured.
     pub of: Peer,
     /// Tools, where there were few.
     pub few_tools: u64,
-    /// And where there were many.
+    /// Tools where there were many.
     pub many_tools: u64,
     /// Requests with many.
     pub requests: u64,
     /// Processor time of a request with few tools.
     #[serde(rename = "each_with_few_ns")]
     pub each_with_few: Nanos,
-    /// And with many.
+    /// Processor time of a request with many tools.
     #[serde(rename = "each_with_many_ns")]
     pub each_with_many: Nanos,
 }
 
 /// See [`Cause::LargeListing`](crate::Cause::LargeListing).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct LargeListing {
     /// Tools in it, where that was counted.
     pub tools: Option<u64>,
@@ -97,7 +98,7 @@ pub struct LargeListing {
 }
 
 /// See [`Cause::SuperlinearLine`](crate::Cause::SuperlinearLine).
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct SuperlinearLine {
     /// Answers that were looked at.
     pub lines: u64,

@@ -11,7 +11,7 @@ use mcpace_record::{Nanos, Peer};
 use super::growth::{Growth, growth};
 use crate::findings::scene::Scene;
 use crate::findings::tally::Tally;
-use crate::findings::{Cause, Code, Disproof, Finding, Level, Reason, Role, SessionLeak, Severity};
+use crate::findings::{Alternative, Cause, Disproof, Finding, Level, Reason, Role, SessionLeak, Severity};
 use crate::view::View;
 
 /// Requests for each session from which on the two counts differ enough to tell sessions from requests.
@@ -65,5 +65,5 @@ fn conclude(scene: &Scene<'_, '_>, sessions: &Sessions, growth: &Growth) -> Find
     let confidence = scene.confidence(Level::Medium, Reason::RisesWithCount);
     let finding =
         tally.finding(Cause::SessionLeak(context), None, Severity::Medium, confidence, Disproof::EndEachSession);
-    if told_apart { finding } else { finding.or(Code::TaskLeak, Disproof::HoldOneSession) }
+    if told_apart { finding } else { finding.or(Alternative::TASK_LEAK_BY_ONE_SESSION) }
 }

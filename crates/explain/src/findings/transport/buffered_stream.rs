@@ -13,7 +13,7 @@ use super::BufferedStream;
 use crate::findings::behind::{Passage, passages};
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Cause, Code, Disproof, Finding, Level, Reason, Role, Severity};
+use crate::findings::{Alternative, Cause, Disproof, Finding, Level, Reason, Role, Severity};
 use crate::view::{Exchange, ReplyShape, Stamp};
 
 /// Progress that came at once; less may be chance.
@@ -128,5 +128,5 @@ fn conclude(scene: &Scene<'_, '_>, operation: Option<&str>, replies: Replies<'_>
     let cause = Cause::BufferedStream(context);
     // Whoever waits sees no progress, whatever the time.
     let finding = replies.tally.finding(cause, operation, Severity::Medium, confidence, disproof);
-    if compressed || spread_behind { finding } else { finding.or(Code::BlockedEventLoop, Disproof::BypassProxy) }
+    if compressed || spread_behind { finding } else { finding.or(Alternative::BLOCKED_EVENT_LOOP_BY_BYPASS) }
 }

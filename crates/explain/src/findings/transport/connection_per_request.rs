@@ -10,7 +10,7 @@ use mcpace_record::Nanos;
 use super::connections::{Needless, left_early, wasteful};
 use crate::findings::scene::Scene;
 use crate::findings::tally::{ByOperation, Tally};
-use crate::findings::{Cause, Code, ConnectionPerRequest, Disproof, Finding, Level, Reason, ReplyKind, Role};
+use crate::findings::{Alternative, Cause, ConnectionPerRequest, Disproof, Finding, Level, Reason, ReplyKind, Role};
 use crate::view::ReplyShape;
 
 pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
@@ -50,7 +50,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
                 let confidence = scene.confidence(Level::Low, Reason::EndNotSeen);
                 return tally
                     .finding(cause, operation, severity, confidence, disproof)
-                    .or(Code::StreamNotDrained, Disproof::DrainReplies);
+                    .or(Alternative::STREAM_NOT_DRAINED_BY_DRAINING);
             }
             let level = if named { Level::High } else { Level::Medium };
             let confidence = scene.confidence(level, Reason::Repeated);

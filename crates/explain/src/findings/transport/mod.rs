@@ -11,27 +11,28 @@ pub(super) mod redirect_per_request;
 pub(super) mod transport_probing;
 
 use mcpace_record::{Closer, Nanos};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// See [`Cause::ConnectionPerRequest`](crate::Cause::ConnectionPerRequest).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct ConnectionPerRequest {
     /// Requests of the sessions concerned.
     pub requests: u64,
     /// Connections that they used.
     pub connections: u64,
-    /// Of these, opened though an earlier one of the session was free.
+    /// Connections that were opened although an earlier one of the session was free.
     pub needless: u64,
     /// Replies that the client broke off, which spoils their connections; it may have had to.
     pub left_early: u64,
-    /// What the replies were.
+    /// The kind of the reply bodies.
     pub replies: ReplyKind,
-    /// Who closed the connections that could have been used again; `None` where they stayed open, unused.
+    /// The side that closed the connections that could have been used again; `None` where they stayed open, unused.
     pub closed_by: Option<Closer>,
 }
 
-/// What kind of reply bodies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// Kinds of reply bodies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplyKind {
     /// JSON only.
@@ -43,7 +44,7 @@ pub enum ReplyKind {
 }
 
 /// See [`Cause::RedirectPerRequest`](crate::Cause::RedirectPerRequest).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct RedirectPerRequest {
     /// Requests that were sent on and asked again.
     pub redirects: u64,
@@ -58,7 +59,7 @@ pub struct RedirectPerRequest {
 }
 
 /// See [`Cause::AddressFallback`](crate::Cause::AddressFallback).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct AddressFallback {
     /// Connections that were tried at the wrong address first.
     pub tries: u64,
@@ -72,7 +73,7 @@ pub struct AddressFallback {
 }
 
 /// See [`Cause::TransportProbing`](crate::Cause::TransportProbing).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct TransportProbing {
     /// Connects that began with a request that is refused.
     pub probes: u64,
@@ -81,7 +82,7 @@ pub struct TransportProbing {
 }
 
 /// See [`Cause::DelayedAck`](crate::Cause::DelayedAck).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct DelayedAck {
     /// Replies with a pause of the kernel's size.
     pub pauses: u64,
@@ -93,13 +94,13 @@ pub struct DelayedAck {
 }
 
 /// See [`Cause::BufferedStream`](crate::Cause::BufferedStream).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct BufferedStream {
     /// Replies whose progress came at once.
     pub replies: u64,
     /// Progress notifications in them.
     pub events: u64,
-    /// What the stream is packed in, where it is.
+    /// The content encoding of the stream, if there is one.
     pub encoding: Option<String>,
     /// The longest silence before.
     #[serde(rename = "longest_ns")]
@@ -107,23 +108,23 @@ pub struct BufferedStream {
 }
 
 /// See [`Cause::ClusteredStreamLifetime`](crate::Cause::ClusteredStreamLifetime).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct ClusteredStreamLifetime {
     /// Streams that ended at that age.
     pub streams: u64,
-    /// Of these, replies that ended without their result.
+    /// Streams that were replies and ended without their result.
     pub without_result: u64,
     /// The age.
     #[serde(rename = "age_ns")]
     pub age: Nanos,
-    /// What it counts from.
+    /// The event that the age counts from.
     pub counted_from: CountedFrom,
-    /// Who closes.
+    /// The side that closes the streams.
     pub closed_by: Closer,
 }
 
-/// What a time-out counts from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// The event that a time-out counts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CountedFrom {
     /// The stream's beginning.
@@ -133,13 +134,13 @@ pub enum CountedFrom {
 }
 
 /// See [`Cause::ConnectionLimit`](crate::Cause::ConnectionLimit).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct ConnectionLimit {
     /// Replies that are open at one time, and never more.
     pub limit: u64,
     /// Operations whose request had to wait.
     pub held: u64,
-    /// Of these, such whose request never left.
+    /// Held operations whose request never left.
     pub never_left: u64,
     /// The longest wait.
     #[serde(rename = "longest_ns")]

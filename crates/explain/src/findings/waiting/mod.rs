@@ -6,24 +6,25 @@ pub(super) mod stream_not_drained;
 pub(super) mod waits_for_get;
 
 use mcpace_record::Nanos;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// See [`Cause::LateDelivery`](crate::Cause::LateDelivery).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct LateDelivery {
     /// Calls with it.
     pub calls: u64,
     /// Calls of the same operation.
     pub of_calls: u64,
-    /// What the client seems to have waited for.
+    /// The event that the client seems to have waited for.
     pub released_by: Released,
     /// The longest time between the result and the client's next act that nothing else explains.
     #[serde(rename = "longest_ns")]
     pub longest: Nanos,
 }
 
-/// What a client that held a result waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// The event that a client with a complete result waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Released {
     /// The end of the reply's stream.
@@ -35,7 +36,7 @@ pub enum Released {
 }
 
 /// See [`Cause::WaitsForGet`](crate::Cause::WaitsForGet).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct WaitsForGet {
     /// Times that requests were held.
     pub occurrences: u64,
@@ -47,7 +48,7 @@ pub struct WaitsForGet {
 }
 
 /// Why a client holds its requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gate {
     /// Authentication is on: a lock in the authentication code is held across the GET.
@@ -57,7 +58,7 @@ pub enum Gate {
 }
 
 /// See [`Cause::AuthDeadlock`](crate::Cause::AuthDeadlock).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct AuthDeadlock {
     /// Calls that stood still.
     pub calls: u64,
@@ -69,13 +70,13 @@ pub struct AuthDeadlock {
 }
 
 /// See [`Cause::StreamNotDrained`](crate::Cause::StreamNotDrained).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct StreamNotDrained {
     /// Requests of the sessions concerned.
     pub requests: u64,
     /// Connections that they used.
     pub connections: u64,
-    /// Of these, opened because the one before was spoiled, or though another was free.
+    /// Connections that were opened because the one before was spoiled, or although another was free.
     pub needless: u64,
     /// Replies that the client broke off.
     pub left_early: u64,

@@ -10,7 +10,7 @@ use mcpace_record::{Nanos, ReplyEnding};
 use crate::findings::scene::Scene;
 use crate::findings::transport::connection_per_request::charge;
 use crate::findings::transport::connections::{left_early, wasteful};
-use crate::findings::{Cause, Code, Disproof, Finding, Level, Reason, StreamNotDrained};
+use crate::findings::{Alternative, Cause, Disproof, Finding, Level, Reason, StreamNotDrained};
 use crate::view::{ReplyShape, View};
 
 /// A stream that ends this soon after its result was worth reading on.
@@ -39,7 +39,7 @@ pub(in crate::findings) fn find(scene: &mut Scene<'_, '_>) -> Vec<Finding> {
             let cause = Cause::StreamNotDrained(context.clone());
             tally
                 .finding(cause, operation, severity, confidence, Disproof::DrainReplies)
-                .or(Code::ConnectionPerRequest, Disproof::DrainReplies)
+                .or(Alternative::CONNECTION_PER_REQUEST_BY_DRAINING)
         })
         .collect()
 }

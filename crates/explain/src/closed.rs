@@ -17,4 +17,4 @@ macro_rules! closed {
     };
 }
 
-pub(super) use closed;
+pub(crate) use closed;

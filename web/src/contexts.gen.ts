@@ -1,0 +1,366 @@
+// Made by `make docs` from crates/explain/src/findings: change it there.
+
+/** Facts of ``address-fallback``. The first address of the server's name doesn't answer. */
+export interface AddressFallback {
+  from?: string;
+  longest_ns?: number;
+  to?: string;
+  tries?: number;
+}
+
+/** Facts of ``amplification``. A gateway sends several requests on for one call. */
+export interface Amplification {
+  calls?: number;
+  methods?: Record<string, number>;
+  requests?: number;
+  sessions?: number;
+  typical?: number;
+}
+
+/** Facts of ``auth-deadlock``. The token came, then nothing was sent any more. */
+export interface AuthDeadlock {
+  calls?: number;
+  longest_ns?: number;
+  of_calls?: number;
+}
+
+/** Facts of ``blocked-event-loop``. Nothing else is answered while a tool runs. */
+export interface BlockedEventLoop {
+  across_sessions?: boolean;
+  held?: number;
+  longest_ns?: number;
+  without_tool?: number;
+}
+
+/** Facts of ``buffered-stream``. Progress comes all at once, with the result. */
+export interface BufferedStream {
+  encoding?: string;
+  events?: number;
+  longest_ns?: number;
+  replies?: number;
+}
+
+/** Facts of ``clustered-stream-lifetime``. Streams end at one fixed age. */
+export interface ClusteredStreamLifetime {
+  age_ns?: number;
+  closed_by?: "client" | "server" | "instrument";
+  counted_from?: "beginning" | "last-event";
+  streams?: number;
+  without_result?: number;
+}
+
+/** Facts of ``completion-waves``. Calls end in waves: a cap on workers or threads. */
+export interface CompletionWaves {
+  at_a_time?: number;
+  held?: number;
+  longest_ns?: number;
+}
+
+/** Facts of ``connection-limit``. A request waits until one of the client's connections is free. */
+export interface ConnectionLimit {
+  held?: number;
+  limit?: number;
+  longest_ns?: number;
+  never_left?: number;
+}
+
+/** Facts of ``connection-per-request``. A new connection for each request though an open one was free. */
+export interface ConnectionPerRequest {
+  closed_by?: "client" | "server" | "instrument";
+  connections?: number;
+  left_early?: number;
+  needless?: number;
+  replies?: "json" | "sse" | "mixed";
+  requests?: number;
+}
+
+/** Facts of ``constant-cost-per-request``. Every request takes the same extra time, whatever it asks. */
+export interface ConstantCostPerRequest {
+  floor_ns?: number;
+  follows?: "token" | "session";
+  kinds?: number;
+  requests?: number;
+  without_ns?: number;
+}
+
+/** Facts of ``delayed-ack``. A reply's second small write waits for the acknowledgement of the first. */
+export interface DelayedAck {
+  of_replies?: number;
+  pause_ns?: number;
+  pauses?: number;
+}
+
+/** Facts of ``delayed-ack`` of a load. Calls of a load wait for the acknowledgement of a reply's first part. */
+export interface DelayedAckInLoad {
+  alone_p50_s?: number;
+  alone_quick_p50_s?: number;
+  alone_share?: number;
+  cpu_share?: number;
+  from_s?: number;
+  mean_s?: number;
+  p50_s?: number;
+  quick_mean_s?: number;
+  quick_p50_s?: number;
+  quick_share?: number;
+  share?: number;
+  to_s?: number;
+}
+
+/** Facts of ``discovery-repeated``. OAuth metadata fetched again though nothing had changed. */
+export interface DiscoveryRepeated {
+  repeats?: number;
+  targets?: string[];
+}
+
+/** Facts of ``duplicate-request``. A request is sent again though the first sending succeeded; the server executes it twice. */
+export interface DuplicateRequest {
+  after_reply_end?: number;
+  authenticated?: boolean;
+  executions?: number;
+  methods?: string[];
+  repeats?: number;
+  streams?: number;
+}
+
+/** Facts of ``generator-limited`` of a load. The load generator, not the target, was the limit. */
+export interface GeneratorLimited {
+  busy?: number;
+  late_p99_s?: number;
+  reason?: "late-starts" | "threads-busy";
+  threads?: number;
+}
+
+/** Facts of ``get-loop``. The standalone GET is opened again and again. */
+export interface GetLoop {
+  life_ns?: number;
+  not_a_stream?: boolean;
+  period_ns?: number;
+  sessions?: number;
+  streams?: number;
+}
+
+/** Facts of ``head-of-line``. Replies that were ready come only with a slower one's. */
+export interface HeadOfLine {
+  held?: number;
+  longest_ns?: number;
+  released_with?: "slower-reply" | "full-buffer";
+}
+
+/** Facts of ``hidden-listing``. A ``tools/list`` between a call's result and the call's return. */
+export interface HiddenListing {
+  calls?: number;
+  listings?: number;
+  of_calls?: number;
+}
+
+/** Facts of ``large-listing``. A listing of tools that takes a good part of a model's context. */
+export interface LargeListing {
+  bytes?: number;
+  bytes_in_all?: number;
+  of_bytes?: number;
+  pages?: number;
+  tokens?: number;
+  tools?: number;
+}
+
+/** Facts of ``late-delivery``. The result was complete at the client long before the call returned. Last: it explains by exclusion. */
+export interface LateDelivery {
+  calls?: number;
+  longest_ns?: number;
+  of_calls?: number;
+  released_by?: "reply-end" | "connection-close" | "nothing-seen";
+}
+
+/** Facts of ``noisy-run``. The instrument was kept from running: the machine had other things to do. */
+export interface NoisyRun {
+  late_ns?: number;
+  of_ns?: number;
+  times?: number;
+}
+
+/** Facts of ``rebuilt-per-request``. Processor time a request grows with the number of tools. */
+export interface RebuiltPerRequest {
+  each_with_few_ns?: number;
+  each_with_many_ns?: number;
+  few_tools?: number;
+  many_tools?: number;
+  of?: "client" | "server";
+  requests?: number;
+}
+
+/** Facts of ``recorder-limited``. The recorder was too busy to stamp in time. */
+export interface RecorderLimited {
+  late_ns?: number;
+  of_ns?: number;
+  times?: number;
+}
+
+/** Facts of ``redirect-per-request``. Requests are sent on to another path each time. */
+export interface RedirectPerRequest {
+  from?: string;
+  of_requests?: number;
+  redirects?: number;
+  status?: number;
+  to?: string;
+}
+
+/** Facts of ``repeated-listing``. A listing that a client already has, fetched again and again. */
+export interface RepeatedListing {
+  largest_bytes?: number;
+  methods?: string[];
+  repeats?: number;
+  tool_calls?: number;
+}
+
+/** Facts of ``resume-loop``. A stream is asked to go on after the same event, and the answer never comes. */
+export interface ResumeLoop {
+  attempts?: number;
+  calls?: number;
+  period_ns?: number;
+}
+
+/** Facts of ``retried-execution``. A tool is called again with the same arguments while the first call may be running still. */
+export interface RetriedExecution {
+  both_answered?: number;
+  repeats?: number;
+  timeout_ns?: number;
+  tool?: string;
+  trigger?: "time-out" | "at-once";
+}
+
+/** Facts of ``retry-storm``. Refused requests come again at a steady pace, or from many clients in step. */
+export interface RetryStorm {
+  clients?: number;
+  pattern?: "steady" | "in-step";
+  period_ns?: number;
+  requests?: number;
+  status?: number;
+}
+
+/** Facts of ``serial-fan-out``. A gateway asks the servers behind it one after another. */
+export interface SerialFanOut {
+  at_once_ns?: number;
+  longest_ns?: number;
+  methods?: string[];
+  requests?: number;
+  servers?: number;
+}
+
+/** Facts of ``serial-session``. Requests of one session run one after another. */
+export interface SerialSession {
+  held?: number;
+  longest_ns?: number;
+}
+
+/** Facts of ``session-leak``. The server's memory rises with the sessions that nobody ended. */
+export interface SessionLeak {
+  begun?: number;
+  bytes_after?: number;
+  bytes_before?: number;
+  bytes_each?: number;
+  ended?: number;
+}
+
+/** Facts of ``session-per-call``. Each call begins a session of its own. */
+export interface SessionPerCall {
+  processes?: number;
+  sessions?: number;
+  tool_calls?: number;
+}
+
+/** Facts of ``slow-start``. A server process takes long until it first answers. */
+export interface SlowStart {
+  longest_ns?: number;
+  of_starts?: number;
+  package_runner?: boolean;
+  program?: string;
+  starts?: number;
+  typical_answer_ns?: number;
+}
+
+/** Facts of ``stream-not-drained``. The client drops replies before their end, so that their connections can't be used again. */
+export interface StreamNotDrained {
+  connections?: number;
+  left_early?: number;
+  needless?: number;
+  requests?: number;
+}
+
+/** Facts of ``superlinear-line``. A client takes longer for a line the longer it is, and more than in proportion. */
+export interface SuperlinearLine {
+  largest?: number;
+  lines?: number;
+  longest_ns?: number;
+  power?: number;
+}
+
+/** Facts of ``task-leak``. The memory of a server without sessions rises with each request. */
+export interface TaskLeak {
+  bytes_after?: number;
+  bytes_before?: number;
+  bytes_each?: number;
+  requests?: number;
+  threads?: number;
+}
+
+/** Facts of ``thread-pool-saturation``. Requests wait for a pool of the server's to have room, whatever they ask. */
+export interface ThreadPoolSaturation {
+  at_a_time?: number;
+  held?: number;
+  longest_ns?: number;
+}
+
+/** Facts of ``transport-probing``. The client tries out which transport the server speaks, on every connect. */
+export interface TransportProbing {
+  probes?: number;
+  status?: number;
+}
+
+/** Facts of ``waits-for-get``. No request leaves until the server's own stream has its reply head. */
+export interface WaitsForGet {
+  gate?: "authorization-lock" | "stream-first";
+  longest_ns?: number;
+  occurrences?: number;
+}
+
+/** For each code of a finding the contexts that it may have. */
+export interface Contexts {
+  "duplicate-request": DuplicateRequest;
+  "retried-execution": RetriedExecution;
+  "hidden-listing": HiddenListing;
+  "session-per-call": SessionPerCall;
+  "repeated-listing": RepeatedListing;
+  "amplification": Amplification;
+  "serial-fan-out": SerialFanOut;
+  "discovery-repeated": DiscoveryRepeated;
+  "redirect-per-request": RedirectPerRequest;
+  "transport-probing": TransportProbing;
+  "auth-deadlock": AuthDeadlock;
+  "waits-for-get": WaitsForGet;
+  "connection-limit": ConnectionLimit;
+  "address-fallback": AddressFallback;
+  "stream-not-drained": StreamNotDrained;
+  "connection-per-request": ConnectionPerRequest;
+  "get-loop": GetLoop;
+  "resume-loop": ResumeLoop;
+  "retry-storm": RetryStorm;
+  "session-leak": SessionLeak;
+  "task-leak": TaskLeak;
+  "rebuilt-per-request": RebuiltPerRequest;
+  "large-listing": LargeListing;
+  "superlinear-line": SuperlinearLine;
+  "slow-start": SlowStart;
+  "delayed-ack": DelayedAck | DelayedAckInLoad;
+  "buffered-stream": BufferedStream;
+  "clustered-stream-lifetime": ClusteredStreamLifetime;
+  "thread-pool-saturation": ThreadPoolSaturation;
+  "completion-waves": CompletionWaves;
+  "serial-session": SerialSession;
+  "blocked-event-loop": BlockedEventLoop;
+  "head-of-line": HeadOfLine;
+  "constant-cost-per-request": ConstantCostPerRequest;
+  "recorder-limited": RecorderLimited;
+  "noisy-run": NoisyRun;
+  "late-delivery": LateDelivery;
+  "generator-limited": GeneratorLimited;
+}
