@@ -8,7 +8,7 @@ use crate::exchange::{Channel, Headers, Principal, TransportKind};
 
 /// Decides whether a caller may. Sees what is asked, never the arguments.
 ///
-/// AccessRequest again for each list that the thing would be in. One that must know what only a database knows answers
+/// Checked again for each list that the thing would be in. One that must know what only a database knows answers
 /// [`Verdict::Later`].
 pub trait Permission: Send + Sync {
     /// Looks at it.

@@ -5,7 +5,7 @@
 //! server keep or wait for is in [`Limits`].
 //!
 //! The way of a request: `listen` → `worker` → `connection` → `site` (host, origin, path, token) → `post` (body,
-//! era, session, dispatch) → `reply` (JSON or events) → `answer` (headers). SessionStreams are `log`s, which
+//! era, session, dispatch) → `reply` (JSON or events) → `answer` (headers). Streams are `event_log`s, which
 //! `event_stream`s read; `streams` has those of one session, which is `live`; `sessions` has all of them, as many as there are
 //! `session_places`.
 //!

@@ -46,7 +46,7 @@ pub struct Options {
     pub access_log: Option<AccessLog>,
     /// Also offers the two endpoints of 2024-11-05: GET `/sse` and POST `/messages`.
     pub legacy_sse: bool,
-    /// SessionStreams of a session have event ids, and a lost one can be taken up again with `Last-Event-ID`.
+    /// Streams of a session have event ids, and a lost one can be taken up again with `Last-Event-ID`.
     pub resumable: bool,
     /// How long a client that lost a resumable stream is to wait before it comes back.
     pub retry: Duration,

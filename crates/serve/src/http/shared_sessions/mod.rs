@@ -62,7 +62,7 @@ pub(super) struct SharedSessions {
     heard: AtomicU64,
     /// Sessions that ended while the store was away, and when: it is to be told, and they don't come back until then.
     ended: Mutex<HashMap<Name, Instant>>,
-    /// SessionStreams of the store that connections here read.
+    /// Streams of the store that connections here read.
     feeds: Mutex<HashMap<LogId, Arc<Feed>>>,
     queue: Arc<Queue>,
     last: AtomicU32,

@@ -1,4 +1,4 @@
-//! SessionStreams of the store, fed to the connections that read them here.
+//! Streams of the store, fed to the connections that read them here.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
