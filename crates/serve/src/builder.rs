@@ -20,67 +20,67 @@ pub enum BuildError {
     /// Two tools, resources, templates, prompts or completions of one name.
     #[error("{kind} {name:?} is there twice")]
     Duplicate {
-        /// Of what kind.
+        /// Kind of the component.
         kind: &'static str,
-        /// Which.
+        /// Name of the component.
         name: String,
     },
     /// A name that is none: empty, longer than 128 characters, or (tools) with characters that tool names can't have.
     #[error("{kind} {name:?}: not a name")]
     Name {
-        /// Of what kind.
+        /// Kind of the component.
         kind: &'static str,
-        /// Which.
+        /// Name of the component.
         name: String,
     },
     /// Something was registered without a handler.
     #[error("{kind} {name:?} has no handler")]
     NoHandler {
-        /// Of what kind.
+        /// Kind of the component.
         kind: &'static str,
-        /// Which.
+        /// Name of the component.
         name: String,
     },
     /// A schema that the protocol can't take: one that is no object's.
     #[error("{kind} {name:?}: the schema of {what} is not an object's")]
     Schema {
-        /// Of what kind.
+        /// Kind of the component.
         kind: &'static str,
-        /// Which.
+        /// Name of the component.
         name: String,
-        /// Of what the schema is.
+        /// Part of the component that the schema describes.
         what: &'static str,
     },
     /// A tool's `x-mcp-header` annotations are wrong.
     #[error("tool {name:?}: {error}")]
     Header {
-        /// Which.
+        /// Name of the component.
         name: String,
-        /// What is wrong.
+        /// Reason for the rejection.
         error: AnnotationError,
     },
     /// A URI template that is none, or that can't be read backwards.
     #[error("resource template {template:?}: {reason}")]
     Template {
-        /// Which.
+        /// Rejected URI template.
         template: String,
-        /// What is wrong.
+        /// Reason for the rejection.
         reason: &'static str,
     },
     /// A completion of an argument that no prompt or template registered has.
     #[error("completion of {argument:?}: there is no such prompt, or no such template with this variable")]
     Orphan {
-        /// Which.
+        /// Name of the argument.
         argument: String,
     },
     /// A guard that can't be meant so.
     #[error("{kind} {name:?}: {reason}")]
     Guard {
-        /// Of what kind.
+        /// Kind of the component.
         kind: &'static str,
-        /// Which.
+        /// Name of the component.
         name: String,
-        /// What is wrong.
+        /// Reason for the rejection.
         reason: &'static str,
     },
     /// No revision is left to speak.
@@ -89,9 +89,9 @@ pub enum BuildError {
     /// A description can't be written as JSON.
     #[error("{kind} {name:?} can't be written as JSON: {error}")]
     Unwritable {
-        /// Of what kind.
+        /// Kind of the component.
         kind: &'static str,
-        /// Which.
+        /// Name of the component.
         name: String,
         /// Why.
         error: serde_json::Error,
@@ -101,7 +101,7 @@ pub enum BuildError {
     Random,
 }
 
-/// What the author registered, not yet checked.
+/// Components that the author registered, not yet checked.
 #[derive(Default)]
 pub(crate) struct Registered {
     pub(crate) tools: Vec<Tool>,
@@ -127,7 +127,7 @@ impl Registered {
     }
 }
 
-/// What a server is made from. See [`Server::builder`].
+/// Settings and components of a server. [`Server::builder`] starts one.
 pub struct Builder {
     pub(crate) tell: Tell,
     pub(crate) registered: Registered,
@@ -178,7 +178,7 @@ impl Builder {
         self
     }
 
-    /// What the server is, for people.
+    /// Description of the server, for people.
     #[must_use]
     pub fn description(mut self, text: impl Into<String>) -> Self {
         self.tell.info.description = Some(text.into());
@@ -307,14 +307,14 @@ impl Builder {
         self
     }
 
-    /// Who counts uses for rate limits: a [`crate::guard::MemoryLimiter`], where this is not called.
+    /// Limiter that counts uses for rate limits. Default: a [`crate::guard::MemoryLimiter`].
     #[must_use]
     pub fn limiter(mut self, limiter: Arc<dyn Limiter>) -> Self {
         self.limiter = Some(limiter);
         self
     }
 
-    /// What to do where the limiter can't count.
+    /// Decision for requests while the limiter can't count.
     #[must_use]
     pub fn on_limiter_down(mut self, then: OnLimiterDown) -> Self {
         self.on_limiter_down = then;

@@ -1,4 +1,4 @@
-//! What passes between a transport and dispatch: the one contract of this crate's two halves.
+//! Types that pass between a transport and dispatch: the one contract of this crate's two halves.
 //!
 //! Dispatch never sees a socket, a header or a stream; a transport never sees a method, a tool or a result's inside.
 
@@ -25,9 +25,9 @@ pub struct Incoming<'a> {
     pub message: &'a Message<'a>,
     /// The bytes that it was parsed from: a slice of them can be kept without copying.
     pub body: &'a Bytes,
-    /// What the transport read of its parameters already, where it had to.
+    /// Parameters that the transport has parsed already, where it had to.
     pub outline: Option<&'a ParamsOutline<'a>>,
-    /// Who sent it.
+    /// Sender of the message.
     pub peer: &'a Peer,
     /// The way back to the client, ahead of the reply.
     pub channel: &'a dyn Channel,
@@ -52,14 +52,14 @@ impl Incoming<'_> {
     }
 }
 
-/// Who sent a message.
+/// Sender of a message.
 #[derive(Clone)]
 pub struct Peer {
     /// The revision that this message is to be read by.
     pub revision: Revision,
     /// The legacy session that it belongs to; `None` in 2026-07-28, in stateless mode and for `initialize`.
     pub session: Option<Arc<Session>>,
-    /// Who is authenticated, where anybody is.
+    /// Authenticated principal, if the request was authenticated.
     pub principal: Option<Principal>,
 }
 
@@ -70,7 +70,7 @@ pub struct Principal {
     pub subject: Arc<str>,
     /// Granted scopes.
     pub scopes: Arc<[String]>,
-    /// What else the verifier knows, for handlers that know its type. Never logged.
+    /// Further details from the verifier, for handlers that know their type. Never logged.
     pub details: Option<Arc<dyn Any + Send + Sync>>,
     /// Until when the grant is good, where it has an end. Streams that the caller only listens on end then.
     pub expires: Option<SystemTime>,
@@ -246,7 +246,7 @@ pub trait Outlet: Send + Sync {
     /// The client is gone, too slow, or this way carries nothing (a stateless JSON reply).
     fn send(&self, message: Bytes) -> Result<(), Gone>;
 
-    /// The same of what a call says beside its result: it may wait for a little until the client takes it.
+    /// Sends a message that accompanies the result of a call. May wait briefly until the client reads it.
     ///
     /// # Errors
     /// As [`Outlet::send`].
@@ -269,7 +269,7 @@ pub trait Outlet: Send + Sync {
 #[error("the client can't be reached")]
 pub struct Gone;
 
-/// What became of a message.
+/// Outcome of a message.
 pub enum Handled {
     /// It wants no answer: a notification or a response.
     Nothing,
@@ -283,7 +283,7 @@ pub enum Handled {
 pub struct Reply {
     /// The whole JSON-RPC response.
     pub message: Bytes,
-    /// What it is as an HTTP status.
+    /// HTTP status of the reply.
     pub status: ReplyStatus,
     /// The session that an `initialize` began; the transport stores it under an id of its own, or drops it.
     pub session: Option<Arc<Session>>,
@@ -292,11 +292,11 @@ pub struct Reply {
     pub cancelled: bool,
     /// How long the layers took, where asked for.
     pub timing: Option<Timing>,
-    /// What would help, where the request was refused.
+    /// Action that would help the client, if the request was refused.
     pub remedy: Option<Remedy>,
 }
 
-/// What a client that was refused can do about it.
+/// Action that a refused client can take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remedy {
     /// Come with a token that grants these scopes, too.

@@ -1,4 +1,4 @@
-//! Who wants to know of requests: the seam for traces and metrics beyond the `tracing` span that each request has.
+//! Observers of requests: the seam for traces and metrics beyond the `tracing` span that each request has.
 //!
 //! Constraint: without an observer a request pays one branch. An observer is told of a request before its handler runs, so
 //! that what the handler does can be part of it ([`current`]), and once more at its end; both on the thread that reads
@@ -30,10 +30,10 @@ pub trait Operation: Any + Send + Sync {
     fn end(self: Arc<Self>, ended: &Ended<'_>);
 }
 
-/// What is known of a request before its handler runs. All text but the target is the peer's.
+/// Data known about a request before its handler runs. All text except the target comes from the peer.
 #[derive(Debug)]
 pub struct Begun<'a> {
-    /// What is asked for.
+    /// Requested method.
     pub method: Method,
     /// The tool or the prompt, where there is one of that name: others would be without number.
     pub target: Option<&'a str>,
@@ -85,13 +85,13 @@ impl Trace<'_> {
 pub struct Ended<'a> {
     /// When.
     pub at: Instant,
-    /// What it failed of, if it did.
+    /// Cause of the failure, if the request failed.
     pub failure: Option<Failure<'a>>,
     /// How long its handler took, as far as that is known.
     pub service: Duration,
 }
 
-/// What a request failed of.
+/// Cause of a failed request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure<'a> {
     /// The tool's result says so.

@@ -9,20 +9,20 @@ use super::{AccessRequest, BoxFuture, Denial};
 /// How often something may be used. Several things that have a limit of the same name and figures share it.
 #[derive(Clone)]
 pub struct RateLimit {
-    /// What is counted under. Not shown to callers.
+    /// Name that uses are counted under. Not shown to callers.
     pub name: Arc<str>,
     /// How it is counted.
     pub algorithm: Algorithm,
-    /// So many uses…
+    /// Number of uses allowed per period.
     pub calls: u32,
-    /// …in this time.
+    /// Length of the period.
     pub per: Duration,
     /// Whose uses are counted together.
     pub by: By,
 }
 
 impl RateLimit {
-    /// So many calls in this time for each principal, in a sliding window.
+    /// Allows `calls` uses per principal in a sliding window of length `per`.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, calls: u32, per: Duration) -> Self {
         Self { name: name.into(), algorithm: Algorithm::SlidingWindow, calls, per, by: By::Principal }
@@ -65,7 +65,7 @@ pub enum Algorithm {
     SlidingWindow,
     /// A bucket of `burst` uses, which fills again by `calls` in each `per`.
     TokenBucket {
-        /// What it holds.
+        /// Capacity of the bucket.
         burst: u32,
     },
 }
@@ -105,7 +105,7 @@ pub trait Limiter: Send + Sync {
     fn take(&self, rule: &RateLimit, key: &str) -> Taking;
 }
 
-/// What became of a use that was to be counted.
+/// Outcome of counting a use.
 pub enum Taking {
     /// It is known already.
     Now(Result<(), Exceeded>),
@@ -125,7 +125,7 @@ pub struct Exceeded {
 #[error("rate limits can't be checked at the moment")]
 pub struct LimiterDown;
 
-/// What to do where nobody can count.
+/// Decision for requests while the limiter can't count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnLimiterDown {
     /// Refuses: 503 in HTTP.

@@ -1,4 +1,4 @@
-//! What several processes share of sessions and streams, where they share anything: sessions, the events of streams, and
+//! State that several processes can share: sessions, the events of streams, and
 //! messages between processes.
 //!
 //! Design constraints: these traits are all that the transport knows of a store, so that a store knows nothing of HTTP. None
@@ -22,7 +22,7 @@ pub use event::{Added, Bounds, Cursor, Entry, EventStore, Opened, Page, What, Wr
 pub use name::{LogId, Name};
 pub use session::{Change, Found, Life, Put, Record, SessionStore};
 
-/// What a store answers, within its own time limit.
+/// Answer of a store, which keeps to its own time limit.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T, Down>> + Send + 'a>>;
 
 /// The store can't be reached, or took longer than it may.
@@ -30,7 +30,7 @@ pub type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T, Down>> + Send + 'a
 #[error("the store of sessions can't be reached")]
 pub struct Down;
 
-/// What to do while the store is away.
+/// Decision for requests while the store is unreachable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnDown {
     /// Requests of sessions are refused (503, try again soon): nobody is told anything that another process contradicts.
@@ -43,13 +43,13 @@ pub enum OnDown {
 /// The three parts of a store. Cheap to clone.
 #[derive(Clone)]
 pub struct Stores {
-    /// Who has a session.
+    /// Store of the sessions.
     pub sessions: Arc<dyn SessionStore>,
-    /// What was said on their streams.
+    /// Store of the events on the streams of sessions.
     pub events: Arc<dyn EventStore>,
-    /// What processes tell each other.
+    /// Broker of the messages between processes.
     pub broker: Arc<dyn Broker>,
-    /// What to do while it is away.
+    /// Decision for requests while the store is unreachable.
     pub on_down: OnDown,
 }
 
