@@ -7,7 +7,7 @@ use crate::script::{Reply, Script, call_tool};
 use crate::{codes, found};
 
 /// Recordings that show causes.
-pub fn cases() -> Vec<Recording> {
+pub(crate) fn cases() -> Vec<Recording> {
     vec![drained_bodies(), nothing_on_the_wire(), incomplete()]
 }
 

@@ -8,7 +8,7 @@ use crate::script::{Post, Reply, Script, call_tool, ms, note, notification, requ
 use crate::{codes, found};
 
 /// Recordings that show causes.
-pub fn cases() -> Vec<Recording> {
+pub(crate) fn cases() -> Vec<Recording> {
     vec![get_loop(), resume_loop(), steady(), in_step()]
 }
 

@@ -7,7 +7,7 @@ use crate::script::{Post, Reply, Script, call_tool, ms};
 use crate::{codes, found};
 
 /// Recordings that show causes.
-pub fn cases() -> Vec<Recording> {
+pub(crate) fn cases() -> Vec<Recording> {
     vec![busy(), kept_from_running(), squared()]
 }
 

@@ -7,7 +7,7 @@ use crate::script::{Post, Reply, Script, call_tool, notification, request};
 use crate::{codes, found};
 
 /// Recordings that show causes.
-pub fn cases() -> Vec<Recording> {
+pub(crate) fn cases() -> Vec<Recording> {
     vec![session_per_call(), discovery_repeated()]
 }
 

@@ -7,7 +7,7 @@ use crate::script::{Post, Reply, Script, call_tool, request};
 use crate::{codes, found};
 
 /// Recordings that show causes.
-pub fn cases() -> Vec<Recording> {
+pub(crate) fn cases() -> Vec<Recording> {
     vec![connection_per_request(), replies_left_early(), some_replies_left_early(), replies_left_early_beside_others()]
 }
 

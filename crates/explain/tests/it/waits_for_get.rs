@@ -7,7 +7,7 @@ use crate::script::{Reply, Script, call_tool, ms, notification, request};
 use crate::{codes, found};
 
 /// Recordings that show causes.
-pub fn cases() -> Vec<Recording> {
+pub(crate) fn cases() -> Vec<Recording> {
     vec![held(Some("Bearer t"), 1), held(None, 2)]
 }
 

@@ -7,7 +7,7 @@ use crate::script::{Post, Reply, Script, call_tool, ms, request};
 use crate::{codes, found};
 
 /// Recordings that show causes.
-pub fn cases() -> Vec<Recording> {
+pub(crate) fn cases() -> Vec<Recording> {
     vec![redirected(), dead_address(), probing(), acknowledged_late()]
 }
 
