@@ -178,7 +178,7 @@ def _first_round(pid: int, *, stopped: bool = False) -> int:
     program = f"""
 import sys, time
 from pathlib import Path
-from mcpace.lab import usage
+from mcpace.lab.processes import process_usage as usage
 while True:
     for entry in Path("/proc").iterdir():
         try:

@@ -9,7 +9,7 @@ import pytest
 
 BEGIN = """
 import os, signal
-from mcpace.lab import interruption
+from mcpace.lab.processes import interruption
 from mcpace.lab.processes.interruption import held, hurried, interruptible
 interruption.listen()
 def ctrl_c():
