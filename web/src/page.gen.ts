@@ -129,7 +129,7 @@ export interface FindingShown {
   case: number;
 }
 
-/** What a run is, in a list of runs and at the top of its page. */
+/** Summary of a run, for the list of runs and the top of its page. */
 export interface Head {
   kind: string;
   started: string;
@@ -214,7 +214,7 @@ export interface OperationShown {
   distribution?: Distribution;
 }
 
-/** What a subject's environment held. */
+/** Packages and runtime of a subject's environment. */
 export interface Packages {
   label: string;
   packages: string[];
@@ -354,7 +354,7 @@ export interface Share {
   seconds: number;
 }
 
-/** What the bundle finds in its page: a run, or nothing but the word that it is served. */
+/** Data of the page: a run, or the mark that `mcpace ui` serves the page. */
 export interface Shell {
   view: "run" | "served";
   page?: Page;

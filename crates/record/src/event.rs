@@ -72,7 +72,7 @@ pub enum Side {
     Back,
 }
 
-/// Who ended a connection.
+/// Side that ended a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Closer {

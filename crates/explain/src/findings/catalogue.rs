@@ -90,7 +90,7 @@ closed! {
         Waiting,
         /// Connections and what travels on them.
         Transport,
-        /// The same again and again, to no end.
+        /// A client or server repeats one operation without an end.
         Loops,
         /// One call holds up others.
         Concurrency,

@@ -1,4 +1,4 @@
-//! The same again and again, to no end.
+//! Findings about one operation that repeats without an end.
 
 use mcpace_explain::{Cause, Level, Storm};
 use mcpace_record::{MessageKind, Recording};

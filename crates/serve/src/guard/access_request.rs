@@ -1,4 +1,4 @@
-//! Permissions: who asks for what, and what is answered.
+//! Permissions, and the access requests that they decide about.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::BoxFuture;
 use crate::exchange::{Channel, Headers, Principal, TransportKind};
 
-/// Decides whether a caller may. Sees what is asked, never the arguments.
+/// Decides whether a caller may use a component. A permission never sees the arguments.
 ///
-/// Checked again for each list that the thing would be in. One that must know what only a database knows answers
+/// A permission is also checked for each list that would show the component. One that has to query a database answers
 /// [`Verdict::Later`].
 pub trait Permission: Send + Sync {
-    /// Looks at it.
+    /// Decides about one request.
     fn check(&self, asked: &AccessRequest<'_>) -> Verdict;
 }
 
@@ -21,27 +21,27 @@ impl<F: Fn(&AccessRequest<'_>) -> Verdict + Send + Sync> Permission for F {
     }
 }
 
-/// Who asks for what. Borrowed: nothing is made for a check.
+/// A caller and the component that it wants to use. The members are borrowed, so a check allocates nothing.
 #[derive(Clone, Copy)]
 pub struct AccessRequest<'a> {
-    /// Of what sort it is.
+    /// Kind of the component.
     pub kind: Kind,
-    /// What it is registered by: a tool's or prompt's name, a resource's URI, a template.
+    /// Name of a tool or prompt, URI of a resource, or a template.
     pub name: &'a str,
-    /// The resource that is read by a template; else `None`.
+    /// URI of the resource that is read through a template, else `None`.
     pub uri: Option<&'a str>,
-    /// Who is authenticated, where anybody is.
+    /// Authenticated caller, if any.
     pub principal: Option<&'a Principal>,
     /// The session's id, where there is a session that has one.
     pub session: Option<&'a str>,
-    /// Whether it is only to be listed.
+    /// Whether the component is only listed, not used.
     pub listing: bool,
-    /// Where headers are to be had.
+    /// Source of the headers.
     pub(crate) channel: Option<&'a dyn Channel>,
 }
 
 impl<'a> AccessRequest<'a> {
-    /// Somebody unknown asks for this.
+    /// Makes a request of an unknown caller.
     #[must_use]
     pub fn new(kind: Kind, name: &'a str) -> Self {
         Self { kind, name, uri: None, principal: None, session: None, listing: false, channel: None }
@@ -54,7 +54,7 @@ impl<'a> AccessRequest<'a> {
         self.channel.and_then(Channel::headers)
     }
 
-    /// The road that the request came by.
+    /// Transport of the request.
     #[must_use]
     pub fn road(&self) -> TransportKind {
         self.channel.map_or(TransportKind::Process, Channel::road)

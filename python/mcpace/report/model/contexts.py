@@ -10,7 +10,7 @@ from mcpace.report.model.base import Number, Whole
 from mcpace.report.model.context import Context
 
 Closer = Literal["client", "server", "instrument"]
-"""Who ended a connection."""
+"""Side that ended a connection."""
 
 CountedFrom = Literal["beginning", "last-event"]
 """The event that a time-out counts from."""

@@ -77,7 +77,7 @@ def page_of(run: Run) -> Page:
 
 
 def head(run: Run) -> Head:
-    """What a run is, in a few lines."""
+    """Returns the summary of a run."""
     return Head(
         kind=run.kind,
         started=clean(run.started, 40),

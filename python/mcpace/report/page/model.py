@@ -20,7 +20,7 @@ class Fact(Model):
 
 
 class Packages(Model):
-    """What a subject's environment held."""
+    """Packages and runtime of a subject's environment."""
 
     label: str
     packages: list[str]
@@ -78,7 +78,7 @@ class Exchange(Model):
     connection: int | None = None
     """By its order in this call, from 1."""
     phases: list[tuple[str, float, float]]
-    """What it did, from, to: milliseconds."""
+    """Activity, start and end of each phase; times in milliseconds."""
     marks: list[tuple[str, float]]
     repeats: int | None = None
     """The row, from 1, whose request this one sends again."""
@@ -114,7 +114,7 @@ class CaseShown(Model):
     change: str = ""
     """Against the first subject, with its interval."""
     note: str = ""
-    """The same in two words, where it matters."""
+    """Short form of the change, where it matters."""
     state: str = ""
     """Why there are no (complete) figures."""
     reason: str = ""
@@ -209,7 +209,7 @@ class SearchShown(Model):
     probes: list[ProbeShown]
     """In the order of the search."""
     ordered: list[int]
-    """The same by release, from the end that the search began with to the other."""
+    """Steps in the order of releases, from the first end of the search to the other."""
 
 
 class ComparedShown(Model):
@@ -243,11 +243,11 @@ class ComparisonShown(Model):
 
     first: str
     second: str
-    """What the sides are."""
+    """Names of the two sides."""
     warnings: list[str]
     rows: list[ComparedShown]
     notes: list[str]
-    """What only one side has."""
+    """Rows that only one side has."""
 
 
 class FactorsShown(Model):
@@ -388,7 +388,7 @@ class Part(Model):
 
 
 class Head(Model):
-    """What a run is, in a list of runs and at the top of its page."""
+    """Summary of a run, for the list of runs and the top of its page."""
 
     kind: str
     started: str
@@ -479,7 +479,7 @@ class Listing(Model):
 
 
 class Shell(Model):
-    """What the bundle finds in its page: a run, or nothing but the word that it is served."""
+    """Data of the page: a run, or the mark that `mcpace ui` serves the page."""
 
     view: Literal["run", "served"]
     page: Page | None = None

@@ -80,7 +80,7 @@ def warnings(made: Comparison) -> list[str]:
 
 
 def left_out(made: Comparison) -> list[str]:
-    """What only one side has."""
+    """Describes the rows that only one side has."""
     told = []
     for cases, side in ((made.only_base, "first"), (made.only_now, "second")):
         if cases:

@@ -1,4 +1,4 @@
-//! The same again and again, to no end. Here are the facts that each finding tells its reader.
+//! Findings about one operation that repeats without an end. The structs hold the facts of each finding.
 
 pub(super) mod get_loop;
 pub(super) mod resume_loop;
