@@ -132,11 +132,11 @@ def test_the_search_goes_on_through_failures(monkeypatch: pytest.MonkeyPatch) ->
         connects = case("connect", 0, 2) if minor == 4 else case("connect", 3, 0)
         return [connects, case("call", 0, 0) if minor == 4 else case("call", 0, 3) if minor > 6 else case("call", 3, 0)]
 
-    class Row:
+    class FakeTargetRun:
         def __init__(self, ready: list[Ready], *_: object) -> None:
             self._version = ready[0].subject.version or ""
 
-        def __enter__(self) -> Row:
+        def __enter__(self) -> FakeTargetRun:
             return self
 
         def __exit__(self, *_: object) -> None: ...
@@ -145,7 +145,7 @@ def test_the_search_goes_on_through_failures(monkeypatch: pytest.MonkeyPatch) ->
             return cases(self._version)
 
     between = [Release(version, None) for version in versions]
-    monkeypatch.setattr(bisect, "Row", Row)
+    monkeypatch.setattr(bisect, "TargetRun", FakeTargetRun)
     monkeypatch.setattr(bisect, "prepare", lambda one, _: Ready(Subject(sdk="python", version=one.version)))
     monkeypatch.setattr(bisect.releases, "between", lambda *_: between)
     told = run("python", "1.0.0", "1.9.0", parse("profile:simple"), Settings(), Silent())
