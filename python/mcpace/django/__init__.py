@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mcpace.django.app import MCPServer
     from mcpace.django.auth import AllowAny, AuthBackend, DjangoOAuthToolkit, Principal, TokenBackend
+    from mcpace.django.choices import OutputFormat, UnknownArguments
     from mcpace.django.limits import CacheRateLimit
     from mcpace.django.permissions import DjangoPermRequired, ScopeRequired
-    from mcpace.django.words import OutputFormat, UnknownArguments
 
 _WHERE = {
     "app": ("MCPServer",),
     "auth": ("AllowAny", "AuthBackend", "DjangoOAuthToolkit", "Principal", "TokenBackend"),
     "limits": ("CacheRateLimit",),
     "permissions": ("DjangoPermRequired", "ScopeRequired"),
-    "words": ("OutputFormat", "UnknownArguments"),
+    "choices": ("OutputFormat", "UnknownArguments"),
 }
 _MODULES = {name: f"mcpace.django.{module}" for module, names in _WHERE.items() for name in names}
 

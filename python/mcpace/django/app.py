@@ -13,20 +13,8 @@ from typing import Any, TypeVar, Unpack
 from rest_framework_services import SelectorKind, SelectorSpec, ServiceSpec
 
 from mcpace.django import auth as backends
-from mcpace.django import cycle, views
-from mcpace.django.calling import called, check_plain, is_asynchronous, succeeded
-from mcpace.django.conf import setting
-from mcpace.django.longway import Dispatched
-from mcpace.django.outputs import Writer
-from mcpace.django.plain import cycled
-from mcpace.django.pool import Seeds
-from mcpace.django.request import Site
-from mcpace.django.resources import guarded, reader
-from mcpace.django.selectors import Selector
-from mcpace.django.services import Service
-from mcpace.django.specs import check_selector, check_service, is_compiled_selector, is_compiled_service
-from mcpace.django.stores import counted
-from mcpace.django.terms import (
+from mcpace.django import request_cycle, views
+from mcpace.django.access_terms import (
     ResourceOptions,
     SelectorOptions,
     Terms,
@@ -37,8 +25,20 @@ from mcpace.django.terms import (
     terms,
     unknown_arguments,
 )
+from mcpace.django.calling import called, check_plain, is_asynchronous, succeeded
+from mcpace.django.choices import ArgumentBinding, UnknownArguments, chosen
+from mcpace.django.conf import setting
+from mcpace.django.dispatcher_fallback import Dispatched
+from mcpace.django.keyword_injection import Seeds
+from mcpace.django.outputs import Writer
+from mcpace.django.plain import cycled
+from mcpace.django.request import Site
+from mcpace.django.resources import guarded, reader
+from mcpace.django.selectors import Selector
+from mcpace.django.services import Service
+from mcpace.django.specs import check_selector, check_service, is_compiled_selector, is_compiled_service
+from mcpace.django.stores import counted
 from mcpace.django.tool import SpecTool
-from mcpace.django.words import ArgumentBinding, UnknownArguments, chosen
 from mcpace.server.app import MCPServer as PlainServer
 from mcpace.server.errors import RegistrationError
 from mcpace.server.prompts import Prompt
@@ -305,7 +305,7 @@ class MCPServer(PlainServer[Any]):
         """The same from asynchronous code."""
         if is_asynchronous(self, name):
             check_plain(name, user, request)
-            with cycle.callers_own():
+            with request_cycle.callers_own():
                 return succeeded(await super().acall_tool(name, arguments, principal=principal))
         from asgiref.sync import sync_to_async
 
@@ -316,7 +316,7 @@ class MCPServer(PlainServer[Any]):
         self, name: str, arguments: Mapping[str, Any] | None = None, *, principal: Any = None
     ) -> CallToolResult | InputRequiredResult:
         """As :class:`mcpace.MCPServer` has it, on the caller's connections: a tool's failure is in the result."""
-        with cycle.callers_own():
+        with request_cycle.callers_own():
             return super().call_tool_sync(name, arguments, principal=principal)
 
     # Serving -----------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from django.core.exceptions import ImproperlyConfigured, ObjectDoesNotExist
 from django.http import HttpRequest
 from django.utils.module_loading import import_string
 
-from mcpace.django import cycle
+from mcpace.django import request_cycle
 from mcpace.django.conf import setting
 from mcpace.server.auth import AuthSettings
 from mcpace.server.errors import logger
@@ -180,11 +180,11 @@ class DjangoOAuthToolkit(_ForResource):
         return await sync_to_async(self._looked_up, thread_sensitive=False)(token)
 
     def _looked_up(self, token: str) -> Principal | None:
-        cycle.begin()
+        request_cycle.begin()
         try:
             return self.principal(token)
         finally:
-            cycle.end()
+            request_cycle.end()
 
     def principal(self, token: str) -> Principal | None:
         """The same, in this thread."""
@@ -290,13 +290,13 @@ class TokenBackend(_ForResource):
         return getattr(self._verifier, "loopback_only", None)
 
     def _principal(self, access: Any) -> Principal | None:
-        cycle.begin()
+        request_cycle.begin()
         try:
             user = None if self._user is None else self._user(access)
         except ObjectDoesNotExist:
             user = None
         finally:
-            cycle.end()
+            request_cycle.end()
         if user is None and self._user is not None and not self._without_user:
             logger.info("a token of no user was refused")
             return None

@@ -2,7 +2,7 @@
 
 Making a serializer costs far more than running it: its fields are copied one by one. So one is kept and used again,
 for one call at a time; before it goes back, it and all its fields are put into the state that they were made in. One of
-plain fields isn't even run where that is certain to change nothing (:mod:`.quick`).
+plain fields isn't even run where that is certain to change nothing (:mod:`.fast_serializer`).
 
 Design constraint: what a call leaves on a serializer or a field, nobody after it sees. A class that decides something
 when it is made (its own ``__init__``, ``get_fields`` or the like, choices of its model's that are a function, a limit
@@ -19,7 +19,7 @@ from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.fields import Field
 
-from mcpace.django.quick import compiled, is_settled
+from mcpace.django.fast_serializer import compiled, is_settled
 from mcpace.django.request import Call
 
 KEPT = 64

@@ -12,9 +12,9 @@ from typing import Any, Literal
 from pydantic_core import from_json, to_json
 from rest_framework.utils.encoders import JSONEncoder
 
+from mcpace.django.choices import OutputFormat
 from mcpace.django.inputs import Kept
 from mcpace.django.request import Call
-from mcpace.django.words import OutputFormat
 from mcpace.server.errors import ToolError
 from mcpace.server.toon import notation
 

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from mcpace.django import cycle
+from mcpace.django import request_cycle
 from mcpace.django.transactions import around, entered
 from mcpace.server.errors import RegistrationError
 from mcpace.server.signature import is_async, name_of
@@ -34,12 +34,12 @@ def _in_its_thread(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def run(*given: Any, **keywords: Any) -> Any:
-        cycle.begin()
+        request_cycle.begin()
         try:
             with entered(surroundings):
                 return function(*given, **keywords)
         finally:
-            cycle.end()
+            request_cycle.end()
 
     return run
 
@@ -55,17 +55,17 @@ def _on_the_loop(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     async def run(*given: Any, **keywords: Any) -> Any:
-        if cycle.is_callers_own():
+        if request_cycle.is_callers_own():
             return await function(*given, **keywords)
         async with ThreadSensitiveContext() as context:
-            is_heard = cycle.is_listened_to()
+            is_heard = request_cycle.is_listened_to()
             if is_heard:
-                await sync_to_async(cycle.begin)()
+                await sync_to_async(request_cycle.begin)()
             try:
                 return await function(*given, **keywords)
             finally:
                 # The thread is made with the first question to the database.
                 if is_heard or context in SyncToAsync.context_to_thread_executor:
-                    await sync_to_async(cycle.end_with_thread)()
+                    await sync_to_async(request_cycle.end_with_thread)()
 
     return run

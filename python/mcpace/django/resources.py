@@ -14,12 +14,12 @@ from typing import Any
 
 from rest_framework_services import SelectorKind
 
-from mcpace.django import cycle
+from mcpace.django import request_cycle
 from mcpace.django.failures import protocol_error, told_of
+from mcpace.django.keyword_injection import Seeds
 from mcpace.django.limits import CacheRateLimit
 from mcpace.django.outputs import Renderer, json_of
 from mcpace.django.permissions import Maker, check
-from mcpace.django.pool import Seeds
 from mcpace.django.request import Call, Site
 from mcpace.django.selectors import Found, all_of
 from mcpace.django.transactions import around, entered
@@ -121,7 +121,7 @@ def _on_the_loop(
     from asgiref.sync import ThreadSensitiveContext, sync_to_async
 
     def opened(values: Mapping[str, Any]) -> None:
-        cycle.begin()
+        request_cycle.begin()
         asked(values)
 
     @functools.wraps(function)
@@ -132,7 +132,7 @@ def _on_the_loop(
                     await sync_to_async(opened)(values)
                     return await function(**values)
             finally:
-                await sync_to_async(cycle.end_with_thread)()
+                await sync_to_async(request_cycle.end_with_thread)()
 
     return render
 
@@ -145,12 +145,12 @@ def _call(name: str, values: Mapping[str, Any], limits: Sequence[CacheRateLimit]
 
 @contextmanager
 def _within(name: str) -> Iterator[None]:
-    cycle.begin()
+    request_cycle.begin()
     try:
         with _translated(name):
             yield
     finally:
-        cycle.end()
+        request_cycle.end()
 
 
 @contextmanager

@@ -15,9 +15,9 @@ from rest_framework.exceptions import ValidationError
 from rest_framework_services import SelectorKind, filterset_to_json_schema
 
 from mcpace.django.failures import invalid, not_found
+from mcpace.django.keyword_injection import Bound, Seeds
 from mcpace.django.outputs import Renderer, Write, Written
 from mcpace.django.permissions import Maker, check, check_object
-from mcpace.django.pool import Bound, Seeds
 from mcpace.django.request import Call
 from mcpace.django.schemas import of_list, of_object, output_schema
 from mcpace.django.specs import merged, parameters_of

@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mcpace.django.choices import ArgumentBinding
 from mcpace.django.failures import not_found
 from mcpace.django.inputs import Reader
+from mcpace.django.keyword_injection import OF_A_STEP, Bound, Seeds
 from mcpace.django.outputs import Renderer, Write, Written
 from mcpace.django.permissions import Maker, check, check_object
-from mcpace.django.pool import OF_A_STEP, Bound, Seeds
 from mcpace.django.request import Call
 from mcpace.django.schemas import input_schema, of_object, output_schema
 from mcpace.django.selectors import Shaped
 from mcpace.django.specs import merged, parameters_of
 from mcpace.django.transactions import around
-from mcpace.django.words import ArgumentBinding
 from mcpace.server.signature import is_async
 
 

@@ -12,12 +12,12 @@ from typing import Any, Protocol
 
 from pydantic_core import from_json
 
-from mcpace.django import cycle
+from mcpace.django import request_cycle
+from mcpace.django.choices import UnknownArguments
 from mcpace.django.failures import as_tool_error, failure, invalid, protocol_error
 from mcpace.django.limits import CacheRateLimit
 from mcpace.django.outputs import Write, Writer, Written
 from mcpace.django.request import NOWHERE, Call, Site
-from mcpace.django.words import UnknownArguments
 from mcpace.server.errors import ToolError
 from mcpace.server.guards import UNGUARDED, Guards
 from mcpace.server.handlers import Plan
@@ -130,11 +130,11 @@ class SpecTool:
     def _surrounded(self, call: Call) -> CallToolResult:
         if call.principal is not None:
             remember(call.principal)
-        cycle.begin()
+        request_cycle.begin()
         try:
             return self.result(call)
         finally:
-            cycle.end()
+            request_cycle.end()
 
     def _in_a_thread(self) -> Callable[..., Written]:
         name, called, site, limits = self.name, self.called, self.site, self.limits
@@ -143,11 +143,11 @@ class SpecTool:
             call = Call(name, _arguments(_raw), _call, site=site, limits=limits)
             if call.principal is not None:
                 remember(call.principal)
-            cycle.begin()
+            request_cycle.begin()
             try:
                 return called(call)
             finally:
-                cycle.end()
+                request_cycle.end()
 
         return run
 
@@ -167,12 +167,12 @@ class SpecTool:
                     written: Written = await runs.run_async(call, self.writer.write)
                     return written
                 finally:
-                    await sync_to_async(cycle.end_with_thread)()
+                    await sync_to_async(request_cycle.end_with_thread)()
 
         return run
 
     def _opened(self, call: Call) -> None:
-        cycle.begin()
+        request_cycle.begin()
         if self.site.acting is not None:
             # Now: later there may be an event loop, where nobody may ask a database.
             _ = call.user

@@ -14,7 +14,7 @@ import pytest
 from support.adoption import ROOT, installed
 
 TESTS = Path(__file__).parent
-FILES = ("tools", "views", "plain", "hostile", "quick", "cycle")
+FILES = ("tools", "views", "plain", "hostile", "fast_serializer", "request_cycle")
 LIMIT_S = 600
 
 

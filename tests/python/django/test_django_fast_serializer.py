@@ -21,8 +21,8 @@ from rest_framework import serializers
 
 from invoices.models import Customer, Invoice
 from invoices.serializers import InvoiceOutput
+from mcpace.django.fast_serializer import compiled
 from mcpace.django.inputs import Kept, Reader
-from mcpace.django.quick import compiled
 
 HUGE = 10**5000
 VALUES: list[Any] = [

@@ -10,7 +10,7 @@ import pytest
 from django.core.signals import request_finished, request_started
 from django.db import connection, connections
 
-from mcpace.django import cycle
+from mcpace.django import request_cycle
 
 
 def in_a_thread(work: Callable[[], Any]) -> Any:
@@ -41,10 +41,10 @@ def test_where_a_thread_has_no_connection_nobody_looks_for_any(looked: list[str]
     def calls() -> list[int]:
         counts = []
         for has_used in (False, True, False):
-            cycle.begin()
+            request_cycle.begin()
             if has_used:
                 connection.ensure_connection()
-            cycle.end()
+            request_cycle.end()
             counts.append(len(looked))
         return counts
 
@@ -57,11 +57,11 @@ def test_a_connection_that_another_thread_lent_is_looked_after() -> None:
     lent.inc_thread_sharing()
 
     def call() -> tuple[bool, bool]:
-        cycle.begin()
+        request_cycle.begin()
         connections["default"] = lent
         connection.ensure_connection()
         was_open = lent.connection is not None
-        cycle.end()
+        request_cycle.end()
         return was_open, lent.connection is None
 
     assert in_a_thread(call) == (True, True)
@@ -74,8 +74,8 @@ def test_where_django_keeps_connections_elsewhere_they_are_looked_for(
         """As asgiref's may once be."""
 
     def call() -> int:
-        cycle.begin()
-        cycle.end()
+        request_cycle.begin()
+        request_cycle.end()
         return len(looked)
 
     monkeypatch.setattr(connections, "_connections", Elsewhere())
@@ -84,16 +84,16 @@ def test_where_django_keeps_connections_elsewhere_they_are_looked_for(
 
 def test_a_connection_that_was_left_is_looked_after_by_the_next_call() -> None:
     def calls() -> tuple[bool, bool]:
-        cycle.begin()
-        cycle.end()
-        cycle.begin()
+        request_cycle.begin()
+        request_cycle.end()
+        request_cycle.begin()
         connection.ensure_connection()
         # Kept by its age, as with CONN_MAX_AGE.
         connection.close_at = None
-        cycle.end()
+        request_cycle.end()
         was_kept = connection.connection is not None
         connection.close_at = 0
-        cycle.begin()
+        request_cycle.begin()
         return was_kept, connection.connection is None
 
     assert in_a_thread(calls) == (True, True)
@@ -109,18 +109,18 @@ def test_who_begins_to_listen_is_heard_from_then_on(looked: list[str]) -> None:
         heard.append("ended")
 
     def call() -> bool:
-        cycle.begin()
-        cycle.end()
+        request_cycle.begin()
+        request_cycle.end()
         return True
 
     assert in_a_thread(call) and not heard
     request_started.connect(begun)
     request_finished.connect(ended)
     try:
-        assert cycle.is_listened_to()
+        assert request_cycle.is_listened_to()
         assert in_a_thread(call) and heard == ["begun", "ended"]
     finally:
         request_started.disconnect(begun)
         request_finished.disconnect(ended)
-    assert not cycle.is_listened_to()
+    assert not request_cycle.is_listened_to()
     assert in_a_thread(call) and len(heard) == 2

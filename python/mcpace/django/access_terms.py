@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
+from mcpace.django.choices import OutputFormat, UnknownArguments, chosen
 from mcpace.django.conf import setting
 from mcpace.django.limits import CacheRateLimit
 from mcpace.django.permissions import Maker, asks_more, compiled, is_named, scopes_of
-from mcpace.django.words import OutputFormat, UnknownArguments, chosen
 from mcpace.server.errors import RegistrationError
 from mcpace.server.guards import UNGUARDED, Guards, RateLimit, guards, requires, several
 

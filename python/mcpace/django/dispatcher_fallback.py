@@ -24,16 +24,16 @@ from rest_framework_services import (
     UnknownArguments as Unknown,
 )
 
+from mcpace.django.choices import ArgumentBinding
 from mcpace.django.failures import not_found
+from mcpace.django.keyword_injection import Seeds
 from mcpace.django.outputs import Renderer, Write, Written
 from mcpace.django.permissions import Maker, check, check_object
-from mcpace.django.pool import Seeds
 from mcpace.django.request import Call
 from mcpace.django.schemas import input_schema, of_list, of_object, output_schema
 from mcpace.django.selectors import Pages
 from mcpace.django.specs import merged
 from mcpace.django.transactions import around, entered
-from mcpace.django.words import ArgumentBinding
 
 
 class Dispatched:
