@@ -1,0 +1,210 @@
+//! Replies to a request: a JSON-RPC result, a JSON-RPC error, or an HTTP reply that is neither.
+
+use bytes::Bytes;
+use mcpace_oauth::{AuthKind, Refusal};
+use mcpace_wire::jsonrpc::{ErrorObject, Outcome};
+use mcpace_wire::mcp::Json;
+use mcpace_wire::quoted;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::ClientError;
+
+/// JSON text of a result, as the server wrote it. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Raw(Bytes);
+
+impl Raw {
+    /// Wraps JSON text.
+    #[must_use]
+    pub fn new(text: impl Into<Bytes>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Reads the text as the result of `method`.
+    ///
+    /// # Errors
+    /// [`ClientError::BadReply`].
+    pub fn read<T: DeserializeOwned>(&self, method: &str) -> Result<T, ClientError> {
+        serde_json::from_slice(&self.0).map_err(|error| ClientError::bad_reply(method, error))
+    }
+}
+
+/// A JSON-RPC error: the server's answer, or a callback's to the server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RpcError {
+    /// See [`mcpace_wire::jsonrpc::code`].
+    pub code: i64,
+    /// One sentence.
+    pub message: String,
+    /// Data whose form the code defines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Json>,
+}
+
+impl RpcError {
+    /// An error without data.
+    #[must_use]
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+}
+
+impl From<ErrorObject<'_>> for RpcError {
+    fn from(error: ErrorObject<'_>) -> Self {
+        Self { code: error.code, message: error.message.into_owned(), data: error.data.map(Json::from) }
+    }
+}
+
+/// A JSON-RPC result or error.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// The result's text.
+    Result(Raw),
+    /// The error, to the letter.
+    Error(RpcError),
+}
+
+impl Answer {
+    /// Cuts an answer out of `text`, from which it was parsed. The result is not copied.
+    #[must_use]
+    pub fn from_outcome(outcome: Outcome<'_>, text: &Bytes) -> Self {
+        match outcome {
+            Outcome::Result(result) => Answer::Result(Raw(text.slice_ref(result.get().as_bytes()))),
+            Outcome::Error(error) => Answer::Error(error.into()),
+        }
+    }
+}
+
+/// Reply to a request.
+#[derive(Debug)]
+pub enum Reply {
+    /// A JSON-RPC answer.
+    Answer {
+        /// HTTP status that the answer came with; 200 on other transports.
+        status: u16,
+        /// The answer.
+        answer: Answer,
+    },
+    /// An HTTP reply that holds no answer.
+    Other(OtherReply),
+}
+
+impl Reply {
+    /// The result of the reply to `method`; every other reply is an error. `is_connecting` says whether the peer may still
+    /// turn out to be no MCP server.
+    ///
+    /// # Errors
+    /// [`ClientError::Rpc`], or the errors of [`OtherReply::into_error`].
+    pub fn into_result(
+        self,
+        method: &'static str,
+        address: impl FnOnce() -> String,
+        is_connecting: bool,
+    ) -> Result<Raw, ClientError> {
+        match self {
+            Reply::Answer { answer: Answer::Result(result), .. } => Ok(result),
+            Reply::Answer { answer: Answer::Error(error), .. } => Err(ClientError::Rpc { method, error }),
+            Reply::Other(other) => Err(other.into_error(address(), is_connecting)),
+        }
+    }
+
+    /// Whether the server no longer knows the session that the request named: status 404 without a result (2025-03-26 and
+    /// later, "Session Management").
+    #[must_use]
+    pub fn is_lost_session(&self) -> bool {
+        match self {
+            Reply::Answer { status, answer: Answer::Error(_) } => *status == 404,
+            Reply::Answer { .. } => false,
+            Reply::Other(other) => other.status == 404,
+        }
+    }
+}
+
+/// An HTTP reply that holds no JSON-RPC answer.
+#[derive(Debug)]
+pub struct OtherReply {
+    /// HTTP status.
+    pub status: u16,
+    /// Content type, cut to a line; empty if there was none.
+    pub content_type: String,
+    /// Beginning of the text, on one line.
+    pub text: String,
+    /// The `Retry-After` header.
+    pub retry_after: Option<String>,
+}
+
+impl OtherReply {
+    /// Cuts the parts of a reply to what a message may show.
+    #[must_use]
+    pub fn new(status: u16, content_type: &str, text: &[u8], retry_after: Option<&str>) -> Self {
+        Self {
+            status,
+            content_type: quoted(content_type),
+            text: quoted(&String::from_utf8_lossy(text)),
+            retry_after: retry_after.map(quoted),
+        }
+    }
+
+    /// Whether the server or a gateway asks to come back later, which says nothing about what it speaks.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        matches!(self.status, 429 | 502 | 503 | 504)
+    }
+
+    /// The reply as an error. `is_connecting` says whether the peer may still turn out to be no MCP server.
+    #[must_use]
+    pub fn into_error(self, address: String, is_connecting: bool) -> ClientError {
+        if self.status >= 400 && (self.is_busy() || !is_connecting) {
+            let (status, retry_after) = (self.status, self.retry_after.clone());
+            return ClientError::Status { address, status, reason: self.message(), retry_after };
+        }
+        let kind = if self.content_type.is_empty() { "no content type" } else { &self.content_type };
+        ClientError::NotMcp { address, answer: format!("status {}, {kind}", self.status) }
+    }
+
+    /// The reply as an error, if it is a refusal that no authorization could mend.
+    #[must_use]
+    pub fn into_refusal(self, refusal: &Refusal, address: String, kind: AuthKind) -> ClientError {
+        let (status, advice) = (refusal.status(), refusal.advice(kind));
+        ClientError::Refused { address, status, reason: refusal.words().or(self.message()), advice }
+    }
+
+    /// The text, unless it is an HTML page.
+    fn message(self) -> Option<String> {
+        (!self.text.is_empty() && !self.text.starts_with('<')).then_some(self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_not_mcp_and_a_busy_server_says_when_to_come_back() {
+        let other =
+            |status, content_type: &str, text: &str| OtherReply::new(status, content_type, text.as_bytes(), Some("3"));
+        let error = other(200, "text/html", "<html>").into_error("http://a/".to_owned(), true);
+        assert_eq!(error.code(), "not-mcp");
+        assert!(error.to_string().contains("status 200, text/html"), "{error}");
+        let error = other(429, "text/plain", "slow down").into_error("http://a/".to_owned(), true);
+        assert_eq!(error.code(), "http-status");
+        assert!(error.to_string().contains("slow down") && error.to_string().contains("wait 3"), "{error}");
+        assert_eq!(other(500, "", "").into_error("http://a/".to_owned(), false).code(), "http-status");
+    }
+
+    #[test]
+    fn only_a_404_without_a_result_is_a_lost_session() {
+        let answer = |status, answer| Reply::Answer { status, answer };
+        assert!(answer(404, Answer::Error(RpcError::new(-32001, "no session"))).is_lost_session());
+        assert!(!answer(404, Answer::Result(Raw::new("{}"))).is_lost_session());
+        assert!(!answer(400, Answer::Error(RpcError::new(-32600, "no"))).is_lost_session());
+        assert!(Reply::Other(OtherReply::new(404, "", b"", None)).is_lost_session());
+    }
+}
