@@ -22,5 +22,5 @@ pub mod resumption;
 
 pub use error::ClientError;
 pub use negotiation::{Agreement, Mode, Negotiation, ServerEra, ServerInfo, Step, Transport};
-pub use reply::{Answer, OtherReply, Raw, Reply, RpcError};
+pub use reply::{Answer, OtherReply, Raw, Reply, ResultKind, RpcError};
 pub use request::{ClientProfile, Dialect, Members, Outgoing};

@@ -34,6 +34,53 @@ impl Raw {
     pub fn read<T: DeserializeOwned>(&self, method: &str) -> Result<T, ClientError> {
         serde_json::from_slice(&self.0).map_err(|error| ClientError::bad_reply(method, error))
     }
+
+    /// The kind that the result of `method` names; complete if it names none.
+    ///
+    /// # Errors
+    /// [`ClientError::BadReply`] for a kind that no revision defines.
+    pub fn kind(&self, method: &str) -> Result<ResultKind, ClientError> {
+        #[derive(Deserialize)]
+        struct Members {
+            #[serde(default, rename = "resultType")]
+            result_type: Option<String>,
+            #[serde(default, rename = "ttlMs")]
+            ttl_ms: Option<f64>,
+        }
+        // serde would take an array for an object whose members all have defaults.
+        if self.0.first() != Some(&b'{') {
+            return Err(ClientError::bad_reply(method, "its result is no object"));
+        }
+        let Members { result_type, ttl_ms } = self.read(method)?;
+        match result_type.as_deref() {
+            None | Some("complete") => Ok(ResultKind::Complete { ttl_ms }),
+            Some("input_required") => Ok(ResultKind::InputRequired),
+            Some("task") => Ok(ResultKind::Task),
+            Some(other) => {
+                let reason = format_args!("its resultType is {other:?}, which this client does not know");
+                Err(ClientError::bad_reply(method, reason))
+            }
+        }
+    }
+}
+
+/// Kind of a result, which results of 2026-07-28 name themselves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ResultKind {
+    /// The final result.
+    Complete {
+        /// Time for which the result may be kept, in milliseconds.
+        ttl_ms: Option<f64>,
+    },
+    /// The server asks for input.
+    InputRequired,
+    /// The request became a task.
+    Task,
+}
+
+impl ResultKind {
+    /// The final result, which must not be kept.
+    pub const COMPLETE: Self = ResultKind::Complete { ttl_ms: None };
 }
 
 /// A JSON-RPC error: the server's answer, or a callback's to the server.
@@ -197,6 +244,17 @@ mod tests {
         assert_eq!(error.code(), "http-status");
         assert!(error.to_string().contains("slow down") && error.to_string().contains("wait 3"), "{error}");
         assert_eq!(other(500, "", "").into_error("http://a/".to_owned(), false).code(), "http-status");
+    }
+
+    #[test]
+    fn a_result_names_its_kind() {
+        let kind = |text: &'static str| Raw::new(text).kind("m");
+        assert_eq!(kind(r#"{"content":[]}"#).unwrap(), ResultKind::COMPLETE);
+        assert_eq!(kind(r#"{"resultType":"complete","ttlMs":5}"#).unwrap(), ResultKind::Complete { ttl_ms: Some(5.0) });
+        assert_eq!(kind(r#"{"resultType":"input_required"}"#).unwrap(), ResultKind::InputRequired);
+        assert_eq!(kind(r#"{"resultType":"task"}"#).unwrap(), ResultKind::Task);
+        assert_eq!(kind(r#"{"resultType":"other"}"#).unwrap_err().code(), "bad-reply");
+        assert_eq!(kind("[]").unwrap_err().code(), "bad-reply");
     }
 
     #[test]

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     fn raw() -> Raw {
-        Raw::of(b"{}".to_vec())
+        Raw::new("{}")
     }
 
     #[test]

@@ -4,21 +4,18 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
-use http::{HeaderName, HeaderValue};
-use mcpace_wire::http::{ParamHeader, encode_value, name};
+use mcpace_client_protocol::negotiation::refuses_but_names;
+use mcpace_client_protocol::{Answer, ClientProfile, Members, Outgoing, Reply, ResultKind, ServerEra};
+use mcpace_wire::jsonrpc;
 use mcpace_wire::mcp::{ClientCapabilities, Extra, InputRequiredResult, Task, key};
-use mcpace_wire::{Revision, jsonrpc};
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex as AsyncMutex;
 
-use crate::answer::{Answer, Kind};
-use crate::envelope::{Dialect, Members};
 use crate::inbound::Inbound;
 use crate::lock::{lock, read, write};
-use crate::negotiate::{self, Verdict};
 use crate::session::Session;
-use crate::transport::{Http, Link, Outgoing, Place, Reply, Target};
+use crate::transport::{Http, Link, Place, Target};
 use crate::underway::Underway;
 use crate::{CacheMode, CallOptions, ClientError, Options, Raw, ServerInfo};
 
@@ -36,7 +33,7 @@ pub(crate) struct Inner {
     pub(crate) inbound: Arc<Inbound>,
     ids: AtomicI64,
     session: RwLock<Option<Arc<Session>>>,
-    verdict: Mutex<Option<Verdict>>,
+    era: Mutex<Option<ServerEra>>,
     /// Held by whoever begins a lost session anew.
     renewal: AsyncMutex<()>,
 }
@@ -56,7 +53,7 @@ pub(crate) struct Ask<'a> {
 
 /// How a request went, short of an error.
 pub(crate) enum Outcome {
-    Complete(Raw, Kind),
+    Complete(Raw, ResultKind),
     InputRequired(InputRequiredResult),
     Task(Box<Task>),
 }
@@ -83,7 +80,7 @@ impl Client {
             inbound,
             ids: AtomicI64::new(1),
             session: RwLock::default(),
-            verdict: Mutex::default(),
+            era: Mutex::default(),
             renewal: AsyncMutex::default(),
         };
         let session = inner.connect().await?;
@@ -120,11 +117,11 @@ impl Drop for Inner {
 impl Inner {
     async fn connect(&self) -> Result<Arc<Session>, ClientError> {
         let limit = self.options.limits.connect_time;
-        let verdict = *lock(&self.verdict);
-        let connected = tokio::time::timeout(limit, negotiate::connect(self, verdict)).await;
-        let (session, verdict) =
+        let known = *lock(&self.era);
+        let connected = tokio::time::timeout(limit, self.open_session(known)).await;
+        let (session, era) =
             connected.unwrap_or_else(|_| Err(ClientError::TimeLimit { what: "connecting".to_owned(), limit }))?;
-        *lock(&self.verdict) = Some(verdict);
+        *lock(&self.era) = Some(era);
         Ok(Arc::new(session))
     }
 
@@ -136,7 +133,7 @@ impl Inner {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub(crate) fn capabilities(&self) -> ClientCapabilities {
+    fn capabilities(&self) -> ClientCapabilities {
         let mut capabilities = self.options.callbacks.capabilities();
         if self.options.tasks {
             let mut extensions = Extra::new();
@@ -146,9 +143,13 @@ impl Inner {
         capabilities
     }
 
-    pub(crate) fn dialect(&self, revision: Revision) -> Dialect {
-        let options = &self.options;
-        Dialect::new(revision, &options.client_info, &self.capabilities(), options.log_level)
+    pub(crate) fn profile(&self) -> ClientProfile {
+        ClientProfile {
+            info: self.options.client_info.clone(),
+            capabilities: self.capabilities(),
+            log_level: self.options.log_level,
+            request_meta: Extra::new(),
+        }
     }
 
     /// Sends a request and reads what it came to. A lost session is begun anew, once; what does no harm is asked again when
@@ -166,7 +167,7 @@ impl Inner {
                 }
                 // It refused the revision, and names it as one that it speaks.
                 Ok(Reply::Answer { answer: Answer::Error(error), .. })
-                    if again && negotiate::names(&error, session.info.revision) =>
+                    if again && refuses_but_names(&error, session.info.revision) =>
                 {
                     again = false;
                 }
@@ -178,7 +179,7 @@ impl Inner {
                     session = self.renewed(&session).await?;
                 }
                 Ok(reply) => {
-                    return outcome(negotiate::result_of(reply, ask.method, &session.link, false)?, ask, &session);
+                    return outcome(reply.into_result(ask.method, || session.link.address(), false)?, ask, &session);
                 }
                 Err(error) => return Err(error),
             }
@@ -225,11 +226,11 @@ impl Inner {
             && !fresh
             && let Some(raw) = cache.get(ask.method, key, Instant::now())
         {
-            return Ok(Outcome::Complete(raw, Kind::default()));
+            return Ok(Outcome::Complete(raw, ResultKind::COMPLETE));
         }
         let generation = cache.generation();
         let outcome = self.ask(ask).await?;
-        if let Outcome::Complete(raw, Kind { ttl_ms: Some(ttl_ms), .. }) = &outcome {
+        if let Outcome::Complete(raw, ResultKind::Complete { ttl_ms: Some(ttl_ms) }) = &outcome {
             cache.put(ask.method, key, raw, *ttl_ms, generation, Instant::now());
         }
         Ok(outcome)
@@ -239,17 +240,12 @@ impl Inner {
 /// What came back in time.
 fn outcome(raw: Raw, ask: &Ask<'_>, session: &Session) -> Result<Outcome, ClientError> {
     if !session.info.revision.has_result_type() {
-        return Ok(Outcome::Complete(raw, Kind::default()));
+        return Ok(Outcome::Complete(raw, ResultKind::COMPLETE));
     }
-    let kind = Kind::of(&raw, ask.method)?;
-    match kind.result_type.as_deref() {
-        None | Some("complete") => Ok(Outcome::Complete(raw, kind)),
-        Some("input_required") => raw.read(ask.method).map(Outcome::InputRequired),
-        Some("task") => raw.read(ask.method).map(Outcome::Task),
-        Some(other) => {
-            let reason = format_args!("its resultType is {other:?}, which this client does not know");
-            Err(ClientError::bad_reply(ask.method, reason))
-        }
+    match raw.kind(ask.method)? {
+        kind @ ResultKind::Complete { .. } => Ok(Outcome::Complete(raw, kind)),
+        ResultKind::InputRequired => raw.read(ask.method).map(Outcome::InputRequired),
+        ResultKind::Task => raw.read(ask.method).map(Outcome::Task),
     }
 }
 
@@ -259,42 +255,16 @@ fn message(id: i64, session: &Session, ask: &Ask<'_>, progress: bool) -> Outgoin
     if session.has_headers()
         && let Some(target) = ask.name
     {
-        let mut add = |name: &str, text: &str| {
-            let value = HeaderValue::try_from(encode_value(text).as_ref());
-            // An encoded value is plain ASCII, an annotation a token: both are checked.
-            if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), value) {
-                message.headers.push((name, value));
-            }
-        };
-        add(name::NAME, target);
-        if let Some((arguments, annotations)) = ask.arguments.zip(read(&session.mirrored).get(target)) {
-            mirror(arguments, annotations, add);
-        }
+        let mirrored = read(&session.mirrored);
+        let annotations = mirrored.get(target).map(Vec::as_slice).unwrap_or_default();
+        message.add_target_headers(target, ask.arguments, annotations);
     }
     message
 }
 
-fn mirror(arguments: &str, annotations: &[ParamHeader], mut add: impl FnMut(&str, &str)) {
-    if annotations.is_empty() {
-        return;
-    }
-    let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
-    for annotation in annotations {
-        if let Some(text) = annotation.text(&arguments) {
-            add(&format!("{}{}", name::PARAM_PREFIX, annotation.name.to_ascii_lowercase()), &text);
-        }
-    }
-}
-
-/// 404 for a request that named a session (2025-03-26 and later, "Session Management").
+/// Whether the server forgot the session that the request named.
 fn is_lost_session(link: &Link, reply: &Reply) -> bool {
-    let Link::Http(session) = link else { return false };
-    let status = match reply {
-        Reply::Answer { status, answer: Answer::Error(_) } => *status,
-        Reply::Answer { .. } => return false,
-        Reply::Other(other) => other.status,
-    };
-    status == 404 && session.has_session()
+    matches!(link, Link::Http(session) if session.has_session()) && reply.is_lost_session()
 }
 
 /// Whether the stream that a session lives on is gone.

@@ -6,24 +6,22 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use mcpace_wire::jsonrpc::{Id, Message, Notification, ParseError, Payload, Request, Response, code, is_deeper_than};
+use mcpace_client_protocol::Answer;
+use mcpace_client_protocol::inbound::{Incoming, PendingRequests, read_messages};
+use mcpace_wire::jsonrpc::{Id, Notification, ParseError, Request, Response, code};
 use mcpace_wire::mcp::{CancelledParams, EmptyResult, Extra, Json, ProgressParams, key};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 
-use crate::answer::Answer;
 use crate::cache::Cache;
 use crate::callbacks::{Asked, Told};
 use crate::lock::lock;
 use crate::subscription::{self, Change, Listener};
 use crate::transport::Back;
 use crate::{Callbacks, Limits, Progress, RpcError};
-
-/// Levels of nesting in a message.
-const NESTING: usize = 512;
 
 type Hear = Arc<dyn Fn(Progress) + Send + Sync>;
 
@@ -85,34 +83,20 @@ impl Inbound {
         text: &Bytes,
         back: &Back,
         expected: Option<i64>,
-        router: Option<&Router>,
+        pending: Option<&PendingRequests>,
     ) -> Result<Option<Answer>, ParseError> {
-        if is_deeper_than(text, NESTING) {
-            return Err(ParseError::NotJson { reason: format!("it nests deeper than {NESTING} levels") });
-        }
         let mut found = None;
-        let messages = match Payload::parse(text)? {
-            Payload::Single(message) => vec![message],
-            Payload::Batch(messages) => messages,
-        };
-        for message in messages {
+        for message in read_messages(text)? {
+            let is_ours = expected.is_some_and(|id| message.is_answer_to(id));
             match message {
-                Message::Response(Response { id, outcome, .. }) => {
-                    let answer = Answer::of(outcome, text);
-                    let ours = match (&id, expected) {
-                        (Some(Id::Integer(id)), Some(expected)) => *id == expected,
-                        // An error that the server could not attribute is about the request that is under way.
-                        (None, Some(_)) => matches!(answer, Answer::Error(_)),
-                        _ => false,
-                    };
-                    if ours {
-                        found = Some(answer);
-                    } else if let Some(router) = router {
-                        router.deliver(id.as_ref(), answer);
+                Incoming::Answer(_, answer) if is_ours => found = Some(answer),
+                Incoming::Answer(id, answer) => {
+                    if let Some(pending) = pending {
+                        pending.deliver(id.as_ref(), answer);
                     }
                 }
-                Message::Notification(notification) => self.hear(&notification),
-                Message::Request(request) => self.asked(request, back),
+                Incoming::Notification(notification) => self.hear(&notification),
+                Incoming::Request(request) => self.asked(request, back),
             }
         }
         Ok(found)
@@ -238,74 +222,5 @@ impl Shape {
 
     fn subscription(&self) -> Option<i64> {
         self.meta.as_ref()?.get(key::SUBSCRIPTION_ID)?.as_i64()
-    }
-}
-
-/// Brings answers to those who wait for them, on transports with one stream for everything (pipes, HTTP+SSE).
-#[derive(Default)]
-pub(crate) struct Router(Mutex<Waiting>);
-
-#[derive(Default)]
-struct Waiting {
-    waiting: HashMap<i64, oneshot::Sender<Answer>>,
-    /// Set once: nothing comes any more.
-    closed: Option<String>,
-}
-
-/// Who waits for an answer; forgotten when dropped.
-pub(crate) struct Expected<'a> {
-    router: &'a Router,
-    id: i64,
-    receiver: oneshot::Receiver<Answer>,
-}
-
-impl Router {
-    /// Announces a request, before it is sent.
-    pub(crate) fn expect(&self, id: i64) -> Expected<'_> {
-        let (sender, receiver) = oneshot::channel();
-        let mut state = lock(&self.0);
-        if state.closed.is_none() {
-            state.waiting.insert(id, sender);
-        }
-        Expected { router: self, id, receiver }
-    }
-
-    fn deliver(&self, id: Option<&Id<'_>>, answer: Answer) {
-        let mut state = lock(&self.0);
-        let waiting = match (id, &answer) {
-            (Some(Id::Integer(id)), _) => state.waiting.remove(id),
-            (None, Answer::Error(_)) if state.waiting.len() == 1 => {
-                state.waiting.drain().next().map(|(_, waiting)| waiting)
-            }
-            _ => None,
-        };
-        if let Some(waiting) = waiting {
-            // Who gave up in the meantime doesn't want it.
-            drop(waiting.send(answer));
-        }
-    }
-
-    /// The stream is at its end: nobody will be answered.
-    pub(crate) fn close(&self, reason: impl Into<String>) {
-        let mut state = lock(&self.0);
-        state.closed.get_or_insert(reason.into());
-        state.waiting.clear();
-    }
-
-    pub(crate) fn closed(&self) -> Option<String> {
-        lock(&self.0).closed.clone()
-    }
-}
-
-impl Expected<'_> {
-    /// The answer; `None` when the stream ended first.
-    pub(crate) async fn answer(mut self) -> Option<Answer> {
-        (&mut self.receiver).await.ok()
-    }
-}
-
-impl Drop for Expected<'_> {
-    fn drop(&mut self) {
-        lock(&self.router.0).waiting.remove(&self.id);
     }
 }

@@ -17,22 +17,19 @@
 //! # }
 //! ```
 //!
-//! The way of a request: `requests` (what each method sends) → `client` (session, time limit, rounds) → `envelope` (one
-//! buffer) → `transport` (HTTP, pipe) → `answer`. What the server says unasked goes to `inbound`, and from there to the
-//! [`Callbacks`].
+//! The way of a request: `requests` (what each method sends) → `client` (session, time limit, rounds) → `transport` (HTTP,
+//! pipe). Messages of the server that answer no request go to `inbound`, and from there to the [`Callbacks`]. The protocol
+//! itself (negotiation, bodies, replies, resumption) is the crate `mcpace-client-protocol`.
 //!
 //! Deliberately absent: validation of results against output schemas, HTTP/2, tasks of 2025-11-25.
 
-mod answer;
 mod cache;
 mod callbacks;
 mod client;
-mod envelope;
-mod error;
+mod connect;
 mod inbound;
 mod lists;
 mod lock;
-mod negotiate;
 mod options;
 mod requests;
 mod rounds;
@@ -42,16 +39,14 @@ mod task_calls;
 mod transport;
 mod underway;
 
-pub use answer::{Raw, RpcError};
 pub use cache::CacheMode;
 pub use callbacks::{Asked, Callbacks, Told};
 pub use client::Client;
-pub use error::ClientError;
 pub use lists::List;
+pub use mcpace_client_protocol::{ClientError, Mode, Raw, RpcError, ServerInfo, Transport};
 pub use mcpace_oauth::{
     Asserted, Auth, BrowserConsent, Consent, IdentityProvider, OAuthError, OAuthOptions, RegisteredClient, Secret,
 };
-pub use options::{Arguments, CallOptions, Limits, Mode, Options, Progress};
-pub use session::{ServerInfo, Transport};
+pub use options::{Arguments, CallOptions, Limits, Options, Progress};
 pub use subscription::{Change, Subscription};
 pub use transport::{Program, Socket, Target};

@@ -12,10 +12,10 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::client::{Ask, Client};
-use crate::envelope::Members;
 use crate::lock::write;
 use crate::requests::complete;
 use crate::{CacheMode, CallOptions, ClientError, Raw};
+use mcpace_client_protocol::Members;
 
 /// What can be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,7 +162,7 @@ impl Client {
         let mut page: ListToolsResult = raw.read("tools/list")?;
         page.tools.retain(|tool| ParamHeader::of_schema(tool.input_schema.get()).is_ok());
         let text = serde_json::to_vec(&page).map_err(|e| ClientError::bad_reply("tools/list", e))?;
-        Ok(Raw::of(text))
+        Ok(Raw::new(text))
     }
 }
 

@@ -5,23 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpace_oauth::Auth;
-use mcpace_wire::Revision;
 use mcpace_wire::mcp::{Extra, Implementation, Json, LoggingLevel, ProgressParams};
 use serde::Serialize;
 
-use crate::{CacheMode, Callbacks, ClientError};
-
-/// Which revision to speak.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// Finds out what the server speaks, newest first.
-    #[default]
-    Auto,
-    /// Begins with `initialize`, and takes whatever legacy revision the server answers with.
-    Legacy,
-    /// Exactly this one.
-    Only(Revision),
-}
+use crate::{CacheMode, Callbacks, ClientError, Mode};
 
 /// How a client behaves. [`Options::default`] suits most; it declares no capability and asks nobody for consent.
 #[derive(Clone, Debug)]

@@ -9,9 +9,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::client::{Ask, Client, Outcome, is_header_mismatch};
-use crate::envelope::Members;
 use crate::rounds::{Ended, Round};
-use crate::transport::Outgoing;
+use mcpace_client_protocol::{Members, Outgoing};
+
 use crate::{Arguments, CallOptions, ClientError, Raw};
 
 impl Client {
@@ -171,7 +171,7 @@ impl Client {
         let bad = |error: serde_json::Error| ClientError::BadParams { method, reason: error.to_string() };
         let params: &RawValue = serde_json::from_str(params).map_err(bad)?;
         let body = mcpace_wire::jsonrpc::Notification::new(method, Some(params)).to_vec();
-        session.link.notify(&Outgoing::notification(method, body.into())).await
+        session.link.notify(&Outgoing::notification(method, body)).await
     }
 
     /// A request without rounds, headers or memory: the result's text. Never asked twice. What `params` has of `_meta` is

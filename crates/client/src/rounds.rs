@@ -8,8 +8,8 @@ use mcpace_wire::mcp::{InputRequests, InputRequiredResult, InputResponses, Json,
 
 use crate::callbacks::Asked;
 use crate::client::{Ask, Inner, Outcome};
-use crate::envelope::Members;
 use crate::{Callbacks, ClientError, Raw, RpcError};
+use mcpace_client_protocol::Members;
 
 /// How long to wait before asking again where the server only gave a state: it doubles, up to the second.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(250));

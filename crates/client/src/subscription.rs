@@ -9,10 +9,10 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinHandle};
 
 use crate::client::Client;
-use crate::envelope::Members;
-use crate::transport::Outgoing;
+use mcpace_client_protocol::{Members, Outgoing};
+
+use crate::ClientError;
 use crate::underway::Underway;
-use crate::{ClientError, negotiate};
 
 /// Something that changed. There is no replay: whoever begins to listen fetches first.
 #[derive(Clone, Debug, PartialEq)]
@@ -124,7 +124,7 @@ impl Client {
             let underway = Underway::new(&inbound, &session, id);
             let reply = session.link.request(&Outgoing::request(id, method, body, true)).await;
             underway.done();
-            negotiate::result_of(reply?, method, &session.link, false).map(drop)
+            reply?.into_result(method, || session.link.address(), false).map(drop)
         });
         let time = self.inner.options.limits.call_time;
         let agreed = tokio::select! {

@@ -5,9 +5,9 @@ use std::time::Duration;
 use mcpace_wire::mcp::{InputResponses, Json, Task, TaskStatus};
 
 use crate::client::{Ask, Client, Inner, Outcome};
-use crate::envelope::Members;
 use crate::rounds::answers;
 use crate::{CallOptions, ClientError, Raw, RpcError};
+use mcpace_client_protocol::{Members, Outgoing};
 
 /// How long to wait between two looks where the server doesn't say, and at least and at most.
 const POLL: Duration = Duration::from_millis(500);
@@ -81,7 +81,7 @@ impl Inner {
                 TaskStatus::Completed => {
                     given_up.id = None;
                     let result = task.result.ok_or_else(|| ClientError::bad_reply(method, "its task has no result"))?;
-                    return Ok(Raw::of(result.get().as_bytes().to_vec()));
+                    return Ok(Raw::new(result.get().as_bytes().to_vec()));
                 }
                 TaskStatus::Failed => {
                     given_up.id = None;
@@ -122,11 +122,8 @@ impl Drop for GivenUp<'_> {
         let request = self.inner.next_id();
         let fill = |params: &mut Members<'_>| params.value("taskId", &id);
         let body = session.dialect.request(request, "tasks/cancel", &fill, None, false);
-        let mut message = crate::transport::Outgoing::request(request, "tasks/cancel", body, false);
-        let value = http::HeaderValue::try_from(mcpace_wire::http::encode_value(&id).as_ref());
-        if let Ok(value) = value {
-            message.headers.push((http::HeaderName::from_static(mcpace_wire::http::name::NAME), value));
-        }
+        let mut message = Outgoing::request(request, "tasks/cancel", body, false);
+        message.add_target_headers(&id, None, &[]);
         let limit = self.inner.options.limits.close_time;
         drop(self.inner.inbound.runtime.spawn(async move {
             drop(tokio::time::timeout(limit, session.link.request(&message)).await);

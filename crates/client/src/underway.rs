@@ -1,6 +1,8 @@
 //! A request that is being waited for. Given up, by its time limit or by whoever awaits it, it is cancelled: over modern
 //! HTTP by the end of the reply's connection, else by a notification.
 
+use mcpace_client_protocol::Outgoing;
+
 use crate::inbound::Inbound;
 use crate::session::Session;
 use crate::transport::Link;
@@ -29,12 +31,11 @@ impl Drop for Underway<'_> {
         if !self.armed || silent {
             return;
         }
-        let id = self.id;
-        let body = format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#);
+        let Outgoing { body, .. } = Outgoing::cancelled(self.id);
         let (back, limit) = (self.session.link.back(), self.inbound.limits.close_time);
         // A courtesy: a server that doesn't take it has been given up anyway.
         drop(self.inbound.runtime.spawn(async move {
-            drop(tokio::time::timeout(limit, back.tell(body.into())).await);
+            drop(tokio::time::timeout(limit, back.tell(body)).await);
         }));
     }
 }

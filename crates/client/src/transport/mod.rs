@@ -13,18 +13,17 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::{HeaderName, HeaderValue};
 use bytes::Bytes;
+use mcpace_client_protocol::{Outgoing, Reply, Transport};
 use tokio::io::{AsyncRead, AsyncWrite};
 use url::Url;
 
-pub(crate) use self::http::{Http, HttpSession, LegacySse, Other};
+pub(crate) use self::http::{Http, HttpSession, LegacySse};
 pub(crate) use self::outbox::Outbox;
 pub(crate) use self::pipe::Pipe;
 pub use self::process::Program;
 pub(crate) use self::task::Task;
-use crate::answer::Answer;
-use crate::{ClientError, Transport};
+use crate::ClientError;
 
 /// A stream of bytes in both directions.
 pub trait Socket: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
@@ -105,40 +104,6 @@ impl fmt::Debug for Target {
             Place::Pipe(_) => f.write_str("Pipe"),
         }
     }
-}
-
-/// A message that is ready to be sent, with what the transport must know of it.
-#[derive(Clone, Debug)]
-pub(crate) struct Outgoing {
-    /// Absent for notifications and for answers.
-    pub(crate) id: Option<i64>,
-    /// The method; of an answer, what it is.
-    pub(crate) method: &'static str,
-    /// What headers repeat of the body, in revisions that want it.
-    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
-    /// The JSON text.
-    pub(crate) body: Bytes,
-    /// Whether sending it twice does no harm.
-    pub(crate) repeatable: bool,
-}
-
-impl Outgoing {
-    pub(crate) fn request(id: i64, method: &'static str, body: Bytes, repeatable: bool) -> Self {
-        Self { id: Some(id), method, headers: Vec::new(), body, repeatable }
-    }
-
-    pub(crate) fn notification(method: &'static str, body: Bytes) -> Self {
-        Self { id: None, method, headers: Vec::new(), body, repeatable: true }
-    }
-}
-
-/// What came back for a request.
-#[derive(Debug)]
-pub(crate) enum Reply {
-    /// A JSON-RPC result or error, with the HTTP status that it came with.
-    Answer { status: u16, answer: Answer },
-    /// Something else.
-    Other(Other),
 }
 
 /// How the server is reached now.

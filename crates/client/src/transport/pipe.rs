@@ -4,15 +4,16 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use mcpace_client_protocol::inbound::PendingRequests;
+use mcpace_client_protocol::{Answer, Outgoing};
 use mcpace_wire::lines;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 use super::process::{Process, Program};
 use super::task::Task;
-use super::{Back, Outbox, Outgoing};
+use super::{Back, Outbox};
 use crate::ClientError;
-use crate::answer::Answer;
-use crate::inbound::{Inbound, Router};
+use crate::inbound::Inbound;
 
 pub(crate) struct Pipe {
     outbox: Arc<Outbox>,
@@ -23,7 +24,7 @@ pub(crate) struct Pipe {
 }
 
 struct Shared {
-    router: Router,
+    pending: PendingRequests,
     /// Set once a line was longer than the limit.
     oversized: OnceLock<usize>,
 }
@@ -50,7 +51,7 @@ impl Pipe {
         inbound: &Arc<Inbound>,
     ) -> Self {
         let outbox = Arc::new(Outbox::new(writer, inbound.limits.unread));
-        let shared = Arc::new(Shared { router: Router::default(), oversized: OnceLock::new() });
+        let shared = Arc::new(Shared { pending: PendingRequests::default(), oversized: OnceLock::new() });
         let (read, taken, back) = (Arc::clone(&shared), Arc::clone(inbound), Back::Pipe(Arc::clone(&outbox)));
         let reading = Task::spawn(&inbound.runtime, async move { read.read(reader, &taken, &back).await });
         let flushed = Arc::clone(&outbox);
@@ -67,9 +68,9 @@ impl Pipe {
     }
 
     pub(crate) async fn request(&self, message: &Outgoing) -> Result<Answer, ClientError> {
-        let expected = self.shared.router.expect(message.id.unwrap_or_default());
+        let answer = self.shared.pending.expect_answer(message.id.unwrap_or_default());
         self.send(message).await?;
-        match expected.answer().await {
+        match answer.await {
             Some(answer) => Ok(answer),
             None => Err(self.gone(message.method).await),
         }
@@ -91,7 +92,7 @@ impl Pipe {
         if let Some(process) = &self.process {
             process.end(limit).await;
         }
-        self.shared.router.close("the client closed it");
+        self.shared.pending.close("the client closed it");
     }
 
     /// What its end looks like to a request that got no answer.
@@ -104,7 +105,7 @@ impl Pipe {
             None => None,
         };
         ended.unwrap_or_else(|| {
-            let reason = self.shared.router.closed().unwrap_or_else(|| "it reads no more".to_owned());
+            let reason = self.shared.pending.close_reason().unwrap_or_else(|| "it reads no more".to_owned());
             ClientError::BrokeOff { method: method.to_owned(), reason }
         })
     }
@@ -120,20 +121,20 @@ impl Shared {
             loop {
                 match decoder.next_line() {
                     // What is no message on a server's stdout is its own slip: others are still answered.
-                    Ok(Some(line)) => drop(inbound.take(&Bytes::from(line), back, None, Some(&self.router))),
+                    Ok(Some(line)) => drop(inbound.take(&Bytes::from(line), back, None, Some(&self.pending))),
                     Ok(None) => break,
                     Err(lines::LineError::TooLong { limit }) => {
                         // Set before anybody hears of the end, so that they hear of the reason too.
                         self.oversized.get_or_init(|| limit);
-                        return self.router.close("it wrote a line past the limit");
+                        return self.pending.close("it wrote a line past the limit");
                     }
                 }
             }
             if read == 0 {
                 if let Some(line) = decoder.finish() {
-                    drop(inbound.take(&Bytes::from(line), back, None, Some(&self.router)));
+                    drop(inbound.take(&Bytes::from(line), back, None, Some(&self.pending)));
                 }
-                return self.router.close("it closed its output");
+                return self.pending.close("it closed its output");
             }
         }
     }

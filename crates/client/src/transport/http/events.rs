@@ -6,23 +6,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::ACCEPT;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
+use mcpace_client_protocol::Answer;
+use mcpace_client_protocol::resumption::{Position, Resumption, pause};
 use mcpace_wire::http::name;
 use mcpace_wire::sse;
 
 use super::Ask;
 use super::connection::OpenReply;
 use super::session::HttpSession;
-use crate::answer::Answer;
 use crate::{ClientError, Limits};
 
 const LAST_EVENT: HeaderName = HeaderName::from_static(name::LAST_EVENT_ID);
 pub(super) const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
-/// How often a stream that ends before the answer is resumed without any progress.
-const RESUME_LIMIT: usize = 5;
-/// How long to wait before resuming where the server named no time.
-const RESUME_DELAY: Duration = Duration::from_secs(1);
-/// No server makes us wait longer than this, or come back without a pause.
-const DELAY_BOUNDS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(60));
 
 /// Events out of a reply.
 pub(super) struct Events {
@@ -70,7 +65,7 @@ impl Events {
     }
 
     pub(super) fn delay(&self) -> Duration {
-        self.decoder.retry().map_or(RESUME_DELAY, Duration::from_millis).clamp(DELAY_BOUNDS.0, DELAY_BOUNDS.1)
+        pause(self.decoder.retry())
     }
 
     pub(super) fn last_event_id(&self) -> Option<&str> {
@@ -102,12 +97,11 @@ impl HttpSession {
         method: &'static str,
     ) -> Result<(Answer, OpenReply), ClientError> {
         let mut events = Events::new(self.limits());
-        let (mut last, mut delay) = (None::<String>, RESUME_DELAY);
-        let mut tries = 0;
+        let mut resumption = Resumption::default();
         loop {
             let reason = match events.next_of_call(&mut open).await {
                 Ok(Some(event)) => {
-                    tries = 0;
+                    resumption.handle_event();
                     if event.kind() == "message"
                         && let Some(answer) = self.take(Bytes::from(event.data), Some(id), method)?
                     {
@@ -119,17 +113,12 @@ impl HttpSession {
                 Err(Broken::Off(reason)) => reason,
                 Err(broken) => return Err(broken.into_error(method)),
             };
-            // A stream that was taken up again need not repeat what holds still.
-            if let Some(id) = events.last_event_id() {
-                last = Some(id.to_owned());
-                delay = events.delay();
-            }
-            let Some(from) = last.as_deref().filter(|_| self.is_resumable() && tries < RESUME_LIMIT) else {
+            let position = resumption.handle_end(events.last_event_id(), events.decoder.retry());
+            let Some(Position { last_event_id, delay }) = position.filter(|_| self.is_resumable()) else {
                 return Err(ClientError::BrokeOff { method: method.to_owned(), reason });
             };
-            tries += 1;
-            tokio::time::sleep(delay).await;
-            open = self.resume(from, method, reason).await?;
+            tokio::time::sleep(*delay).await;
+            open = self.resume(last_event_id, method, reason).await?;
             events.resumed();
         }
     }

@@ -4,22 +4,22 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
+use mcpace_client_protocol::inbound::PendingRequests;
+use mcpace_client_protocol::{Outgoing, Reply};
 use url::Url;
 
 use super::connection::OpenReply;
 use super::events::{Broken, Events};
 use super::session::HttpSession;
 use crate::ClientError;
-use crate::inbound::Router;
 use crate::transport::task::Task;
-use crate::transport::{Outgoing, Reply};
 
 const OPENING: &str = "the GET for HTTP+SSE";
 
 /// A session over HTTP+SSE.
 pub(crate) struct LegacySse {
     session: Arc<HttpSession>,
-    router: Arc<Router>,
+    pending: Arc<PendingRequests>,
     reader: Task,
 }
 
@@ -34,11 +34,11 @@ impl LegacySse {
         let mut events = Events::new(session.limits());
         let messages = endpoint(&session, &mut open, &mut events).await?;
         let session = Arc::new(session.with_messages(messages));
-        let router = Arc::new(Router::default());
-        let (reading, routed) = (Arc::clone(&session), Arc::clone(&router));
+        let pending = Arc::new(PendingRequests::default());
+        let (reading, awaited) = (Arc::clone(&session), Arc::clone(&pending));
         let runtime = session.inbound().runtime.clone();
-        let reader = Task::spawn(&runtime, async move { routed.close(read(&reading, &routed, open, events).await) });
-        Ok(Self { session, router, reader })
+        let reader = Task::spawn(&runtime, async move { awaited.close(read(&reading, &awaited, open, events).await) });
+        Ok(Self { session, pending, reader })
     }
 
     pub(crate) fn address(&self) -> String {
@@ -50,12 +50,12 @@ impl LegacySse {
     }
 
     pub(crate) async fn request(&self, message: &Outgoing) -> Result<Reply, ClientError> {
-        let expected = self.router.expect(message.id.unwrap_or_default());
+        let answer = self.pending.expect_answer(message.id.unwrap_or_default());
         self.tell(message).await?;
-        match expected.answer().await {
+        match answer.await {
             Some(answer) => Ok(Reply::Answer { status: 200, answer }),
             None => {
-                let reason = self.router.closed().unwrap_or_else(|| "its stream ended".to_owned());
+                let reason = self.pending.close_reason().unwrap_or_else(|| "its stream ended".to_owned());
                 Err(ClientError::BrokeOff { method: message.method.to_owned(), reason })
             }
         }
@@ -66,7 +66,7 @@ impl LegacySse {
     }
 
     pub(crate) fn end(&self) {
-        self.router.close("the client closed it");
+        self.pending.close("the client closed it");
         self.session.end();
     }
 
@@ -96,11 +96,16 @@ async fn endpoint(session: &HttpSession, open: &mut OpenReply, events: &mut Even
 }
 
 /// Reads to the end of the stream; says how it ended.
-async fn read(session: &Arc<HttpSession>, router: &Router, mut open: OpenReply, mut events: Events) -> String {
+async fn read(
+    session: &Arc<HttpSession>,
+    pending: &PendingRequests,
+    mut open: OpenReply,
+    mut events: Events,
+) -> String {
     loop {
         match events.next(&mut open).await {
             Ok(Some(event)) if event.kind() == "message" => {
-                drop(session.take_for(Bytes::from(event.data), None, Some(router)));
+                drop(session.take_for(Bytes::from(event.data), None, Some(pending)));
             }
             Ok(Some(_)) => {}
             Ok(None) => return "the server ended the stream".to_owned(),

@@ -32,7 +32,6 @@ use crate::lock::{read, write};
 use crate::{ClientError, Limits, Mode, Options};
 
 pub(crate) use self::legacy_sse::LegacySse;
-pub(crate) use self::reply::Other;
 pub(crate) use self::session::HttpSession;
 
 /// What a reply's text may have when it isn't a message: an error page, an OAuth document.
@@ -145,7 +144,7 @@ impl Http {
                     let other = self.read_other(reply, ask.what).await?;
                     refusals += 1;
                     if refusals >= MOST_REFUSALS || !self.authorizer.authorize(&refusal, self).await? {
-                        return Err(other.refused(&refusal, self.address(), self.authorizer.kind()));
+                        return Err(other.into_refusal(&refusal, self.address(), self.authorizer.kind()));
                     }
                 }
                 301 | 302 | 303 | 307 | 308 => {

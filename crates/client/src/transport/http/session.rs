@@ -5,17 +5,18 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use mcpace_client_protocol::inbound::PendingRequests;
+use mcpace_client_protocol::{Answer, Outgoing, Reply};
 use mcpace_wire::Revision;
 use mcpace_wire::http::{SessionId, name};
 use url::Url;
 
 use super::connection::OpenReply;
-use super::reply::{Other, read_whole};
+use super::reply::{other_reply, read_whole};
 use super::{Ask, Http};
-use crate::answer::Answer;
-use crate::inbound::{Inbound, Router};
+use crate::inbound::Inbound;
 use crate::lock::lock;
-use crate::transport::{Back, Outgoing, Reply};
+use crate::transport::Back;
 use crate::{ClientError, Limits};
 
 const SESSION: HeaderName = HeaderName::from_static(name::SESSION_ID);
@@ -174,9 +175,9 @@ impl HttpSession {
         self: &Arc<Self>,
         text: Bytes,
         expected: Option<i64>,
-        router: Option<&Router>,
+        pending: Option<&PendingRequests>,
     ) -> Result<Option<Answer>, mcpace_wire::jsonrpc::ParseError> {
-        self.inbound.take(&text, &Back::Http(Arc::clone(self)), expected, router)
+        self.inbound.take(&text, &Back::Http(Arc::clone(self)), expected, pending)
     }
 
     fn post<'a>(&'a self, message: &'a Outgoing) -> Ask<'a> {
@@ -217,7 +218,7 @@ impl HttpSession {
             Ok(None) if open.status.is_success() => {
                 Err(ClientError::bad_reply(method, "it holds no answer to the request's id"))
             }
-            _ => Ok(Reply::Other(Other::of(&open, &text))),
+            _ => Ok(Reply::Other(other_reply(&open, &text))),
         };
         self.http.pool.keep(open);
         reply
