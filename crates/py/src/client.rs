@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 use url::Url;
 
 use crate::json;
-use crate::problem::{ClientProblem, IntoPython, OrRaise, UsageProblem};
+use crate::problem::{ClientProblem, OrRaise, UsageProblem};
 use crate::recorder::{head, parse_url};
 use crate::recording::Recording;
 use crate::runtime::{run_as_task, runtime, wait};
@@ -70,14 +70,14 @@ impl Client {
         // The client spawns tasks as it is made and used: both happen inside the runtime.
         let _inside = runtime()?.enter();
         let sink = Sink::new(head(Instrument::Client, &upstream), SinkOptions::default()).or_raise()?;
-        let client = mcpace_net::client::Client::new(endpoint, options, Arc::clone(&sink)).or_raise()?;
+        let client = mcpace_net::client::Client::new(endpoint, options, Arc::clone(&sink)).map_err(into_problem)?;
         Ok(Self { inner: Arc::new(Mutex::new(client)), sink })
     }
 
     /// Connects; tells the revision, the transport and the server's name.
     fn connect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let client = Arc::clone(&self.inner);
-        let info = run_as_task(py, async move { client.lock().await.connect().await })?.or_raise()?;
+        let info = run_as_task(py, async move { client.lock().await.connect().await })?.map_err(into_problem)?;
         let server = info.server.as_ref();
         let told = json!({
             "revision": info.revision.as_str(),
@@ -91,7 +91,7 @@ impl Client {
     /// All tools, as the server describes them.
     fn list_tools<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let client = Arc::clone(&self.inner);
-        let tools = run_as_task(py, async move { client.lock().await.list_tools().await })?.or_raise()?;
+        let tools = run_as_task(py, async move { client.lock().await.list_tools().await })?.map_err(into_problem)?;
         json::to_python(py, &tools)
     }
 
@@ -107,13 +107,13 @@ impl Client {
             .map_err(|error| UsageProblem::new_err(format!("the arguments are no JSON: {error}")))?;
         let (client, name) = (Arc::clone(&self.inner), name.to_owned());
         let called = run_as_task(py, async move { client.lock().await.call_tool(&name, &arguments).await })?;
-        let result = called.or_raise()?;
+        let result = called.map_err(into_problem)?;
         json::to_python(py, &result.result)
     }
 
     /// The access token that requests carry now; `None` where there is none.
     fn token(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        let token = wait(py, async { self.inner.lock().await.token().await })?.or_raise()?;
+        let token = wait(py, async { self.inner.lock().await.token().await })?.map_err(into_problem)?;
         Ok(token.map(|token| token.reveal().to_owned()))
     }
 
@@ -188,12 +188,12 @@ fn open_browser(url: &Url) {
     });
 }
 
-impl IntoPython for ClientError {
-    fn into_python(self) -> PyErr {
-        match self {
-            ClientError::Net(error) if matches!(error, mcpace_net::NetError::BadUrl { .. }) => error.into_python(),
-            ClientError::BadArguments { .. } => UsageProblem::new_err(self.to_string()),
-            _ => ClientProblem::new_err(self.to_string()),
+/// A failure of the instrumented client as Python's exception.
+fn into_problem(error: ClientError) -> PyErr {
+    match error {
+        ClientError::Transport { code: "bad-url", .. } | ClientError::BadArguments { .. } => {
+            UsageProblem::new_err(error.to_string())
         }
+        _ => ClientProblem::new_err(error.to_string()),
     }
 }

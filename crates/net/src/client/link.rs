@@ -4,14 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use mcpace_wire::http::Era;
-use mcpace_wire::quoted;
-use serde_json::value::RawValue;
+use mcpace_client_protocol::{Outgoing, Reply, Transport};
 
 use super::ClientError;
-use super::http::{Http, LegacySse, Reply};
-use super::message::{Answer, Outgoing};
-use super::results::TransportKind;
+use super::http::{Http, LegacySse};
 use super::stdio::Stdio;
 
 /// How the server is reached now.
@@ -32,11 +28,11 @@ impl Ids {
 }
 
 impl Link {
-    pub(super) fn kind(&self) -> TransportKind {
+    pub(super) fn kind(&self) -> Transport {
         match self {
-            Link::Http(_) => TransportKind::StreamableHttp,
-            Link::Legacy(..) => TransportKind::HttpSse,
-            Link::Stdio(_) => TransportKind::Stdio,
+            Link::Http(_) => Transport::StreamableHttp,
+            Link::Legacy(..) => Transport::HttpSse,
+            Link::Stdio(_) => Transport::Pipe,
         }
     }
 
@@ -86,28 +82,4 @@ impl Link {
             Link::Stdio(process) => process.shutdown(limit).await,
         }
     }
-}
-
-/// The result of a reply; everything else is an error.
-pub(super) fn result_of(
-    reply: Reply,
-    method: &str,
-    address: &str,
-    connecting: bool,
-) -> Result<Box<RawValue>, ClientError> {
-    match reply {
-        Reply::Answer { answer: Answer::Result(result), .. } => Ok(result),
-        Reply::Answer { answer: Answer::Error { code, message, data }, .. } => Err(ClientError::Rpc {
-            method: method.to_owned(),
-            code,
-            message,
-            data: data.map(|data| quoted(data.get())),
-        }),
-        Reply::Other(other) => Err(other.into_error(address, connecting)),
-    }
-}
-
-/// What a modern server says that refuses a request for what it says about itself (2026-07-28, "Error Codes").
-pub(super) fn is_modern_refusal(answer: &Answer) -> bool {
-    matches!(answer, Answer::Error { code, .. } if Era::of_error_code(*code) == Some(Era::Modern))
 }

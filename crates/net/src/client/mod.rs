@@ -7,42 +7,37 @@
 //!
 //! Deliberately absent: resources, prompts, sampling, elicitation, tasks, caching. A measurement needs tools.
 
+mod connect;
 mod error;
 mod http;
+mod inbound;
 mod link;
-mod message;
-mod negotiate;
 mod operation;
 mod options;
-mod params;
 mod results;
-mod router;
 mod stdio;
 mod task;
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcpace_client_protocol::{Agreement, ClientProfile, Dialect, Members, Outgoing, Raw, ServerEra};
 use mcpace_record::CallOutcome;
-use mcpace_wire::http::{ParamHeader, mirrored_headers};
-use mcpace_wire::jsonrpc::{Id, Message, Request, code};
-use mcpace_wire::mcp::{ListToolsResult, Tool};
-use serde_json::value::{RawValue, to_raw_value};
+use mcpace_wire::http::ParamHeader;
+use mcpace_wire::jsonrpc::code;
+use mcpace_wire::mcp::{ClientCapabilities, Extra, Implementation, ListToolsResult, Tool, key};
+use serde_json::value::RawValue;
 
-use self::http::{Http, Reply};
-use self::link::{Ids, Link, result_of};
-use self::message::{Answer, Outgoing};
-use self::negotiate::{Negotiation, Verdict};
+use self::http::Http;
+use self::link::{Ids, Link};
 use self::operation::Operation;
-use self::params::Dialect;
 use crate::Sink;
 
-pub use error::ClientError;
+pub use mcpace_client_protocol::{ClientError, ServerInfo, Transport};
 pub use mcpace_oauth::{Auth, BrowserConsent, Consent, OAuthError, OAuthOptions, RegisteredClient, Secret};
 pub use options::{ClientOptions, Endpoint};
-pub use results::{CallResult, ServerInfo, TransportKind};
+pub use results::CallResult;
 
 /// Pages of a listing that are read at most.
 const PAGE_LIMIT: usize = 100;
@@ -56,7 +51,8 @@ pub struct Client {
     sink: Arc<Sink>,
     http: Option<Arc<Http>>,
     ids: Ids,
-    verdict: Option<Verdict>,
+    profile: ClientProfile,
+    era: Option<ServerEra>,
     session: Option<Session>,
 }
 
@@ -64,6 +60,7 @@ pub struct Client {
 struct Session {
     link: Link,
     info: ServerInfo,
+    dialect: Dialect,
     /// Which arguments of which tool go into headers too; `None` until the tools were listed.
     mirrored: Option<HashMap<String, Vec<ParamHeader>>>,
     /// The request under way, to be cancelled when its time is up.
@@ -80,7 +77,17 @@ impl Client {
             Endpoint::Http(url) => Some(Arc::new(Http::new(url.clone(), &options, &sink)?)),
             Endpoint::Stdio { .. } => None,
         };
-        Ok(Self { endpoint, options, sink, http, ids: Ids::default(), verdict: None, session: None })
+        let mut request_meta = Extra::new();
+        if options.server_timing {
+            request_meta.insert(key::TIMING.to_owned(), true.into());
+        }
+        let profile = ClientProfile {
+            info: Implementation::new("mcpace", env!("CARGO_PKG_VERSION")),
+            capabilities: ClientCapabilities::default(),
+            log_level: None,
+            request_meta,
+        };
+        Ok(Self { endpoint, options, sink, http, ids: Ids::default(), profile, era: None, session: None })
     }
 
     /// Connects: opens the transport, authorizes where asked to, agrees on a revision. Ends an earlier session first.
@@ -92,15 +99,16 @@ impl Client {
             session.link.close(self.options.shutdown_limit).await;
         }
         let operation = Operation::begin(&self.sink, "connect", None);
-        let outcome = operation.run(self.options.limit, negotiate(self)).await;
+        let outcome = operation.run(self.options.limit, self.open_link()).await;
         match operation.end(outcome, |_| CallOutcome::Ok) {
-            Ok((link, info, verdict)) => {
-                self.verdict = Some(verdict);
-                self.session = Some(Session { link, info: info.clone(), mirrored: None, asking: None });
-                Ok(info)
+            Ok((link, Agreement { server, era })) => {
+                self.era = Some(era);
+                let dialect = self.profile.dialect(server.revision);
+                self.session = Some(Session { link, info: server.clone(), dialect, mirrored: None, asking: None });
+                Ok(server)
             }
             Err(error) => {
-                self.verdict = None;
+                self.era = None;
                 if let Some(http) = &self.http {
                     http.close().await;
                 }
@@ -177,35 +185,22 @@ impl Client {
     async fn cancel_if_timed_out<T>(&mut self, outcome: &Result<T, ClientError>) {
         let Some(session) = &mut self.session else { return };
         let Some(id) = session.asking.take() else { return };
-        let silent = session.info.revision.is_modern() && session.info.transport != TransportKind::Stdio;
+        let silent = session.info.revision.is_modern() && session.info.transport != Transport::Pipe;
         if silent || !matches!(outcome, Err(ClientError::TimeLimit { .. })) {
             return;
         }
-        let params = to_raw_value(&serde_json::json!({ "requestId": id, "reason": "time limit" })).ok();
-        let message = Outgoing::notification("notifications/cancelled", params.as_deref());
+        let message = Outgoing::cancelled(id);
         // A courtesy: a server that doesn't take it has been given up anyway.
         drop(tokio::time::timeout(CANCEL_LIMIT, session.link.notify(&message)).await);
     }
-}
-
-async fn negotiate(client: &Client) -> Result<(Link, ServerInfo, Verdict), ClientError> {
-    let negotiation = Negotiation {
-        endpoint: &client.endpoint,
-        http: client.http.as_ref(),
-        options: &client.options,
-        sink: &client.sink,
-        ids: &client.ids,
-        verdict: client.verdict,
-    };
-    negotiation.connect().await
 }
 
 async fn list(client: &mut Client) -> Result<Vec<Tool>, ClientError> {
     let mut tools = Vec::new();
     let mut cursor: Option<String> = None;
     for _ in 0..PAGE_LIMIT {
-        let params = client.dialect()?.list(cursor.as_deref());
-        let result = ask(client, "tools/list", params.as_deref(), &[]).await?;
+        let fill = |params: &mut Members<'_>| params.optional("cursor", cursor.as_deref());
+        let result = ask(client, "tools/list", &fill, None).await?;
         let page: ListToolsResult = results::read("tools/list", &result)?;
         tools.extend(page.tools);
         let next = page.next_cursor;
@@ -222,70 +217,71 @@ async fn list(client: &mut Client) -> Result<Vec<Tool>, ClientError> {
 }
 
 async fn call(client: &mut Client, tool: &str, arguments: &RawValue) -> Result<CallResult, ClientError> {
-    let params = client.dialect()?.call(tool, arguments);
-    let headers = client.headers_of(tool, params.as_deref());
-    let outcome = ask(client, "tools/call", params.as_deref(), &headers).await;
-    let unlisted = client.session.as_ref().is_some_and(|session| session.mirrored.is_none());
+    let fill = |params: &mut Members<'_>| {
+        params.value("name", tool);
+        params.text("arguments", arguments.get());
+    };
+    let target = Some((tool, arguments.get()));
+    let outcome = ask(client, "tools/call", &fill, target).await;
+    let is_unlisted = client.session.as_ref().is_some_and(|session| session.mirrored.is_none());
     let result = match outcome {
         // The tool may want arguments in headers, which only its listing tells.
-        Err(ClientError::Rpc { code: code::HEADER_MISMATCH, .. }) if unlisted => {
+        Err(ClientError::Rpc { error, .. }) if is_unlisted && error.code == code::HEADER_MISMATCH => {
             list(client).await?;
-            let headers = client.headers_of(tool, params.as_deref());
-            ask(client, "tools/call", params.as_deref(), &headers).await?
+            ask(client, "tools/call", &fill, target).await?
         }
         outcome => outcome?,
     };
-    CallResult::read(result)
+    CallResult::read(&result)
 }
 
-/// Sends a request and reads its result. A lost session is begun anew, once.
+/// Sends a request and reads its result. `target` is the tool of a call with its arguments. A lost session is begun anew,
+/// once.
 async fn ask(
     client: &mut Client,
     method: &'static str,
-    params: Option<&RawValue>,
-    headers: &[(Cow<'static, str>, String)],
-) -> Result<Box<RawValue>, ClientError> {
+    fill: &(dyn Fn(&mut Members<'_>) + Sync),
+    target: Option<(&str, &str)>,
+) -> Result<Raw, ClientError> {
     for again in [true, false] {
         let id = client.ids.next();
-        let mut message = Outgoing::request(id, method, params);
-        message.headers = headers.to_vec();
         let session = client.session.as_mut().ok_or(ClientError::NotConnected)?;
+        let body = session.dialect.request(id, method, fill, None, false);
+        let mut message = Outgoing::request(id, method, body, method != "tools/call");
+        if let Some((tool, arguments)) = target.filter(|_| session.info.revision.has_request_headers()) {
+            message.add_target_headers(tool, Some(arguments), session.annotations(tool));
+        }
         session.asking = Some(id);
         let reply = session.link.request(&message).await?;
         session.asking = None;
-        if !(again && is_lost_session(&session.link, &reply)) {
-            return result_of(reply, method, &session.link.address(), false);
+        let is_lost = matches!(&session.link, Link::Http(http) if http.has_session()) && reply.is_lost_session();
+        if !(again && is_lost) {
+            return reply.into_result(method, || session.link.address(), false);
         }
-        client.verdict = Some(Verdict::Legacy);
-        let (link, info, _) = negotiate(client).await?;
+        client.era = Some(ServerEra::Legacy);
+        let (link, Agreement { server, .. }) = client.open_link().await?;
+        let dialect = client.profile.dialect(server.revision);
         if let Some(session) = &mut client.session {
             session.link = link;
-            session.info = info;
+            session.info = server;
+            session.dialect = dialect;
         }
     }
     Err(ClientError::NotConnected)
 }
 
-/// 404 for a request that named a session (2025-03-26 and later, "Session Management").
-fn is_lost_session(link: &Link, reply: &Reply) -> bool {
-    let Link::Http(http) = link else { return false };
-    let not_found = match reply {
-        Reply::Answer { status, answer } => *status == 404 && matches!(answer, Answer::Error { .. }),
-        Reply::Other(other) => other.status == 404,
-    };
-    not_found && http.has_session()
+impl Session {
+    /// Annotated arguments of a tool, which headers repeat; none before the tools were listed.
+    fn annotations(&self, tool: &str) -> &[ParamHeader] {
+        self.mirrored.as_ref().and_then(|mirrored| mirrored.get(tool)).map(Vec::as_slice).unwrap_or_default()
+    }
 }
 
 impl Client {
-    fn dialect(&self) -> Result<Dialect, ClientError> {
-        let session = self.session.as_ref().ok_or(ClientError::NotConnected)?;
-        Ok(Dialect { revision: session.info.revision, server_timing: self.options.server_timing })
-    }
-
     /// Remembers what goes into headers and drops tools with invalid annotations, which is for HTTP only.
     fn usable(&mut self, mut tools: Vec<Tool>) -> Vec<Tool> {
         let Some(session) = &mut self.session else { return tools };
-        if !session.info.revision.has_request_headers() || session.info.transport == TransportKind::Stdio {
+        if !session.info.revision.has_request_headers() || session.info.transport == Transport::Pipe {
             return tools;
         }
         let mut mirrored = HashMap::new();
@@ -298,16 +294,5 @@ impl Client {
         });
         session.mirrored = Some(mirrored);
         tools
-    }
-
-    /// What the headers of a call repeat of its body; nothing in revisions without that.
-    fn headers_of(&self, tool: &str, params: Option<&RawValue>) -> Vec<(Cow<'static, str>, String)> {
-        let session = self.session.as_ref().filter(|session| session.info.revision.has_request_headers());
-        let Some(session) = session else { return Vec::new() };
-        let annotations = session.mirrored.as_ref().and_then(|mirrored| mirrored.get(tool));
-        let annotations = annotations.map(Vec::as_slice).unwrap_or_default();
-        let call = Message::Request(Request::new(Id::Integer(0), "tools/call", params));
-        // The parameters are our own and can be read.
-        mirrored_headers(&call, annotations).unwrap_or_default()
     }
 }

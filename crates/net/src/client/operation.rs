@@ -31,7 +31,7 @@ impl Operation {
         limit: Duration,
         work: impl Future<Output = Result<T, ClientError>>,
     ) -> Result<T, ClientError> {
-        let expired = Err(ClientError::TimeLimit { operation: self.name, limit });
+        let expired = Err(ClientError::TimeLimit { what: self.name.to_owned(), limit });
         tokio::time::timeout(limit, work).await.unwrap_or(expired)
     }
 

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use http::HeaderMap;
+use mcpace_client_protocol::Mode;
 use mcpace_oauth::Auth;
 use mcpace_wire::revision::Revision;
 use url::Url;
@@ -53,6 +54,12 @@ pub struct ClientOptions {
     pub extra_root: Option<String>,
     /// Bytes of one message of the server past which a reply counts as too large; at most 16 MiB.
     pub message_limit: usize,
+}
+
+impl ClientOptions {
+    pub(super) fn mode(&self) -> Mode {
+        self.revision.map_or(Mode::Auto, Mode::Only)
+    }
 }
 
 impl Default for ClientOptions {

@@ -6,6 +6,9 @@
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use bytes::Bytes;
+use mcpace_client_protocol::inbound::PendingRequests;
+use mcpace_client_protocol::{Answer, Outgoing};
 use mcpace_record::{LineFrom, Nanos, Side};
 use mcpace_wire::lines;
 use mcpace_wire::quoted;
@@ -15,8 +18,7 @@ use tokio::process::{ChildStdin, Command};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
 use super::ClientError;
-use super::message::{Answer, Outgoing};
-use super::router::Router;
+use super::inbound::Received;
 use super::task::Task;
 use crate::lock::lock;
 use crate::process::{Group, Pipes, Process, ProcessEnd, TimedLines, hand_over, line_event, name_of};
@@ -42,7 +44,7 @@ pub(crate) struct Stdio {
 
 struct Shared {
     sink: Arc<Sink>,
-    router: Router,
+    pending: PendingRequests,
     /// `None` once it is closed, and while somebody writes: who is given up in the middle of a message leaves it closed,
     /// since nothing could follow half a message.
     stdin: AsyncMutex<Option<ChildStdin>>,
@@ -62,7 +64,7 @@ impl Stdio {
             started.map_err(|reason| ClientError::Start { program: program.clone(), reason })?;
         let shared = Arc::new(Shared {
             sink: Arc::clone(sink),
-            router: Router::default(),
+            pending: PendingRequests::default(),
             stdin: AsyncMutex::new(Some(stdin)),
             stderr_end: Mutex::default(),
             oversized: OnceLock::new(),
@@ -91,12 +93,12 @@ impl Stdio {
 
     /// Sends a request and waits for its answer.
     pub(crate) async fn request(&self, message: &Outgoing) -> Result<Answer, ClientError> {
-        let Some(id) = &message.id else { return Err(ClientError::NotConnected) };
-        let answer = self.shared.router.expect(id);
+        let Some(id) = message.id else { return Err(ClientError::NotConnected) };
+        let answer = self.shared.pending.expect_answer(id);
         self.notify(message).await?;
         match answer.await {
-            Ok(answer) => Ok(answer),
-            Err(_) => Err(self.gone(message.method).await),
+            Some(answer) => Ok(answer),
+            None => Err(self.gone(message.method).await),
         }
     }
 
@@ -139,7 +141,7 @@ impl Stdio {
                 ClientError::ProcessEnded { program: self.program.clone(), how: how(end), stderr }
             }
             None => {
-                let reason = self.shared.router.closed().unwrap_or_else(|| "it reads no more".to_owned());
+                let reason = self.shared.pending.close_reason().unwrap_or_else(|| "it reads no more".to_owned());
                 ClientError::BrokeOff { method: method.to_owned(), reason }
             }
         }
@@ -185,7 +187,7 @@ async fn read_stdout(shared: &Shared, mut stdout: impl AsyncRead + Unpin, limit:
                 Err(lines::LineError::TooLong { limit }) => {
                     // Set before anybody hears of the end, so that they hear of the reason too.
                     shared.oversized.get_or_init(|| limit);
-                    return shared.router.close("it wrote a line past the limit");
+                    return shared.pending.close("it wrote a line past the limit");
                 }
             }
         }
@@ -193,7 +195,7 @@ async fn read_stdout(shared: &Shared, mut stdout: impl AsyncRead + Unpin, limit:
             if let Some((began, line)) = lines.finish() {
                 shared.received(at, began, &line).await;
             }
-            return shared.router.close("it closed its stdout");
+            return shared.pending.close("it closed its stdout");
         }
     }
 }
@@ -239,9 +241,9 @@ impl Shared {
     }
 
     async fn received(&self, at: Nanos, began: Nanos, line: &[u8]) {
-        let replies = self.router.deliver(line);
+        let received = Received::read(&Bytes::copy_from_slice(line), None, Some(&self.pending));
         self.note(at, began, LineFrom::Server, line);
-        for reply in replies {
+        for reply in received.unwrap_or_default().replies {
             // A server that doesn't read our answer has asked for nothing.
             drop(self.write(&reply.body).await);
         }

@@ -10,7 +10,7 @@ use http::{Method, StatusCode};
 use super::connection::Piece;
 use super::{Ask, EVENTS, Inner};
 use crate::client::ClientError;
-use crate::client::message::Received;
+use crate::client::inbound::Received;
 
 /// Requests of the server that are answered on one stream.
 const ASKED_LIMIT: usize = 10_000;
@@ -34,8 +34,8 @@ async fn read(inner: &Inner) -> Result<(), ClientError> {
     }
     let mut asked = 0;
     while let Ok(Piece::Events(events)) = open.next().await {
-        for event in events.iter().filter(|event| event.kind() == "message") {
-            for reply in Received::of(event.data.as_bytes()).replies {
+        for event in events.into_iter().filter(|event| event.kind() == "message") {
+            for reply in Received::read(&event.data.into(), None, None).unwrap_or_default().replies {
                 asked += 1;
                 if asked > ASKED_LIMIT {
                     return Err(ClientError::TooLarge {

@@ -5,21 +5,21 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::ACCEPT;
 use http::{Method, StatusCode};
+use mcpace_client_protocol::inbound::PendingRequests;
+use mcpace_client_protocol::{Outgoing, Reply};
 use url::Url;
 
 use super::connection::{OpenReply, Piece};
-use super::reply::Reply;
 use super::{Ask, EVENTS, Inner};
 use crate::client::ClientError;
-use crate::client::message::Outgoing;
-use crate::client::router::Router;
+use crate::client::inbound::Received;
 use crate::client::task::Task;
 
 /// A session over HTTP+SSE.
 pub(crate) struct LegacySse {
     inner: Arc<Inner>,
     messages: Url,
-    router: Arc<Router>,
+    pending: Arc<PendingRequests>,
     reader: Task,
 }
 
@@ -42,25 +42,25 @@ impl LegacySse {
         let mut open = inner.send(ask).await?;
         if open.status != StatusCode::OK || !open.is_event_stream() {
             let other = inner.read_other(open, OPENING).await?;
-            return Err(other.into_error(&inner.address(), true));
+            return Err(other.into_error(inner.address(), true));
         }
-        let router = Arc::new(Router::default());
+        let pending = Arc::new(PendingRequests::default());
         let messages = endpoint(inner, &mut open, &url).await?;
-        let reader = Task::spawn(read(Arc::clone(inner), Arc::clone(&router), open, messages.clone()));
-        Ok(Self { inner: Arc::clone(inner), messages, router, reader })
+        let reader = Task::spawn(read(Arc::clone(inner), Arc::clone(&pending), open, messages.clone()));
+        Ok(Self { inner: Arc::clone(inner), messages, pending, reader })
     }
 
     pub(crate) async fn request(&self, message: &Outgoing) -> Result<Reply, ClientError> {
         let broke_off = || {
-            let reason = self.router.closed().unwrap_or_else(|| "its stream ended".to_owned());
+            let reason = self.pending.close_reason().unwrap_or_else(|| "its stream ended".to_owned());
             ClientError::BrokeOff { method: message.method.to_owned(), reason }
         };
-        let Some(id) = &message.id else {
+        let Some(id) = message.id else {
             return Err(ClientError::NotConnected);
         };
-        let answer = self.router.expect(id);
+        let answer = self.pending.expect_answer(id);
         self.notify(message).await?;
-        let answer = answer.await.map_err(|_| broke_off())?;
+        let answer = answer.await.ok_or_else(broke_off)?;
         Ok(Reply::Answer { status: 200, answer })
     }
 
@@ -100,7 +100,7 @@ async fn endpoint(inner: &Inner, open: &mut OpenReply, url: &Url) -> Result<Url,
     }
 }
 
-async fn read(inner: Arc<Inner>, router: Arc<Router>, mut open: OpenReply, messages: Url) {
+async fn read(inner: Arc<Inner>, pending: Arc<PendingRequests>, mut open: OpenReply, messages: Url) {
     let mut since_event = open.bytes();
     let reason = loop {
         match open.next().await {
@@ -111,8 +111,9 @@ async fn read(inner: Arc<Inner>, router: Arc<Router>, mut open: OpenReply, messa
             }
             Ok(Piece::Events(events)) => {
                 since_event = open.bytes();
-                for event in events.iter().filter(|event| event.kind() == "message") {
-                    for reply in router.deliver(event.data.as_bytes()) {
+                for event in events.into_iter().filter(|event| event.kind() == "message") {
+                    let received = Received::read(&event.data.into(), None, Some(&pending));
+                    for reply in received.unwrap_or_default().replies {
                         // A server that doesn't take the answer to its own question has itself to blame.
                         drop(inner.tell(&reply, messages.clone()).await);
                     }
@@ -122,5 +123,5 @@ async fn read(inner: Arc<Inner>, router: Arc<Router>, mut open: OpenReply, messa
             Err(reason) => break reason,
         }
     };
-    router.close(reason);
+    pending.close(reason);
 }

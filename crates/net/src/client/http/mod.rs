@@ -18,6 +18,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
+use mcpace_client_protocol::{Outgoing, Reply};
 use mcpace_oauth::{Authorizer, Refusal, Secret, shown};
 use mcpace_record::Closer;
 use mcpace_wire::http::name;
@@ -28,14 +29,12 @@ use url::Url;
 
 use self::connection::{OpenReply, Piece};
 use self::pool::{NoReply, Pool};
-use super::message::Outgoing;
 use super::task::Task;
 use super::{ClientError, ClientOptions};
 use crate::lock::lock;
 use crate::{Dialer, Origin, Sink};
 
 pub(crate) use legacy_sse::LegacySse;
-pub(crate) use reply::{Other, Reply};
 
 /// Reply streams that are read on in the background at most; the oldest is given up for a new one.
 const MOST_OPEN: usize = 8;
@@ -122,7 +121,7 @@ impl Http {
     }
 
     /// The revision that later requests name.
-    pub(crate) fn speak(&self, revision: Option<Revision>) {
+    pub(crate) fn name_revision(&self, revision: Option<Revision>) {
         self.inner.state().revision = revision;
     }
 
@@ -266,9 +265,7 @@ impl Inner {
         if self.state().revision.is_some_and(Revision::has_request_headers) {
             headers.insert(METHOD, HeaderValue::from_static(message.method));
             for (name, value) in &message.headers {
-                if let (Ok(name), Ok(value)) = (HeaderName::try_from(name.as_ref()), HeaderValue::try_from(value)) {
-                    headers.insert(name, value);
-                }
+                headers.insert(name.clone(), value.clone());
             }
         }
         Ask {
@@ -277,7 +274,7 @@ impl Inner {
             headers,
             body: message.body.clone(),
             what: message.method,
-            may_be_repeated: message.may_be_repeated(),
+            may_be_repeated: message.repeatable,
         }
     }
 
@@ -295,7 +292,7 @@ impl Inner {
             return Ok(());
         }
         let other = self.read_other(reply, message.method).await?;
-        Err(other.into_error(&self.address(), false))
+        Err(other.into_error(self.address(), false))
     }
 
     /// Sends a request with authorization, following redirects.
@@ -310,7 +307,7 @@ impl Inner {
                     let other = self.read_other(reply, ask.what).await?;
                     refusals += 1;
                     if refusals > 2 || !self.authorizer.authorize(&refusal, self).await? {
-                        return Err(other.refused(&refusal, &self.address(), self.authorizer.kind()));
+                        return Err(other.into_refusal(&refusal, self.address(), self.authorizer.kind()));
                     }
                 }
                 301 | 302 | 303 | 307 | 308 => {
@@ -366,7 +363,7 @@ impl Inner {
         *request.uri_mut() = target.parse().map_err(|e: http::uri::InvalidUri| bad_url(e.to_string()))?;
         *request.headers_mut() = headers;
         self.pool.send(&origin, request, may_be_repeated).await.map_err(|error| match error {
-            NoReply::Net(error) => ClientError::Net(error),
+            NoReply::Net(error) => error.into(),
             NoReply::Send(error) if error.not_http => {
                 ClientError::NotMcp { address: shown(url), answer: format!("no HTTP ({})", error.reason) }
             }

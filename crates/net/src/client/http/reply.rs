@@ -1,75 +1,24 @@
 //! Reads a reply up to the answer: a JSON text, or a stream of events in which the answer is one.
 
-use std::time::Duration;
-
+use bytes::Bytes;
 use http::header::{ACCEPT, HeaderValue};
 use http::{Method, StatusCode};
-use mcpace_oauth::{AuthKind, Refusal};
+use mcpace_client_protocol::resumption::{Position, Resumption};
+use mcpace_client_protocol::{Answer, OtherReply, Outgoing, Reply};
 use mcpace_record::Closer;
 use mcpace_wire::http::{MediaType, SessionId};
-use mcpace_wire::jsonrpc::Id;
 use mcpace_wire::quoted;
 use mcpace_wire::sse;
 
 use super::connection::{OpenReply, Piece};
 use super::{Ask, EVENTS, Inner, LAST_EVENT, SESSION, TEXT_LIMIT};
 use crate::client::ClientError;
-use crate::client::message::{Answer, Outgoing, Received};
+use crate::client::inbound::Received;
 
 /// Events that one reply may have before its answer.
 const EVENT_LIMIT: usize = 100_000;
 /// Requests of the server that are answered in the course of one reply.
 const ASKED_LIMIT: usize = 1_000;
-/// How often a stream that the server ends before the answer is resumed without any progress.
-const RESUME_LIMIT: usize = 5;
-/// How long to wait before resuming where the server named no time (its stream's `retry`).
-const RESUME_DELAY: Duration = Duration::from_secs(1);
-
-/// What came back for a request.
-#[derive(Debug)]
-pub(crate) enum Reply {
-    /// A JSON-RPC result or error.
-    Answer {
-        /// The HTTP status that it came with.
-        status: u16,
-        /// The answer.
-        answer: Answer,
-    },
-    /// Something else.
-    Other(Other),
-}
-
-/// A reply that holds no answer.
-#[derive(Debug)]
-pub(crate) struct Other {
-    pub(crate) status: u16,
-    pub(crate) content_type: String,
-    /// The beginning of its text, on one line.
-    pub(crate) text: String,
-    pub(crate) retry_after: Option<String>,
-}
-
-impl Other {
-    /// As an error; `connecting` tells whether it is still open that this is an MCP server.
-    pub(crate) fn into_error(self, address: &str, connecting: bool) -> ClientError {
-        let address = address.to_owned();
-        let later = matches!(self.status, 429 | 502 | 503 | 504);
-        let error_status = self.status >= 400;
-        if error_status && (later || !connecting) {
-            let reason = (!self.text.is_empty() && !self.text.starts_with('<')).then_some(self.text);
-            return ClientError::Status { address, status: self.status, reason, retry_after: self.retry_after };
-        }
-        let kind = if self.content_type.is_empty() { "no content type".to_owned() } else { quoted(&self.content_type) };
-        ClientError::NotMcp { address, answer: format!("status {}, {kind}", self.status) }
-    }
-
-    /// As an error, where it is the text of a refusal that nothing could be done about.
-    pub(super) fn refused(self, refusal: &Refusal, address: &str, kind: AuthKind) -> ClientError {
-        let text = (!self.text.is_empty() && !self.text.starts_with('<')).then_some(self.text);
-        let (status, reason) = (refusal.status(), refusal.words().or(text));
-        ClientError::Refused { address: address.to_owned(), status, reason, advice: refusal.advice(kind) }
-    }
-}
 
 impl Inner {
     /// Sends a request and reads to its answer. The open reply is what comes after the answer.
@@ -78,7 +27,7 @@ impl Inner {
         if message.method == "initialize" && open.status.is_success() {
             self.take_session(&open)?;
         }
-        let Some(id) = &message.id else {
+        let Some(id) = message.id else {
             return Ok((Reply::Other(self.read_other(open, message.method).await?), None));
         };
         if open.is_event_stream() && open.status.is_success() {
@@ -100,10 +49,11 @@ impl Inner {
         Ok(())
     }
 
-    async fn read_json(&self, mut open: OpenReply, id: &Id<'static>, method: &str) -> Result<Reply, ClientError> {
+    async fn read_json(&self, mut open: OpenReply, id: i64, method: &str) -> Result<Reply, ClientError> {
         self.read_to_end(&mut open, self.message_limit, method).await?;
-        let mut received = Received::of(open.text());
-        let reply = match received.answer_to(id) {
+        let received = Received::read(&Bytes::copy_from_slice(open.text()), Some(id), None);
+        let is_json_rpc = received.is_some();
+        let reply = match received.and_then(|received| received.answer) {
             Some(Answer::Result(_)) if !open.status.is_success() => {
                 let error = ClientError::Status {
                     address: self.address(),
@@ -120,12 +70,12 @@ impl Inner {
                 return Err(ClientError::BadReply { method: method.to_owned(), reason });
             }
             Some(answer) => Reply::Answer { status: open.status.as_u16(), answer },
-            None if received.is_json_rpc && open.status.is_success() => {
+            None if is_json_rpc && open.status.is_success() => {
                 let reason = "it holds no answer to the request's id".to_owned();
                 self.pool.keep(open);
                 return Err(ClientError::BadReply { method: method.to_owned(), reason });
             }
-            None => Reply::Other(other(&open)),
+            None => Reply::Other(other_reply(&open)),
         };
         self.pool.keep(open);
         Ok(reply)
@@ -135,7 +85,7 @@ impl Inner {
     async fn read_events(
         &self,
         mut open: OpenReply,
-        id: &Id<'static>,
+        id: i64,
         method: &str,
     ) -> Result<(Answer, Option<OpenReply>), ClientError> {
         let mut progress = Progress::default();
@@ -144,22 +94,17 @@ impl Inner {
                 Found::Answer(answer) => return Ok((answer, Some(open))),
                 Found::Nothing(ending) => ending,
             };
-            let Some(last) = progress.resumes_at() else {
+            let position = progress.resumption.handle_end(progress.last_event_id.as_deref(), open.retry());
+            let Some(Position { last_event_id, delay }) = position else {
                 return Err(ClientError::BrokeOff { method: method.to_owned(), reason: ending });
             };
-            let delay = open.retry().map_or(RESUME_DELAY, Duration::from_millis);
             self.pool.keep(open);
-            tokio::time::sleep(delay).await;
-            open = self.resume(&last, method).await?;
+            tokio::time::sleep(*delay).await;
+            open = self.resume(last_event_id, method).await?;
         }
     }
 
-    async fn read_stream(
-        &self,
-        open: &mut OpenReply,
-        id: &Id<'static>,
-        progress: &mut Progress,
-    ) -> Result<Found, ClientError> {
+    async fn read_stream(&self, open: &mut OpenReply, id: i64, progress: &mut Progress) -> Result<Found, ClientError> {
         let mut since_event = open.bytes();
         loop {
             let events = match open.next().await {
@@ -174,13 +119,13 @@ impl Inner {
                 continue;
             }
             since_event = open.bytes();
-            for event in &events {
-                let mut received = progress.take(event)?;
+            for event in events {
+                let received = progress.take(event, id)?;
                 for reply in &received.replies {
                     // Whether the server wants our answer or not, its own answer decides.
                     drop(self.tell(reply, self.endpoint()).await);
                 }
-                if let Some(answer) = received.answer_to(id) {
+                if let Some(answer) = received.answer {
                     return Ok(Found::Answer(answer));
                 }
             }
@@ -212,15 +157,15 @@ impl Inner {
     }
 
     /// Reads a reply that is no answer and keeps the connection.
-    pub(super) async fn read_other(&self, open: OpenReply, method: &str) -> Result<Other, ClientError> {
+    pub(super) async fn read_other(&self, open: OpenReply, method: &str) -> Result<OtherReply, ClientError> {
         if open.is_event_stream() {
-            let other = other(&open);
+            let other = other_reply(&open);
             open.abandon(Closer::Client).await;
             return Ok(other);
         }
         let mut open = open;
         self.read_to_end(&mut open, TEXT_LIMIT, method).await?;
-        let other = other(&open);
+        let other = other_reply(&open);
         self.pool.keep(open);
         Ok(other)
     }
@@ -259,13 +204,13 @@ struct Progress {
     events: usize,
     asked: usize,
     last_event_id: Option<String>,
-    /// Where it was last resumed, and how often in a row.
-    resumed: (Option<String>, usize),
+    resumption: Resumption,
 }
 
 impl Progress {
-    fn take(&mut self, event: &sse::Event) -> Result<Received, ClientError> {
+    fn take(&mut self, event: sse::Event, id: i64) -> Result<Received, ClientError> {
         self.events += 1;
+        self.resumption.handle_event();
         if self.events > EVENT_LIMIT {
             return Err(ClientError::TooLarge { what: "the number of events before the answer", limit: EVENT_LIMIT });
         }
@@ -275,23 +220,12 @@ impl Progress {
         if event.kind() != "message" || event.data.is_empty() {
             return Ok(Received::default());
         }
-        let received = Received::of(event.data.as_bytes());
+        let received = Received::read(&event.data.into(), Some(id), None).unwrap_or_default();
         self.asked += received.replies.len();
         if self.asked > ASKED_LIMIT {
             return Err(ClientError::TooLarge { what: "the number of the server's requests", limit: ASKED_LIMIT });
         }
         Ok(received)
-    }
-
-    /// The event after which to resume, unless that was tried often enough.
-    fn resumes_at(&mut self) -> Option<String> {
-        let last = self.last_event_id.clone()?;
-        if self.resumed.0.as_ref() == Some(&last) {
-            self.resumed.1 += 1;
-        } else {
-            self.resumed = (Some(last.clone()), 1);
-        }
-        (self.resumed.1 <= RESUME_LIMIT).then_some(last)
     }
 }
 
@@ -300,47 +234,6 @@ fn is_json(content_type: &str) -> bool {
     content_type.is_empty() || MediaType::of(content_type) == MediaType::Json
 }
 
-fn other(open: &OpenReply) -> Other {
-    Other {
-        status: open.status.as_u16(),
-        content_type: open.content_type().to_owned(),
-        text: quoted(&String::from_utf8_lossy(open.text())),
-        retry_after: open.header("retry-after").map(quoted),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn resuming_goes_on_as_long_as_there_is_progress() {
-        let mut progress = Progress::default();
-        assert_eq!(progress.resumes_at(), None);
-        let event = |id: &str| sse::Event { id: Some(id.to_owned()), ..sse::Event::default() };
-        progress.take(&event("a")).unwrap();
-        for _ in 0..RESUME_LIMIT {
-            assert_eq!(progress.resumes_at().as_deref(), Some("a"));
-        }
-        assert_eq!(progress.resumes_at(), None);
-        progress.take(&event("b")).unwrap();
-        assert_eq!(progress.resumes_at().as_deref(), Some("b"));
-    }
-
-    #[test]
-    fn a_page_is_not_mcp_and_a_busy_server_says_when_to_come_back() {
-        let other = |status, content_type: &str, text: &str| Other {
-            status,
-            content_type: content_type.to_owned(),
-            text: text.to_owned(),
-            retry_after: Some("3".to_owned()),
-        };
-        let error = other(200, "text/html", "<html>").into_error("http://a/", true);
-        assert_eq!(error.code(), "not-mcp");
-        assert!(error.to_string().contains("status 200, text/html"), "{error}");
-        let error = other(429, "text/plain", "slow down").into_error("http://a/", true);
-        assert_eq!(error.code(), "http-status");
-        assert!(error.to_string().contains("slow down") && error.to_string().contains("wait 3"), "{error}");
-        assert_eq!(other(500, "", "").into_error("http://a/", false).code(), "http-status");
-    }
+fn other_reply(open: &OpenReply) -> OtherReply {
+    OtherReply::new(open.status.as_u16(), open.content_type(), open.text(), open.header("retry-after"))
 }
