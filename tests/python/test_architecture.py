@@ -20,9 +20,10 @@ CRATES = {
     "record": {"wire"},
     "explain": {"record"},
     "export": {"record", "explain"},
-    "net": {"wire", "record", "oauth", "trust"},
+    "net": {"client-protocol", "wire", "record", "oauth", "trust"},
     "oauth": {"wire"},
-    "client": {"wire", "oauth", "trust"},
+    "client-protocol": {"wire", "oauth"},
+    "client": {"client-protocol", "wire", "oauth", "trust"},
     "serve": {"wire"},
     "auth": {"serve", "wire", "oauth", "trust"},
     "redis": {"serve", "wire"},
@@ -33,7 +34,7 @@ CRATES = {
     "py": {"wire", "record", "explain", "export", "net", "client", "serve", "auth", "redis", "target", "load"},
 }
 
-PURE = {"wire", "record", "explain", "export", "stats"}
+PURE = {"wire", "record", "explain", "export", "stats", "client-protocol"}
 IMPURE_PACKAGES = {"tokio", "hyper", "hyper-util", "pyo3", "mio", "socket2", "rustix", "libc", "rand", "tokio-rustls"}
 # Reading ahead on a thread changes nothing of what comes out.
 THREADED = {"record": {"ahead.rs"}}
