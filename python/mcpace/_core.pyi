@@ -439,6 +439,18 @@ class AccessRequest:
     """Whether it is only to be listed."""
 
 @final
+class GuardAnswer:
+    """The answer of a function that a guard asks: a permission, or the key of a rate limit."""
+
+    @staticmethod
+    def allowed() -> GuardAnswer: ...
+    @staticmethod
+    def denied(message: str | None = None, scopes: Sequence[str] | None = None) -> GuardAnswer:
+        """``message`` is for the client; ``scopes`` are those that would be enough."""
+    @staticmethod
+    def keyed_by(key: str) -> GuardAnswer: ...
+
+@final
 class RateLimit:
     """How often something may be used. Limits of one name and the same figures count together."""
 

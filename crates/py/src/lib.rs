@@ -51,8 +51,8 @@ mod _core {
     use super::recording::Recording;
     #[pymodule_export]
     use super::server::{
-        AccessRequest, Context, Endpoint, Exchange, Guard, Handler, HttpOptions, Limiter, Observations, RateLimit,
-        Reply, Running, Server, redis_limiter, set_process_key,
+        AccessRequest, Context, Endpoint, Exchange, Guard, GuardAnswer, Handler, HttpOptions, Limiter, Observations,
+        RateLimit, Reply, Running, Server, redis_limiter, set_process_key,
     };
     #[pymodule_export]
     use super::server::{IntrospectionVerifier, JwtVerifier, NativeVerifier, StaticVerifier, set_access_token};

@@ -1,21 +1,22 @@
-"""What a guard's function answers, as the text that the compiled part reads.
+"""Turns what a guard's function returns or raises into a ``GuardAnswer`` for the compiled part.
 
-Design constraint: such a function never raises: who asks runs on the server's own threads. Nothing stands for yes,
-``=`` and the text for a rate limit's key, ``!`` for no, followed by JSON of a refusal's words and scopes where it has
-any. (``crates/py/src/server/auth/permission_callback.rs`` reads it.)
+Design constraint: such a function never raises, because the server's own threads call it.
 """
 
 from __future__ import annotations
 
 import inspect
-import json
 import logging
 from collections.abc import Callable
 from typing import Any
 
+from mcpace._core import GuardAnswer
 from mcpace.server.guards import Denied
 
 logger = logging.getLogger("mcpace.server")
+
+ALLOWED = GuardAnswer.allowed()
+DENIED = GuardAnswer.denied()
 
 
 def answering(function: Callable[..., Any], is_key: bool) -> tuple[Callable[[Any], Any], bool]:
@@ -23,31 +24,31 @@ def answering(function: Callable[..., Any], is_key: bool) -> tuple[Callable[[Any
     what = "the key of a rate limit" if is_key else "the permission"
     name = getattr(function, "__qualname__", None) or type(function).__qualname__
 
-    def answered(value: Any) -> str:
+    def answered(value: Any) -> GuardAnswer:
         if is_key:
             if isinstance(value, str):
-                return "=" + value
+                return GuardAnswer.keyed_by(value)
             raise TypeError(f"{name} returned {type(value).__name__}, not str")
         if value is None or value is True:
-            return ""
+            return ALLOWED
         if value is False:
-            return "!"
+            return DENIED
         if inspect.iscoroutine(value):
             value.close()
         raise TypeError(f"{name} returned {type(value).__name__}: True, False or None is an answer")
 
-    def refused(error: Exception) -> str:
+    def refused(error: Exception) -> GuardAnswer:
         try:
             if isinstance(error, Denied):
-                return "!" + json.dumps([str(error.message), [str(scope) for scope in error.scopes]])
+                return GuardAnswer.denied(str(error.message), [str(scope) for scope in error.scopes])
         except Exception as second:
             error = second
         logger.error("%s %s failed, which refuses", what, name, exc_info=error)
-        return "!"
+        return DENIED
 
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
 
-        async def ask_later(asked: Any) -> str:
+        async def ask_later(asked: Any) -> GuardAnswer:
             try:
                 return answered(await function(asked))
             except Exception as error:
@@ -55,7 +56,7 @@ def answering(function: Callable[..., Any], is_key: bool) -> tuple[Callable[[Any
 
         return ask_later, True
 
-    def ask(asked: Any) -> str:
+    def ask(asked: Any) -> GuardAnswer:
         try:
             return answered(function(asked))
         except Exception as error:

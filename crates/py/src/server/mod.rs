@@ -22,6 +22,7 @@ mod threads;
 
 pub(crate) use auth::access_request::AccessRequest;
 pub(crate) use auth::guards::{Guard, RateLimit};
+pub(crate) use auth::permission_callback::GuardAnswer;
 pub(crate) use auth::rate_limiter::Limiter;
 pub(crate) use auth::token_verifier::on_behalf;
 pub(crate) use auth::tokens::{IntrospectionVerifier, JwtVerifier, NativeVerifier, StaticVerifier, set_access_token};

@@ -1,12 +1,11 @@
 //! Calls a Python function for a guard: a permission, or the key of a rate limit.
 //!
 //! Constraint: the function runs as a tool does: inline where its recent calls were short, else on the threads or the event loop,
-//! within a time limit. Its answer is a text, as a tool's result is, so both use one path. `mcpace.server.guard_answers` writes it.
+//! within a time limit. `mcpace.server.guard_answers` turns the function's result or exception into a [`GuardAnswer`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use mcpace_serve::guard::{self, BoxFuture, Denial, KeyOf, Keyed, Permission, Verdict};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -21,7 +20,43 @@ use crate::server::threads::function_host::FunctionHost;
 use crate::server::threads::inline_policy::{InlinePolicy, now_ms};
 use crate::server::threads::thread_time::ThreadTimer;
 
-/// A Python function that answers an access request by a text.
+/// The answer of a function that a guard asks.
+#[pyclass(module = "mcpace._core", frozen)]
+pub(crate) struct GuardAnswer {
+    /// The key where a rate limit asked for one, or the refusal.
+    outcome: Result<Option<String>, Denial>,
+}
+
+#[pymethods]
+impl GuardAnswer {
+    /// The permission is given.
+    #[staticmethod]
+    fn allowed() -> Self {
+        Self { outcome: Ok(None) }
+    }
+
+    /// The permission is refused, with a message for the client and the scopes that would be enough.
+    #[staticmethod]
+    #[pyo3(signature = (message=None, scopes=None))]
+    fn denied(message: Option<String>, scopes: Option<Vec<String>>) -> Self {
+        let denial = message.map_or_else(Denial::default, Denial::new);
+        Self { outcome: Err(denial.scopes(scopes.unwrap_or_default())) }
+    }
+
+    /// The request counts under this key of a rate limit.
+    #[staticmethod]
+    fn keyed_by(key: String) -> Self {
+        Self { outcome: Ok(Some(key)) }
+    }
+}
+
+impl GuardAnswer {
+    pub(crate) fn outcome(value: &Bound<'_, PyAny>) -> PyResult<Result<Option<String>, Denial>> {
+        Ok(value.cast::<Self>()?.get().outcome.clone())
+    }
+}
+
+/// A Python function that answers an access request by a [`GuardAnswer`].
 #[derive(Clone)]
 pub(crate) struct PermissionFunction {
     function: Arc<Py<PyAny>>,
@@ -92,16 +127,16 @@ impl PermissionCallback {
         let (answer, took, held) = Python::attach(|py| {
             let watch = inline_policy.is_watched().then(ThreadTimer::start);
             let started = Instant::now();
-            let answered = || -> PyResult<String> {
+            let answered = || {
                 let variables = self.shared.variables(py)?;
                 let arguments = (self.asking.function.bind(py), Bound::new(py, asked)?);
-                variables.call_method1(pyo3::intern!(py, "run"), arguments)?.extract()
+                GuardAnswer::outcome(&variables.call_method1(pyo3::intern!(py, "run"), arguments)?)
             };
             let answer = answered().map_err(|error| exceptions::log(py, "what is asked by a guard", &error));
             (answer, started.elapsed(), watch.map(|watch| watch.read().held))
         });
         inline_policy.record_inline(took, held, now_ms);
-        answer.map_or_else(|()| Err(Denial::default()), |answer| parse_answer(&answer))
+        answer.unwrap_or_else(|()| Err(Denial::default()))
     }
 
     /// Runs the function on a thread of the pool or on the event loop.
@@ -116,13 +151,10 @@ impl PermissionCallback {
         let limit = self.limit;
         Box::pin(async move {
             let begun = Instant::now();
-            match target.ask(Bytes::new(), None).await {
-                Ok(answer) => parse_answer(&answer),
-                Err(_) => {
-                    log_timeout(limit, begun);
-                    Err(Denial::default())
-                }
-            }
+            target.ask_guard().await.unwrap_or_else(|_| {
+                log_timeout(limit, begun);
+                Err(Denial::default())
+            })
         })
     }
 }
@@ -137,19 +169,6 @@ fn log_timeout(limit: Duration, begun: Instant) {
         let error = pyo3::exceptions::PyTimeoutError::new_err(words);
         exceptions::log(py, "what is asked by a guard", &error);
     });
-}
-
-/// Nothing for yes, `=` and a key, or `!` and JSON of a refusal's words and scopes.
-fn parse_answer(answer: &str) -> Result<Option<String>, Denial> {
-    if answer.is_empty() {
-        return Ok(None);
-    }
-    if let Some(key) = answer.strip_prefix('=') {
-        return Ok(Some(key.to_owned()));
-    }
-    let refusal = answer.strip_prefix('!').filter(|json| !json.is_empty());
-    let refusal = refusal.and_then(|json| serde_json::from_str::<(String, Vec<String>)>(json).ok());
-    Err(refusal.map_or_else(Denial::default, |(message, scopes)| Denial::new(message).scopes(scopes)))
 }
 
 impl Permission for PermissionCallback {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use mcpace_serve::guard::Denial;
 use mcpace_serve::http::TokenError;
 use mcpace_serve::{Context, HandlerError, Principal, RawDone, RawReply};
 use pyo3::intern;
@@ -11,6 +12,7 @@ use pyo3::types::PyDict;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
+use crate::server::auth::permission_callback::GuardAnswer;
 use crate::server::auth::token_verifier;
 use crate::server::call::context;
 use crate::server::call::handler::Callable;
@@ -47,7 +49,12 @@ enum Recipient {
     Token(oneshot::Sender<Result<Principal, TokenError>>),
     /// Any other's: JSON text.
     Text(oneshot::Sender<Result<String, HandlerError>>),
+    /// A guard's: a permission or a rate limit's key.
+    Guard(oneshot::Sender<GuardOutcome>),
 }
+
+/// The answer to a guard, or why there is none.
+type GuardOutcome = Result<Result<Option<String>, Denial>, HandlerError>;
 
 /// A call that is ready to be made.
 pub(crate) struct Prepared<'py> {
@@ -103,9 +110,13 @@ impl Completion {
         Self { recipient: Recipient::Token(sender), observed: None }
     }
 
-    /// `answers`: whether it is the request's answer, and not what somebody has to say about the request.
-    pub(crate) fn text(sender: oneshot::Sender<Result<String, HandlerError>>, answers: bool) -> Self {
-        Self { recipient: Recipient::Text(sender), observed: telemetry::current().filter(|_| answers) }
+    pub(crate) fn text(sender: oneshot::Sender<Result<String, HandlerError>>) -> Self {
+        Self { recipient: Recipient::Text(sender), observed: telemetry::current() }
+    }
+
+    /// A guard asks about a request before the request is served, so the request's observation is not part of it.
+    pub(crate) fn guard(sender: oneshot::Sender<GuardOutcome>) -> Self {
+        Self { recipient: Recipient::Guard(sender), observed: None }
     }
 
     /// The request that it is of, where that is observed.
@@ -119,6 +130,7 @@ impl Completion {
             Recipient::Tool(_, sender) => sender.is_closed(),
             Recipient::Token(sender) => sender.is_closed(),
             Recipient::Text(sender) => sender.is_closed(),
+            Recipient::Guard(sender) => sender.is_closed(),
         }
     }
 
@@ -142,6 +154,10 @@ impl Completion {
                 let outcome = returned.and_then(|value| callable.text(&value));
                 let _ = sender.send(outcome.map_err(|error| callable.failed(py, error)));
             }
+            Recipient::Guard(sender) => {
+                let outcome = returned.and_then(|value| GuardAnswer::outcome(&value));
+                let _ = sender.send(outcome.map_err(|error| callable.failed(py, error)));
+            }
         }
     }
 
@@ -155,6 +171,9 @@ impl Completion {
                 let _ = sender.send(Err(TokenError::Unavailable));
             }
             Recipient::Text(sender) => {
+                let _ = sender.send(Err(error));
+            }
+            Recipient::Guard(sender) => {
                 let _ = sender.send(Err(error));
             }
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use mcpace_serve::guard::Denial;
 use mcpace_serve::{Context, HandlerError};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -94,14 +95,19 @@ impl Target {
         outcome.map_err(|_| HandlerError::internal("a Python thread ended before its call"))
     }
 
-    /// Calls the function and returns the text that its `finish` makes.
-    pub(crate) async fn ask(&self, arguments: Bytes, context: Option<Context>) -> Result<String, HandlerError> {
+    /// Calls the function for what its `finish` makes of its value.
+    pub(crate) async fn ask(&self, arguments: Bytes, context: Context) -> Result<String, HandlerError> {
         let (sender, receiver) = oneshot::channel();
-        // A permission concerns a request and has no context of its own.
-        let answers = context.is_some();
-        let client = context.as_ref().map_or(0, Context::client_key);
-        let context = context.filter(|_| self.callable.wants_context());
-        let guard = self.submit_call(arguments, context, Completion::text(sender, answers), client);
+        let client = context.client_key();
+        let context = self.callable.wants_context().then_some(context);
+        let guard = self.submit_call(arguments, context, Completion::text(sender), client);
+        self.wait(receiver, guard).await?
+    }
+
+    /// Calls a function that a guard asks, for its answer. The function has no context of the request.
+    pub(crate) async fn ask_guard(&self) -> Result<Result<Option<String>, Denial>, HandlerError> {
+        let (sender, receiver) = oneshot::channel();
+        let guard = self.submit_call(Bytes::new(), None, Completion::guard(sender), 0);
         self.wait(receiver, guard).await?
     }
 }

@@ -76,7 +76,7 @@ pub(crate) fn completer(
 }
 
 async fn asked<T: DeserializeOwned>(target: &Target, arguments: Bytes, context: Context) -> Result<T, HandlerError> {
-    let json = target.ask(arguments, Some(context)).await?;
+    let json = target.ask(arguments, context).await?;
     serde_json::from_str(&json).map_err(unreadable)
 }
 
