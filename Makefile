@@ -57,6 +57,7 @@ lint: build ## Check formatting, lints and types
 	$(BIN)/ruff check python tests adapters scripts benches examples
 	$(BIN)/ruff format --check python tests adapters scripts benches examples
 	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest mcpace._core --allowlist tests/stubtest_allowlist.txt --concise
 	@cd web && npm run --silent check && npm run --silent lint
 
 format: build ## Format all sources
