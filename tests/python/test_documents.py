@@ -44,3 +44,36 @@ def test_the_readme_names_only_commands_that_exist() -> None:
 def test_every_finding_is_explained() -> None:
     explained = re.findall(r"^## ([a-z-]+)$", (ROOT / "docs" / "findings.md").read_text(), re.M)
     assert sorted(explained) == sorted({entry["code"] for entry in _core.catalogue()["causes"]})
+
+
+def test_paths_named_in_the_tour_exist() -> None:
+    page = (ROOT / "docs" / "contributing-tour.md").read_text()
+    named = {path for path in re.findall(r"`([\w./-]+/[\w./-]+)`", page) if not path.startswith("tools/")}
+    missing = [path for path in sorted(named) if not (ROOT / path).exists()]
+    assert named
+    assert not missing
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    tracked = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    documents = [ROOT / name for name in tracked.splitlines()]
+    assert documents
+    assert not [broken for document in documents for broken in broken_links(document)]
+
+
+def broken_links(document: Path) -> list[str]:
+    """Relative links of the document to files or headings that do not exist."""
+    broken = []
+    text = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.M | re.S)
+    for link in re.findall(r"\]\((?![a-z]+:)([^)\s]+)\)", text):
+        name, _, heading = link.partition("#")
+        target = document.parent / name if name else document
+        is_known = target.exists() and (not heading or heading in anchors(target))
+        broken += [] if is_known else [f"{document.relative_to(ROOT)}: {link}"]
+    return broken
+
+
+def anchors(document: Path) -> set[str]:
+    """Anchors that GitHub makes of the document's headings."""
+    headings = re.findall(r"^#+ (.*)$", document.read_text(), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
