@@ -1,11 +1,11 @@
 """Django's face of the runtime: services and selectors become tools and resources, REST framework's serializers their
 schemas, and Django's request cycle surrounds each call.
 
-Design constraint: Django is loaded by whoever imports this package, and by nobody else. All that can be known of a spec
-is worked out at registration; a call reads its arguments, runs the service and writes its result.
+Design constraint: only importing this package loads Django. A spec is analysed once, at registration; a call reads its
+arguments, runs the service and writes its result.
 
-Deliberately absent: the specs themselves, which are djangorestframework-services'. What a spec asks for that isn't
-compiled here runs through that package, which knows it.
+Deliberately absent: the specs themselves, which djangorestframework-services defines. A spec that uses a feature which
+isn't compiled here is run by that package's dispatcher.
 """
 
 from __future__ import annotations

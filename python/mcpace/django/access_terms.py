@@ -1,6 +1,6 @@
-"""On what terms something may be used: what its registration says, and the settings where that says nothing.
+"""The terms of access to a tool, resource or prompt: from its registration, and from the settings by default.
 
-Design constraint: all of it is looked at once, at registration; a keyword that there is none of is refused.
+Design constraint: all options are checked once, at registration; an unknown keyword is refused.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from mcpace.django.choices import OutputFormat, UnknownArguments, chosen
+from mcpace.django.choices import OutputFormat, UnknownArguments, parse_choice
 from mcpace.django.conf import setting
 from mcpace.django.limits import CacheRateLimit
-from mcpace.django.permissions import Maker, asks_more, compiled, is_named, scopes_of
+from mcpace.django.permissions import Maker, asks_more, compile_permissions, is_named, scopes_of
 from mcpace.server.errors import RegistrationError
 from mcpace.server.guards import UNGUARDED, Guards, RateLimit, guards, requires, several
 
@@ -22,20 +22,20 @@ Limits = Sequence[Limit] | Limit
 
 
 class UseOptions(TypedDict, total=False):
-    """The keywords of whatever is registered."""
+    """Keywords of every registration."""
 
     title: str | None
     description: str | None
     icons: Sequence[Any] | None
     permissions: Sequence[Any] | None
-    """Asked after the spec's own ``permission_classes``."""
+    """Checked after the spec's own ``permission_classes``."""
     rate_limits: Limits
     max_result_bytes: int | None
     dispatch_timeout: float | None
 
 
 class ResourceOptions(UseOptions, total=False):
-    """A resource's."""
+    """Keywords of a resource's registration."""
 
     annotations: Any
     meta: dict[str, Any] | None
@@ -43,7 +43,7 @@ class ResourceOptions(UseOptions, total=False):
 
 
 class ToolOptions(UseOptions, total=False):
-    """A tool's."""
+    """Keywords of a tool's registration."""
 
     annotations: Any
     meta: dict[str, Any] | None
@@ -52,24 +52,25 @@ class ToolOptions(UseOptions, total=False):
 
 
 class SelectorOptions(ToolOptions, total=False):
-    """A selector tool's."""
+    """Keywords of a selector tool's registration."""
 
     max_page_size: int | None
-    """Rows at once; ``None`` for any number."""
+    """Maximum number of rows in one result; ``None`` for no maximum."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """See the module."""
+    """The terms of access to one tool, resource or prompt."""
 
     makers: tuple[Maker, ...]
+    """Factories of the permissions."""
     counted: tuple[CacheRateLimit, ...]
     """The limits that Django's cache counts."""
     guards: Guards
-    """What the runtime looks at before a call begins, and the bounds that it holds a call to."""
+    """Conditions that the runtime checks before a call begins, and the bounds that it enforces during the call."""
     max_result_bytes: int | None
     listed: Mapping[str, Any]
-    """What lists tell: title, description, icons and the like."""
+    """The entry in lists: title, description, icons and the like."""
 
 
 def terms(
@@ -81,8 +82,8 @@ def terms(
     function: Any,
     outer: Guards = UNGUARDED,
 ) -> Terms:
-    """Of something that ``function`` does, on a server with the guards ``outer``. Raises ``RegistrationError`` where
-    nobody has said who may use it, ``TypeError`` for an option that ``known`` has not."""
+    """The terms of a registration of ``function`` on a server with the guards ``outer``. Raises ``RegistrationError``
+    where no permissions are named, ``TypeError`` for an option that ``known`` lacks."""
     for option in options:
         if option not in known.__annotations__:
             there = ", ".join(sorted(known.__annotations__))
@@ -95,7 +96,7 @@ def terms(
             "permission_classes=[…] in its spec, or permissions=[…] here; [] is everybody. "
             "MCPACE['REQUIRE_TOOL_PERMISSIONS'] = False lifts this"
         )
-    makers = compiled(classes, given, what)
+    makers = compile_permissions(classes, given, what)
     most = options.get("max_result_bytes", _UNSAID)
     limit = options.get("dispatch_timeout", _UNSAID)
     most = setting("MAX_RESULT_BYTES") if most is _UNSAID else most
@@ -107,7 +108,7 @@ def terms(
         [requires(*scopes)] if scopes else [],
         [one for one in limits if not isinstance(one, CacheRateLimit)],
         limit,
-        # A tool's result is bounded within its transaction.
+        # The size of a tool's result is checked within its transaction instead.
         None if kind == "tool" else most,
         what=what,
     )
@@ -121,7 +122,7 @@ def terms(
     told: dict[str, Any] = {
         key: options.get(key) for key in ("title", "icons", "annotations", "meta") if key in known.__annotations__
     }
-    told["description"] = options.get("description") or described(function)
+    told["description"] = options.get("description") or docstring_of(function)
     return Terms(makers, counted, guarding, most, told)
 
 
@@ -129,24 +130,24 @@ _UNSAID = object()
 
 
 def unknown_arguments(options: Mapping[str, Any]) -> UnknownArguments:
-    """What becomes of arguments that a tool doesn't have."""
+    """Treatment of arguments that the tool doesn't have."""
     given = options.get("unknown_arguments")
-    return chosen(UnknownArguments, setting("UNKNOWN_ARGUMENTS") if given is None else given, "unknown_arguments")
+    return parse_choice(UnknownArguments, setting("UNKNOWN_ARGUMENTS") if given is None else given, "unknown_arguments")
 
 
 def output_format(options: Mapping[str, Any]) -> OutputFormat:
-    """How a tool's text is written."""
+    """Format of a tool's text."""
     given = options.get("output_format")
-    return chosen(OutputFormat, setting("DEFAULT_OUTPUT_FORMAT") if given is None else given, "output_format")
+    return parse_choice(OutputFormat, setting("DEFAULT_OUTPUT_FORMAT") if given is None else given, "output_format")
 
 
-def most_rows(options: Mapping[str, Any]) -> int | None:
-    """How many rows there may be at once."""
+def max_rows(options: Mapping[str, Any]) -> int | None:
+    """Maximum number of rows in one result; ``None`` for no maximum."""
     given = options.get("max_page_size", _UNSAID)
     most: int | None = setting("MAX_PAGE_SIZE") if given is _UNSAID else given
     return most
 
 
-def described(function: Callable[..., Any] | None) -> str:
-    """What a function's own words say of it."""
+def docstring_of(function: Callable[..., Any] | None) -> str:
+    """The docstring of a function, without its indentation."""
     return inspect.getdoc(function) or "" if function is not None else ""

@@ -1,7 +1,7 @@
 """``MCPServer`` for Django: specs in, a server out.
 
-Design constraint: only the surface. What a spec becomes is elsewhere; what isn't Django's is
-:class:`mcpace.MCPServer`'s, whose decorators for plain functions are here, too.
+Design constraint: this module is only the public surface. Other modules compile the specs; everything that isn't
+specific to Django is inherited from :class:`mcpace.MCPServer`, including the decorators for plain functions.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from mcpace.django.access_terms import (
     Terms,
     ToolOptions,
     UseOptions,
-    most_rows,
+    max_rows,
     output_format,
     terms,
     unknown_arguments,
 )
-from mcpace.django.calling import called, check_plain, is_asynchronous, succeeded
-from mcpace.django.choices import ArgumentBinding, UnknownArguments, chosen
+from mcpace.django.calling import call_in_process, check_plain, is_asynchronous, raise_for_error
+from mcpace.django.choices import ArgumentBinding, UnknownArguments, parse_choice
 from mcpace.django.conf import setting
-from mcpace.django.dispatcher_fallback import Dispatched
+from mcpace.django.dispatcher_fallback import DispatchedSpec
 from mcpace.django.keyword_injection import Seeds
 from mcpace.django.outputs import Writer
-from mcpace.django.plain import cycled
+from mcpace.django.plain import with_request_cycle
 from mcpace.django.request import Site
-from mcpace.django.resources import guarded, reader
+from mcpace.django.resources import guarded_prompt, reader
 from mcpace.django.selectors import Selector
 from mcpace.django.services import Service
 from mcpace.django.specs import check_selector, check_service, is_compiled_selector, is_compiled_service
-from mcpace.django.stores import counted
+from mcpace.django.stores import limiter_options
 from mcpace.django.tool import SpecTool
 from mcpace.server.app import MCPServer as PlainServer
 from mcpace.server.errors import RegistrationError
@@ -77,9 +77,9 @@ class MCPServer(PlainServer[Any]):
         **options: Any,
     ) -> None:
         """``auth``: an authentication backend (:class:`DjangoOAuthToolkit`, :class:`TokenBackend`, :class:`AllowAny`)
-        or a token verifier, or else the setting ``AUTH_BACKEND``'s. ``pool_seeds``: more keywords for services and
-        selectors, by name, each a function of any of ``user``, ``request``, ``view``. The other options are
-        :class:`mcpace.MCPServer`'s."""
+        or a token verifier; by default the backend that the setting ``AUTH_BACKEND`` names. ``pool_seeds``: additional
+        keywords for services and selectors, by name; each is a function that takes any of ``user``, ``request`` and
+        ``view``. The other options are those of :class:`mcpace.MCPServer`."""
         if options.get("token_verifier") is not None:
             raise TypeError("token_verifier: a Django server takes a verifier as auth=…, or in auth=TokenBackend(…)")
         self.backend = backends.backend(auth)
@@ -94,7 +94,7 @@ class MCPServer(PlainServer[Any]):
         else:
             self._site = Site(None, resource)
             options |= {"auth": backends.settings_of(self.backend), "token_verifier": self.backend}
-        options = counted(setting("LIMITER"), "LIMITER") | options
+        options = limiter_options(setting("LIMITER"), "LIMITER") | options
         super().__init__(name, **options)
 
     # Tools -------------------------------------------------------------------------------------------------------
@@ -107,16 +107,17 @@ class MCPServer(PlainServer[Any]):
         argument_binding: ArgumentBinding | str = ArgumentBinding.BUNDLE,
         **options: Unpack[ToolOptions],
     ) -> SpecTool:
-        """Registers a ``ServiceSpec``: something that is done.
+        """Registers a ``ServiceSpec``, an action, as a tool.
 
-        ``permissions`` are asked after the spec's own ``permission_classes``. What isn't given is as the settings say.
-        Raises ``RegistrationError`` where the spec can't be a tool, or nobody has said who may call it.
+        ``permissions`` are checked after the spec's own ``permission_classes``. Options that are not given are read
+        from the settings. Raises ``RegistrationError`` where the spec can't be a tool, or where neither the spec nor
+        the registration names permissions.
         """
         check_name(name)
         check_service(spec, name)
         on = self._terms("tool", name, options, ToolOptions, spec.permission_classes, spec.service)
         unknown = unknown_arguments(options)
-        binding = chosen(ArgumentBinding, argument_binding, "argument_binding")
+        binding = parse_choice(ArgumentBinding, argument_binding, "argument_binding")
         passes = unknown is UnknownArguments.PASSTHROUGH
         runs: Any
         if is_compiled_service(spec):
@@ -128,7 +129,7 @@ class MCPServer(PlainServer[Any]):
             )
         else:
             ignores = unknown is UnknownArguments.IGNORE
-            runs = Dispatched(
+            runs = DispatchedSpec(
                 name, spec, self._seeds, on.makers,
                 binding=binding, ignores_unknown=ignores, pool_seeds=self._pool_seeds,
             )  # fmt: skip
@@ -146,7 +147,7 @@ class MCPServer(PlainServer[Any]):
         ordering_fields: Sequence[str] = (),
         **options: Unpack[SelectorOptions],
     ) -> SpecTool:
-        """Registers a ``SelectorSpec``: something that is read.
+        """Registers a ``SelectorSpec``, a query, as a tool.
 
         ``paginate`` adds the arguments ``page`` and ``limit`` and answers with a page; ``ordering_fields`` adds
         ``ordering`` (a filter set's own ``OrderingFilter`` does, too). Raises ``RegistrationError`` as
@@ -161,14 +162,14 @@ class MCPServer(PlainServer[Any]):
                 f"tool {name!r}: a selector takes what its signature names; PASSTHROUGH is a service's"
             )
         pages: dict[str, Any] = {
-            "paginate": paginate, "ordering": tuple(ordering_fields), "max_page": most_rows(options)
+            "paginate": paginate, "ordering": tuple(ordering_fields), "max_page": max_rows(options)
         }  # fmt: skip
         runs: Any
         if is_compiled_selector(spec):
             runs = Selector(name, spec, self._seeds, on.makers, **pages)
         else:
             ignores = unknown is UnknownArguments.IGNORE
-            runs = Dispatched(
+            runs = DispatchedSpec(
                 name, spec, self._seeds, on.makers, binding=ArgumentBinding.BUNDLE, ignores_unknown=ignores,
                 pool_seeds=self._pool_seeds, **pages,
             )  # fmt: skip
@@ -251,7 +252,7 @@ class MCPServer(PlainServer[Any]):
         variables = UriTemplate.parse(uri_template).variable_names
         read = reader(
             name, selector, list(variables), self._seeds, on.makers, output_serializer, on.counted, self._site,
-            most_rows(options),
+            max_rows(options),
         )  # fmt: skip
         details: dict[str, Any] = {"name": name, "mime_type": mime_type, "guards": on.guards, **on.listed}
         if variables:
@@ -261,9 +262,9 @@ class MCPServer(PlainServer[Any]):
             self.registry.add_resource(FunctionResource.from_function(read, uri_template, **details))
 
     def register_prompt(self, *, name: str, render: Callable[..., Any], **options: Unpack[UseOptions]) -> None:
-        """Registers a function as a prompt: its parameters are what a user fills in, its value the messages."""
+        """Registers a function as a prompt. The user fills in its parameters; its return value is the messages."""
         on = self._terms("prompt", name, options, UseOptions, None, render)
-        function = guarded(name, self._inside.providers.applied(render), on.makers, on.counted, self._site)
+        function = guarded_prompt(name, self._inside.providers.applied(render), on.makers, on.counted, self._site)
         told = on.listed
         self.add_prompt(
             Prompt.from_function(function, name, told["title"], told["description"], told["icons"], guards=on.guards)
@@ -281,17 +282,17 @@ class MCPServer(PlainServer[Any]):
         principal: Any = None,
         request: Any = None,
     ) -> Any:
-        """Calls a tool in this process and thread, on behalf of ``user``, ``principal`` or ``request.user``, the same
-        where several are given: permissions, limits, validation and transaction are a client's.
+        """Calls a tool in this process and thread, on behalf of ``user``, ``principal`` or ``request.user``, which must
+        be one user where several are given. Permissions, limits, validation and transaction apply as to a client.
 
-        It runs within whatever transaction and connection there is: in a test or a view, the caller's own. Scopes are
-        those of ``principal``, where one is given; a plain function's caller is a ``principal`` alone. Raises
-        ``ToolError`` where it fails, ``Forbidden`` or ``MCPError`` where the caller may not, ``TypeError`` where two
-        are named. Given a context, it is the official SDK's coroutine.
+        The call uses the current transaction and connection: in a test or a view, the caller's own. The scopes are
+        those of ``principal``, where one is given; the caller of a plain function can only be a ``principal``. Raises
+        ``ToolError`` where the call fails, ``Forbidden`` or ``MCPError`` where the caller lacks permission,
+        ``TypeError`` where two users are named. Given a context, the method is the official SDK's coroutine.
         """
         if context is not None:
             return super().call_tool(name, arguments, context)
-        return called(self, name, arguments, user=user, principal=principal, request=request)
+        return call_in_process(self, name, arguments, user=user, principal=principal, request=request)
 
     async def acall_tool(
         self,
@@ -302,43 +303,47 @@ class MCPServer(PlainServer[Any]):
         principal: Any = None,
         request: Any = None,
     ) -> CallToolResult | InputRequiredResult:
-        """The same from asynchronous code."""
+        """Calls a tool as :meth:`call_tool` does, from asynchronous code."""
         if is_asynchronous(self, name):
             check_plain(name, user, request)
-            with request_cycle.callers_own():
-                return succeeded(await super().acall_tool(name, arguments, principal=principal))
+            with request_cycle.within_callers_cycle():
+                return raise_for_error(await super().acall_tool(name, arguments, principal=principal))
         from asgiref.sync import sync_to_async
 
-        # In the thread that Django keeps for what isn't asynchronous: a test's transaction is there.
-        return await sync_to_async(called)(self, name, arguments, user=user, principal=principal, request=request)
+        # The thread that Django keeps for synchronous code, because a test's transaction is open there.
+        return await sync_to_async(call_in_process)(
+            self, name, arguments, user=user, principal=principal, request=request
+        )
 
     def call_tool_sync(
         self, name: str, arguments: Mapping[str, Any] | None = None, *, principal: Any = None
     ) -> CallToolResult | InputRequiredResult:
-        """As :class:`mcpace.MCPServer` has it, on the caller's connections: a tool's failure is in the result."""
-        with request_cycle.callers_own():
+        """Calls a tool as :class:`mcpace.MCPServer` does, on the caller's database connections. A tool's failure is
+        returned as a result."""
+        with request_cycle.within_callers_cycle():
             return super().call_tool_sync(name, arguments, principal=principal)
 
     # Serving -----------------------------------------------------------------------------------------------------
 
     @property
     def urls(self) -> views.Patterns:
-        """For a URLconf under WSGI: ``path("mcp/", server.urls)``. Replies are JSON, and there are no sessions."""
+        """URL patterns under WSGI: ``path("mcp/", server.urls)``. Replies are JSON, and there are no sessions."""
         return views.patterns(self, self._url_namespace, is_async=False)
 
     @property
     def async_urls(self) -> views.Patterns:
-        """For a URLconf under ASGI: ``path("mcp/", server.async_urls)``."""
+        """URL patterns under ASGI: ``path("mcp/", server.async_urls)``."""
         return views.patterns(self, self._url_namespace, is_async=True)
 
     @property
     def metadata_urls(self) -> views.Patterns:
-        """The protected resource's metadata, for the root of a URLconf: ``path("", server.metadata_urls)``."""
+        """URL patterns of the protected resource's metadata under WSGI, for the root of a URLconf:
+        ``path("", server.metadata_urls)``."""
         return views.metadata_patterns(self, self._url_namespace, is_async=False)
 
     @property
     def async_metadata_urls(self) -> views.Patterns:
-        """The same under ASGI."""
+        """URL patterns of the protected resource's metadata under ASGI."""
         return views.metadata_patterns(self, self._url_namespace, is_async=True)
 
     # Within ------------------------------------------------------------------------------------------------------
@@ -355,7 +360,7 @@ class MCPServer(PlainServer[Any]):
         return terms(kind, name, options, known, classes, function, self._inside.guards)
 
     def _around(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        return cycled(fn)
+        return with_request_cycle(fn)
 
     def _add(self, name: str, runs: Any, on: Any, options: Mapping[str, Any], hints: Mapping[str, Any]) -> SpecTool:
         listed = {**on.listed, "annotations": {**hints, **(on.listed["annotations"] or {})}}

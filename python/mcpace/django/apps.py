@@ -13,7 +13,7 @@ class McpaceConfig(AppConfig):
     verbose_name = "mcpace"
 
     def ready(self) -> None:
-        """Raises ``ImproperlyConfigured`` for a setting that there is none of."""
+        """Raises ``ImproperlyConfigured`` for an unknown setting."""
         from mcpace.django.conf import check
 
         check()

@@ -1,10 +1,10 @@
-"""Who is calling: authentication backends.
+"""Authentication backends, which identify the caller of a request.
 
-A backend has ``verify_token``, as any token verifier of the runtime; what it returns has a ``user`` beside the scopes.
-The challenge of callers without a token, and the metadata that it points at (RFC 9728), are the runtime's.
+A backend has ``verify_token``, as any token verifier of the runtime; the principal that it returns has a ``user``
+beside the scopes. The runtime itself sends the challenge to callers without a token, and serves the metadata that the
+challenge points at (RFC 9728).
 
-Design constraint: a token is looked up in a thread with a database connection that is looked after, never on the event
-loop.
+Design constraint: a token is looked up in a thread, within Django's request cycle, never on the event loop.
 """
 
 from __future__ import annotations
@@ -28,38 +28,38 @@ from mcpace.server.errors import logger
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who a token stands for."""
+    """The caller that a token identifies."""
 
     user: Any
-    """Django's; ``None`` where a token is of a client alone."""
+    """Django's user; ``None`` where the token identifies a client without a user."""
     scopes: tuple[str, ...] = ()
     client_id: str = ""
     subject: str | None = None
-    """What sessions and rate limits know it by. Users and clients never share one: :func:`of_user`,
-    :func:`of_client`. Where it isn't given it is the user's, or else the client's."""
+    """The key by which sessions and rate limits identify the caller. A user and a client never share a key:
+    :func:`of_user`, :func:`of_client`. The default is the user's key, or the client's where there is no user."""
     expires_at: int | None = None
     """Seconds since 1970."""
     resource: str | None = None
     raw: Any = field(default=None, repr=False)
-    """What the backend knows: REST framework's ``request.auth``."""
+    """The backend's own record of the token: REST framework's ``request.auth``."""
 
     def __post_init__(self) -> None:
-        # Two callers must never be one by default: whoever has the name of another has its sessions.
+        # Two callers must not share a default subject: a caller with another's subject could use its sessions.
         if not self.subject:
             object.__setattr__(self, "subject", _subject(self.user, self.client_id))
 
     @property
     def claims(self) -> Any:
-        """What the token says, where its verifier tells."""
+        """The token's claims, where its verifier provides them."""
         return getattr(self.raw, "claims", None)
 
     @property
     def __mcpace_verified__(self) -> tuple[str | None, float | None]:
-        """For the compiled part: as whom sessions and rate limits know it, and until when it is taken, where that isn't
-        what ``subject`` and ``expires_at`` say by themselves."""
+        """For the compiled part: the key of the caller for sessions and rate limits, and the time until which the token
+        is accepted. Each is ``None`` where ``subject`` and ``expires_at`` already say it."""
         caller, good_until = getattr(self.raw, "__mcpace_verified__", None) or (None, None)
         if self.subject is not None and self.subject == _subject(self.user, self.client_id):
-            # Out of what an issuer calls its users, where they have no user here.
+            # A prefix of its own, so that no subject chosen by an issuer can equal it.
             caller = f":django:{self.subject}" if self.user is not None or caller is None else caller
         elif self.user is not None or self.subject != of_subject(getattr(self.raw, "subject", None) or ""):
             caller = None
@@ -72,12 +72,12 @@ def of_user(user: Any) -> str:
 
 
 def of_client(client_id: str) -> str:
-    """The subject of a token that is of a client alone, whose id its owner may have chosen."""
+    """The subject of a token that identifies a client without a user. The client's owner may have chosen its id."""
     return f"client:{client_id}"
 
 
 def of_subject(subject: str) -> str:
-    """The subject of a token whose issuer names it, and which is of no user here."""
+    """The subject of a token that has an issuer's subject but no user in this project."""
     return f"sub:{subject}"
 
 
@@ -89,23 +89,23 @@ def _subject(user: Any, client_id: str) -> str | None:
 
 @runtime_checkable
 class AuthBackend(Protocol):
-    """Finds out who is calling."""
+    """Identifies callers by their tokens."""
 
     resource_url: str | None
-    """This server as clients see it."""
+    """URL of this server as clients see it."""
     authorization_servers: Sequence[str]
     required_scopes: Sequence[str]
 
     async def verify_token(self, token: str) -> Principal | None:
-        """Who a token stands for; ``None`` where it isn't good."""
+        """The principal of a token; ``None`` for a token that isn't valid."""
         ...
 
 
 class AllowAny:
-    """Lets everybody in, without asking. For development: it warns when it is made, and serves this machine only.
+    """Accepts every caller without a token. For development: it warns on construction, and serves this machine only.
 
-    ``user``: a function that gives the user on whose behalf all calls are; nobody (``AnonymousUser``) without it.
-    ``beyond_loopback``: serves other machines all the same.
+    ``user``: a function that returns the user of all calls; ``AnonymousUser`` without it. ``beyond_loopback``: also
+    serves other machines.
     """
 
     def __init__(self, user: Callable[[], Any] | None = None, *, beyond_loopback: bool = False) -> None:
@@ -115,13 +115,13 @@ class AllowAny:
 
     @property
     def warning(self) -> str:
-        """What is to be said of it, wherever it serves."""
+        """The warning that is shown on construction and at each start of a server."""
         rights = " with a user's rights" if self.user is not None else ""
         return f"AllowAny lets every caller in{rights}: use it for development only, and DjangoOAuthToolkit otherwise"
 
     @property
     def loopback_only(self) -> str | None:
-        """Why it serves this machine only, where it does."""
+        """The reason for serving only this machine; ``None`` where other machines are served, too."""
         if self.beyond_loopback:
             return None
         return (
@@ -131,7 +131,7 @@ class AllowAny:
 
 
 class _ForResource:
-    """Tokens for one resource: what clients are told of it, and whether tokens are held to its address."""
+    """Base of the backends with tokens: the metadata of the resource, and whether a token's audience is enforced."""
 
     def __init__(
         self,
@@ -151,8 +151,8 @@ class _ForResource:
 class DjangoOAuthToolkit(_ForResource):
     """Bearer tokens of django-oauth-toolkit, whose application is in the same project.
 
-    What isn't given is read from the settings: ``RESOURCE_URL``, ``AUTHORIZATION_SERVERS``, ``REQUIRED_SCOPES``,
-    ``ENFORCE_AUDIENCE``.
+    Arguments that are not given are read from the settings ``RESOURCE_URL``, ``AUTHORIZATION_SERVERS``,
+    ``REQUIRED_SCOPES`` and ``ENFORCE_AUDIENCE``.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class DjangoOAuthToolkit(_ForResource):
     ) -> None:
         """``enforce_audience``: takes only tokens that were issued for this resource (RFC 8707; toolkit 3.4)."""
         super().__init__(resource_url, authorization_servers, required_scopes, enforce_audience)
-        _check_told(self)
+        _check_metadata(self)
         if not apps.is_installed("oauth2_provider"):
             raise ImproperlyConfigured(
                 "DjangoOAuthToolkit: 'oauth2_provider' is not in INSTALLED_APPS (pip install django-oauth-toolkit)"
@@ -173,13 +173,13 @@ class DjangoOAuthToolkit(_ForResource):
             self._check_audience()
 
     async def verify_token(self, token: str) -> Principal | None:
-        """Who a token stands for."""
+        """The principal of a token; ``None`` for a token that isn't valid."""
         from asgiref.sync import sync_to_async
 
-        # Any thread will do: nothing of the call runs in it.
-        return await sync_to_async(self._looked_up, thread_sensitive=False)(token)
+        # Any thread will do, because the call itself doesn't run in it.
+        return await sync_to_async(self._look_up, thread_sensitive=False)(token)
 
-    def _looked_up(self, token: str) -> Principal | None:
+    def _look_up(self, token: str) -> Principal | None:
         request_cycle.begin()
         try:
             return self.principal(token)
@@ -187,11 +187,11 @@ class DjangoOAuthToolkit(_ForResource):
             request_cycle.end()
 
     def principal(self, token: str) -> Principal | None:
-        """The same, in this thread."""
+        """The principal of a token, looked up in this thread; ``None`` for a token that isn't valid."""
         from oauth2_provider.oauth2_backends import get_oauthlib_core
 
-        # The toolkit holds a token's resources against the URL that is asked for.
-        request = _AskedFor(str(self.resource_url), token)
+        # The toolkit compares a token's resources with the URL of the request.
+        request = _ResourceRequest(str(self.resource_url), token)
         is_good, found = get_oauthlib_core().verify_request(request, scopes=[])
         access = getattr(found, "access_token", None)
         if not is_good or access is None:
@@ -229,10 +229,10 @@ class DjangoOAuthToolkit(_ForResource):
 
 class TokenBackend(_ForResource):
     """Tokens of another issuer, by one of the runtime's verifiers (``JWTVerifier``, ``IntrospectionTokenVerifier`` of
-    :mod:`mcpace.server.tokens`) or one's own: ``TokenBackend(JWTVerifier(jwks_uri=…), user=by_subject)``.
+    :mod:`mcpace.server.tokens`) or a custom one: ``TokenBackend(JWTVerifier(jwks_uri=…), user=by_subject)``.
 
-    Without ``user`` callers have scopes and no user, and verifying runs no Python. What isn't given is read from the
-    settings, as :class:`DjangoOAuthToolkit` has them.
+    Without ``user`` callers have scopes and no user, and verifying runs no Python. Arguments that are not given are
+    read from the settings, as for :class:`DjangoOAuthToolkit`.
     """
 
     def __init__(
@@ -246,9 +246,9 @@ class TokenBackend(_ForResource):
         user: Callable[[Any], Any] | None = None,
         without_user: bool = False,
     ) -> None:
-        """``user``: from what the verifier returned to Django's user; ``None`` (or ``DoesNotExist``) refuses the token,
-        unless tokens ``without_user`` are taken, too. It is called in a thread, for each request. Inactive users are
-        refused."""
+        """``user``: a function from the verifier's result to Django's user, called in a thread for each request. Its
+        ``None`` (or ``DoesNotExist``) refuses the token, unless ``without_user`` accepts such tokens. Inactive users
+        are refused."""
         super().__init__(resource_url, authorization_servers, required_scopes, enforce_audience)
         self._verifier = verifier
         self._user = user
@@ -256,7 +256,7 @@ class TokenBackend(_ForResource):
         self.required_scopes = [*self.required_scopes, *(getattr(verifier, "required_scopes", None) or ())]
 
     async def verify_token(self, token: str) -> Principal | None:
-        """Who a token stands for."""
+        """The principal of a token; ``None`` for a token that isn't valid."""
         from asgiref.sync import sync_to_async
 
         access = await self._verifier.verify_token(token)
@@ -265,28 +265,28 @@ class TokenBackend(_ForResource):
         return await sync_to_async(self._principal, thread_sensitive=False)(access)
 
     def __mcpace_verifier__(self) -> Any:
-        """The compiled part, where no user has to be found."""
+        """The verifier's compiled part, where no user has to be found."""
         native = getattr(self._verifier, "__mcpace_verifier__", None)
         return None if native is None or self._user is not None else native()
 
     @property
     def wants_resource(self) -> bool:
-        """Whether tokens are held to this server's address."""
+        """Whether a token must have been issued for this server's URL."""
         return self._enforces or bool(getattr(self._verifier, "wants_resource", False))
 
     @property
     def takes_any_audience(self) -> bool:
-        """Whether they are held to none, and nobody has said so."""
+        """Whether tokens of any audience are accepted without the author having asked for that."""
         return not self._enforces and bool(getattr(self._verifier, "takes_any_audience", False))
 
     @property
     def warning(self) -> str | None:
-        """What is to be said of its verifier wherever it serves: that it is for development."""
+        """The verifier's warning that it is for development, shown at each start of a server."""
         return getattr(self._verifier, "warning", None)
 
     @property
     def loopback_only(self) -> str | None:
-        """Why it serves this machine only, where its verifier is for development."""
+        """The reason for serving only this machine, where the verifier is for development."""
         return getattr(self._verifier, "loopback_only", None)
 
     def _principal(self, access: Any) -> Principal | None:
@@ -314,8 +314,8 @@ class TokenBackend(_ForResource):
         )
 
 
-class _AskedFor(HttpRequest):
-    """A request for the resource, as its clients see it, with a token."""
+class _ResourceRequest(HttpRequest):
+    """A request with a token for the resource's public URL."""
 
     def __init__(self, url: str, token: str) -> None:
         super().__init__()
@@ -326,18 +326,18 @@ class _AskedFor(HttpRequest):
         self.META = {"HTTP_AUTHORIZATION": f"Bearer {token}"}
 
     def get_host(self) -> str:
-        """The resource's own, which need be none of ``ALLOWED_HOSTS``."""
+        """The resource's host, which need not be in ``ALLOWED_HOSTS``."""
         return self._host
 
     @property
     def scheme(self) -> str:
-        """The resource's."""
+        """The scheme of the resource's URL."""
         return self._scheme
 
 
 def backend(given: Any) -> Any:
-    """The backend that a server was given, or else the setting's. Raises ``ImproperlyConfigured`` where there is none:
-    a server that lets everybody in says so."""
+    """The backend that a server was given, or the setting's. Raises ``ImproperlyConfigured`` where there is neither,
+    because accepting every caller has to be requested explicitly."""
     if given is None:
         named = setting("AUTH_BACKEND")
         if named is None:
@@ -354,12 +354,12 @@ def backend(given: Any) -> Any:
             f"auth={made!r} is no backend: one has resource_url, authorization_servers, required_scopes, verify_token"
         )
     if not isinstance(made, AllowAny):
-        _check_told(made)
+        _check_metadata(made)
     return made
 
 
-def _check_told(backend: AuthBackend) -> None:
-    """Raises ``ImproperlyConfigured`` where clients couldn't be told what they have to know."""
+def _check_metadata(backend: AuthBackend) -> None:
+    """Raises ``ImproperlyConfigured`` where the metadata for clients would be incomplete."""
     if not backend.resource_url or not backend.authorization_servers:
         raise ImproperlyConfigured(
             f"{type(backend).__name__}: clients are told which resource this is and who issues tokens for it. Set "
@@ -375,7 +375,7 @@ def _is_inactive(user: Any) -> bool:
 
 
 def settings_of(backend: Any) -> AuthSettings:
-    """What clients are told of it, and what tokens must grant."""
+    """The backend's metadata for clients, and the scopes that tokens must grant."""
     return AuthSettings.model_validate(
         {
             "issuer_url": backend.authorization_servers[0],

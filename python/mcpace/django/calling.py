@@ -1,8 +1,8 @@
-"""Calls of a Django server within the process: in the caller's thread, transaction and connection.
+"""Calls of a Django server's tools within the process: in the caller's thread, transaction and connection.
 
-A tool of a spec is called on behalf of a user or a principal; a plain function's, as the runtime's own, of a principal.
+A spec's tool is called on behalf of a user or a principal; a plain function's tool on behalf of a principal only.
 
-Design constraint: what a client's call would meet is met, and nobody is trusted for being near.
+Design constraint: a call within the process passes every check that a client's call passes.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 Result = CallToolResult | InputRequiredResult
 
 
-def called(
+def call_in_process(
     server: MCPServer, name: str, arguments: Mapping[str, Any] | None, *, user: Any, principal: Any, request: Any
 ) -> Result:
-    """The result, in this thread. Raises ``ToolError`` where the call fails."""
-    tool: Any = _tool(server, name)
+    """Calls a tool in this thread. Raises ``ToolError`` where the call fails."""
+    tool: Any = _find_tool(server, name)
     if not isinstance(tool, SpecTool):
         check_plain(name, user, request)
-        return succeeded(server.call_tool_sync(name, arguments, principal=principal))
-    user = _caller(user, principal, request)
+        return raise_for_error(server.call_tool_sync(name, arguments, principal=principal))
+    user = _single_user(user, principal, request)
     call = Call(name, dict(arguments or {}), site=server._site, limits=tool.limits, user=user, request=request)
     call.principal = principal
     guards = server._inside.guards_of(tool)
-    admitted_here(server, "tool", name, _counted(user) if principal is None else principal, guards)
+    admitted_here(server, "tool", name, _principal_of(user) if principal is None else principal, guards)
     return tool.result(call, guards)
 
 
-def _caller(user: Any, principal: Any, request: Any) -> Any:
-    """The one user whom a call is for; ``None`` where nobody is named. Raises ``TypeError`` where two are: one would be
-    permitted, and the other would act."""
+def _single_user(user: Any, principal: Any, request: Any) -> Any:
+    """The user of a call; ``None`` where none is named. Raises ``TypeError`` where two are named, because the
+    permissions of one would be checked while the other acts."""
     named = [getattr(principal, "user", None), user, getattr(request, "user", None)]
     found = [one for one in named if one is not None]
     if any(one != found[0] for one in found):
@@ -51,8 +51,8 @@ def _caller(user: Any, principal: Any, request: Any) -> Any:
     return found[0] if found else None
 
 
-def _counted(user: Any) -> Principal | None:
-    """As whom a user is known to permissions and rate limits, with no scope; nobody is ``None``."""
+def _principal_of(user: Any) -> Principal | None:
+    """The principal of a user for permissions and rate limits, without scopes; ``None`` for an anonymous user."""
     if not getattr(user, "is_authenticated", False):
         return None
     principal = Principal(user=user)
@@ -60,25 +60,25 @@ def _counted(user: Any) -> Principal | None:
 
 
 def is_asynchronous(server: MCPServer, name: str) -> bool:
-    """Whether a plain function needs an event loop."""
-    tool: Any = _tool(server, name)
+    """Whether the tool is a plain function's and needs an event loop."""
+    tool: Any = _find_tool(server, name)
     return not isinstance(tool, SpecTool) and bool(tool.is_async or tool.resolved)
 
 
 def check_plain(name: str, user: Any, request: Any) -> None:
-    """Raises ``TypeError`` where a plain function's caller is named otherwise than by a principal."""
+    """Raises ``TypeError`` where the caller of a plain function is named by a user or a request."""
     if user is not None or request is not None:
         raise TypeError(f"{name} is a plain function's, whose caller is a principal: principal=Principal(user=…)")
 
 
-def succeeded(result: Result) -> Result:
-    """A result. Raises ``ToolError`` where it is a failure."""
+def raise_for_error(result: Result) -> Result:
+    """Returns a successful result. Raises ``ToolError`` for a failure."""
     if isinstance(result, CallToolResult) and result.is_error:
         raise ToolError("\n".join(getattr(block, "text", "") for block in result.content))
     return result
 
 
-def _tool(server: MCPServer, name: str) -> Any:
+def _find_tool(server: MCPServer, name: str) -> Any:
     tool: Any = server.registry.tools.get(name)
     if tool is None:
         raise ToolError(f"Unknown tool: {name}")

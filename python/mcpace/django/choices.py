@@ -1,4 +1,4 @@
-"""The few closed sets of words that registrations and settings choose from."""
+"""Enumerations for options of registrations and settings."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ WordT = TypeVar("WordT", bound=StrEnum)
 
 
 class UnknownArguments(StrEnum):
-    """What becomes of arguments that a tool doesn't have."""
+    """Treatment of arguments that a tool doesn't have."""
 
     REJECT = "reject"
-    """The call is refused; the model reads which."""
+    """The call is refused, and the answer names the arguments."""
     IGNORE = "ignore"
-    """They are dropped."""
+    """The arguments are dropped."""
     PASSTHROUGH = "passthrough"
-    """They reach the service as keywords of their names, unvalidated."""
+    """The arguments are passed to the service as keywords, without validation."""
 
 
 class OutputFormat(StrEnum):
-    """How a result's text is written. Structured content is JSON always."""
+    """Format of a result's text. Structured content is always JSON."""
 
     JSON = "json"
     TOON = "toon"
@@ -31,18 +31,19 @@ class OutputFormat(StrEnum):
 
 
 class ArgumentBinding(StrEnum):
-    """Where a service without an input serializer takes its arguments from."""
+    """Source of the arguments of a service without an input serializer."""
 
     BUNDLE = "bundle"
-    """Nowhere: only a serializer lets a caller's values in."""
+    """No source: only a serializer accepts a caller's values."""
     SPREAD_AUTHOR_WINS = "spread_author_wins"
-    """From the call, by the service's own type hints."""
+    """The call's arguments, validated by the service's type hints."""
 
 
-def chosen(words: type[WordT], given: object, what: str) -> WordT:
-    """The word that is meant: one of ours, its text, or another package's enumeration of the same values.
+def parse_choice(words: type[WordT], given: object, what: str) -> WordT:
+    """The member of ``words`` that ``given`` stands for: a member, its value, or a member of another package's
+    enumeration with that value.
 
-    Raises ``ImproperlyConfigured`` for any other.
+    Raises ``ImproperlyConfigured`` for any other object.
     """
     value = getattr(given, "value", given)
     try:

@@ -1,7 +1,7 @@
 """The settings: ``MCPACE = {…}`` of the Django project.
 
-Design constraint: read when they are needed, so that tests may override them, and checked whole at each reading: a
-name that there is none of raises, whichever setting was asked for.
+Design constraint: settings are read when they are needed, so that tests may override them. Each reading checks all
+names, so an unknown setting raises whichever setting is read.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ NAME = "MCPACE"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One of them."""
+    """Default and type of one setting."""
 
     default: Any
     accepts: Callable[[Any], bool]
     kind: str
-    """What it must be, in words."""
+    """Description of the accepted values, for error messages."""
 
 
 def _is_text(value: Any) -> bool:
@@ -40,7 +40,7 @@ def _is_flag(value: Any) -> bool:
 
 
 def _is_word(*words: str) -> Callable[[Any], bool]:
-    # Another package's enumeration of the same words will do.
+    # An enumeration of another package with the same values is accepted.
     return lambda value: getattr(value, "value", value) in words
 
 
@@ -81,13 +81,13 @@ SETTINGS: dict[str, Setting] = {
     "STORE_PREFIX": Setting(None, *_TEXT),
     "STATELESS": Setting(None, lambda value: value is None or isinstance(value, bool), "True, False or None"),
 }
-"""All there are, by name. docs/django.md says what each means; a test holds the two together."""
+"""All settings, by name. docs/django.md describes each; a test compares the two."""
 
 
 def setting(name: str) -> Any:
     """A setting's value.
 
-    Raises ``ImproperlyConfigured`` where any of ``MCPACE`` is unknown, or this one is not what it must be.
+    Raises ``ImproperlyConfigured`` where ``MCPACE`` has an unknown name, or this setting's value isn't accepted.
     """
     given = check()
     if name not in given:
@@ -99,7 +99,7 @@ def setting(name: str) -> Any:
 
 
 def check() -> dict[str, Any]:
-    """What the project sets. Raises ``ImproperlyConfigured`` for a name that there is none of."""
+    """The project's settings. Raises ``ImproperlyConfigured`` for an unknown name."""
     given = getattr(settings, NAME, None) or {}
     if not isinstance(given, dict):
         raise ImproperlyConfigured(f"{NAME} must be a dictionary of settings, not {type(given).__name__}")

@@ -1,6 +1,7 @@
-"""A spec run by djangorestframework-services' own dispatcher: all that isn't compiled here, as that package has it.
+"""Runs a spec by the dispatcher of djangorestframework-services, for specs that use features which aren't compiled
+here.
 
-Design constraint: the same face as a compiled spec, so that nobody else knows which of the two a tool is.
+Design constraint: the interface is that of a compiled spec, so no other module distinguishes the two.
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ from mcpace.django.keyword_injection import Seeds
 from mcpace.django.outputs import Renderer, Write, Written
 from mcpace.django.permissions import Maker, check, check_object
 from mcpace.django.request import Call
-from mcpace.django.schemas import input_schema, of_list, of_object, output_schema
+from mcpace.django.schemas import input_schema, list_schema, object_schema, output_schema
 from mcpace.django.selectors import Pages
-from mcpace.django.specs import merged
-from mcpace.django.transactions import around, entered
+from mcpace.django.specs import merge_schemas
+from mcpace.django.transactions import in_transaction, transaction_for
 
 
-class Dispatched:
-    """See the module."""
+class DispatchedSpec:
+    """A spec that the dispatcher runs."""
 
     is_async = False
     is_threaded = True
     names = None
-    """Which arguments there are, the dispatcher decides."""
+    """Unknown here: the dispatcher decides which arguments exist."""
 
     def __init__(
         self,
@@ -63,8 +64,8 @@ class Dispatched:
         self._permissions = permissions
         self._seeds = PoolSeeds(tuple((pool_seeds or {}).items()))
         is_service = isinstance(spec, ServiceSpec)
-        # The dispatcher enters the spec's own.
-        self._around = around(spec.service if is_service else spec.selector, atomic=False)
+        # The dispatcher itself enters the transaction of an atomic spec.
+        self._around = transaction_for(spec.service if is_service else spec.selector, atomic=False)
         self._binding = Binding.SPREAD_AUTHOR_WINS if binding is ArgumentBinding.SPREAD_AUTHOR_WINS else Binding.AUTO
         self._unknown = Unknown.IGNORE if ignores_unknown else Unknown.REJECT
         shown = spec.output_selector_spec if is_service else spec
@@ -74,11 +75,12 @@ class Dispatched:
         known = frozenset(seeds.names)
         found = input_schema(spec, supplied=known, argument_binding=self._binding)
         target = self._target_schema(spec, known) if is_service else {}
-        self.input_schema = merged(target, found, self._pages.schema)
+        self.input_schema = merge_schemas(target, found, self._pages.schema)
         self.output_schema = self._output_schema(spec, is_list, paginate)
 
     def run(self, call: Call, write: Write) -> Written:
-        """The result. The spec's own transaction is the dispatcher's, and has ended by then."""
+        """Runs the spec and writes the result. The dispatcher's transaction of an atomic spec has ended before the
+        result is written."""
         called = getattr(call.request, "_request", call.request)
         context = build_offline_context(call.user, call.arguments, action=self._name, http_request=called)
         context.request.auth = call.auth
@@ -88,7 +90,7 @@ class Dispatched:
             if hasattr(instance, "_meta"):
                 check_object(permissions, call, instance)
 
-        with entered(self._around):
+        with in_transaction(self._around):
             permissions = check(self._permissions, call)
             result = dispatch_spec(
                 self._spec,
@@ -106,7 +108,7 @@ class Dispatched:
             if result.kind == "not_found":
                 raise not_found(self._name)
             if self._shows_pages:
-                return write(self._pages.page(result.value, call, _Shown(self._spec, context)))
+                return write(self._pages.page(result.value, call, _DispatcherRenderer(self._spec, context)))
             many = result.kind == "list"
             shown = render_spec_output(self._spec, result.value, many=many, view=context.view, request=context.request)
             return write({"items": shown} if many else shown)
@@ -122,11 +124,11 @@ class Dispatched:
         if found is None:
             return None
         if found.get("type") == "array" or is_list:
-            return of_list(found.get("items", found), paginate=paginate)
-        return of_object(found, can_be_empty=spec.allow_none)
+            return list_schema(found.get("items", found), paginate=paginate)
+        return object_schema(found, can_be_empty=spec.allow_none)
 
 
-class _Shown(Renderer):
+class _DispatcherRenderer(Renderer):
     """Shows rows as the dispatcher's own renderer does."""
 
     def __init__(self, spec: Any, context: Any) -> None:
@@ -134,8 +136,8 @@ class _Shown(Renderer):
         self._spec = spec
         self._called = context
 
-    def many(self, values: Any, call: Call) -> list[Any]:
-        """Of each."""
+    def render_many(self, values: Any, call: Call) -> list[Any]:
+        """Plain values of all rows."""
         shown = render_spec_output(
             self._spec,
             values,

@@ -1,10 +1,10 @@
-"""What goes wrong in a call, and what the client is told of it.
+"""Answers to the client for exceptions of a call.
 
-What an author or a serializer refused on purpose is a result with ``isError``, for the model to read and do better:
-``{"error": {"type": …, "message": …, "detail": …}}``. A crash is logged, and told by the tool's name alone. A denial is
-a protocol error.
+An intended refusal by an author or a serializer is a result with ``isError``, which lets the model correct its call:
+``{"error": {"type": …, "message": …, "detail": …}}``. A crash is logged, and its answer contains only the tool's name.
+A denial is a protocol error.
 
-Design constraint: the only place that decides what leaves.
+Design constraint: only this module decides which details of an exception leave the server.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FORBIDDEN, RATE_LIMITED = -32003, -32004
 
 
 class Refused(Exception):
-    """A call that can't be: the model is told why."""
+    """A call that can't be carried out, with a reason for the model."""
 
     def __init__(self, kind: str, message: str, detail: Any = None) -> None:
         super().__init__(message)
@@ -54,17 +54,17 @@ class Refused(Exception):
 
 
 def not_found(name: str) -> Refused:
-    """There is no such row."""
+    """The refusal of a call whose row does not exist."""
     return Refused("not_found", f"{name}: there is nothing with these arguments")
 
 
-def invalid(detail: Any, message: str = "Invalid arguments") -> Refused:
-    """Arguments that don't fit: what is wrong, by field."""
+def invalid_arguments(detail: Any, message: str = "Invalid arguments") -> Refused:
+    """The refusal of invalid arguments, with the errors by field."""
     return Refused("validation_error", message, detail)
 
 
 def failure(name: str) -> Callable[[BaseException], Answer]:
-    """What a tool's exception is answered with."""
+    """The function that turns an exception of the tool ``name`` into an answer."""
 
     def fail(error: BaseException) -> Answer:
         denied = protocol_error(error)
@@ -74,10 +74,10 @@ def failure(name: str) -> Callable[[BaseException], Answer]:
         known = protocol_answer(error)
         if known is not None:
             return known
-        refused = told_of(error)
+        refused = refusal_of(error)
         if refused is not None:
             logger.info("Tool %r failed: %s", name, refused.kind)
-            return failure_json(text_of(refused))
+            return failure_json(refusal_text(refused))
         told = of_tool(name, error)
         log_tool_failure(name, told)
         return failure_json(str(told))
@@ -86,7 +86,7 @@ def failure(name: str) -> Callable[[BaseException], Answer]:
 
 
 def protocol_error(error: BaseException) -> MCPError | None:
-    """A denial, or a limit that was reached, as it is answered; ``None`` for anything else."""
+    """The protocol error for a denial or for a rate limit that was reached; ``None`` for any other exception."""
     if isinstance(error, LimitExceeded):
         return MCPError(RATE_LIMITED, str(error), {"retryAfterMs": int(error.retry_after_s * 1000)})
     if isinstance(error, Forbidden):
@@ -111,19 +111,19 @@ def _is_database_closed(error: BaseException) -> bool:
     return type(error).__name__ == "DatabaseOperationForbidden" and "django.test.testcases" in sys.modules
 
 
-def told_of(error: BaseException) -> Refused | None:
-    """What an author saw coming; ``None`` for a crash and for ``ToolError``, which has words of its own."""
+def refusal_of(error: BaseException) -> Refused | None:
+    """The refusal that an exception stands for; ``None`` for a crash and for ``ToolError``, which has its own text."""
     if isinstance(error, Refused):
         return error
     if isinstance(error, ValidationError):
-        return invalid(error.detail)
+        return invalid_arguments(error.detail)
     if isinstance(error, ServiceValidationError):
-        return invalid(getattr(error, "detail", None), getattr(error, "message", None) or str(error))
+        return invalid_arguments(getattr(error, "detail", None), getattr(error, "message", None) or str(error))
     if isinstance(error, InvalidArguments):
         errors = getattr(error.__cause__, "errors", None)
-        return invalid(_by_place(errors(include_url=False)) if callable(errors) else None)
+        return invalid_arguments(_errors_by_place(errors(include_url=False)) if callable(errors) else None)
     if isinstance(error, exceptions.ValidationError):
-        return invalid(
+        return invalid_arguments(
             error.message_dict if hasattr(error, "error_dict") else {exceptions.NON_FIELD_ERRORS: error.messages}
         )
     if isinstance(error, ActionUnavailable):
@@ -135,20 +135,20 @@ def told_of(error: BaseException) -> Refused | None:
     if isinstance(error, Throttled):
         return Refused("throttled", str(error.detail))
     if isinstance(error, APIException) and error.status_code < 500:
-        return _of_rest_framework(error)
+        return _api_refusal(error)
     return None
 
 
-def _of_rest_framework(error: APIException) -> Refused:
-    """What an author refused in REST framework's words: its detail is meant to leave."""
+def _api_refusal(error: APIException) -> Refused:
+    """The refusal that one of REST framework's exceptions stands for. Its detail is intended for the client."""
     detail = error.detail
     if isinstance(detail, str):
         return Refused(getattr(detail, "code", None) or error.default_code, str(detail))
     return Refused(error.default_code, str(error.default_detail), detail)
 
 
-def text_of(refused: Refused) -> str:
-    """As the model reads it."""
+def refusal_text(refused: Refused) -> str:
+    """The refusal as JSON text for the model."""
     error: dict[str, Any] = {"type": refused.kind, "message": refused.message}
     if refused.detail is not None:
         error["detail"] = refused.detail
@@ -156,16 +156,16 @@ def text_of(refused: Refused) -> str:
 
 
 def as_tool_error(name: str, error: Exception) -> Exception:
-    """What an in-process call raises: what a client's is answered with."""
+    """The exception that an in-process call raises, equivalent to the answer that a client would get."""
     if isinstance(error, Forbidden | LimitExceeded | Uncounted):
         return error
     denied = protocol_error(error)
     if denied is not None:
         denied.__cause__ = error
         return denied
-    refused = told_of(error)
+    refused = refusal_of(error)
     if refused is not None:
-        told: Exception = ToolError(text_of(refused))
+        told: Exception = ToolError(refusal_text(refused))
         told.__cause__ = error
         return told
     if is_tool_error(error):
@@ -174,7 +174,7 @@ def as_tool_error(name: str, error: Exception) -> Exception:
     return made if isinstance(made, Exception) else error
 
 
-def _by_place(errors: list[dict[str, Any]]) -> dict[str, list[str]]:
+def _errors_by_place(errors: list[dict[str, Any]]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for one in errors:
         found.setdefault(".".join(str(part) for part in one["loc"]), []).append(one["msg"])

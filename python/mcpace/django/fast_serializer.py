@@ -1,12 +1,12 @@
-"""A serializer of plain fields, compiled: its validated data without its running.
+"""Compiles a serializer of plain fields into a reader that gives its validated data without running it.
 
-REST framework's serializers look at each field's options, validators and hooks anew for each call. Where a class is
-nothing but a list of numbers, texts, dates, choices and the like, what it would make of a value that surely fits is
-known before, or told by the field alone. Any other value, also one that it would convert (``"21"`` for a number), is
-the serializer's own, which has the last word, and all the words.
+REST framework's serializers examine each field's options, validators and hooks in each call. Where a class has nothing
+but fields for numbers, texts, dates, choices and the like, the validated form of an evidently valid value is known in
+advance, or depends on the field alone. The serializer itself handles any other value, including one that it would
+convert (``"21"`` for a number), and writes all error messages.
 
-Design constraint: what runs no code of an author's may be left out, and nothing else. A class with anything of its own
-but fields and what is called after validation isn't compiled, nor is one with a field that could look at the call.
+Design constraint: the reader skips no code of an author's. A class is compiled only if its own members are fields and
+methods that run after validation, and only if no field could look at the call.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from rest_framework import validators as rest_validators
 from rest_framework.fields import Field, empty
 
 Check = Callable[[Any], Any]
-"""The validated value; ``None`` where the serializer has to look."""
+"""Returns the validated value; ``None`` where the serializer has to decide."""
 Read = Callable[[Mapping[str, Any]], dict[str, Any] | None]
-"""The same of all arguments."""
+"""Returns the validated data of all arguments; ``None`` where the serializer has to decide."""
 
-# What a class of an author's may have: fields, what is called once data is valid or is shown, what Python puts there.
+# Permitted members of an author's class: fields, methods that run after validation or for output, and Python's own.
 _ALLOWED = frozenset(
     {"_declared_fields", "Meta", "create", "update", "to_representation"}
     | {"__module__", "__qualname__", "__doc__", "__annotations__", "__annotate_func__", "__annotations_cache__"}
     | {"__firstlineno__", "__static_attributes__", "__classdictcell__"}
 )
 _BASES = frozenset({object, Field, serializers.BaseSerializer, serializers.Serializer, serializers.ModelSerializer})
-# The field writes a number as digits and reads those, which Python refuses to do with very many.
+# An integer field converts a number to digits and back, and Python limits the number of digits.
 _TOO_LARGE = 10**300
 _WHOLE_FLOATS = 2**53
 _PLAIN = (bool, int, float, str, type(None))
@@ -43,19 +43,20 @@ _REFUSED, _SKIPPED = object(), object()
 class _Entry(NamedTuple):
     name: str
     key: str
-    """In validated data."""
+    """Key in the validated data."""
     check: Check
     may_be_none: bool
     absent: Any
-    """What is taken where nothing was sent: ``_SKIPPED``, nothing; ``_REFUSED``, the serializer has to look."""
+    """Value of an argument that wasn't sent. ``_SKIPPED`` leaves the key out; ``_REFUSED`` means that the serializer
+    has to decide."""
 
 
-def compiled(serializer: type[Any], *, partial: bool) -> Read | None:
-    """What reads arguments as an instance would; ``None`` where only an instance can."""
+def compile_reader(serializer: type[Any], *, partial: bool) -> Read | None:
+    """The reader that is equivalent to an instance; ``None`` where the class can't be compiled."""
     if not all(kind in _BASES or kind.__dict__.keys() <= _ALLOWED for kind in serializer.__mro__):
         return None
     if type(serializers.Serializer().to_internal_value({})) is not dict:
-        # Releases that give another mapping have that from the serializer.
+        # This release of REST framework returns another kind of mapping, which only the serializer makes.
         return None
     made = serializer(data={}, partial=partial)
     fields: list[Field] = list(made.fields.values())
@@ -65,16 +66,16 @@ def compiled(serializer: type[Any], *, partial: bool) -> Read | None:
     for field in fields:
         if field.read_only:
             continue
-        check = _check(field)
-        # Only these are sure to be what the next call needs, too.
+        check = _compile_check(field)
+        # Only an immutable default can be shared between calls.
         is_made_anew = not partial and field.default is not empty and type(field.default) not in _PLAIN
         if check is None or is_made_anew or field.source == "*" or "." in field.source:
             return None
-        entries.append(_Entry(field.field_name, field.source, check, field.allow_null, _absent(field, partial)))
-    return _reader(tuple(entries))
+        entries.append(_Entry(field.field_name, field.source, check, field.allow_null, _absent_value(field, partial)))
+    return _make_reader(tuple(entries))
 
 
-def _reader(entries: tuple[_Entry, ...]) -> Read:
+def _make_reader(entries: tuple[_Entry, ...]) -> Read:
     def read(arguments: Mapping[str, Any]) -> dict[str, Any] | None:
         data = {}
         for name, key, check, may_be_none, absent in entries:
@@ -93,7 +94,7 @@ def _reader(entries: tuple[_Entry, ...]) -> Read:
     return read
 
 
-def _absent(field: Field, partial: bool) -> Any:
+def _absent_value(field: Field, partial: bool) -> Any:
     if partial:
         return _SKIPPED
     if field.required:
@@ -101,16 +102,16 @@ def _absent(field: Field, partial: bool) -> Any:
     return _SKIPPED if field.default is empty else field.default
 
 
-def _check(field: Field) -> Check | None:
-    """Of one field; ``None`` where it isn't exactly one of those that are known, with none but their validators."""
+def _compile_check(field: Field) -> Check | None:
+    """The check of one field; ``None`` where the field isn't exactly of a known type with known validators."""
     make = _CHECKS.get(type(field))
     if make is not None:
         return make(field)
-    return _asked(field) if type(field) in _ASKED else None
+    return _check_by_field(field) if type(field) in _CHECKED_BY_FIELD else None
 
 
 def _limits(field: Field, kinds: Mapping[type[Any], str], unlimited: dict[str, Any]) -> dict[str, Any] | None:
-    """The least and the most that the field's validators let pass; ``None`` where there are others."""
+    """The least and the greatest value that the field's validators accept; ``None`` where it has other validators."""
     found = dict(unlimited)
     for validator in field.validators:
         kind = type(validator)
@@ -125,7 +126,7 @@ def _limits(field: Field, kinds: Mapping[type[Any], str], unlimited: dict[str, A
 
 _OF_NUMBERS = {validators.MinValueValidator: "least", validators.MaxValueValidator: "most"}
 _OF_LENGTHS = {validators.MinLengthValidator: "least", validators.MaxLengthValidator: "most"}
-# What these refuse, `_text` leaves to the field.
+# `_text` leaves every value that these validators refuse to the field.
 _OF_TEXT = frozenset(
     {validators.ProhibitNullCharactersValidator, getattr(rest_validators, "ProhibitSurrogateCharactersValidator", None)}
 )
@@ -174,7 +175,7 @@ def _text(field: Field) -> Check | None:
 
 
 def _is_text(value: str) -> bool:
-    """Whether it has no lone surrogates."""
+    """Whether the string has no lone surrogates."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -191,41 +192,41 @@ def _itself(value: Any) -> Any:
 
 
 def is_settled(field: Field) -> bool:
-    """Whether a field's choices, if it has any, are the same each time that it is made.
+    """Whether a field's choices, if it has any, are the same at each construction.
 
-    Whatever else can be looked through may say something new each time: a model's, where they are a function.
+    Choices of any other iterable type may differ each time, such as a model's choices that are a function.
     """
     if not isinstance(field, serializers.ChoiceField):
         return True
     given = field._kwargs["choices"] if "choices" in field._kwargs else next(iter(field._args), None)
-    # A kind of list of an author's own may be looked through in a way of its own.
+    # An author's subclass of a list may iterate in its own way.
     return type(given) in (list, tuple, dict) or (isinstance(given, type) and issubclass(given, Enum))
 
 
-def _asked(field: Field) -> Check | None:
-    """What the field makes of it: nothing that it looks at is of a call, and it keeps nothing."""
+def _check_by_field(field: Field) -> Check | None:
+    """A check by the field itself, for fields that keep no state and don't look at the call."""
     if not is_settled(field):
         return None
     for validator in field.validators:
-        if type(validator) not in _KNOWN or callable(getattr(validator, "limit_value", None)):
+        if type(validator) not in _KNOWN_VALIDATORS or callable(getattr(validator, "limit_value", None)):
             return None
 
     def check(value: Any) -> Any:
         try:
             return field.run_validation(value)
         except Exception:
-            # The serializer says what is wrong, beside all else that is.
+            # The serializer reports this error together with those of other fields.
             return None
 
     return check
 
 
-_ASKED = frozenset(
+_CHECKED_BY_FIELD = frozenset(
     {serializers.EmailField, serializers.SlugField, serializers.URLField, serializers.RegexField}
     | {serializers.UUIDField, serializers.DecimalField, serializers.ChoiceField}
     | {serializers.DateField, serializers.TimeField, serializers.DateTimeField, serializers.DurationField}
 )
-_KNOWN = frozenset(
+_KNOWN_VALIDATORS = frozenset(
     {*_OF_NUMBERS, *_OF_LENGTHS, *_OF_TEXT}
     | {validators.RegexValidator, validators.EmailValidator, validators.URLValidator, validators.DecimalValidator}
 )

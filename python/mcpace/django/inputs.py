@@ -1,12 +1,13 @@
-"""From a call's arguments to validated data, by a REST framework serializer.
+"""Validates a call's arguments with a REST framework serializer.
 
-Making a serializer costs far more than running it: its fields are copied one by one. So one is kept and used again,
-for one call at a time; before it goes back, it and all its fields are put into the state that they were made in. One of
-plain fields isn't even run where that is certain to change nothing (:mod:`.fast_serializer`).
+Constructing a serializer costs far more than running it, because its fields are copied one by one. Instances are
+therefore pooled and lent to one call at a time. Before an instance is returned to the pool, it and all its fields are
+restored to their initial state. A serializer of plain fields isn't even run where a compiled reader is certain to give
+the same data (:mod:`.fast_serializer`).
 
-Design constraint: what a call leaves on a serializer or a field, nobody after it sees. A class that decides something
-when it is made (its own ``__init__``, ``get_fields`` or the like, choices of its model's that are a function, a limit
-to the rows of a relation) is made anew for each call.
+Design constraint: no call sees what an earlier call left on a serializer or a field. A class whose construction may
+depend on the call (its own ``__init__``, ``get_fields`` or the like, choices of its model that are a function, a limit
+to the rows of a relation) is instantiated for each call.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.fields import Field
 
-from mcpace.django.fast_serializer import compiled, is_settled
+from mcpace.django.fast_serializer import compile_reader, is_settled
 from mcpace.django.request import Call
 
 KEPT = 64
-"""Serializers of a kind that wait for the next call."""
+"""Maximum number of pooled instances of one serializer class."""
 
-# Where a class of an author's could look at the call while it is made.
+# Methods in which an author's class could look at the call during construction.
 _MAKING = ("__init__", "__new__", "__deepcopy__", "bind", "many_init")
 _FIELDS = ("fields", "get_fields", "_writable_fields", "_readable_fields", "get_field_names", "build_field")
 _READING = ("is_valid", "validated_data", "errors", "initial_data", "context")
@@ -33,17 +34,17 @@ _WRITING = ("data", "context")
 
 
 class Kept:
-    """Serializers of one class, lent to one call at a time. Thread-safe."""
+    """A pool of serializers of one class, each lent to one call at a time. Thread-safe."""
 
     def __init__(self, serializer: type[Any], *, reading: bool, partial: bool = False, many: bool = False) -> None:
         self._class = serializer
         self._options: dict[str, Any] = {"data": {}, "partial": partial} if reading else {"many": True} if many else {}
         self._waiting: deque[_Restored] = deque(maxlen=KEPT)
         self.is_reused = is_reusable(serializer, reading=reading)
-        """Whether instances serve more than one call."""
+        """Whether an instance may serve more than one call."""
 
     def take(self, context: Mapping[str, Any]) -> _Restored:
-        """One that nobody else has, to be given back."""
+        """Lends an instance that no other call uses. The caller gives it back."""
         try:
             lent = self._waiting.pop()
         except IndexError:
@@ -52,42 +53,42 @@ class Kept:
         return lent
 
     def give_back(self, lent: _Restored) -> None:
-        """Takes it back, in the state that it was made in: whatever the call left on it is gone."""
+        """Returns an instance to the pool after restoring its initial state."""
         lent.restore()
         self._waiting.append(lent)
 
 
 class _Restored:
-    """A serializer, and the state that it was made in."""
+    """A serializer with a copy of its initial state."""
 
     __slots__ = ("_lists", "_querysets", "_states", "serializer")
 
     def __init__(self, serializer: Any) -> None:
         self.serializer = serializer
-        # Looked at once, so that what is made lazily belongs to the state.
-        for node in _nodes(serializer):
+        # Evaluates the lazy attributes, so that they belong to the initial state.
+        for node in _walk_fields(serializer):
             for name in ("fields", "_writable_fields", "_readable_fields"):
                 getattr(node, name, None)
         serializer.__dict__.pop("initial_data", None)
-        nodes = list(_nodes(serializer))
+        nodes = list(_walk_fields(serializer))
         self._states = [(node.__dict__, dict(node.__dict__)) for node in nodes]
         self._states += [
             (node.fields.fields, dict(node.fields.fields)) for node in nodes if isinstance(node, serializers.Serializer)
         ]
         values = [value for node in nodes for value in node.__dict__.values()]
-        # Validators, above all.
+        # Lists of validators, above all.
         self._lists = [(value, list(value)) for value in values if isinstance(value, list)]
         self._querysets = [value for value in values if isinstance(value, QuerySet)]
 
     def restore(self) -> None:
-        """Puts all of it back."""
+        """Restores the initial state."""
         for now, then in self._states:
             now.clear()
             now.update(then)
         for had, has in self._lists:
             had[:] = has
         for queryset in self._querysets:
-            # Whoever looked through it has its rows kept on it.
+            # Iterating over a queryset caches its rows on it.
             queryset._result_cache = None
             queryset._prefetch_done = False
 
@@ -103,16 +104,17 @@ class Reader:
         fields = getattr(made, "fields", {})
         writable = [field for field in fields.values() if not field.read_only]
         self.names = frozenset(field.field_name for field in writable if not isinstance(field, serializers.HiddenField))
-        """What a caller may send."""
+        """Names of the arguments that a caller may send."""
         self.sources = frozenset(field.source for field in writable)
-        """What validated data has, as far as the fields say."""
+        """Keys of the validated data, as far as the fields determine them."""
         every = {text for field in fields.values() for text in (field.field_name, field.source)}
         self.declared = frozenset(every | {text.partition(".")[0] for text in every})
-        """All names that the fields stand for, those that nobody may send among them."""
+        """All names that the fields use, including those that a caller may not send."""
         self.is_plain = not any(_overrides(serializer, name, serializers.Serializer) for name in _CHANGING)
-        """Whether validated data has no other keys."""
-        self.quick = compiled(serializer, partial=partial) if self._kept.is_reused else None
-        """Reads what surely fits, and that alone, where that can be known."""
+        """Whether validated data has no keys but ``sources``."""
+        self.quick = compile_reader(serializer, partial=partial) if self._kept.is_reused else None
+        """The compiled reader, which returns data only for arguments that are certain to be valid; ``None`` where the
+        class can't be compiled."""
 
     def read(self, arguments: Mapping[str, Any], call: Call, instance: Any = None) -> Any:
         """The validated data. Raises REST framework's ``ValidationError``."""
@@ -126,13 +128,13 @@ class Reader:
             serializer = lent.serializer
             serializer.instance = instance
             serializer.initial_data = arguments
-            # What `is_valid` calls, which nobody has overridden.
+            # `is_valid` calls `run_validation`. A class that overrides `is_valid` isn't reused.
             return serializer.run_validation(arguments)
         finally:
             kept.give_back(lent)
 
     def bound(self, arguments: Mapping[str, Any], call: Call, instance: Any = None) -> Any:
-        """A serializer of this call's own, validated."""
+        """A validated serializer that only this call uses."""
         serializer = self._class(instance, data=arguments, partial=self._partial, context=call.context())
         serializer.is_valid(raise_exception=True)
         return serializer
@@ -142,7 +144,7 @@ _CHANGING = ("validate", "to_internal_value", "run_validation", "is_valid", "val
 
 
 def is_reusable(serializer: type[Any], *, reading: bool) -> bool:
-    """Whether an instance may serve more than one call: nothing of an author's runs while it is made."""
+    """Whether an instance may serve more than one call, because no code of an author's runs during construction."""
     if not issubclass(serializer, serializers.Serializer):
         return False
     if any(_overrides(serializer, name, serializers.Serializer) for name in (_READING if reading else _WRITING)):
@@ -153,16 +155,16 @@ def is_reusable(serializer: type[Any], *, reading: bool) -> bool:
     try:
         made = serializer(data={}) if reading else serializer()
         return all(
-            _is_made_plainly(type(node)) and is_settled(node) and not (reading and _has_limited_rows(node))
-            for node in _nodes(made)
+            _is_construction_plain(type(node)) and is_settled(node) and not (reading and _has_limited_rows(node))
+            for node in _walk_fields(made)
         )
     except Exception:
-        # Whatever is wrong with it is said where it is used.
+        # A fault of the class is reported where the class is used.
         return False
 
 
-def _nodes(serializer: Any) -> Iterator[Any]:
-    """A serializer, its fields, and theirs."""
+def _walk_fields(serializer: Any) -> Iterator[Any]:
+    """A serializer and all its fields, recursively."""
     yield serializer
     children = list(serializer.fields.values()) if isinstance(serializer, serializers.Serializer) else []
     for name in ("child", "child_relation"):
@@ -170,16 +172,16 @@ def _nodes(serializer: Any) -> Iterator[Any]:
         if isinstance(child, Field):
             children.append(child)
     for child in children:
-        yield from _nodes(child)
+        yield from _walk_fields(child)
 
 
-def _is_made_plainly(kind: type[Any]) -> bool:
+def _is_construction_plain(kind: type[Any]) -> bool:
     names = (*_MAKING, *_FIELDS) if issubclass(kind, serializers.BaseSerializer) else _MAKING
     return not any(_is_authors(kind, name) for name in names)
 
 
 def _has_limited_rows(node: Any) -> bool:
-    """Whether REST framework asks the model, whenever it makes the serializer, which rows a relation allows."""
+    """Whether a relation of the model limits its rows. REST framework reads that limit at each construction."""
     if not isinstance(node, serializers.ModelSerializer):
         return False
     sources = {field.source for field in node.fields.values() if not field.read_only}

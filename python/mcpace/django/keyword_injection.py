@@ -1,9 +1,9 @@
-"""Keywords for an author's function: it names what it wants, and is given that.
+"""Injects keywords into an author's function, which requests them by the names of its parameters.
 
-``user``, ``request``, ``view`` and ``progress`` are of each call; a server may add its own (``pool_seeds``). ``data``
-is validated input, and each of its keys is there by its name; ``instance`` is the row that a call is about.
+``user``, ``request``, ``view`` and ``progress`` exist in each call; a server may add its own (``pool_seeds``). ``data``
+is the validated input, and each of its keys is a keyword, too; ``instance`` is the row of the call.
 
-Design constraint: signatures are read once, at registration. A caller's value never takes a seed's place.
+Design constraint: signatures are read once, at registration. A caller's value never replaces a seed.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ RESERVED = frozenset(OF_EACH_CALL) | OF_A_STEP
 
 
 class Seeds:
-    """What each call has for whoever names it."""
+    """The keywords that the server offers to every function."""
 
     def __init__(self, own: Mapping[str, Callable[..., Any]] | None = None) -> None:
-        """``own``: by name, functions of any of ``user``, ``request``, ``view``; called when somebody asks for them."""
+        """``own``: additional keywords by name, each a function that takes any of ``user``, ``request`` and ``view``.
+        It is called only for a function that requests the keyword."""
         self.by_name = dict(OF_EACH_CALL)
         for name, resolver in (own or {}).items():
             if name in RESERVED:
@@ -41,12 +42,12 @@ class Seeds:
 
     @property
     def names(self) -> frozenset[str]:
-        """Those that no argument may take."""
+        """All reserved names, which no argument may have."""
         return frozenset(self.by_name) | OF_A_STEP
 
 
 class Bound:
-    """A function, and where its keywords come from."""
+    """A function with the sources of its keywords."""
 
     def __init__(
         self,
@@ -56,8 +57,8 @@ class Bound:
         label: str,
         values: frozenset[str] | None = None,
     ) -> None:
-        """``values``: all other names that there are, where that is known. Raises ``RegistrationError`` where the
-        function needs another."""
+        """``values``: all other available names, where they are known. Raises ``RegistrationError`` where the function
+        requires any other name."""
         self.function = function
         parameters = inspect.signature(function).parameters.values()
         by_keyword = [one for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
@@ -84,7 +85,7 @@ class Bound:
         return self.function(**self.keywords(call, values))
 
     def keywords(self, call: Call, values: Mapping[str, Any]) -> dict[str, Any]:
-        """What it is called with."""
+        """The function's keywords for a call."""
         if self.takes_all:
             keywords = {name: value for name, value in values.items() if name not in self._reserved}
         else:

@@ -1,13 +1,14 @@
 """Rate limits that Django's cache counts, so that processes which share a cache share the limit.
 
-A fixed window is a stretch of the clock's time with a count of its own. A sliding window has sixteen such counts, and
-looks at them all: what this one and the sixteen before it have, it never lets pass more than that, in any window.
+A fixed window is an interval of clock time with its own count. A sliding window is divided into sixteen parts with one
+count each. A call passes while the sum of the current part and the sixteen parts before it is within the limit, so no
+window of any position has more calls than the limit.
 
-Design constraint: exact. A call is counted by one ``incr``, which Redis and memcached do in one step; a cache that
-reads and writes instead (database, files) would let two calls at once count as one, and is refused. The local-memory
-cache is exact within its process, and counts for that process alone.
+Design constraint: counts are exact. A call is counted by one ``incr``, which is atomic in Redis and memcached. A cache
+that reads and then writes (database, files) could count two concurrent calls as one, and is refused. The local-memory
+cache is exact within one process, and counts for that process alone.
 
-Deliberately absent: token buckets, which no cache can take from in one step. The runtime's ``RateLimit`` can, also
+Deliberately absent: token buckets, because no cache can take a token atomically. The runtime's ``RateLimit`` can, also
 for several processes (``limiter=``, or the setting ``LIMITER``).
 """
 
@@ -29,10 +30,10 @@ from mcpace.server.errors import RegistrationError, logger
 from mcpace.server.guards import parsed_rate
 
 PARTS = 16
-"""Of a sliding window; the runtime's own has as many."""
+"""Number of parts of a sliding window, equal to that of the runtime's own limiter."""
 
 ATTEMPTS = 8
-"""To count one call: a cache may push a count out between two steps."""
+"""Maximum number of attempts to count one call. A cache may evict a count between ``add`` and ``incr``."""
 
 By = Literal["user", "everyone"] | Callable[[Any], str]
 Algorithm = Literal["fixed-window", "sliding-window"]
@@ -40,7 +41,7 @@ OnCacheDown = Literal["refuse", "allow"]
 
 
 class LimitExceeded(Exception):
-    """A limit was reached. ``retry_after_s`` is when to come again, at the latest."""
+    """A limit was reached. A call is possible again after ``retry_after_s`` at the latest."""
 
     def __init__(self, rate: str, retry_after_s: float) -> None:
         super().__init__(f"more than {rate}: try again in {math.ceil(retry_after_s)} s")
@@ -48,14 +49,14 @@ class LimitExceeded(Exception):
 
 
 class Uncounted(Exception):
-    """The cache is away, so nobody knows whether a limit was reached."""
+    """The cache is unavailable, so it is unknown whether a limit was reached."""
 
     def __init__(self) -> None:
         super().__init__("calls can't be counted at the moment; try again later")
 
 
 class CacheRateLimit:
-    """``CacheRateLimit("100/minute")``: so many calls of a tool, by user, in a window of the time."""
+    """``CacheRateLimit("100/minute")``: the maximum number of calls of a tool per user and time window."""
 
     def __init__(
         self,
@@ -67,9 +68,9 @@ class CacheRateLimit:
         algorithm: Algorithm = "fixed-window",
         on_cache_down: OnCacheDown = "refuse",
     ) -> None:
-        """``by``: ``user`` (callers without one share a count), ``everyone``, or a function of REST framework's
-        request. ``name``: limits of one name share a count; the tool's if not said. ``on_cache_down``: what becomes of
-        calls while the cache is away."""
+        """``by``: ``user`` (callers without a user share a count), ``everyone``, or a function of REST framework's
+        request. ``name``: limits of one name share a count; by default the tool's name. ``on_cache_down``: whether
+        calls are refused or allowed while the cache is unavailable."""
         if by not in ("user", "everyone") and not callable(by):
             raise RegistrationError(f"CacheRateLimit(by={by!r}): 'user', 'everyone', or a function of the request")
         if algorithm not in ("fixed-window", "sliding-window"):
@@ -94,13 +95,13 @@ class CacheRateLimit:
             )
 
     def take(self, tool: str, call: Call) -> None:
-        """Counts a call. Raises :class:`LimitExceeded` where there were too many, :class:`Uncounted` where the cache is
-        away and calls are refused then."""
+        """Counts a call. Raises :class:`LimitExceeded` where the limit was reached, :class:`Uncounted` where the cache
+        is unavailable and calls are refused meanwhile."""
         key = self._key(tool, call)
         try:
-            wait_s = self._slid(key, time.time()) if self._is_sliding else self._counted(key, time.time())
+            wait_s = self._count_sliding(key, time.time()) if self._is_sliding else self._count_fixed(key, time.time())
         except Exception as error:
-            self._away(error)
+            self._report_outage(error)
             if self._on_down == "refuse":
                 raise Uncounted from error
             return
@@ -110,26 +111,26 @@ class CacheRateLimit:
         if wait_s is not None:
             raise LimitExceeded(self.rate, wait_s)
 
-    def _counted(self, key: str, now: float) -> float | None:
-        """Seconds to wait, where the window is full."""
+    def _count_fixed(self, key: str, now: float) -> float | None:
+        """Counts a call in its fixed window. Returns the seconds to wait where the window is full."""
         window = int(now // self.per_s)
-        taken = _one_more(caches[self._cache], f"{key}:{window}", math.ceil(self.per_s) + 1)
+        taken = _increment(caches[self._cache], f"{key}:{window}", math.ceil(self.per_s) + 1)
         return None if taken <= self.calls else (window + 1) * self.per_s - now
 
-    def _slid(self, key: str, now: float) -> float | None:
-        """The same of a window that ends now."""
+    def _count_sliding(self, key: str, now: float) -> float | None:
+        """Counts a call in the sliding window that ends now. Returns the seconds to wait where it is full."""
         cache = caches[self._cache]
         width = self.per_s / PARTS
         part = int(now // width)
         mine = f"{key}:{part}"
-        taken = _one_more(cache, mine, math.ceil(self.per_s + width) + 1)
-        # Counted first and read then: of two at once, each sees the other.
+        taken = _increment(cache, mine, math.ceil(self.per_s + width) + 1)
+        # The increment precedes the read, so two concurrent calls see each other.
         earlier = {before: f"{key}:{before}" for before in range(part - PARTS, part)}
         counts = cache.get_many(earlier.values())
         left = taken + sum(counts.values())
         if left <= self.calls:
             return None
-        # It wasn't let pass, so it doesn't count.
+        # A refused call doesn't count.
         with suppress(ValueError):
             cache.decr(mine)
         for before, name in earlier.items():
@@ -148,7 +149,7 @@ class CacheRateLimit:
         whole = f"{self._name or tool}\0{self.rate}\0{self._is_sliding}\0{who}"
         return f"mcpace:limit:{hashlib.sha256(whole.encode()).hexdigest()[:32]}"
 
-    def _away(self, error: Exception) -> None:
+    def _report_outage(self, error: Exception) -> None:
         if self._is_away:
             return
         self._is_away = True
@@ -156,18 +157,19 @@ class CacheRateLimit:
         logger.error("the cache %r can't count calls (%s: %s): they %s", self._cache, type(error).__name__, error, what)
 
 
-def _one_more(cache: BaseCache, key: str, keeps_s: int) -> int:
-    """Adds one to a count, which begins with the first; what it is then."""
+def _increment(cache: BaseCache, key: str, keeps_s: int) -> int:
+    """Increments a count, creating it where necessary, and returns the new value."""
     for _ in range(ATTEMPTS):
         if cache.add(key, 1, keeps_s):
             return 1
         try:
             taken: int = cache.incr(key)
         except ValueError:
-            # It was pushed out in between.
+            # The cache evicted the count after `add`.
             continue
         if taken == 1:
-            # It ended between Django's look and its count (Redis cache), and was made anew without an end.
+            # The count expired between the check and the increment of Django's Redis cache, and Redis created it anew
+            # without an expiry.
             cache.touch(key, keeps_s)
         return taken
     raise RuntimeError("it keeps no counts")

@@ -1,7 +1,7 @@
-"""From what a service returned to a result: by its output serializer, then as JSON, and as the text beside it.
+"""Turns the return value of a service into a result: by its output serializer, then as JSON, and as text.
 
-Design constraint: one serialisation. The structured content is written once; the text is made of it by the compiled
-part, unless it is TOON. What is too long becomes an error, it is never cut.
+Design constraint: one serialisation. The structured content is written once; the compiled part makes the text of it,
+unless the text is TOON. A result that is too long becomes an error and is never truncated.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from mcpace.server.errors import ToolError
 from mcpace.server.toon import notation
 
 Written = tuple[bytes, bytes | Literal[True]]
-"""Structured content as JSON, and the text: ``True`` where it is that JSON's."""
+"""Structured content as JSON, and the text; ``True`` where the text is that JSON."""
 Write = Callable[[Any], Written]
-"""From a payload."""
+"""Writes a payload."""
 
 
 class Renderer:
-    """Makes plain values of what a service or selector returned."""
+    """Converts the return values of a service or selector into plain values."""
 
     def __init__(self, serializer: type[Any] | None) -> None:
         self._class = serializer
         self._kept = Kept(serializer, reading=False) if serializer is not None else None
         self._kept_lists = Kept(serializer, reading=False, many=True) if serializer is not None else None
 
-    def one(self, value: Any, call: Call) -> Any:
-        """Of one value; ``None`` stays ``None``."""
+    def render_one(self, value: Any, call: Call) -> Any:
+        """Plain value of one object; ``None`` stays ``None``."""
         if self._class is None or self._kept is None or value is None:
             return value
         if not self._kept.is_reused:
@@ -45,8 +45,8 @@ class Renderer:
         finally:
             self._kept.give_back(lent)
 
-    def many(self, values: Iterable[Any], call: Call) -> list[Any]:
-        """Of each."""
+    def render_many(self, values: Iterable[Any], call: Call) -> list[Any]:
+        """Plain values of all objects."""
         if self._class is None or self._kept_lists is None:
             return list(values)
         if not self._kept_lists.is_reused:
@@ -63,19 +63,20 @@ _fallback = JSONEncoder().default
 
 
 def json_of(payload: Any) -> bytes:
-    """A payload as JSON: what REST framework's encoder knows is written."""
+    """A payload as JSON, including the types that REST framework's encoder supports."""
     return to_json(payload, fallback=_fallback, inf_nan_mode="null")
 
 
-def structured(payload: Any) -> Any:
-    """What stands as structured content, which is an object: nothing is ``{}``, anything else is a ``result``."""
+def structured_content(payload: Any) -> Any:
+    """A payload as structured content, which must be an object: ``None`` becomes ``{}``, and a payload that isn't a
+    mapping becomes the value of ``result``."""
     if type(payload) is dict or isinstance(payload, Mapping):
         return payload
     return {} if payload is None else {"result": payload}
 
 
 class Writer:
-    """Writes payloads, within a bound."""
+    """Writes payloads up to a maximum size."""
 
     def __init__(self, form: OutputFormat, max_bytes: int | None, name: str) -> None:
         self._text = (
@@ -84,9 +85,9 @@ class Writer:
         self._max_bytes = max_bytes
 
     def write(self, payload: Any) -> Written:
-        """Raises ``ToolError`` where it is over the bound."""
-        content = json_of(structured(payload))
-        text = self._noted(content)
+        """Structured content and text of a payload. Raises ``ToolError`` where they exceed the maximum size."""
+        content = json_of(structured_content(payload))
+        text = self._alternate_text(content)
         if self._max_bytes is not None:
             length = len(content) * 2 if text is True else len(content) + len(text)
             if length > self._max_bytes:
@@ -96,7 +97,7 @@ class Writer:
                 )
         return content, text
 
-    def _noted(self, content: bytes) -> bytes | Literal[True]:
+    def _alternate_text(self, content: bytes) -> bytes | Literal[True]:
         if self._text is None:
             return True
         data = from_json(content)

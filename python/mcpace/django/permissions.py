@@ -1,10 +1,10 @@
-"""Who may call: REST framework's permission classes, and two of ours.
+"""Permissions of tools, resources and prompts: REST framework's permission classes, and two additional ones.
 
-A spec's ``permission_classes`` and a registration's ``permissions`` are asked one after the other; the first that says
-no ends the call. A denial is no result for the model to try again: it is a protocol error, and over HTTP it is 403 with
-a challenge that names the scopes which would do.
+A spec's ``permission_classes`` and a registration's ``permissions`` are checked in order; the first denial ends the
+call. A denial isn't a result, which a model might retry. It is a protocol error, and over HTTP it is 403 with a
+challenge that names the missing scopes.
 
-Only a call that is permitted counts: who may not call uses up nobody's limit.
+Rate limits count permitted calls only, so a caller without permission can't use up a limit.
 
 Design constraint: one function, :func:`check`, decides, in the thread and the transaction of the call.
 """
@@ -25,7 +25,7 @@ Maker = Callable[[], Any]
 
 
 class Forbidden(Exception):
-    """A caller may not. ``scopes`` are what its token would need."""
+    """A denial. ``scopes`` are those that the caller's token would need."""
 
     def __init__(self, message: str, scopes: Sequence[str] = ()) -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class Forbidden(Exception):
 
 
 class ScopeRequired(BasePermission):
-    """The token grants all of these scopes: ``ScopeRequired("invoices:write")``."""
+    """Requires a token with all of these scopes: ``ScopeRequired("invoices:write")``."""
 
     def __init__(self, scopes: str | Sequence[str]) -> None:
         self.scopes = (scopes,) if isinstance(scopes, str) else tuple(scopes)
@@ -43,13 +43,13 @@ class ScopeRequired(BasePermission):
         self.message = f"this needs the scope {' '.join(self.scopes)}"
 
     def has_permission(self, request: Any, view: Any) -> bool:
-        """Whether the token grants them."""
+        """Whether the token grants all scopes."""
         granted = getattr(getattr(request, "_call", None), "principal", None)
         return set(self.scopes) <= set(getattr(granted, "scopes", None) or ())
 
 
 class DjangoPermRequired(BasePermission):
-    """The user has all of these permissions: ``DjangoPermRequired("invoices.add_invoice")``."""
+    """Requires a user with all of these permissions: ``DjangoPermRequired("invoices.add_invoice")``."""
 
     def __init__(self, perms: str | Sequence[str]) -> None:
         self.perms = (perms,) if isinstance(perms, str) else tuple(perms)
@@ -58,14 +58,16 @@ class DjangoPermRequired(BasePermission):
         self.message = f"this needs the permission {' '.join(self.perms)}"
 
     def has_permission(self, request: Any, view: Any) -> bool:
-        """Whether the user has them."""
+        """Whether the user has all permissions."""
         return bool(request.user.is_authenticated and request.user.has_perms(self.perms))
 
 
-def compiled(spec_classes: Iterable[Any] | None, given: Iterable[Any] | None, label: str) -> tuple[Maker, ...]:
-    """What makes each permission. Raises ``RegistrationError`` for what is none.
+def compile_permissions(
+    spec_classes: Iterable[Any] | None, given: Iterable[Any] | None, label: str
+) -> tuple[Maker, ...]:
+    """Factories of the permissions. Raises ``RegistrationError`` for an object that isn't a permission.
 
-    REST framework's ``AllowAny`` never says no, so nobody asks it, and no request is made for it.
+    REST framework's ``AllowAny`` is left out: it never denies, and without it no request has to be made.
     """
     makers: list[Maker] = []
     for entry in [*(spec_classes or ()), *(given or ())]:
@@ -87,17 +89,18 @@ def compiled(spec_classes: Iterable[Any] | None, given: Iterable[Any] | None, la
 
 
 def scopes_of(makers: Iterable[Maker]) -> tuple[str, ...]:
-    """What a token must grant, as far as that is known beforehand: the runtime asks for it before a call begins, and
-    its challenge names it."""
+    """The scopes of all ``ScopeRequired`` permissions. The runtime requires them before a call begins, and names them
+    in its challenge."""
     objects = [maker.args[0] for maker in makers if isinstance(maker, partial)]
     return tuple(dict.fromkeys(scope for one in objects if isinstance(one, ScopeRequired) for scope in one.scopes))
 
 
 def check(makers: Sequence[Maker], call: Call) -> list[Any]:
-    """The permissions, asked, and then the limits. Raises :class:`Forbidden` where one of them says no, and what
-    :meth:`mcpace.django.limits.CacheRateLimit.take` does.
+    """Checks the permissions, then counts the call in its rate limits; returns the permissions. Raises
+    :class:`Forbidden` for a denial, and the exceptions of :meth:`mcpace.django.limits.CacheRateLimit.take`.
 
-    A class is made anew for each call, as REST framework's views do: it may keep something for its second question.
+    A permission class is instantiated for each call, as by REST framework's views, because it may keep state for its
+    object permission.
     """
     permissions: list[Any] = []
     if makers:
@@ -112,7 +115,7 @@ def check(makers: Sequence[Maker], call: Call) -> list[Any]:
 
 
 def check_object(permissions: Sequence[Any], call: Call, instance: Any) -> None:
-    """The second question, of the row that the call is about."""
+    """Checks the object permissions for the row of the call."""
     request, view = call.request, call.view
     for permission in permissions:
         asked = getattr(permission, "has_object_permission", None)
@@ -125,17 +128,17 @@ def _itself(permission: Any) -> Any:
 
 
 def denial(permission: Any) -> Forbidden:
-    """What is told of a permission that says no."""
+    """The exception for a permission that denies."""
     message = getattr(permission, "message", None)
     told = message if isinstance(message, str) else "you do not have permission to perform this action"
     return Forbidden(told, getattr(permission, "scopes", ()))
 
 
 def asks_more(makers: Iterable[Maker]) -> bool:
-    """Whether anything but scopes is asked, which the runtime can't look at before a call begins."""
+    """Whether there are permissions other than scopes, which the runtime can't check before a call begins."""
     return any(not isinstance(maker, partial) or not isinstance(maker.args[0], ScopeRequired) for maker in makers)
 
 
 def is_named(spec_classes: Iterable[Any] | None, given: Iterable[Any] | None) -> bool:
-    """Whether anybody has said who may call. An empty list does say: everybody."""
+    """Whether the spec or the registration names permissions. An empty list permits every caller."""
     return spec_classes is not None or given is not None

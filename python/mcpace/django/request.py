@@ -1,7 +1,6 @@
-"""A call as Django code knows one: a request with a user and data, and a view with an action.
+"""A call in the form that Django code expects: a request with a user and data, and a view with an action.
 
-Design constraint: what a call doesn't ask for isn't made. A request is a few attributes until somebody looks at its
-headers.
+Design constraint: objects are made on first use. A request has only a few attributes until its headers are read.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ from rest_framework.request import Request
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What a server tells each of its calls."""
+    """Settings of a server that each of its calls needs."""
 
     acting: Callable[[], Any] | None = None
-    """Gives the user whom calls are for, where nobody is authenticated; called when somebody wants to know."""
+    """Returns the user of calls without authentication; called on first use of the user."""
     resource_url: str | None = None
-    """The endpoint as clients see it: what absolute URLs are made of."""
+    """URL of the endpoint as clients see it, the base of absolute URLs."""
 
 
 NOWHERE = Site()
 
 
 class SeenRequest(HttpRequest):
-    """Django's request, of a call: the client's headers, and where clients see the server."""
+    """Django's request of a call, with the client's headers and the server's public URL."""
 
     def __init__(self, headers: Mapping[str, str], resource_url: str | None, client: str = "") -> None:
         super().__init__()
@@ -48,8 +47,8 @@ class SeenRequest(HttpRequest):
         }
 
     def get_host(self) -> str:
-        """The resource's own, where that is known, which need be none of ``ALLOWED_HOSTS``; else the client's, where
-        there is one."""
+        """The host of the resource's URL, where that is known; it need not be in ``ALLOWED_HOSTS``. Otherwise the host
+        that the client named, or ``localhost``."""
         if self._seen_host:
             return self._seen_host
         return str(super().get_host()) if "HTTP_HOST" in self.META else "localhost"
@@ -59,16 +58,16 @@ class SeenRequest(HttpRequest):
 
 
 class ToolRequest(Request):
-    """REST framework's request, of a call: ``user``, ``auth`` and ``data`` (the arguments) are there, the rest is made
-    when it is asked for. Its method is POST."""
+    """REST framework's request of a call: ``user``, ``auth`` and ``data`` (the arguments) exist, all else is made on
+    first use. Its method is POST."""
 
-    # Not the base's: it wants an HttpRequest, which few calls look at.
+    # The base's constructor isn't called, because it needs an HttpRequest, which few calls use.
     def __init__(self, call: Call) -> None:
         self._call = call
         self._auth = call.auth
         self._data = self._full_data = call.arguments
 
-    # Of every call, until somebody sets them on a request.
+    # Defaults of every call, which may be overridden on a request.
     _content_type = content_type = "application/json"
     _stream = None
     _made: HttpRequest | None = None
@@ -82,7 +81,7 @@ class ToolRequest(Request):
 
     @property
     def user(self) -> Any:
-        """The call's; it may be set, as by whoever signs somebody in."""
+        """The user of the call. It may be set, for instance by code that signs a user in."""
         return self._call.user
 
     @user.setter
@@ -91,12 +90,12 @@ class ToolRequest(Request):
 
     @property
     def parser_context(self) -> dict[str, Any]:
-        """What parsers would be told."""
+        """The context that parsers would get."""
         return {"view": self._call.view, "request": self, "args": (), "kwargs": {}}
 
     @property
     def negotiator(self) -> Any:
-        """REST framework's."""
+        """REST framework's default negotiator."""
         return self._default_negotiator()
 
     @property
@@ -108,7 +107,7 @@ class ToolRequest(Request):
 
 
 class ToolView:
-    """What a permission and a provider see as the view."""
+    """The view of a call, as permissions and providers see it."""
 
     args: tuple[()] = ()
     format_kwarg = None
@@ -121,12 +120,12 @@ class ToolView:
         self.kwargs: dict[str, Any] = {}
 
     def get_serializer_context(self) -> dict[str, Any]:
-        """As REST framework's views have it."""
+        """The serializer's context, with the keys that REST framework's views give it."""
         return {"request": self.request, "format": None, "view": self}
 
 
 class Call:
-    """Who calls what with which arguments."""
+    """One call: its action, its arguments and its caller."""
 
     __slots__ = ("_core", "_request", "_user", "_view", "action", "arguments", "limits", "principal", "site")
 
@@ -141,8 +140,8 @@ class Call:
         user: Any = None,
         request: Any = None,
     ) -> None:
-        """``core`` is what the runtime tells of a call; without it, it is one of this process, on ``user``'s behalf.
-        ``limits`` count it once it is permitted."""
+        """``core``: the runtime's record of the call; ``None`` for a call within the process on behalf of ``user``.
+        ``limits`` count the call after its permissions."""
         self.action = action
         self.arguments = arguments
         self.principal = None if core is None else core.principal
@@ -155,7 +154,7 @@ class Call:
 
     @property
     def user(self) -> Any:
-        """Django's user; nobody is ``AnonymousUser``."""
+        """Django's user, ``AnonymousUser`` for a caller without one."""
         if self._user is None:
             self._user = getattr(self.principal, "user", None)
             if self._user is None and self.site.acting is not None:
@@ -170,26 +169,26 @@ class Call:
 
     @property
     def auth(self) -> Any:
-        """What the backend knows of the token, or else the token: REST framework's ``request.auth``."""
+        """The backend's record of the token, or else the principal: REST framework's ``request.auth``."""
         return getattr(self.principal, "raw", self.principal)
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The HTTP request's, by name in lower case; none over stdio and in this process."""
+        """Headers of the HTTP request, by name in lower case; empty over stdio and within the process."""
         return {} if self._core is None else self._core.headers
 
     @property
     def client(self) -> str:
-        """The client's address, as ``REMOTE_ADDR`` has it; empty where nobody knows."""
+        """The client's address, as in ``REMOTE_ADDR``; empty where it is unknown."""
         connection = getattr(self._core, "connection", None)
         return "" if connection is None or connection[0] is None else str(connection[0][0])
 
     @property
     def progress(self) -> Any:
-        """Tells how far the call is: ``(progress, *, total=None, message=None, meta=None)``."""
+        """A function that reports progress: ``(progress, *, total=None, message=None, meta=None)``."""
         core = self._core
         if core is None:
-            return _silent
+            return _discard_progress
 
         def report(
             progress: float, *, total: float | None = None, message: str | None = None, meta: Any = None
@@ -207,25 +206,27 @@ class Call:
 
     @property
     def view(self) -> ToolView:
-        """What stands for the view."""
+        """The view of the call."""
         if self._view is None:
             self._view = ToolView(self.request, self.action)
         return self._view
 
     def context(self) -> dict[str, Any]:
-        """A serializer's context, as REST framework's views give it."""
+        """A serializer's context, with the keys that REST framework's views give it."""
         return {"request": self.request, "format": None, "view": self.view}
 
 
-def _silent(progress: float, *, total: float | None = None, message: str | None = None, meta: Any = None) -> None:
-    """Nobody wants to know."""
+def _discard_progress(
+    progress: float, *, total: float | None = None, message: str | None = None, meta: Any = None
+) -> None:
+    """Discards progress, because a call within the process has no client that could receive it."""
 
 
 def _meta(headers: Mapping[str, str]) -> dict[str, str]:
     meta = {}
     for name, value in headers.items():
         if "_" in name:
-            # Another spelling of a name with "-", which a proxy may have looked at: Django's servers drop it, too.
+            # It could be mistaken for a header with "-" that a proxy has checked. Django's servers drop it, too.
             continue
         key = name.upper().replace("-", "_")
         meta[key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"] = value

@@ -1,15 +1,15 @@
 """Django's request cycle around a call, in the thread that runs it.
 
-A call through the runtime runs on a thread that no request of Django's knows. What Django does between requests is done
-here between calls: connections that are too old or broken are closed, and one that is kept is health-checked before it
-is used again (``CONN_MAX_AGE``, ``CONN_HEALTH_CHECKS``); caches are let go; logs of queries are emptied.
+A call through the runtime runs on a thread that belongs to none of Django's requests. This module does between calls
+what Django does between requests: it closes connections that are too old or broken, has a kept connection
+health-checked before its next use (``CONN_MAX_AGE``, ``CONN_HEALTH_CHECKS``), closes caches and clears query logs.
 
-A call within the process is somebody's own who has a cycle already (a view, a command, a test): none is added
-(:func:`callers_own`).
+The caller of an in-process call (a view, a command, a test) has a cycle already, so none is added
+(:func:`within_callers_cycle`).
 
-Design constraint: a call that touches no database pays a microsecond. Where nobody but Django listens to
-``request_started`` and ``request_finished``, what Django's own receivers do is done without sending them, and a thread
-that has no connections isn't searched for them.
+Design constraint: a call that touches no database pays a microsecond. Where only Django's own receivers listen to
+``request_started`` and ``request_finished``, their work is done without sending the signals, and a thread without
+connections isn't searched for them.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ class Cycle:
     """The sender of the signals, as Django's handlers are for its own requests."""
 
 
-class _Known:
-    """Whether any cache of the project has connections to be let go: most have not."""
+class _CacheConnections:
+    """Whether any cache of the project has connections to close, which most caches have not."""
 
     settings: Any = None
     has_connections = True
 
-    def look(self) -> None:
+    def inspect_caches(self) -> None:
         kinds = [import_string(one["BACKEND"]) for one in caches.settings.values()]
         self.has_connections = any(kind.close is not BaseCache.close for kind in kinds)
         self.settings = caches.settings
 
 
-_known = _Known()
+_cache_connections = _CacheConnections()
 _is_callers: ContextVar[bool] = ContextVar("mcpace_django_cycle", default=False)
-# As signals know receivers of any sender.
+# The keys under which signals keep receivers of any sender.
 _STARTED = {(id(one), id(None)) for one in (reset_queries, close_old_connections)}
 _FINISHED = {(id(one), id(None)) for one in (close_caches, close_old_connections)}
 
@@ -56,7 +56,7 @@ _RESETS = {(id(reset_urlconf), id(None))}
 
 
 class _Listeners:
-    """Who hears a signal; looked at anew only where there are others than before."""
+    """The receivers of a signal, compared with Django's own only when they have changed."""
 
     def __init__(self, signal: Signal, own: set[tuple[int, int]]) -> None:
         self._signal = signal
@@ -65,7 +65,8 @@ class _Listeners:
         self._are_djangos = False
 
     def are_djangos(self) -> bool:
-        """Whether Django's own receivers are all there are. (What resets the URLconf is no call's business.)"""
+        """Whether all receivers are Django's own. The receiver that resets the URLconf is ignored, because no call
+        sets a URLconf."""
         now = self._signal.receivers
         if now != self._known:
             found = {one[0] for one in now}
@@ -79,8 +80,11 @@ _finished = _Listeners(request_finished, _FINISHED)
 
 
 def _may_have_connections() -> bool:
-    """Whether this thread may have any. Looking for them takes longer than the rest of this; that there is nothing at
-    all in the place where Django keeps them is seen at once. Where that place isn't the one known, there may be."""
+    """Whether this thread may have database connections.
+
+    Iterating over the connections takes longer than the rest of the cycle, whereas an empty storage is seen at once.
+    Where Django's storage isn't of the expected type, the thread may have connections.
+    """
     try:
         storage = connections._connections._storage
     except AttributeError:
@@ -89,8 +93,8 @@ def _may_have_connections() -> bool:
 
 
 @contextmanager
-def callers_own() -> Iterator[None]:
-    """Within the block whoever calls looks after the connections."""
+def within_callers_cycle() -> Iterator[None]:
+    """Leaves the connections to the caller within the block: no cycle is added."""
     token = _is_callers.set(True)
     try:
         yield
@@ -98,18 +102,18 @@ def callers_own() -> Iterator[None]:
         _is_callers.reset(token)
 
 
-def is_callers_own() -> bool:
-    """Whether the cycle is somebody else's business."""
+def is_in_callers_cycle() -> bool:
+    """Whether the caller has a request cycle of its own."""
     return _is_callers.get()
 
 
-def is_listened_to() -> bool:
-    """Whether somebody but Django wants to hear of calls."""
+def has_listeners() -> bool:
+    """Whether the project has receivers of its own for the signals of a request."""
     return not (_started.are_djangos() and _finished.are_djangos())
 
 
 def begin() -> None:
-    """Before a call."""
+    """Begins the cycle, before a call."""
     if _is_callers.get():
         return
     if not _started.are_djangos():
@@ -123,15 +127,15 @@ def begin() -> None:
 
 
 def end() -> None:
-    """After it."""
+    """Ends the cycle, after a call."""
     if _is_callers.get():
         return
     if not _finished.are_djangos():
         request_finished.send(sender=Cycle)
         return
-    if caches.settings is not _known.settings:
-        _known.look()
-    if _known.has_connections:
+    if caches.settings is not _cache_connections.settings:
+        _cache_connections.inspect_caches()
+    if _cache_connections.has_connections:
         close_caches()
     if not _may_have_connections():
         return
@@ -140,7 +144,8 @@ def end() -> None:
 
 
 def end_with_thread() -> None:
-    """After a call whose thread ends with it: a connection that is kept there could never be used again."""
+    """Ends the cycle of a call whose thread ends, too. All connections are closed, because nothing could use them
+    again."""
     try:
         end()
     finally:

@@ -1,7 +1,7 @@
 """Selectors as resources: a URI, or a template whose variables are the selector's arguments; and guarded prompts.
 
-Design constraint: the runtime reads them as it reads any function's, so what a selector gives is made text here, in the
-thread that reads it and within Django's request cycle.
+Design constraint: the runtime reads these resources like those of any function. A selector's rows are therefore turned
+into text here, in the thread that reads the resource and within Django's request cycle.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 from rest_framework_services import SelectorKind
 
 from mcpace.django import request_cycle
-from mcpace.django.failures import protocol_error, told_of
+from mcpace.django.failures import protocol_error, refusal_of
 from mcpace.django.keyword_injection import Seeds
 from mcpace.django.limits import CacheRateLimit
 from mcpace.django.outputs import Renderer, json_of
 from mcpace.django.permissions import Maker, check
 from mcpace.django.request import Call, Site
-from mcpace.django.selectors import Found, all_of
-from mcpace.django.transactions import around, entered
+from mcpace.django.selectors import PermittedRows, all_rows
+from mcpace.django.transactions import in_transaction, transaction_for
 from mcpace.server.errors import RegistrationError, ResourceError, ResourceNotFoundError, ToolError
 from mcpace.server.injection import find_context
 from mcpace.server.principal import get_access_token
@@ -40,41 +40,41 @@ def reader(
     site: Site,
     most: int | None,
 ) -> Callable[..., str]:
-    """A function of the template's variables that reads the resource; of a list, no more than ``most`` rows.
+    """A function of the template's variables that reads the resource. A list has ``most`` rows at most.
 
-    Raises ``RegistrationError`` where the selector takes others.
+    Raises ``RegistrationError`` where the variables don't match the selector's parameters.
     """
-    finding = Found(name, spec, seeds, f"resource {name!r}")
-    shaped = finding.shaped
+    permitted = PermittedRows(name, spec, seeds, f"resource {name!r}")
+    selected = permitted.selected
     reserved = sorted(set(variables) & seeds.names)
     if reserved:
         raise RegistrationError(
             f"resource {name!r}: {reserved[0]} is filled by the server; call the variable otherwise"
         )
-    required = set(shaped.schema.get("required", ()))
-    if not required <= set(variables) or not set(variables) <= shaped.names:
-        takes = ", ".join(sorted(shaped.names)) or "none"
+    required = set(selected.schema.get("required", ()))
+    if not required <= set(variables) or not set(variables) <= selected.names:
+        takes = ", ".join(sorted(selected.names)) or "none"
         raise RegistrationError(
             f"resource {name!r}: the template has the variables {variables}, its selector takes {takes}"
         )
     renderer = Renderer(serializer or spec.output_serializer)
-    surroundings = around(spec.selector, atomic=False)
+    surroundings = transaction_for(spec.selector, atomic=False)
     is_list = spec.kind is SelectorKind.LIST
 
     def found(call: Call) -> Any:
-        with entered(surroundings):
-            asked = check(permissions, call)
+        with in_transaction(surroundings):
+            checked = check(permissions, call)
             if is_list:
-                return renderer.many(all_of(finding.rows(call), most), call)
-            return renderer.one(finding.one(call, asked), call)
+                return renderer.render_many(all_rows(permitted.rows(call), most), call)
+            return renderer.render_one(permitted.single_row(call, checked), call)
 
     def read(**values: Any) -> str:
         call = _call(name, values, limits, site)
-        with _within(name):
+        with _cycle_around(name):
             text: str = json_of(found(call)).decode()
         return text
 
-    # The runtime reads the variables off the signature; what they become, the selector's own types say.
+    # The runtime takes the variables from the signature, as strings. The selector's own type hints convert them.
     read.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [inspect.Parameter(one, inspect.Parameter.KEYWORD_ONLY, annotation=str) for one in variables],
         return_annotation=str,
@@ -83,53 +83,57 @@ def reader(
     return read
 
 
-def guarded(
+def guarded_prompt(
     name: str,
     function: Callable[..., Any],
     permissions: tuple[Maker, ...],
     limits: Sequence[CacheRateLimit],
     site: Site,
 ) -> Callable[..., Any]:
-    """A prompt's function within Django's request cycle, for those who may."""
+    """Wraps a prompt's function in Django's request cycle and in the check of its permissions."""
     context = find_context(function)
 
-    def asked(values: Mapping[str, Any]) -> None:
+    def check_access(values: Mapping[str, Any]) -> None:
         check(permissions, _call(name, {key: one for key, one in values.items() if key != context}, limits, site))
 
-    made = _on_the_loop(name, function, asked) if is_async(function) else _in_its_thread(name, function, asked)
+    made = (
+        _on_the_loop(name, function, check_access)
+        if is_async(function)
+        else _in_its_thread(name, function, check_access)
+    )
     made.__name__ = name_of(function)
     return made
 
 
 def _in_its_thread(
-    name: str, function: Callable[..., Any], asked: Callable[[Mapping[str, Any]], None]
+    name: str, function: Callable[..., Any], check_access: Callable[[Mapping[str, Any]], None]
 ) -> Callable[..., Any]:
-    surroundings = around(function, atomic=False)
+    surroundings = transaction_for(function, atomic=False)
 
     @functools.wraps(function)
     def render(**values: Any) -> Any:
-        with _within(name), entered(surroundings):
-            asked(values)
+        with _cycle_around(name), in_transaction(surroundings):
+            check_access(values)
             return function(**values)
 
     return render
 
 
 def _on_the_loop(
-    name: str, function: Callable[..., Any], asked: Callable[[Mapping[str, Any]], None]
+    name: str, function: Callable[..., Any], check_access: Callable[[Mapping[str, Any]], None]
 ) -> Callable[..., Any]:
     from asgiref.sync import ThreadSensitiveContext, sync_to_async
 
-    def opened(values: Mapping[str, Any]) -> None:
+    def begin_call(values: Mapping[str, Any]) -> None:
         request_cycle.begin()
-        asked(values)
+        check_access(values)
 
     @functools.wraps(function)
     async def render(**values: Any) -> Any:
         async with ThreadSensitiveContext():
             try:
-                with _translated(name):
-                    await sync_to_async(opened)(values)
+                with _translate_errors(name):
+                    await sync_to_async(begin_call)(values)
                     return await function(**values)
             finally:
                 await sync_to_async(request_cycle.end_with_thread)()
@@ -144,25 +148,25 @@ def _call(name: str, values: Mapping[str, Any], limits: Sequence[CacheRateLimit]
 
 
 @contextmanager
-def _within(name: str) -> Iterator[None]:
+def _cycle_around(name: str) -> Iterator[None]:
     request_cycle.begin()
     try:
-        with _translated(name):
+        with _translate_errors(name):
             yield
     finally:
         request_cycle.end()
 
 
 @contextmanager
-def _translated(name: str) -> Iterator[None]:
-    """What is raised, as the runtime knows it."""
+def _translate_errors(name: str) -> Iterator[None]:
+    """Translates exceptions within the block into those of the runtime."""
     try:
         yield
     except Exception as error:
         denied = protocol_error(error)
         if denied is not None:
             raise denied from error
-        refused = told_of(error)
+        refused = refusal_of(error)
         if refused is None:
             if isinstance(error, ToolError):
                 raise ResourceError(f"{name}: {error}") from error

@@ -1,9 +1,10 @@
-"""The JSON Schemas of what a spec takes and gives: djangorestframework-services', with what may be nothing said.
+"""JSON Schemas of a spec's arguments and results: those of djangorestframework-services, made to allow ``null`` and
+blank values.
 
-Clients check results by the schema that they were told, and drop one that doesn't fit: a field that may be ``null``, or
-a choice that may be blank, has to say so.
+Clients validate results against the announced schema and drop a result that doesn't match, so the schema must allow
+``null`` for a nullable field and the empty string for a choice that may be blank.
 
-Design constraint: worked out once, at registration.
+Design constraint: a schema is built once, at registration.
 """
 
 from __future__ import annotations
@@ -18,52 +19,53 @@ Schema = dict[str, Any]
 
 
 def input_schema(spec: Any, **options: Any) -> Schema:
-    """Of a spec's arguments."""
+    """Schema of a spec's arguments."""
     schema = spec_to_json_schema(spec, phase="input", **options) or {}
     kind = getattr(spec, "input_serializer", None)
     if not (isinstance(kind, type) and issubclass(kind, serializers.Serializer)) or spec.many:
         return schema
     serializer = kind()
     hidden = {name for name, field in serializer.fields.items() if isinstance(field, serializers.HiddenField)}
-    return _without(_of_serializer(schema, serializer), hidden)
+    return _drop_fields(_schema_with_nulls(schema, serializer), hidden)
 
 
 def output_schema(spec: Any) -> Schema | None:
-    """Of what a spec gives: of one, or an array's; ``None`` where it doesn't say."""
+    """Schema of a spec's result, an object or an array; ``None`` where the spec doesn't determine it."""
     schema = spec_to_json_schema(spec, phase="output")
     shown = spec.output_selector_spec if isinstance(spec, ServiceSpec) else spec
     kind = getattr(shown, "output_serializer", None)
     if schema is None or kind is None:
         return schema
     if schema.get("type") == "array":
-        return {**schema, "items": with_nulls(schema.get("items", {}), kind)}
-    return with_nulls(schema, kind)
+        return {**schema, "items": allow_nulls(schema.get("items", {}), kind)}
+    return allow_nulls(schema, kind)
 
 
-def of_object(schema: Schema | None, *, can_be_empty: bool) -> Schema | None:
-    """A result's schema, where it is an object's. One that may be nothing is ``{}``, and needs no field."""
+def object_schema(schema: Schema | None, *, can_be_empty: bool) -> Schema | None:
+    """Schema of a result that is an object; ``None`` for any other. An optional result may be ``{}``, so its schema
+    requires no field."""
     if schema is None or schema.get("type") != "object" or not schema.get("properties"):
         return None
     return {key: value for key, value in schema.items() if key != "required"} if can_be_empty else schema
 
 
-def of_list(item: Mapping[str, Any], *, paginate: bool) -> Schema:
-    """Of a list's result."""
+def list_schema(item: Mapping[str, Any], *, paginate: bool) -> Schema:
+    """Schema of a list's result."""
     properties: Schema = {"items": {"type": "array", "items": item}}
     if paginate:
         properties |= {"page": {"type": "integer"}, "totalPages": {"type": "integer"}, "hasNext": {"type": "boolean"}}
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
-def with_nulls(schema: Schema, kind: Any) -> Schema:
-    """The same, where each field of a serializer that may be nothing says so."""
+def allow_nulls(schema: Schema, kind: Any) -> Schema:
+    """A copy of a serializer's schema in which nullable fields allow ``null`` and optional choices the empty string."""
     if not (isinstance(kind, type) and issubclass(kind, serializers.Serializer)):
         return schema
-    return _of_serializer(schema, kind())
+    return _schema_with_nulls(schema, kind())
 
 
-def _without(schema: Schema, names: set[str]) -> Schema:
-    """Fields that the server fills in are none of a caller's."""
+def _drop_fields(schema: Schema, names: set[str]) -> Schema:
+    """A copy of a schema without the fields ``names``, which the server fills in."""
     if not names:
         return schema
     properties = {name: one for name, one in schema.get("properties", {}).items() if name not in names}
@@ -72,20 +74,20 @@ def _without(schema: Schema, names: set[str]) -> Schema:
     return {**rest, "properties": properties, **({"required": required} if required else {})}
 
 
-def _of_serializer(schema: Schema, serializer: Any) -> Schema:
+def _schema_with_nulls(schema: Schema, serializer: Any) -> Schema:
     properties = dict(schema.get("properties", {}))
     for name, field in serializer.fields.items():
         if name in properties:
-            properties[name] = _of_field(properties[name], field)
+            properties[name] = _field_schema(properties[name], field)
     return {**schema, "properties": properties} if properties else schema
 
 
-def _of_field(schema: Schema, field: Any) -> Schema:
+def _field_schema(schema: Schema, field: Any) -> Schema:
     if isinstance(field, serializers.ListSerializer):
         inner = schema.get("items")
-        found = {**schema, "items": _of_field(inner, field.child)} if isinstance(inner, dict) else schema
+        found = {**schema, "items": _field_schema(inner, field.child)} if isinstance(inner, dict) else schema
     elif isinstance(field, serializers.Serializer):
-        found = _of_serializer(schema, field)
+        found = _schema_with_nulls(schema, field)
     elif isinstance(field, serializers.ChoiceField) and field.allow_blank and schema:
         found = {"anyOf": [schema, {"const": ""}]}
     else:

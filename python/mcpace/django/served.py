@@ -1,6 +1,6 @@
 """A Django project's server for ``mcpace serve`` and its workers: ``mcpace serve mcpace.django.served:server``.
 
-Design constraint: Django is set up before the project's module is imported, in whichever process that is.
+Design constraint: each process sets up Django before it imports the project's module.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 TARGET = "mcpace.django.served:server"
 PLACE = "MCPACE_DJANGO_SERVER"
-"""The environment variable that names the server as ``MODULE:SERVER``; else the setting ``SERVER``."""
+"""Environment variable that names the server as ``MODULE:SERVER``. It precedes the setting ``SERVER``."""
 
 
 def server() -> Any:
@@ -24,10 +24,10 @@ def server() -> Any:
     place = os.environ.get(PLACE) or setting("SERVER")
     if not place:
         raise SetupProblem("which server? Set MCPACE = {'SERVER': 'project.mcp:server'} in the project's settings")
-    return loaded(place)
+    return load_server(place)
 
 
-def loaded(place: str) -> Any:
+def load_server(place: str) -> Any:
     """The server object of ``MODULE:SERVER``. Raises :class:`mcpace.server.running.errors.RunProblem`."""
     from mcpace.server.running import loader
 

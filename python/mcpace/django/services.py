@@ -1,9 +1,9 @@
-"""A ``ServiceSpec`` compiled: arguments, permissions, transaction, validation, the service, its result.
+"""Compiles a ``ServiceSpec``: arguments, permissions, transaction, validation, the service and its result.
 
-The order is that of REST framework's views: who may call, then the row that the call is about, then what it says, then
-what must hold; and then the service runs.
+The order is that of REST framework's views: permissions, the row of the call, validation, preconditions, and then the
+service.
 
-Design constraint: nothing here looks at a signature, a field or a setting during a call.
+Design constraint: no signature, field or setting is examined during a call.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from mcpace.django.keyword_injection import OF_A_STEP, Bound, Seeds
 from mcpace.django.outputs import Renderer, Write, Written
 from mcpace.django.permissions import Maker, check, check_object
 from mcpace.django.request import Call
-from mcpace.django.schemas import input_schema, of_object, output_schema
-from mcpace.django.selectors import Shaped
-from mcpace.django.specs import merged, parameters_of
-from mcpace.django.transactions import around
+from mcpace.django.schemas import input_schema, object_schema, output_schema
+from mcpace.django.selectors import SelectedRows
+from mcpace.django.specs import merge_schemas, parameters_of
+from mcpace.django.transactions import transaction_for
 from mcpace.server.signature import is_async
 
 
 class Service:
-    """See the module. ``run`` is called in the thread that the call has."""
+    """A compiled ``ServiceSpec``. ``run`` is called in the thread of the call."""
 
     def __init__(
         self,
@@ -41,17 +41,17 @@ class Service:
         label = f"tool {name!r}"
         self._name = name
         self._permissions = permissions
-        self._around = around(spec.service, atomic=spec.atomic)
+        self._around = transaction_for(spec.service, atomic=spec.atomic)
         self._reader = Reader(spec.input_serializer, partial=bool(spec.partial)) if spec.input_serializer else None
         self._target = Target(name, spec.instance_selector_spec, seeds) if spec.instance_selector_spec else None
-        # What a caller may send only as the spec says, or not at all.
+        # Names that PASSTHROUGH never passes on: those of the serializer's fields, and the server's own.
         self._declared = (self._reader.declared if self._reader is not None else frozenset()) | OF_A_STEP
         self._passes_unknown = passes_unknown
         spreads = self._reader is None and binding is ArgumentBinding.SPREAD_AUTHOR_WINS
         self._own = parameters_of(spec.service, seeds.names, label) if spreads else None
         values = self._values(passes_unknown)
         if spec.kwargs is not None:
-            # What a provider returns is known only once it is called.
+            # The keys that a provider returns are unknown before it is called.
             values = None
         self._service = Bound(spec.service, seeds.by_name, label=label, values=values)
         self._provider = Bound(spec.kwargs, seeds.by_name, label=label) if spec.kwargs is not None else None
@@ -63,52 +63,53 @@ class Service:
         self._is_rendered = serializer is not None
         self.is_async = is_async(spec.service)
         self.input_schema = self._schema(spec)
-        self.output_schema = of_object(output_schema(spec), can_be_empty=spec.allow_none)
+        self.output_schema = object_schema(output_schema(spec), can_be_empty=spec.allow_none)
         self.names = self._argument_names()
 
     @property
     def is_threaded(self) -> bool:
-        """Whether an asynchronous service must run in a thread all the same: a transaction is of one."""
+        """Whether an asynchronous service must run in a thread, because its transaction belongs to one."""
         return self._around is not None
 
     def run(self, call: Call, write: Write) -> Written:
-        """The result. Raises what the service raises; nothing of it is kept then, where it is atomic: nor is what can't
-        be shown or is too long to be sent."""
+        """Runs the service and writes the result. An exception of the service is raised, and rolls back the transaction
+        of an atomic service. So does a result that can't be rendered or is too long."""
         if self._around is None:
-            return self._ran(call, write)
+            return self._execute(call, write)
         with self._around():
-            return self._ran(call, write)
+            return self._execute(call, write)
 
-    def _ran(self, call: Call, write: Write) -> Written:
-        keywords = self._prepared(call)
+    def _execute(self, call: Call, write: Write) -> Written:
+        keywords = self._prepare_keywords(call)
         if self.is_async:
             from asgiref.sync import async_to_sync
 
             value = async_to_sync(self._service.function)(**keywords)
         else:
             value = self._service.function(**keywords)
-        return write(self._renderer.one(value, call) if self._is_rendered else value)
+        return write(self._renderer.render_one(value, call) if self._is_rendered else value)
 
     async def run_async(self, call: Call, write: Write) -> Written:
-        """The same on an event loop, without a transaction. What may wait for a database does so in a thread."""
+        """Runs the service on the event loop, without a transaction. The steps that may wait for a database run in a
+        thread."""
         from asgiref.sync import sync_to_async
 
-        keywords = await sync_to_async(self._prepared)(call)
+        keywords = await sync_to_async(self._prepare_keywords)(call)
         value = await self._service.function(**keywords)
-        return await sync_to_async(lambda: write(self._renderer.one(value, call)))()
+        return await sync_to_async(lambda: write(self._renderer.render_one(value, call)))()
 
-    def _prepared(self, call: Call) -> dict[str, Any]:
+    def _prepare_keywords(self, call: Call) -> dict[str, Any]:
         return self._keywords(call, check(self._permissions, call))
 
     def _keywords(self, call: Call, permissions: list[Any]) -> dict[str, Any]:
         values: dict[str, Any] = {}
         instance = None
         if self._target is not None:
-            instance = values["instance"] = self._target.found(call)
+            instance = values["instance"] = self._target.find_row(call)
             check_object(permissions, call, instance)
         self._validate(call, values, instance)
         if self._provider is not None:
-            # The author's value outranks a caller's.
+            # The author's value takes precedence over a caller's.
             values |= self._provider(call, values)
         for precondition in self._preconditions:
             precondition(call, values)
@@ -134,7 +135,7 @@ class Service:
                     values.setdefault(name, value)
 
     def _values(self, passes_unknown: bool) -> frozenset[str] | None:
-        """The names that there will be, where that is known."""
+        """The names of all values that a call will have; ``None`` where they are unknown."""
         if passes_unknown or (self._reader is not None and not self._reader.is_plain):
             return None
         names: set[str] = set()
@@ -158,21 +159,21 @@ class Service:
 
     def _schema(self, spec: Any) -> dict[str, Any]:
         own = self._own.schema if self._own is not None else input_schema(spec)
-        return merged(self._target.schema if self._target is not None else {}, own)
+        return merge_schemas(self._target.schema if self._target is not None else {}, own)
 
 
 class Target:
-    """The row that a call is about: found by a selector, whose parameters are the caller's arguments."""
+    """Finds the row of a call by a selector, whose parameters are the caller's arguments."""
 
     def __init__(self, name: str, spec: Any, seeds: Seeds) -> None:
         self._name = name
-        self._shaped = Shaped(spec, seeds, f"tool {name!r}")
-        self.schema = self._shaped.schema
-        self.names = self._shaped.names
+        self._selected = SelectedRows(spec, seeds, f"tool {name!r}")
+        self.schema = self._selected.schema
+        self.names = self._selected.names
 
-    def found(self, call: Call) -> Any:
-        """The row. Raises where there is none."""
-        instance = self._shaped.first(call)
+    def find_row(self, call: Call) -> Any:
+        """The row of the call. Raises where there is none."""
+        instance = self._selected.first_row(call)
         if instance is None:
             raise not_found(self._name)
         return instance

@@ -1,9 +1,9 @@
-"""What a spec asks for, and whether it is compiled here.
+"""Decides whether a spec can be compiled, by the features that it uses.
 
-``ServiceSpec`` and ``SelectorSpec`` are djangorestframework-services'. What most of them use is compiled; one that says
-something else is run by that package's own dispatcher, which knows all of it and takes longer.
+``ServiceSpec`` and ``SelectorSpec`` are defined by djangorestframework-services. Their common features are compiled
+here; a spec with any other feature is run by that package's own dispatcher, which supports all of them and is slower.
 
-Design constraint: a field that isn't known here is never passed over: a spec that sets it goes the long way.
+Design constraint: an unknown field is never ignored. A spec that sets one is run by the dispatcher.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rest_framework_services import SelectorKind, SelectorSpec, ServiceSpec
 from mcpace.server.errors import InvalidSignature, RegistrationError
 from mcpace.server.signature import Arguments, arguments_of, is_async
 
-# What is compiled; and what says something of HTTP, or of documents, alone.
+# Fields that are compiled, and fields that concern only HTTP or documentation.
 _SERVICE = frozenset(
     {"service", "atomic", "partial", "input_serializer", "instance_selector_spec", "output_selector_spec"}
     | {"allow_none", "kwargs", "permission_classes", "preconditions"}
@@ -30,14 +30,14 @@ _SELECTOR = frozenset(
     {"kind", "selector", "allow_none", "output_serializer", "select_related", "prefetch_related", "annotations"}
     | {"extend_queryset", "filter_set", "kwargs", "permission_classes", "preconditions", "metadata"}
 )
-# Of a selector that finds the row a service is about.
+# Fields of a selector that finds the row of a service.
 _TARGET = frozenset({"kind", "selector", "allow_none", "select_related", "prefetch_related", "annotations", "metadata"})
-# Of a selector that only says how a service's return is shown.
+# Fields of a selector that only determines how a service's return value is rendered.
 _SHOWN = frozenset({"kind", "output_serializer", "allow_none", "metadata"})
 
 
 def check_service(spec: Any, name: str) -> None:
-    """Raises ``RegistrationError`` for what is no ``ServiceSpec``."""
+    """Raises ``RegistrationError`` for an object that isn't a ``ServiceSpec``."""
     if not isinstance(spec, ServiceSpec):
         raise RegistrationError(
             f"register_service_tool({name!r}) takes a ServiceSpec, not {type(spec).__name__}"
@@ -46,7 +46,7 @@ def check_service(spec: Any, name: str) -> None:
 
 
 def check_selector(spec: Any, name: str, method: str = "register_selector_tool") -> None:
-    """Raises ``RegistrationError`` for what is no ``SelectorSpec`` with a selector."""
+    """Raises ``RegistrationError`` for an object that isn't a ``SelectorSpec`` with a selector."""
     if not isinstance(spec, SelectorSpec):
         raise RegistrationError(
             f"{method}({name!r}) takes a SelectorSpec, not {type(spec).__name__}"
@@ -58,7 +58,7 @@ def check_selector(spec: Any, name: str, method: str = "register_selector_tool")
 
 
 def is_compiled_service(spec: Any) -> bool:
-    """Whether a service's spec asks for nothing but what is compiled here."""
+    """Whether a service's spec uses compiled features only."""
     shown, target = spec.output_selector_spec, spec.instance_selector_spec
     serializer = spec.input_serializer
     return (
@@ -77,7 +77,7 @@ def is_compiled_service(spec: Any) -> bool:
 
 
 def is_compiled_selector(spec: Any) -> bool:
-    """Whether a selector's spec asks for nothing but what is compiled here."""
+    """Whether a selector's spec uses compiled features only."""
     return (
         _set_fields(spec) <= _SELECTOR
         and is_readable(spec.selector)
@@ -87,13 +87,13 @@ def is_compiled_selector(spec: Any) -> bool:
 
 
 def is_readable(function: Any) -> bool:
-    """Whether a selector's arguments can be read off its signature, and called from a thread."""
+    """Whether a selector's signature determines its arguments, and a thread can call it."""
     if function is None or is_async(function):
         return False
     try:
         arguments_of(function, skip=("request", "user", "view", "progress"))
     except InvalidSignature:
-        # `**extras` among others.
+        # For example, `**extras`.
         return False
     return not _is_marked(function)
 
@@ -101,7 +101,7 @@ def is_readable(function: Any) -> bool:
 def parameters_of(function: Callable[..., Any], seeds: Collection[str], label: str) -> Arguments:
     """A function's own parameters as a call's arguments, without those that the server fills in.
 
-    Raises ``RegistrationError`` where they can't be a caller's.
+    Raises ``RegistrationError`` where a caller could not send them.
     """
     names = inspect.signature(function).parameters
     try:
@@ -110,8 +110,8 @@ def parameters_of(function: Callable[..., Any], seeds: Collection[str], label: s
         raise RegistrationError(f"{label}: {error}") from error
 
 
-def merged(*schemas: Mapping[str, Any]) -> dict[str, Any]:
-    """One object's schema of several. A later one's property wins."""
+def merge_schemas(*schemas: Mapping[str, Any]) -> dict[str, Any]:
+    """One object schema with the properties of several schemas. A later schema's property replaces an earlier one."""
     properties: dict[str, Any] = {}
     definitions: dict[str, Any] = {}
     required: list[str] = []
@@ -128,7 +128,7 @@ def merged(*schemas: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _set_fields(spec: Any) -> set[str]:
-    """The fields that say something: whose value isn't the default."""
+    """The names of the fields whose value isn't the default."""
     found = set()
     for one in dataclasses.fields(spec):
         default = one.default if one.default is not dataclasses.MISSING else dataclasses.MISSING
@@ -150,18 +150,18 @@ def _is_shown(spec: Any) -> bool:
 
 
 def _is_projected(serializer: type[Any]) -> bool:
-    # Fields that are shown to some audiences only: that package's own doing.
+    # Fields that only some audiences see, a feature of djangorestframework-services.
     return any("audience" in name for base in serializer.__mro__ for name in vars(base))
 
 
 def _is_marked(function: Any) -> bool:
-    """Whether a parameter carries that package's own marks (``NotClientInput``, ``InputRequired``)."""
+    """Whether a parameter has a marker of djangorestframework-services (``NotClientInput``, ``InputRequired``)."""
     hints = getattr(function, "__annotations__", {})
     return any("NotClientInput" in str(hint) or "InputRequired" in str(hint) for hint in hints.values())
 
 
 def _has_ranges(filter_set: Any) -> bool:
-    """Whether a filter takes two values, which a form knows by two names."""
+    """Whether a filter takes a range, which a form submits as two names."""
     if filter_set is None:
         return False
     filters = getattr(filter_set, "base_filters", {})

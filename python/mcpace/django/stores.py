@@ -1,8 +1,8 @@
-"""Where sessions, streams and rate limits are kept that several processes share: a Redis, by its URL or as one of
-Django's caches (``cache:default``, ``cache:default/3`` for another database of the same Redis).
+"""The Redis that keeps sessions, streams and rate limits which several processes share. It is named by its URL or as
+one of Django's caches (``cache:default``, ``cache:default/3`` for another database of the same Redis).
 
-Design constraint: of a cache only its place is taken. The compiled part speaks to that Redis itself; keys of its own
-stand beside the cache's, where ``cache.clear()`` would empty the whole database: that is said.
+Design constraint: only the location of a cache is used. The compiled part connects to that Redis itself. In the cache's
+own database its keys would be lost to ``cache.clear()``, which empties the whole database; a warning says so.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ URL = ("redis://", "rediss://", "unix://")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A Redis."""
+    """A Redis database."""
 
     url: str
     prefix: str | None
-    """What keys begin with there, where it is said."""
+    """Prefix of the keys, where one is set."""
 
 
 def place(named: str | None, what: str) -> Place | None:
-    """What a setting (``what``) names: a URL, or ``cache:`` and the name of one of ``CACHES``, perhaps with ``/`` and
-    the number of a database. Warns, once, where that database is a cache's own.
+    """The Redis that the setting ``what`` names: a URL, or ``cache:`` and the name of one of ``CACHES``, optionally
+    followed by ``/`` and the number of a database. Warns once where that database is the cache's own.
 
-    Raises ``ImproperlyConfigured`` where that is no Redis.
+    Raises ``ImproperlyConfigured`` where the cache isn't a Redis.
     """
     if named is None:
         return None
     prefix = setting("STORE_PREFIX")
     if not named.startswith(CACHE):
         return Place(named, prefix)
-    alias, database = _parts(named.removeprefix(CACHE))
+    alias, database = _split_alias(named.removeprefix(CACHE))
     cache = project.CACHES.get(alias)
     if cache is None:
         raise ImproperlyConfigured(f"{what}={named!r}: CACHES has no {alias!r}; there are {', '.join(project.CACHES)}")
@@ -65,22 +65,22 @@ def place(named: str | None, what: str) -> Place | None:
 
 
 _warned: set[str] = set()
-"""Caches that were spoken of in this process."""
+"""Caches for which this process has logged the warning."""
 
 
-def _parts(named: str) -> tuple[str, str | None]:
-    """A cache, and the database, where one is named."""
+def _split_alias(named: str) -> tuple[str, str | None]:
+    """The alias of a cache, and the database, where one is named."""
     alias, _, database = named.rpartition("/")
     return (alias, database) if alias and database.isdecimal() and named not in project.CACHES else (named, None)
 
 
-def stored(named: str | None, what: str) -> dict[str, Any]:
+def store_settings(named: str | None, what: str) -> dict[str, Any]:
     """The runtime's settings for a store, as keywords."""
     return _keywords("store", place(named, what))
 
 
-def counted(named: str | None, what: str) -> dict[str, Any]:
-    """A server's options for rate limits that are counted there."""
+def limiter_options(named: str | None, what: str) -> dict[str, Any]:
+    """A server's options for rate limits that Redis counts, as keywords."""
     return _keywords("limiter", place(named, what))
 
 
@@ -92,9 +92,10 @@ def _keywords(name: str, found: Place | None) -> dict[str, Any]:
 
 
 def _url(cache: Mapping[str, Any], what: str, database: str | None) -> str:
-    """The server that a cache writes to, with what its options say of it. ``database``: in the place of its own."""
+    """URL of the server that a cache writes to, including the credentials of its options. ``database`` replaces the
+    cache's own database."""
     location = cache.get("LOCATION") or ""
-    # The first is written to; others are its replicas.
+    # The first location is the primary, to which the cache writes; the others are replicas.
     first = (re.split("[;,]", location) if isinstance(location, str) else list(location))[0]
     if not first.startswith(URL):
         raise ImproperlyConfigured(f"{what}: its LOCATION is no redis://host:6379/0")

@@ -1,7 +1,7 @@
-"""A spec as a tool: what lists tell of it, and the function that the runtime calls.
+"""A spec as a tool: its entry in lists, and the function that the runtime calls.
 
-Design constraint: one function from argument bytes to result bytes, in one thread, within Django's request cycle. What
-the compiled part does around it is the same as for any tool.
+Design constraint: one function from argument bytes to result bytes, in one thread, within Django's request cycle. The
+compiled part treats it like the function of any other tool.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pydantic_core import from_json
 
 from mcpace.django import request_cycle
 from mcpace.django.choices import UnknownArguments
-from mcpace.django.failures import as_tool_error, failure, invalid, protocol_error
+from mcpace.django.failures import as_tool_error, failure, invalid_arguments, protocol_error
 from mcpace.django.limits import CacheRateLimit
 from mcpace.django.outputs import Write, Writer, Written
 from mcpace.django.request import NOWHERE, Call, Site
@@ -29,34 +29,34 @@ from mcpace.types import CallToolResult
 _RAW, _CALL = "_raw", "_call"
 
 
-class Runs(Protocol):
-    """A spec that is ready to be run."""
+class RunnableSpec(Protocol):
+    """A spec that can be run: compiled, or by the dispatcher of djangorestframework-services."""
 
     input_schema: dict[str, Any]
     output_schema: dict[str, Any] | None
     names: Any
     is_async: bool
-    """Whether what it runs is a coroutine function."""
+    """Whether the author's function is a coroutine function."""
 
     @property
     def is_threaded(self) -> bool:
-        """Whether it takes a thread all the same."""
+        """Whether it must run in a thread even if it is asynchronous."""
         ...
 
     def run(self, call: Call, write: Write) -> Written:
-        """What ``write`` makes of the result, in this thread. Raises what :mod:`.failures` knows, and what the author's
-        code raises."""
+        """Runs the spec in this thread and passes the result to ``write``. Raises the exceptions of :mod:`.failures`,
+        and any exception of the author's code."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpecTool:
-    """See the module."""
+    """A tool whose calls run a spec."""
 
     name: str
     title: str | None
     description: str
-    runs: Runs
+    runs: RunnableSpec
     writer: Writer
     unknown: UnknownArguments
     limits: Sequence[CacheRateLimit] = ()
@@ -64,7 +64,7 @@ class SpecTool:
     icons: Sequence[Any] | None = None
     meta: dict[str, Any] | None = None
     guards: Guards = UNGUARDED
-    """What the runtime looks at before a call begins."""
+    """Conditions that the runtime checks before a call begins."""
     site: Site = NOWHERE
 
     @property
@@ -80,16 +80,16 @@ class SpecTool:
         return schema
 
     def listed(self) -> dict[str, Any]:
-        """What lists show, in wire names."""
+        """The tool's entry in lists, with the names of the wire format."""
         return entry_of(self)
 
     def plan(self, server: Any) -> Plan:
-        """How the compiled part calls it."""
+        """The instructions by which the compiled part calls the tool."""
         is_async = self.runs.is_async and not self.runs.is_threaded
         return Plan(
             function=self._on_the_loop() if is_async else self._in_a_thread(),
             kind="async" if is_async else "sync",
-            validate=_kept_raw,
+            validate=_raw_arguments,
             context=_CALL,
             wrap_context=_itself,
             output="structured",
@@ -97,29 +97,29 @@ class SpecTool:
             fail=failure(self.name),
         )
 
-    def called(self, call: Call) -> Written:
-        """The result of a call, in this thread and as it stands. Raises what is to be told by :mod:`.failures`."""
-        self._fit(call)
+    def execute(self, call: Call) -> Written:
+        """Runs a call in this thread. An exception is raised unchanged, for :mod:`.failures` to translate."""
+        self._check_names(call)
         return self.runs.run(call, self.writer.write)
 
     def result(self, call: Call, bounds: Guards = UNGUARDED) -> CallToolResult:
-        """The same as a client of this process gets it. Raises ``ToolError`` where it fails, or is over a bound."""
+        """Runs a call for a caller within the process. Raises ``ToolError`` where it fails or exceeds a bound."""
         try:
-            content, text = self.called(call)
+            content, text = self.execute(call)
         except Exception as error:
             raise as_tool_error(self.name, error) from error
         words = too_long(len(content) * 2 if text is True else len(content) + len(text), bounds)
         if words is not None:
             raise ToolError(words)
-        return _result(content, text)
+        return _tool_result(content, text)
 
     async def run(self, arguments: Mapping[str, Any], context: Any, convert_result: bool = False) -> Any:
-        """Runs it in this process, off the event loop."""
+        """Runs a call for a caller within the process, off the event loop."""
         from asgiref.sync import sync_to_async
 
         call = Call(self.name, dict(arguments), context.call, site=self.site, limits=self.limits)
         try:
-            result = await sync_to_async(self._surrounded, thread_sensitive=False)(call)
+            result = await sync_to_async(self._run_in_cycle, thread_sensitive=False)(call)
         except Exception as error:
             denied = protocol_error(error)
             if denied is None:
@@ -127,7 +127,7 @@ class SpecTool:
             raise denied from error
         return result if convert_result else result.structured_content
 
-    def _surrounded(self, call: Call) -> CallToolResult:
+    def _run_in_cycle(self, call: Call) -> CallToolResult:
         if call.principal is not None:
             remember(call.principal)
         request_cycle.begin()
@@ -137,15 +137,15 @@ class SpecTool:
             request_cycle.end()
 
     def _in_a_thread(self) -> Callable[..., Written]:
-        name, called, site, limits = self.name, self.called, self.site, self.limits
+        name, execute, site, limits = self.name, self.execute, self.site, self.limits
 
         def run(*, _raw: bytes, _call: Any) -> Written:
-            call = Call(name, _arguments(_raw), _call, site=site, limits=limits)
+            call = Call(name, _parse_arguments(_raw), _call, site=site, limits=limits)
             if call.principal is not None:
                 remember(call.principal)
             request_cycle.begin()
             try:
-                return called(call)
+                return execute(call)
             finally:
                 request_cycle.end()
 
@@ -157,13 +157,13 @@ class SpecTool:
         runs: Any = self.runs
 
         async def run(*, _raw: bytes, _call: Any) -> Written:
-            call = Call(self.name, _arguments(_raw), _call, site=self.site, limits=self.limits)
+            call = Call(self.name, _parse_arguments(_raw), _call, site=self.site, limits=self.limits)
             if call.principal is not None:
                 remember(call.principal)
-            # A thread of this call's own, which all of it shares: it has the database connections.
+            # One thread for all synchronous steps of this call, because database connections belong to a thread.
             async with ThreadSensitiveContext():
                 try:
-                    await sync_to_async(self._opened)(call)
+                    await sync_to_async(self._begin_call)(call)
                     written: Written = await runs.run_async(call, self.writer.write)
                     return written
                 finally:
@@ -171,35 +171,37 @@ class SpecTool:
 
         return run
 
-    def _opened(self, call: Call) -> None:
+    def _begin_call(self, call: Call) -> None:
         request_cycle.begin()
         if self.site.acting is not None:
-            # Now: later there may be an event loop, where nobody may ask a database.
+            # The user is loaded now, because a query is not possible later on the event loop.
             _ = call.user
-        self._fit(call)
+        self._check_names(call)
 
-    def _fit(self, call: Call) -> None:
-        """Looks at the arguments' names. Raises where there are others than the tool has, and that isn't allowed."""
+    def _check_names(self, call: Call) -> None:
+        """Checks the arguments' names. Unknown names are refused, dropped or kept, as ``unknown`` says."""
         names = self.runs.names
         if names is not None and self.unknown is not UnknownArguments.PASSTHROUGH:
             arguments = call.arguments
             if not arguments.keys() <= names:
                 if self.unknown is UnknownArguments.REJECT:
                     there = f"; there are {', '.join(sorted(names))}" if names else "; it takes none"
-                    raise invalid({key: [f"no such argument{there}"] for key in sorted(arguments.keys() - names)})
+                    raise invalid_arguments(
+                        {key: [f"no such argument{there}"] for key in sorted(arguments.keys() - names)}
+                    )
                 call.arguments = {key: value for key, value in arguments.items() if key in names}
 
 
-def _kept_raw(raw: bytes) -> dict[str, Any]:
+def _raw_arguments(raw: bytes) -> dict[str, Any]:
     return {_RAW: raw}
 
 
-def _arguments(raw: bytes) -> dict[str, Any]:
+def _parse_arguments(raw: bytes) -> dict[str, Any]:
     try:
         arguments = from_json(raw) if raw else {}
     except ValueError as error:
-        # It is JSON, the runtime has looked. What is left are lone surrogates, which are no text.
-        raise invalid(None, f"the arguments are no text: {error}") from error
+        # The runtime has validated the JSON, so the only possible error are lone surrogates, which are not text.
+        raise invalid_arguments(None, f"the arguments are no text: {error}") from error
     return arguments if isinstance(arguments, dict) else {}
 
 
@@ -207,7 +209,7 @@ def _itself(call: Any) -> Any:
     return call
 
 
-def _result(content: bytes, text: Any) -> CallToolResult:
+def _tool_result(content: bytes, text: Any) -> CallToolResult:
     from pydantic_core import to_json
 
     value = from_json(content)

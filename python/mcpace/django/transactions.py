@@ -1,7 +1,6 @@
-"""The transaction around a call: a spec's own (``atomic``), and those that the project wants around all
-(``ATOMIC_REQUESTS``).
+"""The transaction of a call: that of the spec (``atomic``), and those that the project requires (``ATOMIC_REQUESTS``).
 
-Design constraint: which databases is decided at registration, and entered in the thread that runs the call.
+Design constraint: the databases are determined at registration; the transaction begins in the thread of the call.
 """
 
 from __future__ import annotations
@@ -16,11 +15,10 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 Around = Callable[[], AbstractContextManager[Any]]
 
 
-def around(function: Callable[..., Any], *, atomic: bool) -> Around | None:
-    """What surrounds each call of a function; ``None`` where nothing does.
+def transaction_for(function: Callable[..., Any], *, atomic: bool) -> Around | None:
+    """A factory of the transaction for each call of a function; ``None`` where the function needs none.
 
-    A function may say that a project's ``ATOMIC_REQUESTS`` isn't for it, as a view does:
-    ``@transaction.non_atomic_requests``.
+    ``@transaction.non_atomic_requests`` exempts a function from the project's ``ATOMIC_REQUESTS``, as it does a view.
     """
     exempt: frozenset[str] = getattr(function, "_non_atomic_requests", frozenset())
     aliases = [
@@ -35,8 +33,8 @@ def around(function: Callable[..., Any], *, atomic: bool) -> Around | None:
     return partial(_all, tuple(aliases))
 
 
-def entered(made: Around | None) -> AbstractContextManager[Any]:
-    """The transaction for the length of a ``with``; nothing where there is none to enter."""
+def in_transaction(made: Around | None) -> AbstractContextManager[Any]:
+    """A context manager for the transaction; it does nothing where there is no transaction."""
     return nullcontext() if made is None else made()
 
 

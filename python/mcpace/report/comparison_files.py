@@ -1,6 +1,6 @@
-"""A comparison for machines that people look at: Markdown for a summary or a comment, JUnit's XML for a CI.
+"""Exports a comparison for CI systems: as Markdown for a summary or a comment, and as JUnit's XML.
 
-Design constraint: what a peer sent is data there, too: no markup of either format gets through.
+Design constraint: text from a peer is data in these formats, too, so markup of either format is escaped.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from mcpace.report.words.quantities import NO_BREAK, clean
 
 NO_LINK = "\N{ZERO WIDTH SPACE}"
 MARKUP = re.compile(r"([\\`*\[\]<>#|~&@]|(?<![^\W_])_|_(?![^\W_])|^[+-])")
-"""Characters that GitHub's Markdown reads as markup where they stand. An underscore within a word and a hyphen within a
-line are not markup, so that names stay readable in a log."""
+"""Characters that GitHub's Markdown interprets as markup. An underscore within a word and a hyphen within a line are
+not markup and are not escaped, so that names stay readable in a log."""
 
 
 def markdown(run: Run) -> str:
-    """A heading, the verdict, a table of all figures."""
+    """The comparison as Markdown: a heading, the verdict and a table of all figures."""
     made = run.comparison
     title = "Comparison" if run.kind != "gate" else f"Speed gate: {_outcome(run)}"
     lines = [f"### {title}", "", *(_plain(sentence) + "  " for sentence in sentences(run)), ""]
@@ -67,9 +67,10 @@ def markdown(run: Run) -> str:
 
 
 def junit(run: Run) -> str:
-    """A test case a figure, and one for each thing that broke or was newly found.
+    """The comparison as JUnit's XML, with one test case for each figure, each broken case and each new finding.
 
-    It says what the exit code says: failures where the gate is red and nowhere else, an error where it has not judged.
+    The result agrees with the exit code: there are failures only where the gate is red, and an error where the gate
+    has not judged.
     """
     made = run.comparison
     outcome = _outcome(run)
@@ -126,7 +127,7 @@ def _case(suite: ElementTree.Element, where: str, name: str, wrong: str, what: s
 
 def _plain(text: str) -> str:
     escaped = MARKUP.sub(r"\\\1", clean(text, 1000)).replace(NO_BREAK, " ")
-    # What GitHub links by itself, escaped or not: addresses, names, numbers of issues.
+    # GitHub links addresses, user names and issue numbers even if they are escaped.
     return re.sub(r"(?i)(:)(?=//)|(www)(?=\\?\.)|([@#])", lambda match: match[0] + NO_LINK, escaped)
 
 

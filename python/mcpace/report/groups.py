@@ -1,4 +1,4 @@
-"""One run's findings gathered by cause: a cause that shows in nine cases is told once, with where it was seen."""
+"""Groups the findings of a run by cause, so that a cause in nine cases is reported once, with all its places."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SEVERITIES = ("high", "medium", "low")
 
 @dataclass(frozen=True)
 class Sighting:
-    """A finding and the case it was seen in."""
+    """A finding and its case."""
 
     case: Case
     finding: Finding
@@ -20,7 +20,7 @@ class Sighting:
 
 @dataclass(frozen=True)
 class Place:
-    """Operations of one target that the same subjects show a cause in."""
+    """Operations of one target in which the same subjects show a cause."""
 
     target: str
     operations: tuple[str, ...]
@@ -36,26 +36,26 @@ class Group:
 
     @property
     def example(self) -> Finding:
-        """The costliest; a call of a tool where it costs about as much, since that says most to a reader."""
+        """The costliest finding, or that of a tool call with at least half its cost, which is easier to understand."""
         most = self.sightings[0].finding.cost_s
         calls = (s.finding for s in self.sightings if s.case.operation == "call" and s.finding.cost_s >= most / 2)
         return next(calls, self.sightings[0].finding)
 
     @property
     def severity(self) -> str:
-        """The gravest of them."""
+        """The highest severity of the group."""
         seen = {sighting.finding.severity for sighting in self.sightings}
         return next(severity for severity in SEVERITIES if severity in seen)
 
     @property
     def cost_range_s(self) -> tuple[float, float]:
-        """Least and most seconds a call."""
+        """Least and greatest cost, in seconds a call."""
         costs = [sighting.finding.cost_s for sighting in self.sightings]
         return min(costs), max(costs)
 
     @property
     def places(self) -> list[Place]:
-        """Where it was seen, in the run's order; operations that the same subjects share are told together."""
+        """The places of the cause, in the run's order. Operations with the same subjects share one place."""
         by_operation: dict[tuple[str, str], list[str]] = {}
         for sighting in self.sightings:
             case = sighting.case
@@ -79,18 +79,18 @@ def group_findings(cases: Iterable[Case]) -> list[Group]:
 
 
 def targets(run: Run) -> list[str]:
-    """Targets in the order of the run; of a run with other cases too, those of load stand apart."""
+    """Targets in the order of the run. Those of load cases are left out where the run has other cases."""
     trials = [case for case in run.cases if case.load is None]
     return list(dict.fromkeys(case.target for case in trials or run.cases))
 
 
 def operations(run: Run, target: str) -> list[str]:
-    """Operations at a target, in the order of a client's life."""
+    """Operations at a target, in the order in which a client performs them."""
     return list(in_order(case.operation for case in run.cases if case.target == target))
 
 
 def cases_at(run: Run, target: str, operation: str) -> list[Case]:
-    """One case a subject, in the order of the run."""
+    """The cases of one operation at one target, one for each subject, in the order of the run."""
     return [case for case in run.cases if case.target == target and case.operation == operation]
 
 
@@ -100,6 +100,6 @@ def subjects(run: Run) -> list[str]:
 
 
 def in_order(names: Iterable[str]) -> tuple[str, ...]:
-    """Operations in the order of a client's life, unknown ones last."""
+    """Operations in the order in which a client performs them, unknown ones last."""
     life = ("provider", "connect", "list", "call", "disconnect")
     return tuple(sorted(dict.fromkeys(names), key=lambda name: life.index(name) if name in life else len(life)))

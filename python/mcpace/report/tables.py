@@ -1,6 +1,6 @@
-"""Tables that the terminal and the page show alike: what a session waits for, and what a recorded client asked.
+"""Tables for both the terminal and the page: the waits of a session, and the requests of a recorded client.
 
-A cell is text for people, made of the run's own figures.
+A cell is readable text that contains figures of the run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from mcpace.report.words.quantities import clean, count, duration, size
 from mcpace.report.words.start import short_name
 
 BYTES_PER_TOKEN = 4
-"""Tokenizers differ, and schemas are mostly ASCII: the number of tokens is an estimate, and said to be one."""
+"""Assumed bytes a token. Tokenizers differ, and schemas are mostly ASCII, so the report calls the number an
+estimate."""
 MOST_METHODS = 40
 
 
@@ -25,7 +26,7 @@ class Table:
 
     title: str
     columns: tuple[str, ...]
-    """The first is the rows' name."""
+    """Headings. The first column contains the names of the rows."""
     rows: list[tuple[str, ...]]
     where: str = ""
     notes: list[str] = field(default_factory=list)

@@ -21,7 +21,7 @@ from rest_framework import serializers
 
 from invoices.models import Customer, Invoice
 from invoices.serializers import InvoiceOutput
-from mcpace.django.fast_serializer import compiled
+from mcpace.django.fast_serializer import compile_reader
 from mcpace.django.inputs import Kept, Reader
 
 HUGE = 10**5000
@@ -99,7 +99,7 @@ PLAIN: list[Callable[[], Any]] = [
 @pytest.mark.parametrize("make", PLAIN)
 def test_what_is_read_without_the_serializer_is_what_it_says(make: Callable[[], Any], partial: bool) -> None:
     kind = of(n=make(), m=serializers.BooleanField(required=False))
-    read = compiled(kind, partial=partial)
+    read = compile_reader(kind, partial=partial)
     assert read is not None
     was_read = 0
     for given in [{}, *({"n": value} for value in VALUES), {"n": 1, "m": True, "x": 2}, {"m": 1}, {"m": False}]:
@@ -117,7 +117,7 @@ def typed(data: Any) -> Any:
 
 
 def test_the_usual_values_need_no_serializer() -> None:
-    read = compiled(
+    read = compile_reader(
         of(
             n=serializers.IntegerField(),
             x=serializers.FloatField(),
@@ -245,14 +245,14 @@ def test_what_is_only_shown_or_done_after_does_not_matter() -> None:
 
 def test_a_field_that_sends_nothing_of_its_own_keeps_its_place() -> None:
     kinds = {name: serializers.IntegerField(required=False) for name in "abc"}
-    read = compiled(of(**kinds), partial=False)
+    read = compile_reader(of(**kinds), partial=False)
     assert read is not None
     for names in itertools.permutations("abc"):
         assert list(read(dict.fromkeys(names, 1)) or ()) == list("abc")
 
 
 def test_text_that_a_number_never_has_may_be_prohibited() -> None:
-    assert compiled(of(n=serializers.IntegerField(validators=[ProhibitNullCharactersValidator()])), partial=False)
+    assert compile_reader(of(n=serializers.IntegerField(validators=[ProhibitNullCharactersValidator()])), partial=False)
 
 
 def test_who_wants_a_kept_call_still_gets_what_was_refused_from_the_serializer() -> None:
@@ -324,7 +324,7 @@ def test_a_models_choices_are_those_that_its_function_gives_now(nested: bool) ->
 
     if not nested:
         reader = Reader(kind)
-        assert reader.quick is None and compiled(kind, partial=False) is None
+        assert reader.quick is None and compile_reader(kind, partial=False) is None
         follows(reader, change, str)
         return
     within = Reader(of(rows=kind(many=True)))
@@ -348,7 +348,7 @@ def test_a_fields_choices_are_those_that_its_author_gives_now(
         monkeypatch.setattr(LazyList if as_list else lazily, "now", ["kept", "new"])
 
     if kind is serializers.ChoiceField:
-        assert compiled(of(n=serializers.ChoiceField(lazily)), partial=False) is None
+        assert compile_reader(of(n=serializers.ChoiceField(lazily)), partial=False) is None
         follows(reader, change, str)
     else:
         follows(reader, change, lambda text: [text])

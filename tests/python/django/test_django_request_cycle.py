@@ -117,10 +117,10 @@ def test_who_begins_to_listen_is_heard_from_then_on(looked: list[str]) -> None:
     request_started.connect(begun)
     request_finished.connect(ended)
     try:
-        assert request_cycle.is_listened_to()
+        assert request_cycle.has_listeners()
         assert in_a_thread(call) and heard == ["begun", "ended"]
     finally:
         request_started.disconnect(begun)
         request_finished.disconnect(ended)
-    assert not request_cycle.is_listened_to()
+    assert not request_cycle.has_listeners()
     assert in_a_thread(call) and len(heard) == 2

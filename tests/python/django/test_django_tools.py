@@ -597,7 +597,7 @@ def test_what_is_not_compiled_here_runs_through_its_own_package() -> None:
 
     shown = SelectorSpec(kind=SelectorKind.RETRIEVE, output_serializer=Shown)
     made = service(add_all, many=True, input_serializer=Name, output_selector_spec=shown)
-    assert type(made.registry.tools["t"].runs).__name__ == "Dispatched"
+    assert type(made.registry.tools["t"].runs).__name__ == "DispatchedSpec"
     result = made.call_tool("t", {"items": [{"name": "one of many"}, {"name": "two of many"}]})
     assert result.structured_content == {"items": [{"name": "one of many"}, {"name": "two of many"}]}
     assert refused(made, {"items": [{"name": "three of many"}, {}]})["type"] == "validation_error"

@@ -1,6 +1,7 @@
-"""A load's figures as metrics: names, labels, values. The modules beside this one send them.
+"""The figures of a load as metrics: names, labels, values. The other modules of this package send them.
 
-Histograms keep the engine's own buckets, thinned to the relevant ones: a collector's own bounds would lose precision.
+Histograms keep the engine's own buckets, merged into a limited number, because a collector's own bounds would lose
+precision.
 Names follow Prometheus' conventions: base units, ``_total`` for counters.
 """
 
@@ -31,15 +32,15 @@ class Value:
 
 @dataclass(frozen=True)
 class Distribution:
-    """A histogram: how many lie at or below each bound."""
+    """A histogram of durations."""
 
     name: str
     help: str
     labels: dict[str, str]
     bounds: list[float]
-    """Seconds, rising."""
+    """Upper bounds in seconds, in ascending order."""
     counts: list[int]
-    """How many lie in each bucket, not summed up; the last is past the last bound."""
+    """Number of values in each bucket, not cumulative. The last bucket is above the last bound."""
     count: int
     sum: float
     min: float
@@ -47,7 +48,7 @@ class Distribution:
 
 
 def values(run: Run) -> Iterator[Value]:
-    """Every number."""
+    """Every counter and gauge of a run."""
     for case in run.cases:
         if case.load is None:
             continue
@@ -64,7 +65,7 @@ def values(run: Run) -> Iterator[Value]:
 
 
 def distributions(run: Run) -> Iterator[Distribution]:
-    """Every histogram."""
+    """Every histogram of a run."""
     for case in run.cases:
         for operation in operations(case):
             told = operation.latency_s
@@ -85,13 +86,13 @@ def distributions(run: Run) -> Iterator[Distribution]:
 
 
 def operations(case: Case) -> list[LoadOperation]:
-    """Calls and what was counted apart."""
+    """The operations of a case: its calls, and the requests that are counted separately."""
     others = case.load.others if case.load else {}
     return [*(case.by_tool or {}).values(), *others.values()]
 
 
 def thinned(buckets: list[tuple[int, int]]) -> tuple[list[float], list[int]]:
-    """At most :data:`MOST_BOUNDS` buckets: neighbours are put together, so that each bound stays true."""
+    """Merges neighbouring buckets into at most :data:`MOST_BOUNDS` ones. The remaining bounds are exact."""
     step = -(-len(buckets) // MOST_BOUNDS) or 1
     groups = [buckets[start : start + step] for start in range(0, len(buckets), step)]
     return [group[-1][0] / 1e9 for group in groups], [sum(count for _, count in group) for group in groups]

@@ -1,7 +1,7 @@
-"""A load's figures to an OpenTelemetry collector, over OTLP/HTTP.
+"""Sends the figures of a load to an OpenTelemetry collector, over OTLP/HTTP.
 
-They are handed to the SDK's exporter as finished data points: recorded one by one, a million samples would be counted
-twice, here and in the engine, and lose the engine's buckets.
+The SDK's exporter gets finished data points. Recording a million samples one by one would count them a second time
+after the engine, and would lose the engine's buckets.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LIMIT_MS = LIMIT_S * 1e3
 
 
 def send(run: Run, url: str) -> bool:
-    """Sends them. Says whether the collector took them."""
+    """Sends all metrics of a run. Returns whether the collector accepted them."""
     exporter = OTLPMetricExporter(endpoint=url, timeout=LIMIT_S)
     try:
         return exporter.export(data(run), timeout_millis=LIMIT_MS) is MetricExportResult.SUCCESS
@@ -42,7 +42,7 @@ def send(run: Run, url: str) -> bool:
 
 
 def data(run: Run) -> MetricsData:
-    """All metrics, each once with all its points."""
+    """All metrics of a run, each with all its points."""
     now = time.time_ns()
     elapsed_s = max((case.load.elapsed_s for case in run.cases if case.load), default=0.0)
     start = now - int(elapsed_s * 1e9)

@@ -1,4 +1,5 @@
-"""A load's figures in Prometheus' text format, for the node exporter's textfile collector or a pushgateway."""
+"""Writes the figures of a load in Prometheus' text format, for the node exporter's textfile collector or a
+pushgateway."""
 
 from __future__ import annotations
 
@@ -15,9 +16,9 @@ from mcpace.report.model.run import Run
 
 
 def write(run: Run, path: Path) -> None:
-    """Writes whole or not at all.
+    """Writes the metrics of a run to a file, atomically.
 
-    Raises :class:`OSError` where the place won't take it.
+    Raises :class:`OSError` where the file can't be written.
     """
     registry = CollectorRegistry()
     registry.register(_Figures(run))
@@ -25,13 +26,13 @@ def write(run: Run, path: Path) -> None:
 
 
 class _Figures(Collector):
-    """Hands over what was measured already."""
+    """A collector of the figures of one run."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
 
     def collect(self) -> Iterable[Metric]:
-        """All metrics, each family once."""
+        """All metric families of the run."""
         families: dict[str, Metric] = {}
         for value in values(self._run):
             family = families.setdefault(value.name, _family(value))
@@ -55,7 +56,7 @@ def _add(family: CounterMetricFamily | GaugeMetricFamily, value: Value) -> None:
 
 
 def _summed(told: Distribution) -> list[tuple[str, float]]:
-    """Prometheus' buckets count all that lies at or below their bound."""
+    """The cumulative counts of a histogram, which Prometheus' format requires."""
     below, buckets = 0, []
     for bound, count in zip(told.bounds, told.counts, strict=False):
         below += count

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchema
 from pydantic_core import CoreSchema
 
 LARGEST = 10**18
-"""Of a figure, either way: what is made of a few of them is still a number."""
+"""Largest absolute value of a figure. Sums and products of a few such figures are still finite numbers."""
 
 Whole = Annotated[int, Field(ge=0, le=LARGEST)]
 """A count, bytes, nanoseconds."""
@@ -30,7 +30,7 @@ def _bounded(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 Facts = Annotated[dict[str, Any], AfterValidator(_bounded)]
-"""What only its own reader knows the members of."""
+"""A dictionary whose members only its own reader knows."""
 
 
 def _fail_fast(schema: Any) -> None:
@@ -39,7 +39,7 @@ def _fail_fast(schema: Any) -> None:
         match within.pop():
             case dict() as inner:
                 if inner is not schema and inner.get("type") == "model":
-                    continue  # done when its class was made
+                    continue  # set when its class was created
                 if inner.get("type") in ("list", "tuple", "set", "frozenset"):
                     inner["fail_fast"] = True
                 within.extend(inner.values())

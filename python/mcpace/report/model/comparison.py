@@ -17,7 +17,7 @@ Method = Literal["rank-sum", "bootstrap-t", "wilson"]
 
 
 INSTRUMENTS = frozenset({"generator-limited", "recorder-limited", "noisy-run"})
-"""Codes of findings that tell of the instrument or the machine: no fault of what was measured."""
+"""Codes of findings about the instrument or the machine, which are no fault of the measured subject."""
 
 
 class Compared(Model):
@@ -26,7 +26,7 @@ class Compared(Model):
     subject: str
     """Label of the second side's subject."""
     base_subject: str
-    """Label of the first side's: another release, say."""
+    """Label of the first side's subject, for example another release."""
     target: str
     operation: str
     tool: str | None = None
@@ -35,24 +35,25 @@ class Compared(Model):
     base: Number
     now: Number
     ratio: Number | None = None
-    """Second over first; absent where the first is nothing."""
+    """Second over first; absent where the first is 0."""
     low: Number | None = None
     high: Number | None = None
-    """95 % interval of the ratio; absent where there is too little to say."""
+    """95 % interval of the ratio; absent where there are too few values."""
     sees: Number | None = None
-    """The smallest change that this comparison would see in four of five repetitions, as a ratio above 1."""
+    """The smallest change that this comparison would detect in four of five repetitions, as a ratio above 1."""
     method: Method | None = None
     base_count: Whole = 0
     now_count: Whole = 0
-    """Trials, rounds or batches that the interval is over."""
+    """Number of trials, rounds or batches of which the interval is computed."""
     verdict: Verdict
-    """``same``: the interval is within the tolerance. ``unclear``: it holds 1 and reaches beyond, or there is none."""
+    """``same``: the interval is within the tolerance. ``unclear``: the interval contains 1 and exceeds the tolerance,
+    or there is no interval."""
     breach: bool = False
-    """Worse by more than the tolerance, the whole interval."""
+    """Whether the whole interval is worse by more than the tolerance."""
 
 
 class Newcomer(Model):
-    """A cause that only the second side shows (or only the first)."""
+    """A cause that only one side shows."""
 
     subject: str
     target: str
@@ -71,21 +72,21 @@ class Missing(Model):
     operation: str
     tool: str | None = None
     error: str | None = None
-    """What the second side said; absent where it was not asked for."""
+    """Error of the second side; absent where the second side did not measure the case."""
 
 
 class Attempt(Model):
-    """Both sides, once."""
+    """One measurement of both sides."""
 
     rows: list[Compared] = []
     new_findings: list[Newcomer] = []
     gone_findings: list[Newcomer] = []
     broken: list[Missing] = []
-    """Measured on the first side, failed on the second."""
+    """Cases that were measured on the first side and failed on the second."""
 
 
 class SideFacts(Model):
-    """One side, where it is a run of its own."""
+    """Facts of one side that is a run of its own."""
 
     kind: str
     started: str
@@ -95,12 +96,12 @@ class SideFacts(Model):
     system: str
     architecture: str = ""
     memory_bytes: Whole | None = None
-    """Absent in comparisons of before it was told, as the architecture and the Python."""
+    """Absent in comparisons of older releases, as are the architecture and the Python version."""
     python: str = ""
 
 
 class BaseCase(Model):
-    """What a picture of the first side needs."""
+    """Figures of a case of the first side, for drawing it."""
 
     subject: str
     target: str
@@ -111,31 +112,33 @@ class BaseCase(Model):
 
 
 class Comparison(Model):
-    """Two sides and what came of holding one against the other."""
+    """The comparison of two sides."""
 
     base: SideFacts | None = None
-    """Absent where both sides were measured here, in turns."""
+    """The first side, where it is a run of its own. Absent where this run measured both sides in turns."""
     now: SideFacts | None = None
-    """The second side, where the first is a run of its own. Absent in comparisons of before it was told."""
+    """The second side, where the first is a run of its own. Absent in comparisons of older releases."""
     interleaved: bool = False
     warnings: list[str] = []
-    """Codes of what makes it weaker than it looks: ``other-machine``, ``other-options``, ``not-interleaved``, …"""
+    """Codes of the circumstances that weaken the comparison: ``other-machine``, ``other-options``,
+    ``not-interleaved``, …"""
     tolerance: Number
-    """A gate's: 0.1 lets pass what is at most 10 % worse."""
+    """Tolerance of a gate: 0.1 accepts figures that are at most 10 % worse."""
     base_cases: list[BaseCase] = []
     only_base: list[Missing] = []
     only_now: list[Missing] = []
     attempts: list[Attempt] = []
-    """A gate measures again before it is red; the last one counts."""
+    """Measurements of both sides. A gate measures again before it is red; the last attempt counts."""
     judged: bool = True
-    """Of a gate: whether there was anything to judge by, an interval or something that broke."""
+    """Whether a gate had anything to judge by: an interval, or something that broke."""
     red: bool = False
-    """Of a gate: in every attempt something went wrong at the same place (a breach, a failure, a new cause), perhaps in
-    another way each time; or the whole side is gone."""
+    """Whether a gate failed: in every attempt something went wrong at the same place (a breach, a failure, a new
+    cause), even if the kind of fault differed between attempts; or no case of the second side could be measured."""
     inconclusive: bool = False
     """Whether a gate that is not red leaves a doubt: in every attempt one figure looks worse than the tolerance allows,
     and its interval is too wide to decide."""
     unconfirmed: str = ""
-    """Of a gate whose first attempt was red: why the second could not be made. Then it has judged nothing."""
+    """For a gate whose first attempt was red: the reason why the second attempt could not be made. Such a gate has not
+    judged."""
     reasons: list[str] = []
     """Codes: ``slower``, ``broken``, ``new-finding``."""

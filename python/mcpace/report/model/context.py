@@ -1,6 +1,6 @@
-"""The base of the facts that findings tell, which :mod:`mcpace.report.model.contexts` lists.
+"""The base class of findings' contexts, which :mod:`mcpace.report.model.contexts` lists.
 
-Design constraint: a run of an older or newer release, or a damaged one, never fails here. A member that is absent or
+Design constraint: reading never fails, even for a damaged run or one of another release. A member that is absent or
 unreadable is ``None``, and the sentence that would name it becomes shorter.
 """
 
@@ -15,7 +15,7 @@ from mcpace.report.model.base import Model
 
 
 class Context(Model):
-    """Facts of one cause, as far as the run has them."""
+    """The known facts of one cause."""
 
     model_config = ConfigDict(strict=True, frozen=True)
     code: ClassVar[str] = ""
@@ -31,7 +31,7 @@ class Context(Model):
 
     @classmethod
     def read(cls, facts: Mapping[str, Any]) -> Self:
-        """The facts of a run's finding."""
+        """Reads the facts of a run's finding."""
         return cls.model_validate(facts)
 
     @classmethod
@@ -45,5 +45,5 @@ class Context(Model):
 
 
 def best_match(variants: tuple[type[Context], ...], facts: Mapping[str, Any]) -> Context:
-    """``facts`` as the variant that knows the most of them, the first of equals."""
+    """Reads ``facts`` as the variant that has the most of their members; the first variant wins a tie."""
     return max(variants, key=lambda variant: len(variant.members() & facts.keys())).read(facts)

@@ -1,4 +1,4 @@
-"""The part of a Run that experiments on a live target add: one factor at a time, its effect with an interval.
+"""The part of a Run that experiments on a live target add: the effect of one factor at a time, with an interval.
 
 Design constraint: data only.
 """
@@ -13,14 +13,14 @@ from mcpace.report.model.base import Facts, Model, Number, Whole
 
 
 class Factor(Model):
-    """One thing that was done differently, and what a call then took."""
+    """One changed condition, and the time of a call under it."""
 
     code: str
     """``connection``, ``json``, ``quick-ack``, …: see :mod:`mcpace.report.words.factors`."""
     detail: str = ""
-    """Which: a revision, an address, a size."""
+    """Value of the factor: a revision, an address, a size."""
     base_s: Number | None = None
-    """A call's median time in the base case, in the slices that took turns with this factor's."""
+    """Median time of a call in the base case, in the slices that took turns with those of this factor."""
     changed_s: Number | None = None
     ratio: Number | None = None
     """Changed over base, typical slice (Hodges–Lehmann)."""
@@ -28,14 +28,15 @@ class Factor(Model):
     high: Number | None = None
     """Interval of the ratio, over slices."""
     confidence: Number = Field(default=0.95, ge=0, le=1)
-    """The interval's."""
+    """Confidence of the interval."""
     slices: Whole = 0
     calls: Whole = 0
-    """Of the changed case."""
+    """Number of calls in the changed case."""
     verdict: Literal["slower", "faster", "same", "unclear", "refused", "left-out"]
-    """``refused``: the target doesn't take it so; ``reason`` says why. ``left-out``: there was no time for it."""
+    """``refused``: the target doesn't support the changed condition; ``reason`` says why. ``left-out``: there was no
+    time for the experiment."""
     reason: str = ""
     cause: str | None = None
-    """Code of the finding that this effect is the proof of."""
+    """Code of the finding that this effect proves."""
     facts: Facts = {}
-    """What else was seen: replies by kind, bytes, connections."""
+    """Other observations: replies by kind, bytes, connections."""

@@ -15,27 +15,27 @@ class LayerFacts(Model):
     name: str
     """``direct``, ``handler``, ``in-process`` or ``socket``."""
     includes: str = ""
-    """What is in its time, in words."""
+    """Description of the work that the layer's time includes."""
     batches: Whole = 0
     calls_per_batch: Whole = 0
     low_s: Number | None = None
     high_s: Number | None = None
     """Quartiles of the batches."""
     ratio: Number | None = None
-    """Its median over the direct call's."""
+    """Median of the layer divided by that of the direct call."""
     adds_s: Number | None = None
-    """Its median less that of the next layer inside it that was measured."""
+    """Median of the layer less that of the next measured layer inside it."""
     share: Number | None = None
-    """``adds_s`` of the outermost layer's median, for those inside it, which add up to all of it. The socket's is the
-    outermost; where there is none, the one in process."""
+    """``adds_s`` divided by the median of the outermost layer, for that layer and those inside it; the shares add up to
+    1. The outermost layer is ``socket``, or ``in-process`` where the socket was not measured."""
 
 
 class LayersFacts(Model):
-    """What all layers had in common."""
+    """Facts that all layers have in common."""
 
     sdk: str
     version: str = ""
     python: str = ""
     """Version of the interpreter that ran the server."""
     served_by: str = ""
-    """What served the socket."""
+    """The server program behind the socket."""

@@ -27,25 +27,26 @@ class Latencies(Model):
 
 
 class LoadOperation(Model):
-    """One tool's calls, or one of the other requests (``initialize``, listings), after the warm-up."""
+    """Calls of one tool, or other requests of one kind (``initialize``, listings), after the warm-up."""
 
     name: str
     kind: str
     """``call``, ``list``, ``ping``, ``raw``, ``initialize``, …"""
     count: Whole
-    """Ended, well or not."""
+    """Number of finished requests, successful or not."""
     ok: Whole
     errors: dict[str, Whole] = {}
-    """By kind, those that were seen: ``timeout``, ``tool_error``, …"""
+    """Number of errors by kind: ``timeout``, ``tool_error``, …"""
     first_error: str | None = None
     throughput_rps: Number
-    """Good replies a second."""
+    """Successful replies a second."""
     latency_s: Latencies | None = None
     service_s: Latencies | None = None
     failed_s: Latencies | None = None
-    """Of the failed ones, from when they were due."""
+    """Times of the failed requests, from when each was due."""
     latency_buckets: list[tuple[Whole, Whole]] = []
-    """Upper bound in nanoseconds, count: three significant digits, so that runs can be merged and compared."""
+    """Upper bound in nanoseconds, and count. Bounds have three significant digits, so that runs can be merged and
+    compared."""
     sent_bytes: Whole = 0
     received_bytes: Whole = 0
     json_replies: Whole = 0
@@ -56,11 +57,11 @@ class LoadSecond(Model):
     """One second of the run."""
 
     at_s: Number
-    """Its start, seconds since the load's."""
+    """Its start, in seconds since the start of the load."""
     warm_up: bool
     users: Whole
     intended: Whole
-    """Calls that were due in it."""
+    """Number of calls that were due in this second."""
     ok: Whole
     errors: Whole
     p50_s: Number | None = None
@@ -68,11 +69,11 @@ class LoadSecond(Model):
     p99_s: Number | None = None
     max_s: Number | None = None
     engine_busy: Number = 0.0
-    """Share of its threads' time that the generator worked."""
+    """Share of its threads' time in which the generator was working."""
 
 
 class LoadConnections(Model):
-    """What became of the connections (over stdio: of the processes)."""
+    """Counts of connections; over stdio, of processes."""
 
     opened: Whole = 0
     reused_requests: Whole = 0
@@ -81,76 +82,77 @@ class LoadConnections(Model):
 
 
 class LoadEngine(Model):
-    """The generator itself."""
+    """State of the load generator."""
 
     threads: Whole
     cpu_s: Number
     busy: Number
     late_p99_s: Number
-    """99 % of the calls left no later than this after they were due."""
+    """99th percentile of the delay between the time when a call was due and the time when it was sent."""
     saturated: bool
     reason: str | None = None
 
 
 class LoadThreshold(Model):
-    """A limit that the user set, and what came."""
+    """A limit that the user set, and the measured value."""
 
     text: str
     met: bool
     actual: Number | None = None
-    """``None`` where nothing was measured that it could be held against: then it is not met."""
+    """``None`` where the value was not measured; the limit is not met then."""
     limit: Number
     unit: Literal["s", "share", "count", "rps"]
 
 
 class LoadFacts(Model):
-    """How the load went as a whole."""
+    """Facts of the load as a whole."""
 
     ended: Literal["done", "stopped", "failed"]
     failure: str | None = None
     model: Facts
-    """What was asked for: ``{"kind": "closed", "vus": 50}`` or ``{"kind": "open", "rate": 1000, …}``."""
+    """The requested load: ``{"kind": "closed", "vus": 50}`` or ``{"kind": "open", "rate": 1000, …}``."""
     elapsed_s: Number
-    """With warm-up and drain."""
+    """Total time, including warm-up and drain."""
     measured_s: Number
-    """After the warm-up: what throughput is over."""
+    """Time after the warm-up, by which throughput is computed."""
     warm_up_s: Number
     intended: Whole
     begun: Whole
     dropped: Whole
-    """Calls that were due and never begun."""
+    """Calls that were due and never started."""
     late: Whole
     """Calls that had to wait for a free slot."""
     unfinished: Whole
-    """Calls that had no end when the run was over."""
+    """Calls that had not finished when the run ended."""
     acknowledgement_share: Number = 0.0
-    """Share of calls near 40 ms, beyond what lies beside them, over connections that are used again: where calls wait
-    for a delayed TCP acknowledgement. 0 below a share worth an experiment."""
+    """Share of calls on reused connections that take about 40 ms, in excess of the share at neighbouring times. Such
+    calls may wait for a delayed TCP acknowledgement. 0 where the share is too small to justify an experiment."""
     others: dict[str, LoadOperation] = {}
-    """What is no call: ``initialize``, listings, pings; counted apart."""
+    """Requests other than calls, counted separately: ``initialize``, listings, pings."""
     beside: Whole | None = None
-    """Calls of one user more, who asked the server for its layers: in the case's ledger and in no other figure."""
+    """Calls of one additional user, who asked the server for the times of its layers. They are in the case's ledger and
+    in no other figure."""
     connections: LoadConnections = LoadConnections()
     engine: LoadEngine
     thresholds: list[LoadThreshold] = []
 
 
 class LoadCase(Model):
-    """What a case of load has beside the members of every case; absent from the others' JSON."""
+    """Additional members of a load's case; absent from the JSON of other cases."""
 
     throughput_rps: Number | None = None
-    """Good replies to calls, a second."""
+    """Successful replies to calls, a second."""
     errors: Whole | None = None
-    """Failed calls."""
+    """Number of failed calls."""
     latency_s: Latencies | None = None
-    """Of all good calls, from when each was due."""
+    """Times of all successful calls, from when each was due."""
     service_s: Latencies | None = None
-    """Of all good calls, from when each was sent."""
+    """Times of all successful calls, from when each was sent."""
     by_tool: dict[str, LoadOperation] | None = None
     cpu_s: Number | None = None
-    """Processor time of the server, where it runs on this machine and was looked at."""
+    """Processor time of the server, where it runs on this machine and was observed."""
     rss_bytes: Whole | None = None
-    """Its largest memory."""
+    """Largest memory of the server."""
     saturated: bool | None = None
     """Whether the generator, not the target, was the limit."""
     seconds: list[LoadSecond] | None = None

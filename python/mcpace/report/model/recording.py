@@ -13,13 +13,14 @@ class MethodFacts(Model):
 
     method: str
     name: str | None = None
-    """The tool; of other methods the name or URI, where they have one."""
+    """Name of the tool; for other methods the name or URI, where they have one."""
     requests: Whole
     succeeded: Whole
     failed: Whole
-    """Answered with an error, or with a tool's own failure. Requests that are neither have no answer."""
+    """Requests whose answer is an error or a tool's failure. Requests that neither succeeded nor failed have no
+    answer."""
     median_s: Number | None = None
-    """From a request's first byte to its answer's last, over the answered ones."""
+    """Median time of the answered requests, from a request's first byte to the last byte of its answer."""
     slowest_s: Number | None = None
     request_bytes: Whole
     reply_bytes: Whole
@@ -28,14 +29,14 @@ class MethodFacts(Model):
 
 
 class RecordingFacts(Model):
-    """One recording, or several that were taken as one."""
+    """Summary of one recording, or of several that are read as one."""
 
     events: Whole
     lost: Whole = 0
-    """Events that the recorder couldn't keep."""
+    """Number of events that the recorder couldn't keep."""
     cut_off: bool = False
-    """Its end is missing."""
+    """Whether the end of the recording is missing."""
     methods: list[MethodFacts] = []
     """The client's requests by method, in the order in which methods first occur."""
     starts_s: list[Number] = []
-    """From the start of each server process to its first answer."""
+    """Time from the start of each server process to its first answer."""

@@ -27,9 +27,9 @@ from mcpace.report.model.servers import ServerComparison, ServerFacts
 
 SCHEMA: Literal["mcpace.run/1"] = "mcpace.run/1"
 MOST_BYTES = 64 * 2**20
-"""Most bytes of a run's file: a day's load, second by second, has a third of it."""
+"""Maximum size of a run's file. A load of one day, with a point a second, needs a third of it."""
 MOST_ERRORS = 1_000
-"""That are looked at, to name the first."""
+"""Maximum number of validation errors that are listed in order to name the first."""
 
 Kind = Literal[
     "clients", "measure", "bisect", "demo", "load", "servers", "layers", "compare", "gate", "explain", "recording"
@@ -38,7 +38,7 @@ Operation = Literal["provider", "connect", "list", "call", "disconnect"]
 
 
 class Machine(Model):
-    """Where it ran, as far as it matters for comparing runs."""
+    """The machine of the run, as far as it matters for comparing runs."""
 
     system: str
     """Kernel name and release."""
@@ -46,27 +46,27 @@ class Machine(Model):
     cpu: str
     """Model name of the processor."""
     cores: Whole
-    """Logical processors this process may use."""
+    """Number of logical processors that the process may use."""
     memory_bytes: Whole
     python: str
 
 
 class Subject(Model):
-    """What was measured: a release of an SDK, or our own instrumented client (``sdk="mcpace-client"``)."""
+    """The measured subject: a release of an SDK, or mcpace's own instrumented client (``sdk="mcpace-client"``)."""
 
     sdk: str
     version: str | None = None
     mode: str | None = None
 
     def label(self) -> str:
-        """As users type it: ``python@1.12.1``, ``python@2.3.0:legacy``."""
+        """The subject as users type it: ``python@1.12.1``, ``python@2.3.0:legacy``."""
         text = self.sdk if self.version is None else f"{self.sdk}@{self.version}"
         return text if self.mode is None else f"{text}:{self.mode}"
 
 
 class Summary(Model):
-    """Trials in one line. The first trial is cold (imports, discovery, registration) and stands apart: the other four
-    figures are over the trials after it, or over it alone where there is no other."""
+    """Summary of the trials. The first trial is cold (imports, discovery, registration) and is separate. The other four
+    figures are computed of the trials after it, or of it alone where there is no other."""
 
     first_s: Number
     median_s: Number
@@ -76,7 +76,7 @@ class Summary(Model):
 
     @classmethod
     def of(cls, trials_s: list[float]) -> Summary:
-        """Summary of at least one trial."""
+        """Summarizes at least one trial."""
         warm = trials_s[1:] or trials_s
         return cls(
             first_s=trials_s[0],
@@ -88,31 +88,31 @@ class Summary(Model):
 
 
 class Ledger(Model):
-    """Where the time of the operation went: mean over the warm trials, seconds. The parts add up to the mean."""
+    """The time of an operation by parts: means over the warm trials, in seconds. The parts add up to the mean."""
 
     client_send: Number = Field(alias="client.send")
-    """Client working before a request left."""
+    """Work of the client before it sends a request."""
     connect: Number
-    """TCP and TLS of new connections."""
+    """TCP and TLS handshakes of new connections."""
     request: Number
-    """A request's first byte to its last."""
+    """From the first byte of a request to its last."""
     server: Number
-    """Request's last byte at the server to the first byte of the message with the result."""
+    """From the last byte of the request at the server to the first byte of the message with the result."""
     response: Number
-    """That message's first byte to its last."""
+    """From the first byte of that message to its last."""
     client_receive: Number = Field(alias="client.receive")
-    """Result complete at the client to the operation's return (or the client's next request)."""
+    """From the complete result at the client to the return of the operation, or to the client's next request."""
     unaccounted: Number
-    """The recorder's own passing time and whatever could not be attributed."""
+    """The recorder's own forwarding time, and time that could not be attributed."""
     server_split: ServerSplit | None = None
-    """``server`` by layer, where the server tells."""
+    """``server`` by layer, where the server reports its layers."""
 
     def total(self) -> float:
         """Sum of the parts."""
         return sum(self.parts().values())
 
     def parts(self) -> dict[str, float]:
-        """The parts by their dotted names, in the order of a call."""
+        """The parts by their dotted names, in the order in which they occur in a call."""
         return {
             "client.send": self.client_send,
             "connect": self.connect,
@@ -125,25 +125,26 @@ class Ledger(Model):
 
 
 class ServerSplit(Model):
-    """``server`` by the server's own account of its layers: mean over the warm trials, seconds. With ``rest`` they add
-    up to ``server``."""
+    """``server`` by layer, as the server reports it: means over the warm trials, in seconds. The layers and ``rest``
+    add up to ``server``."""
 
     transport: Number
-    """Less than was told where reading and writing took part of it: those are in ``request`` and ``response``."""
+    """Time in the transport, without reading and writing, which ``request`` and ``response`` contain. It may therefore
+    be less than the server reported."""
     dispatch: Number
     service: Number
     rest: Number | None = None
-    """The network, the kernel, and what the server did not tell. Absent in runs of before it was told apart."""
+    """The network, the kernel, and time that the server did not report. Absent in runs of older releases."""
     told: Whole | None = None
-    """Calls that the server gave an account of."""
+    """Number of calls for which the server reported its layers."""
     of_calls: Whole | None = None
-    """Warm calls. Those without an account, and those whose account is not believed, are in ``rest``."""
+    """Number of warm calls. The time of calls without a report, or with an impossible one, is in ``rest``."""
     doubted: Whole = 0
-    """Accounts that can't be true."""
+    """Number of impossible reports."""
     doubt: Literal["malformed", "longer-than-exchange"] | None = None
-    """Why, for the first of them."""
+    """Reason for rejecting the first impossible report."""
     doubted_s: Number | None = None
-    """What the doubted accounts came to, mean."""
+    """Mean of the times in the impossible reports."""
 
 
 class Evidence(Model):
@@ -152,7 +153,7 @@ class Evidence(Model):
     at_s: Number
     """Seconds since the call's start."""
     role: str
-    """What the event is in the finding's argument, e.g. ``first-request``, ``repeated-request``."""
+    """Role of the event in the finding's argument, such as ``first-request`` or ``repeated-request``."""
     event: Whole
     """Index of the event in the recording."""
 
@@ -162,7 +163,7 @@ class Alternative(Model):
 
     code: str
     decided_by: str
-    """Code of the experiment that would decide between the two."""
+    """Code of the experiment that would distinguish the two causes."""
 
 
 class Finding(Model):
@@ -173,54 +174,54 @@ class Finding(Model):
     confidence: str
     """``high``, ``medium`` or ``low``."""
     confidence_reason: str = ""
-    """Code of why it is no more and no less sure."""
+    """Code of the reason for this confidence."""
     cost_s: Number
-    """Seconds a call, mean over the affected warm calls of this case."""
+    """Cost in seconds a call, as a mean over the affected warm calls of this case."""
     cost_requests: Number = 0.0
     """Extra requests a call."""
     cost_bytes: Number = 0.0
     """Extra bytes a call."""
     calls: Whole
-    """Trials of this case in which it was seen."""
+    """Number of trials of this case that show the cause."""
     of_calls: Whole
-    """Trials of this case."""
+    """Number of trials of this case."""
     context: Facts = {}
-    """The cause's own facts, from the first affected call."""
+    """Facts of the cause, from the first affected call."""
     evidence: list[Evidence] = []
     trial: Whole | None = None
-    """Which trial of the case the evidence is of, from 0."""
+    """Index of the trial that the evidence is taken from."""
     first_only: bool = False
-    """Seen in the first repetition of sessions only, and costed by those."""
+    """Whether only the first repetitions of sessions show the cause. Its cost is the mean over those."""
     disproof: str = ""
-    """Code of the experiment that would disprove it."""
+    """Code of the experiment that would disprove the finding."""
     alternatives: list[Alternative] = []
     """Other causes that would look the same."""
     total_s: Number = 0.0
-    """Seconds in all, for a cause that was seen outside the calls; ``calls`` is 0 then."""
+    """Total cost in seconds of a cause that was seen outside the calls; ``calls`` is 0 then."""
     total_requests: Number = 0.0
-    """Extra requests in all, likewise."""
+    """Total number of extra requests of a cause that was seen outside the calls."""
     total_bytes: Number = 0.0
-    """Extra bytes in all, likewise."""
+    """Total number of extra bytes of a cause that was seen outside the calls."""
     advice: str = ""
-    """One sentence of what to do."""
+    """Recommended action, in one sentence."""
 
 
 class Change(Model):
-    """This case against the same target and operation of the first subject."""
+    """Comparison of this case with the first subject's case of the same target and operation."""
 
     against: str
     """Label of the first subject."""
     ratio: Number
-    """A typical trial of this over a typical trial of that (Hodges–Lehmann)."""
+    """A typical trial of this case over a typical trial of the first subject's case (Hodges–Lehmann)."""
     low: Number
     high: Number
-    """95 % interval of the ratio, distribution-free (rank-sum bounds); over the warm trials."""
+    """95 % interval of the ratio over the warm trials, distribution-free (rank-sum bounds)."""
     difference_s: Number
-    """This median less that median."""
+    """Median of this case less the median of the first subject's case."""
 
 
 class Phase(Model):
-    """A stretch of an exchange in a waterfall, milliseconds since the call's start."""
+    """A phase of an exchange in a waterfall, in milliseconds since the call's start."""
 
     phase: str
     from_ms: Number
@@ -251,7 +252,7 @@ class Waterfall(Model):
     """One call's exchanges on one time axis."""
 
     trial: Whole
-    """Which trial of the case, from 0."""
+    """Index of the trial in the case."""
     total_ms: Number
     exchanges: list[WaterfallExchange] = []
 
@@ -264,15 +265,15 @@ class Case(LoadCase):
     operation: Operation
     tool: str | None = None
     trials_s: list[Number] = []
-    """Every trial that returned, in order, seconds. Where a session repeats the operation, the trial is the median of
+    """Seconds of every trial that returned, in order. Where a session repeats the operation, the trial is the median of
     the session's later repetitions."""
     first_s: list[Number] = []
-    """The first repetition of each of these sessions. Empty where sessions made the operation once, and in runs of
-    releases that did not tell the two apart."""
+    """Seconds of the first repetition in each session. Empty where sessions performed the operation once, and in runs
+    of releases that did not distinguish the two."""
     starts_process: bool = False
     """Whether connecting started the server's process, so that its time is the server's start-up."""
     listing_bytes: Whole | None = None
-    """For the operation ``list``: bytes of the tools' descriptions, as JSON."""
+    """For the operation ``list``: size of the tools' descriptions as JSON, in bytes."""
     listing_tools: Whole | None = None
     """For the operation ``list``: number of the tools."""
     summary: Summary | None = None
@@ -282,20 +283,20 @@ class Case(LoadCase):
     waterfall: Waterfall | None = None
     """The slowest warm trial."""
     server: ServerFacts | None = None
-    """Of a comparison of servers: how this one ran; absent from the others' JSON."""
+    """Facts of one server in a comparison of servers; absent from the JSON of other cases."""
     median_s: Number | None = None
-    """Of a layer: over its batches; absent from the others' JSON, as the two that follow."""
+    """Median over the batches of a layer. Absent from the JSON of other cases, as are the two members that follow."""
     over_direct_s: Number | None = None
-    """Of a layer: its median less the direct call's."""
+    """Median of a layer less the median of the direct call."""
     layer: LayerFacts | None = None
     failures: list[str] = []
-    """What failed trials said, in order."""
+    """Errors of the failed trials, in order."""
     unsupported: str | None = None
-    """Why this release can't do it, where it can't; then there are no trials and no error."""
+    """Reason why this release doesn't support the operation; there are no trials and no error then."""
     error: str | None = None
-    """Why there is no (complete) measurement."""
+    """Reason why there is no (complete) measurement."""
     given_up: bool = False
-    """Of connecting: further rounds were not tried, since nothing came any more."""
+    """For the operation ``connect``: whether further rounds were skipped, because the server no longer answered."""
 
 
 class Probe(Model):
@@ -304,10 +305,10 @@ class Probe(Model):
     version: str
     verdict: Literal["good", "bad", "untestable"]
     reason: str
-    """The figures behind the verdict, or why it could not be tested."""
+    """The figures behind the verdict, or the reason why the release could not be tested."""
     medians_s: dict[str, Number] = {}
     failed: dict[str, Number] = {}
-    """Operations that were tried, each with the share of attempts that failed."""
+    """The attempted operations, each with the share of attempts that failed."""
     findings: list[str] = []
 
 
@@ -318,13 +319,14 @@ class Bisection(Model):
     target: str
     good: str
     bad: str
-    """Newer than ``good``: when did it break? Older: when was it mended?"""
+    """The other end of the search. Newer than ``good``, the search is for the release that broke something; older, for
+    the release that fixed it."""
     neighbour: str | None
     """The nearest testable release on the other side of the change."""
     criterion: str
-    """What told good from bad."""
+    """Description of the criterion that separates good releases from bad ones."""
     releases: Whole
-    """Published releases from one end to the other, both included."""
+    """Number of published releases from one end to the other, both included."""
     probes: list[Probe] = []
     """Every release that was run, in the order of the search."""
 
@@ -340,31 +342,31 @@ class Run(Model):
     mcpace: str
     """The release of mcpace that measured."""
     partial: bool = False
-    """Interrupted: what is here was measured, the rest is missing."""
+    """Whether the experiment was interrupted, so that part of the measurements is missing."""
     options: Facts = {}
-    """What was asked for: trials, hold, …"""
+    """The requested options: trials, hold, …"""
     versions: dict[str, dict[str, str]] = {}
     """For each subject's label, every package of its environment with its exact version."""
     dependencies_as_of: dict[str, str] = {}
-    """Of subjects whose dependencies are not of their release's time: the day that they are of."""
+    """For each subject whose dependencies are not those of its release's time: the day of the dependencies."""
     cases: list[Case] = []
     bisection: Bisection | None = None
     servers: ServerComparison | None = None
-    """Of a comparison of servers: what all of them had in common."""
+    """For a comparison of servers: facts that all servers have in common."""
     factors: list[Factor] = []
-    """Of experiments on a live target, in the order in which they were made."""
+    """For experiments on a live target: the factors, in the order in which they were tested."""
     comparison: Comparison | None = None
-    """Of a comparison or a gate: the second side's cases are this run's."""
+    """For a comparison or a gate, whose second side's cases are those of this run."""
     layers: LayersFacts | None = None
-    """Of one server's layers: what all of them had in common."""
+    """For a measurement of one server's layers: facts that all layers have in common."""
     recording: RecordingFacts | None = None
-    """Of a recording that was explained."""
+    """For an explained recording: a summary of its exchanges."""
     first_bad: str | None = None
-    """Of a bisection: earliest release that behaves like ``bad``."""
+    """For a bisection: earliest release that behaves like ``bad``."""
     first_good: str | None = None
-    """Of a bisection whose ``good`` is the newer end: earliest release after ``bad`` that behaves like it."""
+    """For a bisection whose ``good`` is the newer end: earliest release after ``bad`` that behaves like ``good``."""
     untestable: list[str] = []
-    """Of a bisection: releases beside the change that could not be tested; the change may be in one of them."""
+    """For a bisection: releases next to the change that could not be tested. One of them may contain the change."""
     recordings: dict[str, str] = {}
     """For each ``subject × target``, the recording's file name, where one was kept."""
 
@@ -376,7 +378,7 @@ class Run(Model):
     def from_json(cls, text: str | bytes) -> Run:
         """Reads a run.
 
-        Raises :class:`RunFormatError` where it is none, or one of a newer schema.
+        Raises :class:`RunFormatError` for a text that isn't a run, or is a run of a newer schema.
         """
         try:
             return cls.model_validate_json(text)
@@ -385,7 +387,8 @@ class Run(Model):
 
     @classmethod
     def load(cls, path: Path) -> Run:
-        """Reads a run from a file of :data:`MOST_BYTES` at most; any path may be a device or a pipe without end."""
+        """Reads a run from a file of at most :data:`MOST_BYTES`. The limit also protects against endless devices and
+        pipes."""
         with path.open("rb") as file:
             read = file.read(MOST_BYTES + 1)
         if len(read) > MOST_BYTES:
@@ -401,11 +404,11 @@ class Run(Model):
 
 
 class RunFormatError(ValueError):
-    """The input is no run that this release can read."""
+    """The input isn't a run that this release can read."""
 
 
 def _why(error: ValidationError) -> str:
-    if error.error_count() > MOST_ERRORS:  # each would become a dict of several hundred bytes
+    if error.error_count() > MOST_ERRORS:  # listing them makes a dict of several hundred bytes for each
         return f"not a run: it has {error.error_count():,} members that no run has"
     first = error.errors(include_url=False)[0]
     place = ".".join(str(part) for part in first["loc"]) or "the top level"

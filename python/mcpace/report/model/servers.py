@@ -13,22 +13,22 @@ from mcpace.report.model.load import Latencies
 
 
 class ServerRound(Model):
-    """One server under load, once; the others stood still meanwhile."""
+    """One round of load on one server, while the other servers are idle."""
 
     throughput_rps: Number
     errors: Whole
     p50_s: Number | None = None
     p99_s: Number | None = None
     cpu_s_per_call: Number | None = None
-    """Processor time of all its processes."""
+    """Processor time of all processes of the server, per call."""
     rss_bytes: Whole | None = None
-    """Largest memory of all its processes together."""
+    """Largest total memory of all processes of the server."""
     engine_busy: Number
     saturated: bool
 
 
 class RateRatio(Model):
-    """This server's throughput over the first one's, round by round."""
+    """Throughput of a server divided by that of the first server, round by round."""
 
     against: str
     """Label of the first subject."""
@@ -41,43 +41,43 @@ class RateRatio(Model):
 
 
 class ServerFacts(Model):
-    """How one server ran."""
+    """Facts of one server."""
 
     sdk_version: str = ""
-    """As its program found it at run time."""
+    """Version of the SDK that the server's program reported at run time."""
     revision: str = ""
-    """That was spoken with it; empty where it came to nothing."""
+    """Negotiated revision of the protocol; empty where the negotiation failed."""
     workers: Whole = 1
-    """Processes that serve, as the server reports them."""
+    """Number of serving processes, as the server reports it."""
     processes: Whole | None = None
-    """Processes that were seen."""
+    """Number of observed processes."""
     notes: list[str] = []
     checked: list[str] = []
-    """Tools whose answers were as they must be, each called once before the load."""
+    """Tools that were called once before the load and gave the expected answer."""
     rounds: list[ServerRound] = []
     cpu_s_per_call: Number | None = None
     rss_idle_bytes: Whole | None = None
-    """Before the first load."""
+    """Memory before the first load."""
     ratio: RateRatio | None = None
 
 
 class ServerCap(Model):
-    """What each server was held to."""
+    """Limit of processors and memory for each server."""
 
     by: Literal["cgroup", "affinity"]
     """``cgroup``: a share of processor time, a limit of memory. ``affinity``: fewer processors, any memory."""
     cpus: Number
     memory_bytes: Whole | None = None
-    """The limit that was asked for; in force with ``cgroup`` only."""
+    """The requested limit, which only ``cgroup`` enforces."""
     memory_limited: bool
     cores: list[Whole]
     """Processors that servers could use."""
     load_cores: list[Whole]
-    """Processors that only the load and what stands behind the servers could use; none where they shared."""
+    """Processors reserved for the load and for the programs behind the servers; empty where they shared processors."""
 
 
 class Floor(Model):
-    """The same load on a server that does nothing (hyper, one thread a core), over the same path."""
+    """The load on a server that does nothing (hyper, one thread a core), over the same path."""
 
     throughput_rps: Number
     latency_s: Latencies | None = None
@@ -85,17 +85,18 @@ class Floor(Model):
     engine_busy: Number
     saturated: bool
     ceiling_rps: Number | None = None
-    """What the load engine could do at most with this load on this machine: its rate here, had it always been busy."""
+    """Estimate of the highest rate of the load engine with this load on this machine: its rate divided by the share of
+    time in which it was busy."""
     error: str | None = None
-    """Why there is none."""
+    """Reason why the floor was not measured."""
 
 
 class ServerComparison(Model):
-    """What all servers had in common."""
+    """Facts that all servers have in common."""
 
     workload: str
     operations: Facts
-    """Each tool with its arguments, weighted alike."""
+    """Each tool with its arguments. All tools have equal weight."""
     model: Facts
     """``{"kind": "closed", "vus": 50}`` or ``{"kind": "open", "rate": 1000, …}``."""
     revision: str
@@ -108,4 +109,4 @@ class ServerComparison(Model):
     cap: ServerCap
     floor: Floor | None = None
     behind: dict[str, str] = {}
-    """What stood behind the servers, with versions: ``redis-server``, the product API."""
+    """Programs behind the servers, with versions: ``redis-server``, the product API."""

@@ -1,7 +1,7 @@
-"""``manage.py mcpace``: serves the project's MCP endpoint from the runtime, in processes that Django is set up in.
+"""``manage.py mcpace``: serves the project's MCP endpoint from the runtime, in processes with Django set up.
 
-No ASGI or WSGI server is between: requests are read and answered by the compiled part, and only the tools' own code is
-Python. Workers and reloading are ``mcpace serve``'s.
+No ASGI or WSGI server is involved: the compiled part reads and answers requests, and only the tools' own code is
+Python. Workers and reloading work as in ``mcpace serve``.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from django.conf import settings as project
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from mcpace.django.conf import setting
-from mcpace.django.served import PLACE, TARGET, loaded
-from mcpace.django.stores import stored
+from mcpace.django.served import PLACE, TARGET, load_server
+from mcpace.django.stores import store_settings
 from mcpace.server.running.errors import AuthorProblem, RunProblem
 from mcpace.server.running.prepared import prepare
 from mcpace.server.running.say import say
@@ -24,12 +24,12 @@ from mcpace.server.running.settings import GRACE_S, Settings
 
 
 class Command(BaseCommand):
-    """See the module."""
+    """The command ``manage.py mcpace``."""
 
     help = "Serves the project's MCP server: MCPACE['SERVER'], or the one that is named."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """As ``mcpace serve`` has them."""
+        """Adds the options of ``mcpace serve``."""
         parser.add_argument("server", nargs="?", help="MODULE:SERVER; the setting MCPACE['SERVER'] if not said")
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
         parser.add_argument("--port", "-p", type=int, default=8000, help="0 takes any that is free")
@@ -50,7 +50,7 @@ class Command(BaseCommand):
         parser.add_argument("--server-timing", action="store_true", help="tell the layers' times with each reply")
 
     def handle(self, *_: Any, **options: Any) -> None:
-        """Serves until a signal comes."""
+        """Serves until a signal arrives."""
         try:
             self._serve(options)
         except AuthorProblem as problem:
@@ -66,14 +66,14 @@ class Command(BaseCommand):
             raise CommandError("which server? Set MCPACE = {'SERVER': 'project.mcp:server'}, or name it here")
         settings = _settings(options)
         if settings.workers > 1 or settings.reload:
-            # What each process of them finds: the project, as manage.py has it.
+            # The environment lets each worker process find the project as manage.py does.
             os.environ[PLACE] = place
             os.environ.setdefault("DJANGO_SETTINGS_MODULE", project.SETTINGS_MODULE)
             known = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
             here = [str(Path(part or ".").resolve()) for part in sys.path[:1]]
             os.environ["PYTHONPATH"] = os.pathsep.join([*here, *known])
             run_target(TARGET, settings)
-        run_prepared(lambda: prepare(loaded(place)), settings)
+        run_prepared(lambda: prepare(load_server(place)), settings)
 
 
 def _settings(options: dict[str, Any]) -> Settings:
@@ -97,15 +97,15 @@ def _settings(options: dict[str, Any]) -> Settings:
         max_body=setting("MAX_REQUEST_BYTES"),
         allowed_hosts=_hosts(),
         allowed_origins=tuple(setting("ALLOWED_ORIGINS")),
-        **(stored(named, what) if has_store else {}),
+        **(store_settings(named, what) if has_store else {}),
     )
 
 
 def _hosts() -> tuple[str, ...]:
-    """``ALLOWED_HOSTS`` as the runtime has them, which knows no wildcard but ``*``."""
+    """``ALLOWED_HOSTS`` for the runtime, whose only wildcard is ``*``."""
     families = [host for host in project.ALLOWED_HOSTS if host.startswith(".")]
     if families:
-        # The family's own name is one; the names under it can't be told.
+        # `.example.com` includes the domain itself, which can be listed. Its subdomains are unknown.
         say(
             f"of {', '.join(families)} in ALLOWED_HOSTS only {', '.join(host[1:] for host in families)} is known here: "
             "name the hosts under it that clients use"
