@@ -41,7 +41,7 @@ def read_server(name: str, config: Path) -> ConfiguredServer:
     """
     servers = _read_servers(config)
     if name not in servers:
-        near = difflib.get_close_matches(name, servers, n=1, cutoff=0.3)
+        near = difflib.get_close_matches(name, servers, n=1)
         hint = f" Did you mean {near[0]}?" if near else f" It has: {', '.join(sorted(servers)) or 'none'}."
         raise UsageProblem(f"{config} has no server {name!r}.{hint}")
     entry = _Entry(name, config, servers[name])

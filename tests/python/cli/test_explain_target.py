@@ -272,7 +272,9 @@ def test_what_is_past_the_budget_is_left_out(monkeypatch: pytest.MonkeyPatch) ->
     run = new_run("explain", {})
     run.factors = [factors._factor(one) for one in tried]
     [sentence] = left_out(run)
-    assert sentence.startswith("Skipped, since a round of it takes too long for the budget (give a longer --budget): ")
+    assert sentence.startswith(
+        "Skipped, because one round takes longer than the budget allows (give a longer --budget): "
+    )
 
 
 def test_a_call_may_take_what_is_left_and_no_more() -> None:

@@ -202,13 +202,13 @@ def test_the_tool_is_chosen_where_that_is_clear() -> None:
 def test_arguments_that_are_needed_are_asked_for() -> None:
     with pytest.raises(UsageProblem) as refused:
         check.settle(TOOLS, LoadSettings(mix=(("search", 1.0),)))
-    assert str(refused.value) == "search needs q; give --mix TOOL=1 and --args TOOL=JSON"
+    assert str(refused.value) == "search needs q; give --args search=JSON"
 
 
 @pytest.mark.parametrize(
     ("tools", "settings", "problem", "said"),
     [
-        ({"search": TOOLS["search"]}, LoadSettings(), UsageProblem, "which tool.*search.*--mix search=1"),
+        ({"search": TOOLS["search"]}, LoadSettings(), UsageProblem, "which tool.*search.*--tool search"),
         ({}, LoadSettings(), Unreachable, "no tools"),
         (TOOLS, LoadSettings(mix=(("serch", 1.0),)), UnknownName, "did you mean search"),
         (TOOLS, LoadSettings(mix=(("now", 1.0),), arguments={"search": {}}), UsageProblem, "--mix too"),

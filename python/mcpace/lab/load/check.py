@@ -60,7 +60,7 @@ def check(client: _core.Client, settings: LoadSettings, name: str, *, careful: b
 
 
 def settle(
-    tools: Mapping[str, dict[str, Any]], settings: LoadSettings, how: str = "--mix TOOL=1 and --args TOOL=JSON"
+    tools: Mapping[str, dict[str, Any]], settings: LoadSettings, how: str = "--args TOOL=JSON"
 ) -> list[Operation]:
     """The operations of the load. ``how``: the options by which a user names a tool and its arguments.
 
@@ -118,7 +118,7 @@ def _operation(
     given = arguments.get(name)
     if given is None:
         given = tool_schema.arguments(tools[name])
-        tool_schema.require(tools[name], given, how)
+        tool_schema.require(tools[name], given, how.replace("TOOL", name))
     return Operation(name=name, kind="call", tool=name, arguments=given, weight=weight)
 
 
@@ -134,7 +134,7 @@ def _only(tools: Mapping[str, dict[str, Any]], arguments: Mapping[str, dict[str,
     if not tools:
         raise Unreachable("the server has no tools: load needs one to call, or --mix ping=1")
     names = ", ".join(list(tools)[:NAMED]) + (f" and {len(tools) - NAMED} more" if len(tools) > NAMED else "")
-    raise UsageProblem(f"which tool? It has {names}: name one as in --mix {next(iter(tools))}=1")
+    raise UsageProblem(f"which tool is to be called? The server has {names}; give --tool {next(iter(tools))}")
 
 
 def _harmless(tools: Mapping[str, dict[str, Any]], arguments: Mapping[str, dict[str, Any]], name: str) -> str:

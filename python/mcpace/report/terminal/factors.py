@@ -13,7 +13,7 @@ from mcpace.report.words.factors import advice_words, interval_words, left_out, 
 from mcpace.report.words.quantities import duration
 from mcpace.report.words.start import short_name
 
-NAME, FIGURE, RATIO = 37, 10, 23
+NAME, FIGURE, RATIO = 40, 9, 22
 STYLES = {"slower": "bold red", "faster": "bold green"}
 
 
@@ -25,13 +25,9 @@ def lines(run: Run, width: int) -> Iterator[Text]:
     yield blank()
     where = short_name(run.cases[0].target) if run.cases else ""
     yield heading("One thing changed at a time", width, where)
-    yield Text(
-        " " * NAME
-        + right_aligned("base", FIGURE)
-        + right_aligned("changed", FIGURE)
-        + right_aligned(interval_words(run), RATIO),
-        style="dim",
-    )
+    if tried:
+        titles = zip(("base", "changed", interval_words(run)), (FIGURE, FIGURE, RATIO), strict=True)
+        yield Text(" " * NAME + "".join(right_aligned(title, width) for title, width in titles), style="dim")
     for factor in tried:
         yield _row(factor)
         if factor.verdict in STYLES and (advice := advice_words(factor)):

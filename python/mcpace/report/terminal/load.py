@@ -199,7 +199,7 @@ def _around(case: Case, width: int) -> Iterator[Text]:
     load = case.load
     assert load is not None, "a case of load"
     yield blank()
-    due = f"{load.begun - load.late:,} of {load.intended:,} calls started on schedule"
+    due = f"{load.begun - load.late:,} of {load.intended:,} calls started without waiting for a free slot"
     rest = [
         f"{number:,} {word}"
         for number, word in (

@@ -142,7 +142,7 @@ def left_out(run: Run) -> list[str]:
     skipped = [one for one in run.factors if one.verdict == "left-out"]
     told = [f"{_capital(name_words(one))}: {reason_words(one)}." for one in refused]
     if skipped:
-        told.append(f"Skipped, since {reason_words(skipped[0])}: {listed([name_words(one) for one in skipped])}.")
+        told.append(f"Skipped, because {reason_words(skipped[0])}: {listed([name_words(one) for one in skipped])}.")
     return told
 
 
@@ -150,7 +150,7 @@ def reason_words(factor: Factor) -> str:
     """Why an experiment could not be made; empty for others."""
     reason = clean(factor.reason, 200).rstrip(".")
     if factor.verdict == "left-out":
-        return reason or "a round of it takes too long for the budget (give a longer --budget)"
+        return reason or "one round takes longer than the budget allows (give a longer --budget)"
     if factor.verdict == "refused" and (status := re.match(r"HTTP (\d{3})", reason)):
         return f"refused by the server ({status[1]}){reason[status.end() :]}"
     return f"skipped: {reason}" if reason else ""

@@ -174,14 +174,14 @@ def split_parts(split: ServerSplit) -> dict[str, float]:
 
 def split_words(split: ServerSplit) -> str:
     """A server's own account: ``the server says: transport 73 µs, dispatch 49 µs, service 20.1 ms, rest 95 µs
-    (network, untold)``."""
+    (network, not reported)``."""
     sentences = []
     if split.told is None or split.told > split.doubted:
         layers = ", ".join(f"{name} {duration(seconds)}" for name, seconds in split_parts(split).items())
         seldom = ""
         if split.told is not None and split.of_calls is not None and split.told < split.of_calls:
             seldom = f", of {split.told} of {split.of_calls} calls"
-        rest = "" if split.rest is None else " (network, untold)"
+        rest = "" if split.rest is None else " (network, not reported)"
         sentences.append(f"the server says{seldom}: {layers}{rest}")
     if split.doubted:
         calls = f"{split.doubted} of {split.of_calls} calls" if split.of_calls else f"{split.doubted} calls"
