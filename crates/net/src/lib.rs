@@ -12,9 +12,9 @@ mod headers;
 mod lock;
 mod observe;
 mod private;
-mod process;
 pub mod recorder;
 mod sink;
+mod stdio_lines;
 pub mod stdio_recorder;
 mod tap;
 

@@ -9,17 +9,17 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcpace_child_process::{ChildProcess, Descendants, Pipes};
 use mcpace_record::{EventKind, LineFrom, Nanos, Side, digest};
-use rustix::process::Signal;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
-use crate::process::{Pipes, Process, TimedLines, hand_over, line_event};
+use crate::stdio_lines::{TimedLines, hand_over, line_event, start_server};
 use crate::{NetError, Sink, now};
 
-pub use crate::process::ProcessEnd;
+pub use mcpace_child_process::ProcessEnd;
 
 /// Lines past this size pass, but are recorded as lost.
 const LINE_LIMIT: usize = 16 * 1024 * 1024;
@@ -117,7 +117,7 @@ async fn record_until(
     stop: impl Future<Output = ()>,
 ) -> Result<ProcessEnd, NetError> {
     let mut stop = pin!(stop);
-    let (mut server, Pipes { stdin, stdout, stderr }) = start(options, &sink)?;
+    let (server, Pipes { stdin, stdout, stderr }) = start(options, &sink)?;
     let mut pumps = JoinSet::new();
     let client = pumps.spawn(pump(input, stdin, Lines::new(&sink, LineFrom::Client, usize::MAX)));
     pumps.spawn(pump(stdout, output, Lines::new(&sink, LineFrom::Server, usize::MAX)));
@@ -126,7 +126,7 @@ async fn record_until(
     let (mut ended, mut limits) = (None, [options.exit_limit, options.terminate_limit]);
     while ended.is_none() {
         tokio::select! {
-            end = server.wait() => ended = Some(end),
+            end = server.wait_end() => ended = Some(end),
             Some(pumped) = pumps.join_next() => if is_clients_end(&pumped) {
                 break;
             },
@@ -140,20 +140,21 @@ async fn record_until(
     client.abort();
     let ended = match ended {
         Some(ended) => ended,
-        None if limits == stopped => end(&mut server, stopped).await,
+        None if limits == stopped => server.shut_down(stopped[0], stopped[1]).await,
         None => tokio::select! {
-            ended = end(&mut server, limits) => ended,
-            () = stop => end(&mut server, stopped).await,
+            ended = server.shut_down(limits[0], limits[1]) => ended,
+            () = stop => server.shut_down(stopped[0], stopped[1]).await,
         },
     };
-    let ended = ended.map_err(|reason| NetError::Io { what: "could not wait for the server", reason })?;
+    let lost = || io::Error::new(io::ErrorKind::TimedOut, "it did not end even when killed");
+    let ended = ended.ok_or_else(|| NetError::Io { what: "could not wait for the server", reason: lost() })?;
     // A grandchild may hold the pipes open for ever.
     let rest = async { while pumps.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(LEFTOVER_LIMIT, rest).await;
     Ok(ended)
 }
 
-fn start(options: &StdioOptions, sink: &Arc<Sink>) -> Result<(Process, Pipes), NetError> {
+fn start(options: &StdioOptions, sink: &Arc<Sink>) -> Result<(ChildProcess, Pipes), NetError> {
     let failed = |reason| NetError::Io { what: "could not start the server process", reason };
     let [program, arguments @ ..] = options.command.as_slice() else {
         return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "the command is empty")));
@@ -161,19 +162,7 @@ fn start(options: &StdioOptions, sink: &Arc<Sink>) -> Result<(Process, Pipes), N
     let mut command = Command::new(program);
     command.args(arguments);
     let named = |error: io::Error| failed(io::Error::new(error.kind(), format!("{program}: {error}")));
-    Process::spawn(command, sink).map_err(named)
-}
-
-/// The server's stdin is closed: wait, SIGTERM, SIGKILL.
-async fn end(server: &mut Process, [exit, terminate]: [Duration; 2]) -> io::Result<ProcessEnd> {
-    let steps = [(exit, Signal::TERM), (terminate, Signal::KILL), (LEFTOVER_LIMIT, Signal::KILL)];
-    for (limit, signal) in steps {
-        match tokio::time::timeout(limit, server.wait()).await {
-            Ok(ended) => return ended,
-            Err(_) => server.group().signal(signal),
-        }
-    }
-    Err(io::Error::new(io::ErrorKind::TimedOut, "it did not end even when killed"))
+    start_server(command, Descendants::EndOnDrop, sink).map_err(named)
 }
 
 /// Whether the client is done, or takes no more.

@@ -9,7 +9,7 @@ use mcpace_client_protocol::{Answer, Outgoing};
 use mcpace_wire::lines;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
-use super::process::{Process, Program};
+use super::process::{Program, ServerProcess};
 use super::task::Task;
 use super::{Back, Outbox};
 use crate::ClientError;
@@ -18,7 +18,7 @@ use crate::inbound::Inbound;
 pub(crate) struct Pipe {
     outbox: Arc<Outbox>,
     shared: Arc<Shared>,
-    process: Option<Process>,
+    process: Option<ServerProcess>,
     _reading: Task,
     _writing: Task,
 }
@@ -32,7 +32,7 @@ struct Shared {
 impl Pipe {
     /// Starts a program; its pipes, its group and its end are ours to see to.
     pub(crate) fn start(program: &Program, inbound: &Arc<Inbound>) -> Result<Self, ClientError> {
-        let (process, stdin, stdout) = Process::start(program, &inbound.runtime)?;
+        let (process, stdin, stdout) = ServerProcess::start(program, &inbound.runtime)?;
         Ok(Self::over(stdout, stdin, Some(process), inbound))
     }
 
@@ -47,7 +47,7 @@ impl Pipe {
     fn over(
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + 'static,
-        process: Option<Process>,
+        process: Option<ServerProcess>,
         inbound: &Arc<Inbound>,
     ) -> Self {
         let outbox = Arc::new(Outbox::new(writer, inbound.limits.unread));
@@ -60,7 +60,7 @@ impl Pipe {
     }
 
     pub(crate) fn name(&self) -> &str {
-        self.process.as_ref().map_or("the server", Process::name)
+        self.process.as_ref().map_or("the server", ServerProcess::name)
     }
 
     pub(crate) fn outbox(&self) -> &Arc<Outbox> {
@@ -90,7 +90,7 @@ impl Pipe {
     pub(crate) async fn close(&self, limit: Duration) {
         self.outbox.close();
         if let Some(process) = &self.process {
-            process.end(limit).await;
+            process.shut_down(limit).await;
         }
         self.shared.pending.close("the client closed it");
     }
@@ -101,7 +101,7 @@ impl Pipe {
             return ClientError::TooLarge { what: "a line of the server", limit: *limit };
         }
         let ended = match &self.process {
-            Some(process) => process.ended().await,
+            Some(process) => process.end_error().await,
             None => None,
         };
         ended.unwrap_or_else(|| {

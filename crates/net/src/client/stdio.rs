@@ -7,12 +7,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use mcpace_child_process::{ChildProcess, Descendants, OutputTail, Pipes, program_name};
 use mcpace_client_protocol::inbound::PendingRequests;
 use mcpace_client_protocol::{Answer, Outgoing};
 use mcpace_record::{LineFrom, Nanos, Side};
 use mcpace_wire::lines;
-use mcpace_wire::quoted;
-use rustix::process::Signal;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{ChildStdin, Command};
 use tokio::sync::{Mutex as AsyncMutex, watch};
@@ -21,25 +20,21 @@ use super::ClientError;
 use super::inbound::Received;
 use super::task::Task;
 use crate::lock::lock;
-use crate::process::{Group, Pipes, Process, ProcessEnd, TimedLines, hand_over, line_event, name_of};
+use crate::stdio_lines::{TimedLines, hand_over, line_event, start_server};
 use crate::{Sink, now};
 
 /// Bytes of one line of stderr, and of stderr as a whole, that are recorded.
 const STDERR_LINE: usize = 64 * 1024;
 const STDERR_TOTAL: usize = 1024 * 1024;
-/// Bytes of stderr's end that an error tells.
-const STDERR_TOLD: usize = 2000;
 /// How long the process's last lines may take to be read after its end: something it started may hold the pipe.
 const LAST_LINES: Duration = Duration::from_millis(500);
 
 /// A running server process.
 pub(crate) struct Stdio {
     shared: Arc<Shared>,
-    group: Group,
-    ended: watch::Receiver<Option<ProcessEnd>>,
+    child: ChildProcess,
     /// They read stdout and stderr to their end.
     _readers: [Task; 2],
-    program: String,
 }
 
 struct Shared {
@@ -48,7 +43,7 @@ struct Shared {
     /// `None` once it is closed, and while somebody writes: who is given up in the middle of a message leaves it closed,
     /// since nothing could follow half a message.
     stdin: AsyncMutex<Option<ChildStdin>>,
-    stderr_end: Mutex<Vec<u8>>,
+    stderr_tail: Mutex<OutputTail>,
     /// The limit, once a line was longer.
     oversized: OnceLock<usize>,
     /// How many of stdout and stderr are still being read.
@@ -58,19 +53,17 @@ struct Shared {
 impl Stdio {
     /// Starts a program; its pipes, its group and its end are ours to see to.
     pub(crate) fn start(command: Command, message_limit: usize, sink: &Arc<Sink>) -> Result<Self, ClientError> {
-        let program = name_of(&command);
-        let started = Process::spawn(command, sink);
-        let (process, Pipes { stdin, stdout, stderr }) =
-            started.map_err(|reason| ClientError::Start { program: program.clone(), reason })?;
+        let program = program_name(&command);
+        let (child, Pipes { stdin, stdout, stderr }) = start_server(command, Descendants::EndWithChild, sink)
+            .map_err(|reason| ClientError::Start { program, reason })?;
         let shared = Arc::new(Shared {
             sink: Arc::clone(sink),
             pending: PendingRequests::default(),
             stdin: AsyncMutex::new(Some(stdin)),
-            stderr_end: Mutex::default(),
+            stderr_tail: Mutex::default(),
             oversized: OnceLock::new(),
             open: watch::Sender::new(2),
         });
-        let (tell, ended) = watch::channel(None);
         let read = Arc::clone(&shared);
         let stdout = Task::spawn(async move {
             read_stdout(&read, stdout, message_limit).await;
@@ -81,14 +74,11 @@ impl Stdio {
             read_stderr(&read, stderr).await;
             read.open.send_modify(|open| *open -= 1);
         });
-        let group = process.group();
-        // Not tied to us: it must see the process's end even when we are dropped first.
-        drop(tokio::spawn(watch_process(process, tell)));
-        Ok(Self { shared, group, ended, _readers: [stdout, stderr], program })
+        Ok(Self { shared, child, _readers: [stdout, stderr] })
     }
 
     pub(crate) fn program(&self) -> &str {
-        &self.program
+        self.child.name()
     }
 
     /// Sends a request and waits for its answer.
@@ -111,18 +101,11 @@ impl Stdio {
     }
 
     /// Ends the process: stdin closed, then SIGTERM, then SIGKILL, each after `limit`.
-    pub(crate) async fn shutdown(mut self, limit: Duration) {
+    pub(crate) async fn shutdown(self, limit: Duration) {
         // An answer of ours that the server doesn't read may hold the pipe: then there is no orderly way.
         let closed = tokio::time::timeout(limit, self.shared.stdin.lock()).await.map(|mut stdin| drop(stdin.take()));
-        let steps = [None, Some(Signal::TERM), Some(Signal::KILL)];
-        for signal in steps.into_iter().skip(usize::from(closed.is_err())) {
-            if let Some(signal) = signal {
-                self.signal(signal);
-            }
-            if tokio::time::timeout(limit, self.ended.wait_for(Option::is_some)).await.is_ok() {
-                break;
-            }
-        }
+        let exit_limit = if closed.is_ok() { limit } else { Duration::ZERO };
+        self.child.shut_down(exit_limit, limit).await;
         self.last_lines().await;
     }
 
@@ -131,14 +114,11 @@ impl Stdio {
         if let Some(limit) = self.shared.oversized.get() {
             return ClientError::TooLarge { what: "a line of the server", limit: *limit };
         }
-        let mut ended = self.ended.clone();
-        let end = tokio::time::timeout(LAST_LINES, ended.wait_for(Option::is_some)).await;
-        let end = end.ok().and_then(|end| end.ok().and_then(|end| *end));
-        match end {
+        match self.child.wait_end_within(LAST_LINES).await {
             Some(end) => {
                 self.last_lines().await;
-                let stderr = self.shared.stderr_text();
-                ClientError::ProcessEnded { program: self.program.clone(), how: how(end), stderr }
+                let (program, stderr) = (self.program().to_owned(), lock(&self.shared.stderr_tail).last_lines());
+                ClientError::ProcessEnded { program, how: end.to_string(), stderr }
             }
             None => {
                 let reason = self.shared.pending.close_reason().unwrap_or_else(|| "it reads no more".to_owned());
@@ -151,26 +131,6 @@ impl Stdio {
         let mut open = self.shared.open.subscribe();
         drop(tokio::time::timeout(LAST_LINES, open.wait_for(|open| *open == 0)).await);
     }
-
-    fn signal(&self, signal: Signal) {
-        if self.ended.borrow().is_none() {
-            self.group.signal(signal);
-        }
-    }
-}
-
-impl Drop for Stdio {
-    fn drop(&mut self) {
-        self.signal(Signal::KILL);
-    }
-}
-
-/// Waits for the process's end, then ends what it left behind in its group.
-async fn watch_process(mut process: Process, tell: watch::Sender<Option<ProcessEnd>>) {
-    let Ok(end) = process.wait().await else { return };
-    drop(process);
-    // Nobody may be listening any more.
-    let _ = tell.send(Some(end));
 }
 
 async fn read_stdout(shared: &Shared, mut stdout: impl AsyncRead + Unpin, limit: usize) {
@@ -206,7 +166,7 @@ async fn read_stderr(shared: &Shared, mut stderr: impl AsyncRead + Unpin) {
     let mut total = 0;
     while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
         let at = now();
-        shared.keep_stderr(&buffer[..read]);
+        lock(&shared.stderr_tail).append(&buffer[..read]);
         total += read;
         if total > STDERR_TOTAL {
             // Read on, so that the process is never held up by a full pipe, and forget.
@@ -251,28 +211,5 @@ impl Shared {
 
     fn note(&self, at: Nanos, began: Nanos, from: LineFrom, line: &[u8]) {
         self.sink.note_at(at, line_event(&self.sink, Side::Back, from, began, line));
-    }
-
-    fn keep_stderr(&self, text: &[u8]) {
-        let mut end = lock(&self.stderr_end);
-        end.extend_from_slice(text);
-        let surplus = end.len().saturating_sub(STDERR_TOLD);
-        end.drain(..surplus);
-    }
-
-    fn stderr_text(&self) -> String {
-        let end = lock(&self.stderr_end);
-        let text = String::from_utf8_lossy(&end).into_owned();
-        // The last lines say what happened; an error has room for a few.
-        let lines: Vec<&str> = text.trim_end().lines().rev().take(3).collect();
-        quoted(&lines.into_iter().rev().collect::<Vec<_>>().join(" | "))
-    }
-}
-
-fn how(end: ProcessEnd) -> String {
-    match (end.code, end.signal) {
-        (Some(code), _) => format!("exit code {code}"),
-        (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => "for an unknown reason".to_owned(),
     }
 }
