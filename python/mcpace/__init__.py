@@ -13,9 +13,18 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from mcpace.client import Client, StdioServerParameters, SyncClient
     from mcpace.server.app import MCPServer
-    from mcpace.server.auth import AccessToken, AuthSettings, TokenVerifier
-    from mcpace.server.context import Context, RequestContext, ServerRequestContext
-    from mcpace.server.elicitation import (
+    from mcpace.server.auth.bearer_tokens import AccessToken, AuthSettings, TokenVerifier
+    from mcpace.server.auth.guards import AccessRequest, Denied, RateLimit, requires
+    from mcpace.server.auth.principal import get_access_token
+    from mcpace.server.auth.tokens import (
+        AllowAny,
+        IntrospectionTokenVerifier,
+        JWTVerifier,
+        StaticTokenVerifier,
+        TokensUnavailable,
+    )
+    from mcpace.server.calls.context import Context, RequestContext, ServerRequestContext
+    from mcpace.server.calls.elicitation import (
         AcceptedElicitation,
         AcceptedUrlElicitation,
         CancelledElicitation,
@@ -23,6 +32,10 @@ if TYPE_CHECKING:
         ElicitationResult,
         UrlElicitationResult,
     )
+    from mcpace.server.calls.media import Audio, Image
+    from mcpace.server.calls.session import ServerSession
+    from mcpace.server.core.subscriptions import InMemorySubscriptionBus, SubscriptionBus
+    from mcpace.server.core.wire_settings import CacheHint, RequestStateSecurity
     from mcpace.server.errors import (
         InvalidSignature,
         MCPError,
@@ -37,14 +50,11 @@ if TYPE_CHECKING:
         UnsupportedOption,
         UrlElicitationRequiredError,
     )
-    from mcpace.server.extension import Extension, ResourceBinding, ToolBinding, require_client_extension
-    from mcpace.server.guards import AccessRequest, Denied, RateLimit, requires
-    from mcpace.server.hints import CacheHint, RequestStateSecurity
-    from mcpace.server.injection import Elicit, ListRoots, Resolve, Sample
-    from mcpace.server.media import Audio, Image
-    from mcpace.server.principal import get_access_token
-    from mcpace.server.prompts import AssistantMessage, Message, Prompt, UserMessage
-    from mcpace.server.resources import (
+    from mcpace.server.registration.extension import Extension, ResourceBinding, ToolBinding, require_client_extension
+    from mcpace.server.registration.injection import Elicit, ListRoots, Resolve, Sample
+    from mcpace.server.registration.path_security import DEFAULT_RESOURCE_SECURITY, ResourceSecurity, safe_join
+    from mcpace.server.registration.prompts import AssistantMessage, Message, Prompt, UserMessage
+    from mcpace.server.registration.resources import (
         BinaryResource,
         DirectoryResource,
         FileResource,
@@ -53,27 +63,17 @@ if TYPE_CHECKING:
         Resource,
         TextResource,
     )
-    from mcpace.server.security import DEFAULT_RESOURCE_SECURITY, ResourceSecurity, safe_join
-    from mcpace.server.session import ServerSession
-    from mcpace.server.subscriptions import InMemorySubscriptionBus, SubscriptionBus
-    from mcpace.server.tasks import TaskConfig
-    from mcpace.server.tokens import (
-        AllowAny,
-        IntrospectionTokenVerifier,
-        JWTVerifier,
-        StaticTokenVerifier,
-        TokensUnavailable,
-    )
-    from mcpace.server.tools import Tool
-    from mcpace.server.transport_security import TransportSecuritySettings
-    from mcpace.server.uri_template import InvalidUriTemplate, UriTemplate
+    from mcpace.server.registration.tasks import TaskConfig
+    from mcpace.server.registration.tools import Tool
+    from mcpace.server.registration.uri_template import InvalidUriTemplate, UriTemplate
+    from mcpace.server.sdk_compat.transport_security import TransportSecuritySettings
     from mcpace.types import Icon
 
 _WHERE = {
     "app": ("MCPServer",),
-    "auth": ("AccessToken", "AuthSettings", "TokenVerifier"),
-    "context": ("Context", "RequestContext", "ServerRequestContext"),
-    "elicitation": (
+    "auth.bearer_tokens": ("AccessToken", "AuthSettings", "TokenVerifier"),
+    "calls.context": ("Context", "RequestContext", "ServerRequestContext"),
+    "calls.elicitation": (
         "AcceptedElicitation",
         "AcceptedUrlElicitation",
         "CancelledElicitation",
@@ -95,14 +95,14 @@ _WHERE = {
         "UnsupportedOption",
         "UrlElicitationRequiredError",
     ),
-    "extension": ("Extension", "ResourceBinding", "ToolBinding", "require_client_extension"),
-    "guards": ("AccessRequest", "Denied", "RateLimit", "requires"),
-    "hints": ("CacheHint", "RequestStateSecurity"),
-    "injection": ("Elicit", "ListRoots", "Resolve", "Sample"),
-    "media": ("Audio", "Image"),
-    "principal": ("get_access_token",),
-    "prompts": ("AssistantMessage", "Message", "Prompt", "UserMessage"),
-    "resources": (
+    "registration.extension": ("Extension", "ResourceBinding", "ToolBinding", "require_client_extension"),
+    "auth.guards": ("AccessRequest", "Denied", "RateLimit", "requires"),
+    "core.wire_settings": ("CacheHint", "RequestStateSecurity"),
+    "registration.injection": ("Elicit", "ListRoots", "Resolve", "Sample"),
+    "calls.media": ("Audio", "Image"),
+    "auth.principal": ("get_access_token",),
+    "registration.prompts": ("AssistantMessage", "Message", "Prompt", "UserMessage"),
+    "registration.resources": (
         "BinaryResource",
         "DirectoryResource",
         "FileResource",
@@ -111,20 +111,20 @@ _WHERE = {
         "Resource",
         "TextResource",
     ),
-    "security": ("DEFAULT_RESOURCE_SECURITY", "ResourceSecurity", "safe_join"),
-    "session": ("ServerSession",),
-    "subscriptions": ("InMemorySubscriptionBus", "SubscriptionBus"),
-    "tasks": ("TaskConfig",),
-    "tokens": (
+    "registration.path_security": ("DEFAULT_RESOURCE_SECURITY", "ResourceSecurity", "safe_join"),
+    "calls.session": ("ServerSession",),
+    "core.subscriptions": ("InMemorySubscriptionBus", "SubscriptionBus"),
+    "registration.tasks": ("TaskConfig",),
+    "auth.tokens": (
         "AllowAny",
         "IntrospectionTokenVerifier",
         "JWTVerifier",
         "StaticTokenVerifier",
         "TokensUnavailable",
     ),
-    "tools": ("Tool",),
-    "transport_security": ("TransportSecuritySettings",),
-    "uri_template": ("InvalidUriTemplate", "UriTemplate"),
+    "registration.tools": ("Tool",),
+    "sdk_compat.transport_security": ("TransportSecuritySettings",),
+    "registration.uri_template": ("InvalidUriTemplate", "UriTemplate"),
 }
 _MODULES = {name: f"mcpace.server.{module}" for module, names in _WHERE.items() for name in names} | {
     "Icon": "mcpace.types",

@@ -483,7 +483,7 @@ class Guard:
         permission_timeout_s: float = ...,
     ) -> Guard:
         """
-        A permission lets pass by ``None`` or ``True``, refuses by ``False`` or ``mcpace.server.guards.Denied``; what
+        A permission lets pass by ``None`` or ``True``, refuses by ``False`` or ``mcpace.Denied``; what
         else it returns or raises refuses too, and is logged. Coroutine functions run on the loop, others as tools do.
         """
 

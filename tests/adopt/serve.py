@@ -13,7 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 os.environ["FASTMCP_CHECK_FOR_UPDATES"] = "off"
 
-from mcpace.server.running.running import run_target
+from mcpace.server.running.runner import run_target
 from mcpace.server.running.settings import Settings, transport
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ LOADED = {
     "fastmcp-3": ["fastmcp", "fastmcp.server.dependencies"],
     "fastmcp-4": ["fastmcp", "fastmcp.server.dependencies"],
 }
-EVERYWHERE = ["uvicorn", "starlette.applications", "mcpace.server.running.running", "mcpace.server.adopt"]
+EVERYWHERE = ["uvicorn", "starlette.applications", "mcpace.server.running.runner", "mcpace.server.adopt"]
 SWAPS = ["mcpace", "mcpace.types", "mcpace.fastmcp", "mcpace.cli.commands", "mcpace.cli.serve"]
 LATER = ["anyio._backends._asyncio", "mcp.server.stdio", "rich.logging", "rich.traceback", "uvicorn.lifespan.on"]
 """Modules that are otherwise imported by each child as it serves."""

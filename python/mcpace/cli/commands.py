@@ -165,7 +165,7 @@ def _ending(command: Callable[[], object]) -> int:
         command()
         flush_stdout()
     except RunProblem as error:
-        from mcpace.server.running.running import tell
+        from mcpace.server.running.runner import tell
 
         tell(error)
         return error.exit_code

@@ -140,7 +140,7 @@ def serve(
     stdin, 130 after Ctrl-C, 2 usage, 3 the server could not be set up.
     """
     # Not before the command is known: what is served should find the process as small as can be.
-    from mcpace.server.running.running import run_target
+    from mcpace.server.running.runner import run_target
 
     # Those that the server object may have, too.
     own: dict[str, Any] = {

@@ -12,7 +12,7 @@ from mcpace.client.errors import ClientError, ListenNotSupportedError, MCPError,
 from mcpace.client.options import OAuth, StdioServerParameters
 from mcpace.client.subscription import Subscription
 from mcpace.client.sync import SyncClient
-from mcpace.server.subscriptions import (
+from mcpace.server.core.subscriptions import (
     PromptsListChanged,
     ResourcesListChanged,
     ResourceUpdated,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcpace import _core
-from mcpace.server.principal import checked
+from mcpace.server.auth.principal import checked
 from mcpace.types import wire
 
 if TYPE_CHECKING:

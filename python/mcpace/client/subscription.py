@@ -7,7 +7,7 @@ from typing import Any
 from mcpace import _core
 from mcpace.client.errors import SubscriptionLost, raised
 from mcpace.client.results import SubscriptionFilter
-from mcpace.server.subscriptions import (
+from mcpace.server.core.subscriptions import (
     PromptsListChanged,
     ResourcesListChanged,
     ResourceUpdated,

@@ -14,8 +14,8 @@ from mcpace.django.choices import OutputFormat, UnknownArguments, parse_choice
 from mcpace.django.conf import setting
 from mcpace.django.limits import CacheRateLimit
 from mcpace.django.permissions import Maker, asks_more, compile_permissions, is_named, scopes_of
+from mcpace.server.auth.guards import UNGUARDED, Guards, RateLimit, guards, requires, several
 from mcpace.server.errors import RegistrationError
-from mcpace.server.guards import UNGUARDED, Guards, RateLimit, guards, requires, several
 
 Limit = RateLimit | CacheRateLimit | str
 Limits = Sequence[Limit] | Limit

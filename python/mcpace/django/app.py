@@ -41,12 +41,12 @@ from mcpace.django.stores import limiter_options
 from mcpace.django.tool import SpecTool
 from mcpace.server.app import MCPServer as PlainServer
 from mcpace.server.errors import RegistrationError
-from mcpace.server.prompts import Prompt
-from mcpace.server.resources import FunctionResource, ResourceTemplate
+from mcpace.server.registration.path_security import DEFAULT_RESOURCE_SECURITY
+from mcpace.server.registration.prompts import Prompt
+from mcpace.server.registration.resources import FunctionResource, ResourceTemplate
+from mcpace.server.registration.tools import check_name
+from mcpace.server.registration.uri_template import UriTemplate
 from mcpace.server.running.prepared import Prepared
-from mcpace.server.security import DEFAULT_RESOURCE_SECURITY
-from mcpace.server.tools import check_name
-from mcpace.server.uri_template import UriTemplate
 from mcpace.types import CallToolResult, InputRequiredResult
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])

@@ -22,7 +22,7 @@ from django.utils.module_loading import import_string
 
 from mcpace.django import request_cycle
 from mcpace.django.conf import setting
-from mcpace.server.auth import AuthSettings
+from mcpace.server.auth.bearer_tokens import AuthSettings
 from mcpace.server.errors import logger
 
 
@@ -229,7 +229,7 @@ class DjangoOAuthToolkit(_ForResource):
 
 class TokenBackend(_ForResource):
     """Tokens of another issuer, by one of the runtime's verifiers (``JWTVerifier``, ``IntrospectionTokenVerifier`` of
-    :mod:`mcpace.server.tokens`) or a custom one: ``TokenBackend(JWTVerifier(jwks_uri=…), user=by_subject)``.
+    :mod:`mcpace.server.auth.tokens`) or a custom one: ``TokenBackend(JWTVerifier(jwks_uri=…), user=by_subject)``.
 
     Without ``user`` callers have scopes and no user, and verifying runs no Python. Arguments that are not given are
     read from the settings, as for :class:`DjangoOAuthToolkit`.

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from mcpace.django.auth import Principal
 from mcpace.django.request import Call
 from mcpace.django.tool import SpecTool
+from mcpace.server.core.local_calls import admitted_here
 from mcpace.server.errors import ToolError
-from mcpace.server.inprocess import admitted_here
 from mcpace.types import CallToolResult, InputRequiredResult
 
 if TYPE_CHECKING:

@@ -34,9 +34,9 @@ from rest_framework_services.exceptions import (
 
 from mcpace.django.limits import LimitExceeded, Uncounted
 from mcpace.django.permissions import Forbidden
-from mcpace.server.content import failure_json
+from mcpace.server.calls.content import failure_json
+from mcpace.server.core.handlers import Answer, protocol_answer
 from mcpace.server.errors import InvalidArguments, MCPError, ToolError, is_tool_error, log_tool_failure, logger, of_tool
-from mcpace.server.handlers import Answer, protocol_answer
 from mcpace.types import INTERNAL_ERROR
 
 FORBIDDEN, RATE_LIMITED = -32003, -32004

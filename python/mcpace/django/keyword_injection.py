@@ -16,7 +16,7 @@ from typing import Any
 
 from mcpace.django.request import Call
 from mcpace.server.errors import RegistrationError
-from mcpace.server.signature import name_of
+from mcpace.server.registration.signature import name_of
 
 Seed = Callable[[Call], Any]
 

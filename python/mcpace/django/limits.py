@@ -26,8 +26,8 @@ from django.core.cache.backends.base import BaseCache
 from django.core.exceptions import ImproperlyConfigured
 
 from mcpace.django.request import Call
+from mcpace.server.auth.guards import parsed_rate
 from mcpace.server.errors import RegistrationError, logger
-from mcpace.server.guards import parsed_rate
 
 PARTS = 16
 """Number of parts of a sliding window, equal to that of the runtime's own limiter."""

@@ -16,7 +16,7 @@ from mcpace.django.choices import OutputFormat
 from mcpace.django.inputs import Kept
 from mcpace.django.request import Call
 from mcpace.server.errors import ToolError
-from mcpace.server.toon import notation
+from mcpace.server.registration.toon import notation
 
 Written = tuple[bytes, bytes | Literal[True]]
 """Structured content as JSON, and the text; ``True`` where the text is that JSON."""

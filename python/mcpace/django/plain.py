@@ -15,7 +15,7 @@ from typing import Any
 from mcpace.django import request_cycle
 from mcpace.django.transactions import in_transaction, transaction_for
 from mcpace.server.errors import RegistrationError
-from mcpace.server.signature import is_async, name_of
+from mcpace.server.registration.signature import is_async, name_of
 
 
 def with_request_cycle(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -23,10 +23,10 @@ from mcpace.django.permissions import Maker, check
 from mcpace.django.request import Call, Site
 from mcpace.django.selectors import PermittedRows, all_rows
 from mcpace.django.transactions import in_transaction, transaction_for
+from mcpace.server.auth.principal import get_access_token
 from mcpace.server.errors import RegistrationError, ResourceError, ResourceNotFoundError, ToolError
-from mcpace.server.injection import find_context
-from mcpace.server.principal import get_access_token
-from mcpace.server.signature import is_async, name_of
+from mcpace.server.registration.injection import find_context
+from mcpace.server.registration.signature import is_async, name_of
 
 
 def reader(

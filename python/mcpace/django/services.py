@@ -22,7 +22,7 @@ from mcpace.django.schemas import input_schema, object_schema, output_schema
 from mcpace.django.selectors import SelectedRows
 from mcpace.django.specs import merge_schemas, parameters_of
 from mcpace.django.transactions import transaction_for
-from mcpace.server.signature import is_async
+from mcpace.server.registration.signature import is_async
 
 
 class Service:

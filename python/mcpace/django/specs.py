@@ -17,7 +17,7 @@ from rest_framework import serializers
 from rest_framework_services import SelectorKind, SelectorSpec, ServiceSpec
 
 from mcpace.server.errors import InvalidSignature, RegistrationError
-from mcpace.server.signature import Arguments, arguments_of, is_async
+from mcpace.server.registration.signature import Arguments, arguments_of, is_async
 
 # Fields that are compiled, and fields that concern only HTTP or documentation.
 _SERVICE = frozenset(

@@ -18,12 +18,12 @@ from mcpace.django.failures import as_tool_error, failure, invalid_arguments, pr
 from mcpace.django.limits import CacheRateLimit
 from mcpace.django.outputs import Write, Writer, Written
 from mcpace.django.request import NOWHERE, Call, Site
+from mcpace.server.auth.guards import UNGUARDED, Guards
+from mcpace.server.auth.principal import remember
+from mcpace.server.core.handlers import Plan
+from mcpace.server.core.local_calls import too_long
 from mcpace.server.errors import ToolError
-from mcpace.server.guards import UNGUARDED, Guards
-from mcpace.server.handlers import Plan
-from mcpace.server.inprocess import too_long
-from mcpace.server.principal import remember
-from mcpace.server.tools import entry_of
+from mcpace.server.registration.tools import entry_of
 from mcpace.types import CallToolResult
 
 _RAW, _CALL = "_raw", "_call"

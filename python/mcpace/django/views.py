@@ -27,8 +27,8 @@ from mcpace.django.conf import setting
 from mcpace.django.stores import store_settings
 from mcpace.server.errors import logger
 from mcpace.server.running.addresses import is_loopback
+from mcpace.server.running.embedded_endpoint import NOT_YET, Hosted
 from mcpace.server.running.errors import SetupProblem
-from mcpace.server.running.hosted import NOT_YET, Hosted
 from mcpace.server.running.prepared import prepare
 from mcpace.server.running.settings import Settings
 

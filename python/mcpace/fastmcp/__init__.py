@@ -56,15 +56,15 @@ from mcpace.fastmcp.resources import (
 from mcpace.fastmcp.resources import FunctionTemplate as ResourceTemplate
 from mcpace.fastmcp.tools import FunctionTool, ToolResult
 from mcpace.fastmcp.tools import FunctionTool as Tool
-from mcpace.server.elicitation import AcceptedElicitation, CancelledElicitation, DeclinedElicitation
+from mcpace.server.calls.elicitation import AcceptedElicitation, CancelledElicitation, DeclinedElicitation
+from mcpace.server.calls.media import Audio, Image
 from mcpace.server.errors import MCPError, ResourceError, ToolError
 from mcpace.server.errors import MCPError as McpError
-from mcpace.server.media import Audio, Image
-from mcpace.server.security import ResourceSecurity
+from mcpace.server.registration.path_security import ResourceSecurity
 
 if TYPE_CHECKING:
     from mcpace.fastmcp.client import Client
-    from mcpace.server.auth import AccessToken
+    from mcpace.server.auth.bearer_tokens import AccessToken
 
 __all__ = [
     "AcceptedElicitation",
@@ -143,7 +143,7 @@ def __getattr__(name: str) -> Any:
 
         return Client
     if name == "AccessToken":
-        from mcpace.server.auth import AccessToken
+        from mcpace.server.auth.bearer_tokens import AccessToken
 
         return AccessToken
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -23,8 +23,9 @@ from mcpace.fastmcp.resources import (
     spanning,
 )
 from mcpace.fastmcp.tools import UNSET, FunctionTool, ToolResult, Unset
-from mcpace.server import resources as plain
 from mcpace.server.app import MCPServer
+from mcpace.server.auth.principal import TRUSTED
+from mcpace.server.core.wire_settings import CACHEABLE, CacheableMethod, CacheHint
 from mcpace.server.errors import (
     MCPError,
     RegistrationError,
@@ -34,18 +35,17 @@ from mcpace.server.errors import (
     UnsupportedOption,
     logger,
 )
-from mcpace.server.extension import Extension
-from mcpace.server.hints import CACHEABLE, CacheableMethod, CacheHint
-from mcpace.server.principal import TRUSTED
-from mcpace.server.prompts import Prompt
-from mcpace.server.resources import check_uri
-from mcpace.server.security import DEFAULT_RESOURCE_SECURITY, ResourceSecurity
-from mcpace.server.tools import Tool
-from mcpace.server.uri_template import UriTemplate
+from mcpace.server.registration import resources as plain
+from mcpace.server.registration.extension import Extension
+from mcpace.server.registration.path_security import DEFAULT_RESOURCE_SECURITY, ResourceSecurity
+from mcpace.server.registration.prompts import Prompt
+from mcpace.server.registration.resources import check_uri
+from mcpace.server.registration.tools import Tool
+from mcpace.server.registration.uri_template import UriTemplate
 from mcpace.types import Annotations, InputRequiredResult
 
 if TYPE_CHECKING:
-    from mcpace.server.auth import AuthSettings
+    from mcpace.server.auth.bearer_tokens import AuthSettings
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 Duplicates = Literal["warn", "error", "replace", "ignore"]
@@ -555,7 +555,7 @@ class FastMCP(MCPServer[Any]):
 
     async def run_async(self, transport: Any = None, show_banner: bool | None = None, **kwargs: Any) -> None:
         """The same, within a running event loop."""
-        from mcpace.server.launch import run_async
+        from mcpace.server.running.transports import run_async
 
         await run_async(self, _transport(transport), _keywords(kwargs))
 
@@ -702,7 +702,7 @@ def _auth_settings(verifier: Any, given: AuthSettings | None) -> AuthSettings | 
             f"auth={type(verifier).__name__}(…) takes tokens for any service: give it audience=…, or give the server "
             "auth_settings=AuthSettings(issuer_url=…, resource_server_url=…)"
         )
-    from mcpace.server.auth import AuthSettings
+    from mcpace.server.auth.bearer_tokens import AuthSettings
 
     issuers = getattr(verifier, "issuer", None) or ()
     named = [issuers] if isinstance(issuers, str) else list(issuers)

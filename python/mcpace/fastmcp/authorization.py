@@ -15,12 +15,12 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from mcpace.server.auth.guards import UNGUARDED, Denied, Guards
 from mcpace.server.errors import RegistrationError
-from mcpace.server.guards import UNGUARDED, Denied, Guards
-from mcpace.server.signature import is_async
+from mcpace.server.registration.signature import is_async
 
 if TYPE_CHECKING:
-    from mcpace.server.guards import AccessRequest, Permission
+    from mcpace.server.auth.guards import AccessRequest, Permission
 
 
 @dataclass(frozen=True)

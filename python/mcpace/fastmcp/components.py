@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
-from mcpace.server.uri_template import UriTemplate
+from mcpace.server.registration.uri_template import UriTemplate
 
 Kind = Literal["tool", "resource", "template", "prompt"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

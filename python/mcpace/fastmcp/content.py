@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 from pydantic import PydanticSchemaGenerationError, TypeAdapter
 
-from mcpace.server.content import media_block
-from mcpace.server.media import Audio, Image
+from mcpace.server.calls.content import media_block
+from mcpace.server.calls.media import Audio, Image
 from mcpace.types import (
     BlobResourceContents,
     ContentBlock,

@@ -14,15 +14,15 @@ from pydantic_core import PydanticSerializationError
 from typing_extensions import is_typeddict
 
 from mcpace.fastmcp.content import jsonable
-from mcpace.server import context as plain
 from mcpace.server.app import MCPServer
-from mcpace.server.elicitation import AcceptedElicitation, CancelledElicitation, DeclinedElicitation
+from mcpace.server.calls import context as plain
+from mcpace.server.calls.elicitation import AcceptedElicitation, CancelledElicitation, DeclinedElicitation
 from mcpace.server.errors import UnsupportedOption
 from mcpace.types import MODERN, LoggingLevel, ModelHint, ModelPreferences, SamplingMessage, TextContent, wire
 
 if TYPE_CHECKING:
     from mcpace.fastmcp.app import FastMCP
-    from mcpace.server.context import Call
+    from mcpace.server.calls.context import Call
 
 MOST_SESSIONS = 10_000
 """Of so many sessions the state is kept; the one that was used least lately goes first."""

@@ -13,12 +13,12 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin
 
 from mcpace.fastmcp.context import VISIBILITY, current, get_context
-from mcpace.server.calling import call_function
+from mcpace.server.calls.invocation import call_function
 from mcpace.server.errors import InvalidSignature, MCPError, UnsupportedOption, is_tool_error
-from mcpace.server.injection import find_context, hints_of
-from mcpace.server.lookout import CHANGES, uses
-from mcpace.server.markers import Marker, alias_value, check_nested
-from mcpace.server.signature import is_async, name_of, signature_of
+from mcpace.server.registration.context_use_scan import CHANGES, uses
+from mcpace.server.registration.injection import find_context, hints_of
+from mcpace.server.registration.markers import Marker, alias_value, check_nested
+from mcpace.server.registration.signature import is_async, name_of, signature_of
 from mcpace.types import INVALID_PARAMS, MODERN, InputRequiredResult, is_kind
 
 ValueT = TypeVar("ValueT")

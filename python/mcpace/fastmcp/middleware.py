@@ -18,7 +18,7 @@ from mcpace.types import GetPromptResult, Prompt, ReadResourceResult, Resource, 
 
 if TYPE_CHECKING:
     from mcpace.fastmcp.app import FastMCP
-    from mcpace.server.context import RequestContext
+    from mcpace.server.calls.context import RequestContext
 
 MessageT = TypeVar("MessageT")
 CallNext = Callable[["MiddlewareContext[Any]"], Awaitable[Any]]

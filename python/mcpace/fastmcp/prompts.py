@@ -16,10 +16,10 @@ from mcpace.fastmcp.dependencies import injected
 from mcpace.fastmcp.errors import PromptError, protocol_error
 from mcpace.fastmcp.schemas import arguments_of, documented
 from mcpace.fastmcp.tools import tagged
-from mcpace.server import prompts as plain
-from mcpace.server.calling import call_function
+from mcpace.server.calls.invocation import call_function
 from mcpace.server.errors import InputRequired, MCPError, RegistrationError, is_protocol_error, logger
-from mcpace.server.signature import is_async, name_of, signature_of
+from mcpace.server.registration import prompts as plain
+from mcpace.server.registration.signature import is_async, name_of, signature_of
 from mcpace.types import INVALID_PARAMS, InputRequiredResult, PromptArgument, is_kind, wire
 
 if TYPE_CHECKING:

@@ -22,13 +22,13 @@ from mcpace.fastmcp.errors import protocol_error
 from mcpace.fastmcp.prompts import public_meta
 from mcpace.fastmcp.schemas import CallArguments, arguments_of, inlined
 from mcpace.fastmcp.tools import tagged
-from mcpace.server import resources as plain
-from mcpace.server.calling import call_function
-from mcpace.server.context import ReadResourceContents
+from mcpace.server.calls.context import ReadResourceContents
+from mcpace.server.calls.invocation import call_function
 from mcpace.server.errors import InputRequired, RegistrationError, UnsupportedOption, is_protocol_error, logger
-from mcpace.server.security import DEFAULT_RESOURCE_SECURITY, ResourceSecurity
-from mcpace.server.signature import is_async, name_of, signature_of
-from mcpace.server.uri_template import UriTemplate, Values
+from mcpace.server.registration import resources as plain
+from mcpace.server.registration.path_security import DEFAULT_RESOURCE_SECURITY, ResourceSecurity
+from mcpace.server.registration.signature import is_async, name_of, signature_of
+from mcpace.server.registration.uri_template import UriTemplate, Values
 from mcpace.types import InputRequiredResult, is_kind, wire
 
 

@@ -24,8 +24,8 @@ from typing_extensions import TypeAliasType
 
 from mcpace.fastmcp.content import is_media
 from mcpace.server.errors import InvalidArguments, InvalidSignature
-from mcpace.server.markers import refuse_markers
-from mcpace.server.signature import Arguments, ArgumentsBase, name_of, signature_of
+from mcpace.server.registration.markers import refuse_markers
+from mcpace.server.registration.signature import Arguments, ArgumentsBase, name_of, signature_of
 from mcpace.types import CallToolResult, InputRequiredResult, is_content_type, is_kind
 
 ResultT = TypeVar("ResultT")

@@ -15,7 +15,8 @@ from mcpace.fastmcp.context import current
 from mcpace.fastmcp.dependencies import injected
 from mcpace.fastmcp.errors import is_told
 from mcpace.fastmcp.schemas import CallArguments, arguments_of, documented, inlined, is_object, output_schema_of
-from mcpace.server.content import failure_json, text_json
+from mcpace.server.calls.content import failure_json, text_json
+from mcpace.server.core.handlers import Answer, Plan, protocol_answer
 from mcpace.server.errors import (
     InputRequired,
     InvalidArguments,
@@ -27,18 +28,17 @@ from mcpace.server.errors import (
     is_tool_error,
     logger,
 )
-from mcpace.server.handlers import Answer, Plan, protocol_answer
-from mcpace.server.injection import find_resolved
-from mcpace.server.lookout import looks_around
-from mcpace.server.output import result_json, unstructured
-from mcpace.server.signature import is_async, name_of, signature_of
-from mcpace.server.tasks import task_config
-from mcpace.server.tools import Tool, check_name
+from mcpace.server.registration.context_use_scan import looks_around
+from mcpace.server.registration.injection import find_resolved
+from mcpace.server.registration.output import result_json, unstructured
+from mcpace.server.registration.signature import is_async, name_of, signature_of
+from mcpace.server.registration.tasks import task_config
+from mcpace.server.registration.tools import Tool, check_name
 from mcpace.types import CallToolResult, InputRequiredResult, ToolAnnotations, is_content_type, is_kind, wire
 
 if TYPE_CHECKING:
     from mcpace.fastmcp.app import FastMCP
-    from mcpace.server.tasks import TaskConfig
+    from mcpace.server.registration.tasks import TaskConfig
 
 
 class Unset:

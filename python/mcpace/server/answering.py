@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import from_json
 
-from mcpace.server.context import Context, ReadResourceContents
+from mcpace.server.auth.principal import TRUSTED
+from mcpace.server.calls.context import Context, ReadResourceContents
 from mcpace.server.errors import ToolError, is_protocol_error
-from mcpace.server.foreign import shared
-from mcpace.server.parts import LifespanT, Parts
-from mcpace.server.principal import TRUSTED
+from mcpace.server.sdk_compat.shared_types import shared
+from mcpace.server.settings import LifespanT, Parts
 from mcpace.types import CallToolResult, GetPromptResult, InputRequiredResult, PromptMessage
 from mcpace.types import Prompt as ListedPrompt
 from mcpace.types import Resource as ListedResource
@@ -26,7 +26,7 @@ from mcpace.types import ResourceTemplate as ListedTemplate
 from mcpace.types import Tool as ListedTool
 
 if TYPE_CHECKING:
-    from mcpace.server.guards import Kind
+    from mcpace.server.auth.guards import Kind
 
 
 class Answering(Parts[LifespanT]):
@@ -72,7 +72,7 @@ class Answering(Parts[LifespanT]):
         ``principal``: an ``AccessToken``; ``None`` for a caller without. A tool's failure is in the result; raises
         ``MCPError`` where there is no such tool, or the caller is refused.
         """
-        from mcpace.server.inprocess import ToolCall
+        from mcpace.server.core.local_calls import ToolCall
 
         return _result(await ToolCall(self._server, name, arguments, principal).awaited())
 
@@ -83,13 +83,13 @@ class Answering(Parts[LifespanT]):
 
         Not where an event loop runs on this thread and the tool needs one: raises ``RuntimeError`` there.
         """
-        from mcpace.server.inprocess import ToolCall
+        from mcpace.server.core.local_calls import ToolCall
 
         return _result(ToolCall(self._server, name, arguments, principal).waited())
 
     async def list_resources(self, *, principal: Any = TRUSTED) -> list[ListedResource]:
         """All resources, as clients are told; with a ``principal``, those that this caller is shown."""
-        from mcpace.server.resources import listed_resource
+        from mcpace.server.registration.resources import listed_resource
 
         shown = await self._shown("resource", self.registry.resources, principal)
         return [shared(ListedResource.model_validate(listed_resource(one))) for one in shown]
@@ -107,9 +107,9 @@ class Answering(Parts[LifespanT]):
         Raises ``ResourceNotFoundError`` where there is none, ``ResourceError`` where reading fails,
         ``UnexpectedResourceError`` where it crashes, ``MCPError`` where the caller is refused.
         """
-        from mcpace.server import serving
+        from mcpace.server.core import requests
 
-        work = serving.read(self._server, str(uri), context or Context(server=self._server))
+        work = requests.read(self._server, str(uri), context or Context(server=self._server))
         read = await (work if principal is TRUSTED else self._read_for(principal, str(uri), work))
         return cast("Iterable[ReadResourceContents] | InputRequiredResult", read)
 
@@ -149,14 +149,14 @@ class Answering(Parts[LifespanT]):
         """The entries that a caller is shown, in their order."""
         if principal is TRUSTED:
             return list(entries.values())
-        from mcpace.server.inprocess import shown
+        from mcpace.server.core.local_calls import shown
 
         return await shown(self._server, kind, dict(entries), principal)
 
     async def _read_for(self, principal: Any, uri: str, work: Coroutine[Any, Any, Any]) -> Any:
         """A reading on somebody's behalf."""
-        from mcpace.server.inprocess import admitted, bounded
-        from mcpace.server.serving import contents_length
+        from mcpace.server.core.local_calls import admitted, bounded
+        from mcpace.server.core.requests import contents_length
 
         with closing(work):
             found = self.registry.readable(uri)
@@ -169,8 +169,8 @@ class Answering(Parts[LifespanT]):
 
     async def _render_for(self, principal: Any, prompt: Any, work: Coroutine[Any, Any, Any]) -> Any:
         """A prompt on somebody's behalf."""
-        from mcpace.server.inprocess import admitted, bounded
-        from mcpace.server.prompts import messages_length
+        from mcpace.server.core.local_calls import admitted, bounded
+        from mcpace.server.registration.prompts import messages_length
 
         guards = self._inside.guards_of(prompt)
         with closing(work):

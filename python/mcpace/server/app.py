@@ -10,26 +10,27 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
-from mcpace.server import hints, logs
 from mcpace.server.answering import Answering
-from mcpace.server.context import Context, current
+from mcpace.server.auth.guards import of_server
+from mcpace.server.calls.context import Context, current
+from mcpace.server.core import wire_settings
+from mcpace.server.core.core_binding import Inside
+from mcpace.server.core.registry import Registry
 from mcpace.server.errors import UnsupportedOption
-from mcpace.server.foreign import check_entry, check_middleware, tool_keywords
-from mcpace.server.guards import of_server
 from mcpace.server.hosting import Hosting
-from mcpace.server.inside import Inside
-from mcpace.server.parts import HttpKeywords, LifespanT, LogLevel, Settings
-from mcpace.server.providing import Providers
 from mcpace.server.registering import Registering
-from mcpace.server.registry import Registry
-from mcpace.server.tools import Tool
+from mcpace.server.registration.dependency_providers import Providers
+from mcpace.server.registration.tools import Tool
+from mcpace.server.running import log_setup
+from mcpace.server.sdk_compat.shared_types import check_entry, check_middleware, tool_keywords
+from mcpace.server.settings import HttpKeywords, LifespanT, LogLevel, Settings
 from mcpace.types import Icon
 
 if TYPE_CHECKING:
-    from mcpace.server.auth import AuthSettings
-    from mcpace.server.guards import Permission, RateLimit
+    from mcpace.server.auth.bearer_tokens import AuthSettings
+    from mcpace.server.auth.guards import Permission, RateLimit
+    from mcpace.server.registration.path_security import ResourceSecurity
     from mcpace.server.running.prepared import Prepared
-    from mcpace.server.security import ResourceSecurity
 
 Lifespan = Callable[["MCPServer[LifespanT]"], AbstractAsyncContextManager[LifespanT]]
 
@@ -130,7 +131,7 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
         self._resource_security = resource_security
         self._inside = Inside(
             self,
-            hints.cache_hint(cache_hints),
+            wire_settings.cache_hint(cache_hints),
             request_state_security,
             name,
             of_server(permissions, rate_limits, max_result_bytes, self._name),
@@ -153,7 +154,7 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
                 "prompts": warn_on_duplicate_prompts,
             },
         )
-        logs.begin(_level(log_level))
+        log_setup.begin(_level(log_level))
         for tool in tools or ():
             if tool_keywords(tool) is None:
                 check_entry(tool, Tool, "tools=", "Tools, such as Tool.from_function(function)")
@@ -222,7 +223,7 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
 
     async def __aenter__(self) -> Any:
         """For the official SDK's ``Client(server)``: the streams of a connection in memory."""
-        from mcpace.server.sdk_transport import connected
+        from mcpace.server.running.sdk_client_transport import connected
 
         connection = connected(self)
         streams = await connection.__aenter__()
@@ -236,16 +237,20 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
     if not TYPE_CHECKING:  # It would hide misspelled attributes from type checkers.
 
         def __getattr__(self, name: str) -> Any:
-            from mcpace.server.private_members import replacement
+            if name == "_mcp_server":
+                from mcpace.server.running.sdk_client_transport import LowLevel
 
-            return replacement(self, name)
+                return LowLevel(self)
+            from mcpace.server.sdk_compat.private_members import missing_member
+
+            raise missing_member(self, name)
 
     # For the runner ----------------------------------------------------------------------------------------------
 
     def __mcpace__(self) -> Prepared:
         """All that is registered, ready to be served."""
-        from mcpace.server.launch import own_settings
         from mcpace.server.running.prepared import Prepared
+        from mcpace.server.running.transports import own_settings
         from mcpace.server.telemetry import observe
 
         registry = self.registry
@@ -275,11 +280,11 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
     def _http_options(self) -> dict[str, Any]:
         options: dict[str, Any] = {}
         if self.settings.auth is not None:
-            from mcpace.server.auth import http_options
+            from mcpace.server.auth.bearer_tokens import http_options
 
             options |= http_options(self.settings.auth, self._token_verifier)
         if self._routes:
-            from mcpace.server.routes import application
+            from mcpace.server.running.custom_routes import application
 
             options["asgi"] = application(self._routes, self.settings.debug)
         return options
@@ -306,7 +311,7 @@ class MCPServer(Registering[LifespanT], Answering[LifespanT], Hosting[LifespanT]
                 unsubscribe()
 
     def _add_extension(self, extension: Any) -> None:
-        from mcpace.server.extension import check
+        from mcpace.server.registration.extension import check
 
         check(extension, self._inside.extensions)
         self._inside.extensions.append(extension)
@@ -331,7 +336,7 @@ def _count(tasks: int | None) -> int | None:
 def _bus(given: Any) -> Any:
     if given is None:
         return None
-    from mcpace.server.subscriptions import checked
+    from mcpace.server.core.subscriptions import checked
 
     return checked(given)
 
@@ -339,7 +344,7 @@ def _bus(given: Any) -> Any:
 def _auth(settings: Any, token_verifier: Any, auth_server_provider: Any) -> AuthSettings | None:
     if settings is None and token_verifier is None and auth_server_provider is None:
         return None
-    from mcpace.server.auth import check
+    from mcpace.server.auth.bearer_tokens import check
 
     return check(settings, token_verifier, auth_server_provider)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, cast
 
-from mcpace.server.parts import FunctionT, LifespanT, Parts
+from mcpace.server.settings import FunctionT, LifespanT, Parts
 
 
 class Hosting(Parts[LifespanT]):
@@ -21,7 +21,7 @@ class Hosting(Parts[LifespanT]):
 
         Needs starlette: ``pip install 'mcpace[routes]'``.
         """
-        from mcpace.server.routes import route
+        from mcpace.server.running.custom_routes import route
 
         def register(fn: FunctionT) -> FunctionT:
             self._routes.append(route(path, fn, methods, name, include_in_schema))
@@ -36,31 +36,31 @@ class Hosting(Parts[LifespanT]):
         the runner's settings: ``store="redis://…"`` keeps sessions and streams where several processes find them. What
         the constructor was given holds where a keyword is left out.
         """
-        from mcpace.server.launch import run
+        from mcpace.server.running.transports import run
 
         run(self._server, transport, kwargs)
 
     async def run_stdio_async(self) -> None:
         """Serves over stdio, within a running event loop."""
-        from mcpace.server.launch import run_async
+        from mcpace.server.running.transports import run_async
 
         await run_async(self._server, "stdio", {})
 
     async def run_sse_async(self, **kwargs: Any) -> None:
         """Serves the HTTP+SSE transport of 2024-11-05, within a running event loop."""
-        from mcpace.server.launch import run_async
+        from mcpace.server.running.transports import run_async
 
         await run_async(self._server, "sse", kwargs)
 
     async def run_streamable_http_async(self, **kwargs: Any) -> None:
         """Serves over HTTP, within a running event loop."""
-        from mcpace.server.launch import run_async
+        from mcpace.server.running.transports import run_async
 
         await run_async(self._server, "streamable-http", kwargs)
 
     def asgi(self, **kwargs: Any) -> Any:
         """An ASGI application, to be mounted in another one or run by its server. Needs no package."""
-        from mcpace.server.launch import asgi
+        from mcpace.server.running.transports import asgi
 
         self._application = asgi(self._server, kwargs)
         return self._application
@@ -70,14 +70,14 @@ class Hosting(Parts[LifespanT]):
 
         Needs starlette: ``pip install 'mcpace[routes]'``.
         """
-        from mcpace.server.launch import streamable_http_app
+        from mcpace.server.running.transports import streamable_http_app
 
         self._application, application = streamable_http_app(self._server, kwargs)
         return application
 
     def sse_app(self, mount_path: str | None = None, **kwargs: Any) -> Any:
         """A Starlette application of the HTTP+SSE transport of 2024-11-05, with the official SDK's keywords."""
-        from mcpace.server.launch import sse_app
+        from mcpace.server.running.transports import sse_app
 
         given = kwargs if mount_path is None else {**kwargs, "mount_path": mount_path}
         self._application, application = sse_app(self._server, given)
@@ -88,19 +88,19 @@ class Hosting(Parts[LifespanT]):
         """Begins and ends the mounted application with its host: ``async with server.session_manager.run(): …``."""
         if self._application is None:
             raise RuntimeError("session_manager is of a mounted server: call streamable_http_app() or asgi() first")
-        from mcpace.server.mounting import SessionManager
+        from mcpace.server.running.session_manager import SessionManager
 
         return SessionManager(self._application)
 
     def notify_list_changed(self, kind: Literal["tools", "resources", "prompts"]) -> Awaitable[None]:
         """Tells clients that a list changed. Adding and removing does so by itself."""
-        from mcpace.server.subscriptions import EVENTS
+        from mcpace.server.core.subscriptions import EVENTS
 
         return self._publish(EVENTS[kind]())
 
     def notify_resource_updated(self, uri: str) -> Awaitable[None]:
         """Tells the clients that subscribed to a resource that it changed."""
-        from mcpace.server.subscriptions import ResourceUpdated
+        from mcpace.server.core.subscriptions import ResourceUpdated
 
         return self._publish(ResourceUpdated(uri))
 
@@ -135,7 +135,7 @@ class Hosting(Parts[LifespanT]):
         core = self._inside.started
         if core is None:
             return
-        from mcpace.server.subscriptions import list_of, uri_of
+        from mcpace.server.core.subscriptions import list_of, uri_of
 
         # A bus brings the event to each process by itself; where there is none, a shared store does.
         everywhere = self._bus is None

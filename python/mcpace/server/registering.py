@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
+from mcpace.server.auth.guards import guards
 from mcpace.server.errors import RegistrationError
-from mcpace.server.foreign import check_entry, prompt_keywords, tool_keywords
-from mcpace.server.guards import guards
-from mcpace.server.parts import FunctionT, LifespanT, Parts
-from mcpace.server.signature import name_of
-from mcpace.server.tools import Tool
+from mcpace.server.registration.signature import name_of
+from mcpace.server.registration.tools import Tool
+from mcpace.server.sdk_compat.shared_types import check_entry, prompt_keywords, tool_keywords
+from mcpace.server.settings import FunctionT, LifespanT, Parts
 
 if TYPE_CHECKING:
-    from mcpace.server.guards import GuardOptions
-    from mcpace.server.prompts import Prompt
-    from mcpace.server.security import ResourceSecurity
-    from mcpace.server.tasks import TaskConfig
-    from mcpace.server.toon import OutputFormat
+    from mcpace.server.auth.guards import GuardOptions
+    from mcpace.server.registration.path_security import ResourceSecurity
+    from mcpace.server.registration.prompts import Prompt
+    from mcpace.server.registration.tasks import TaskConfig
+    from mcpace.server.registration.toon import OutputFormat
     from mcpace.types import Icon
 
 
@@ -147,9 +147,9 @@ class Registering(Parts[LifespanT]):
                 "The @resource decorator was used incorrectly. "
                 "Did you forget to call it? Use @resource('uri') instead of @resource"
             )
-        from mcpace.server.resources import FunctionResource, ResourceTemplate, check_static
-        from mcpace.server.security import DEFAULT_RESOURCE_SECURITY
-        from mcpace.server.uri_template import UriTemplate
+        from mcpace.server.registration.path_security import DEFAULT_RESOURCE_SECURITY
+        from mcpace.server.registration.resources import FunctionResource, ResourceTemplate, check_static
+        from mcpace.server.registration.uri_template import UriTemplate
 
         variables = UriTemplate.parse(uri).variable_names
         details: dict[str, Any] = {
@@ -201,7 +201,7 @@ class Registering(Parts[LifespanT]):
                 "Did you forget to call it? Use @prompt() instead of @prompt"
             )
 
-        from mcpace.server.prompts import Prompt
+        from mcpace.server.registration.prompts import Prompt
 
         def register(fn: FunctionT) -> FunctionT:
             own = guards(**guarding, what=f"prompt {name or name_of(fn)!r}")
@@ -212,7 +212,7 @@ class Registering(Parts[LifespanT]):
 
     def add_prompt(self, prompt: Prompt) -> None:
         """Registers a prompt, also while the server runs."""
-        from mcpace.server.prompts import Prompt
+        from mcpace.server.registration.prompts import Prompt
 
         theirs = prompt_keywords(prompt)
         if theirs is not None:

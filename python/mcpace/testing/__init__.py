@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mcpace.client import Client, SyncClient
     from mcpace.server.app import MCPServer
-    from mcpace.server.auth import AccessToken
+    from mcpace.server.auth.bearer_tokens import AccessToken
 
 __all__ = ["RateLimitClock", "connect", "connect_sync", "freeze_rate_limits", "token"]
 
@@ -43,7 +43,7 @@ def connect_sync(server: Any, *, principal: Any = None, **options: Any) -> SyncC
 
 def token(subject: str = "tester", *, scopes: Any = (), client_id: str = "test-client", **claims: Any) -> AccessToken:
     """A token as a verifier would have returned it. ``claims`` are what else it says."""
-    from mcpace.server.auth import AccessToken
+    from mcpace.server.auth.bearer_tokens import AccessToken
 
     granted = [scopes] if isinstance(scopes, str) else list(scopes)
     return AccessToken(

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 import pytest
 
 from mcpace.server.running.addresses import Address
+from mcpace.server.running.effective_settings import settled
 from mcpace.server.running.prepared import Prepared
 from mcpace.server.running.settings import Settings
-from mcpace.server.running.settled import settled
 from support.adoption import LEGACY, SDKS, SOURCES, Sdk, program
 from support.dialogue import Peer
 

@@ -35,7 +35,7 @@ from mcpace.fastmcp import (
     tool,
 )
 from mcpace.server.errors import RegistrationError, UnsupportedOption
-from mcpace.server.extension import Extension, ToolBinding
+from mcpace.server.registration.extension import Extension, ToolBinding
 from mcpace.types import CreateMessageResult, InputRequiredResult, TextContent
 from support.adoption import ROOT, SDKS, interpreter
 

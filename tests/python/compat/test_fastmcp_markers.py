@@ -14,7 +14,7 @@ from mcpace import MCPServer, Resolve
 from mcpace import fastmcp as face
 from mcpace.fastmcp import CallArgument, CurrentAccessToken, Depends, FastMCP, Progress
 from mcpace.server.errors import InvalidSignature
-from mcpace.server.markers import FASTMCP_MARKERS
+from mcpace.server.registration.markers import FASTMCP_MARKERS
 from support.adoption import ROOT, SDKS, interpreter
 
 FASTMCP_4 = next(sdk for sdk in SDKS if sdk.name == "fastmcp-4")

@@ -32,14 +32,14 @@ from invoices.models import Customer
 from mcpace.django import AllowAny, CacheRateLimit, MCPServer, ScopeRequired, TokenBackend
 from mcpace.django.limits import LimitExceeded
 from mcpace.django.permissions import Forbidden
-from mcpace.server import tokens
+from mcpace.server.auth.bearer_tokens import tokens
+from mcpace.server.auth.guards import RateLimit
+from mcpace.server.auth.tokens import StaticTokenVerifier
 from mcpace.server.errors import MCPError, RegistrationError, ToolError, UnexpectedToolError
-from mcpace.server.guards import RateLimit
 from mcpace.server.running.addresses import Address
 from mcpace.server.running.errors import UsageProblem
 from mcpace.server.running.in_process import Served
 from mcpace.server.running.settings import Settings
-from mcpace.server.tokens import StaticTokenVerifier
 from mcpace.testing import connect_sync
 
 FORBIDDEN, LIMITED = -32003, -32004

@@ -22,8 +22,8 @@ from rest_framework_services import ServiceSpec
 from invoices.models import Customer
 from mcpace import Context
 from mcpace.django import MCPServer, Principal
+from mcpace.server.auth.guards import requires
 from mcpace.server.errors import MCPError, RegistrationError, ToolError
-from mcpace.server.guards import requires
 from mcpace.types import Completion
 
 

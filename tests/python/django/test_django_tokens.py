@@ -24,9 +24,9 @@ from rest_framework_services import ServiceSpec
 
 from mcpace import RateLimit
 from mcpace.django import DjangoOAuthToolkit, MCPServer, Principal, ScopeRequired, TokenBackend
-from mcpace.server.auth import AccessToken
+from mcpace.server.auth.bearer_tokens import AccessToken
+from mcpace.server.auth.tokens import JWTVerifier, StaticTokenVerifier
 from mcpace.server.errors import MCPError
-from mcpace.server.tokens import JWTVerifier, StaticTokenVerifier
 
 SECRET = "a secret of more than thirty-two bytes"
 RESOURCE = "http://127.0.0.1:8000/mcp"

@@ -37,7 +37,7 @@ from rest_framework_services import SelectorKind, SelectorSpec, ServiceSpec
 from mcpace.django import AllowAny, CacheRateLimit, DjangoOAuthToolkit, MCPServer, ScopeRequired, conf, views
 from mcpace.django.management.commands import mcpace as command
 from mcpace.server.errors import RegistrationError
-from mcpace.server.running.hosted import Hosted
+from mcpace.server.running.embedded_endpoint import Hosted
 from mcpace.server.running.prepared import prepare
 
 MODERN, LEGACY = "2026-07-28", "2025-11-25"

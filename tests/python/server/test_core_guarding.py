@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mcpace import _core
-from mcpace.server.guards import Denied
+from mcpace.server.auth.guards import Denied
 from support.core_server import Wire, coroutine, eventually, listed, serving, sync
 
 MODERN = {
@@ -228,7 +228,7 @@ def test_a_key_says_who_is_counted_together(kind: str, caplog: pytest.LogCapture
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_whatever_text_a_key_is_it_is_a_key(kind: str) -> None:
-    """Answers are told from each other by their first character: see ``mcpace.server.guard_answers``."""
+    """Answers are told from each other by their first character: see ``mcpace.server.auth.guard_answers``."""
     keys = ["", "=", "==", "!", '!["no", []]', "a", "=a", "\N{SNOWMAN}"]
 
     def named(asked: _core.AccessRequest) -> str:

@@ -13,8 +13,8 @@ import pytest
 
 from mcpace import Context, MCPServer, _core
 from mcpace.server.running import asgi
+from mcpace.server.running.embedded_endpoint import Hosted
 from mcpace.server.running.errors import SetupProblem
-from mcpace.server.running.hosted import Hosted
 from mcpace.server.running.prepared import Prepared, prepare
 from mcpace.server.running.settings import Settings
 from support.asgi_host import LIMIT_S, Reply, ask, begin, call, lived, modern, on_a_loop, text

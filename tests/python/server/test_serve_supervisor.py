@@ -56,7 +56,7 @@ while True:
 PARENT = """
 import sys
 from mcpace.server.running.child import Child
-from mcpace.server.running.say import say
+from mcpace.server.running.messages import say
 from mcpace.server.running.supervisor import Plan, supervise
 workers, grace_s, *ways = sys.argv[1:]
 def start(number):

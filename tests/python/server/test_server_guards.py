@@ -26,8 +26,8 @@ from mcpace import (
     get_access_token,
     requires,
 )
-from mcpace.server.guards import GuardOptions, Guards, guards, guards_of
-from mcpace.server.hints import CACHEABLE, CacheHint
+from mcpace.server.auth.guards import GuardOptions, Guards, guards, guards_of
+from mcpace.server.core.wire_settings import CACHEABLE, CacheHint
 from mcpace.testing import connect, freeze_rate_limits, token
 from mcpace.types import InputRequiredResult
 from support.python_server import Client, served

@@ -29,12 +29,12 @@ from mcpace import (
     UnsupportedOption,
 )
 from mcpace.fastmcp import FastMCP
-from mcpace.server import auth
-from mcpace.server.hints import CACHEABLE
-from mcpace.server.launch import keywords_of, options_of
-from mcpace.server.parts import HttpKeywords
-from mcpace.server.session import Session
-from mcpace.server.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
+from mcpace.server.auth.bearer_tokens import http_options
+from mcpace.server.calls.session import Session
+from mcpace.server.core.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
+from mcpace.server.core.wire_settings import CACHEABLE
+from mcpace.server.running.transports import keywords_of, options_of
+from mcpace.server.settings import HttpKeywords
 from mcpace.types import Icon
 from support.python_server import Client, served
 
@@ -184,7 +184,7 @@ def test_server_without_subscriptions_is_made() -> None:
     ],
 )
 def test_tokens_are_looked_at(token: AccessToken | None, wanted: dict[str, Any], good: bool) -> None:
-    verify = auth.http_options(settings(**wanted), Verifier(token))["token_verifier"]
+    verify = http_options(settings(**wanted), Verifier(token))["token_verifier"]
     assert (asyncio.run(verify("t")) is token) is (good or token is None)
 
 
@@ -200,7 +200,7 @@ def test_a_token_that_expired_is_refused_before_anything_runs(left_s: int, statu
 
 
 def test_the_transport_is_told_who_issues_and_what_for() -> None:
-    options = auth.http_options(settings(required_scopes=["read"]), Verifier())
+    options = http_options(settings(required_scopes=["read"]), Verifier())
     verify = options.pop("token_verifier")
     assert callable(verify)
     assert options == {
@@ -212,7 +212,7 @@ def test_the_transport_is_told_who_issues_and_what_for() -> None:
 
 def test_clients_are_told_of_all_who_issue() -> None:
     more = settings(authorization_servers=["https://b.example", "https://auth.example", "https://c.example/x"])
-    told = auth.http_options(more, Verifier())["authorization_servers"]
+    told = http_options(more, Verifier())["authorization_servers"]
     assert told == ["https://auth.example", "https://b.example", "https://c.example/x"]
 
 
@@ -236,7 +236,7 @@ def test_a_resource_must_be_named_to_be_compared() -> None:
     with pytest.raises(ValidationError, match="requires resource_server_url"):
         settings(resource_server_url=None, validate_token_resource=True)
     with pytest.raises(UnsupportedOption, match="without resource_server_url"):
-        auth.http_options(settings(resource_server_url=None), Verifier())
+        http_options(settings(resource_server_url=None), Verifier())
 
 
 # Extensions ----------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from pydantic import Field
 from pydantic_core import ValidationError, from_json
 
 from mcpace import MCPServer, _core
-from mcpace.server.handlers import Plan, tool_plan
+from mcpace.server.core.handlers import Plan, tool_plan
 from support import core_server
 from support.python_server import LEGACY, Client, served
 

@@ -11,7 +11,7 @@ import pytest
 from pydantic import Field
 
 from mcpace import Context, InvalidSignature, MCPServer, RegistrationError, Resolve, Tool, ToolError
-from mcpace.server.handlers import tool_plan
+from mcpace.server.core.handlers import tool_plan
 from support.python_server import Client, served
 
 

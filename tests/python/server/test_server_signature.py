@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, BeforeValidator, Field
 
 from mcpace.server.errors import InvalidArguments, InvalidSignature
-from mcpace.server.signature import Arguments, arguments_of
+from mcpace.server.registration.signature import Arguments, arguments_of
 
 
 class Colour(enum.Enum):

@@ -21,7 +21,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from mcpace import MCPError, MCPServer
 from mcpace.server import telemetry
 from mcpace.server.running.errors import UsageProblem
-from mcpace.server.spans import DURATION, Teller
+from mcpace.server.telemetry.spans import DURATION, Teller
 from support.otlp_collector import collecting
 from support.python_server import Client, served
 

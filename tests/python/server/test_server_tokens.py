@@ -37,7 +37,7 @@ from mcpace import (
     UnsupportedOption,
     get_access_token,
 )
-from mcpace.server.auth import http_options
+from mcpace.server.auth.bearer_tokens import http_options
 from support.python_server import Client, served
 from support.serve_process import serving
 

@@ -15,9 +15,9 @@ from pydantic_core import to_json
 from typing_extensions import TypedDict
 
 from mcpace import Context, Image, InvalidSignature, MCPError, MCPServer, RegistrationError, Resolve, ToolError
+from mcpace.server.core.handlers import Plan, tool_plan
 from mcpace.server.errors import InputRequired, UnexpectedToolError
-from mcpace.server.handlers import Plan, tool_plan
-from mcpace.server.output import output_of
+from mcpace.server.registration.output import output_of
 from mcpace.types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
 
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_serializer
 from pydantic_core import to_json
 
 from mcpace import types
-from mcpace.server.output import Output, output_of
+from mcpace.server.registration.output import Output, output_of
 from mcpace.types import (
     CallToolResult,
     EmbeddedResource,
@@ -86,7 +86,7 @@ def test_the_official_sdk_s_objects_are_taken() -> None:
     assert found["picture"]["content"] == [picture, {"type": "text", "text": "text"}]
     assert found["whole"]["structuredContent"] == {"x": 1}
     assert found["whole"]["_meta"] == {"m": 1}
-    assert found["sdk_context"]["content"][0]["text"] == "mcpace.server.context"
+    assert found["sdk_context"]["content"][0]["text"] == "mcpace.server.calls.context"
     assert found["deliberate"] == "ToolError: Error executing tool deliberate: on purpose"
     assert found["protocol"] == "mcp.shared.exceptions.MCPError: protocol"
     assert found["tools"][0]["annotations"] == {"readOnlyHint": True}

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpace.server.security import (
+from mcpace.server.registration.path_security import (
     PathEscapeError,
     ResourceSecurity,
     contains_path_traversal,
     is_absolute_path,
     safe_join,
 )
-from mcpace.server.uri_template import InvalidUriTemplate, UriTemplate
+from mcpace.server.registration.uri_template import InvalidUriTemplate, UriTemplate
 
 
 @pytest.mark.parametrize(

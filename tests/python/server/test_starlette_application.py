@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Mount, Route
 
-import mcpace.server
+import mcpace.server.running
 from mcpace import AccessToken, AuthSettings, MCPServer, UnsupportedOption
 from mcpace.fastmcp import FastMCP
 from support.asgi_host import Reply, ask, begin, call, lived, modern, on_a_loop, text
@@ -253,7 +253,7 @@ async def test_a_proxy_s_prefix_is_told_where_messages_go() -> None:
 
 def test_without_starlette_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "starlette.routing", None)
-    monkeypatch.delitem(sys.modules, "mcpace.server.starlette_application", raising=False)
-    monkeypatch.delattr(mcpace.server, "starlette_application", raising=False)
+    monkeypatch.delitem(sys.modules, "mcpace.server.running.starlette_application", raising=False)
+    monkeypatch.delattr(mcpace.server.running, "starlette_application", raising=False)
     with pytest.raises(UnsupportedOption, match=r"pip install 'mcpace\[routes\]'.*server.asgi\(\)"):
         MCPServer("web").streamable_http_app()

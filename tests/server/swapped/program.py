@@ -158,7 +158,7 @@ async def main() -> dict[str, Any]:
         refused(lambda: server._tool_manager),
     ]
     token = AccessToken(token="t", client_id="c", scopes=["read"])
-    mcpace.server.principal.remember(token)
+    mcpace.server.auth.principal.remember(token)
     told["token"] = get_access_token() is token
     told["memory"] = await memory()
     return told

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
-from mcpace.server.adopt.kinds import Kind, is_2, kind_of, low_level
-from mcpace.server.adopt.options import options_of
-from mcpace.server.adopt.own_settings import settings_of
-from mcpace.server.adopt.tools import Tools
-from mcpace.server.subscriptions import list_of, uri_of
+from mcpace.server.adopt.adopted_tools import Tools
+from mcpace.server.adopt.http_options import options_of
+from mcpace.server.adopt.sdk_settings import settings_of
+from mcpace.server.adopt.server_kinds import Kind, is_2, kind_of, low_level
+from mcpace.server.core.subscriptions import list_of, uri_of
 
 if TYPE_CHECKING:
-    from mcpace.server.adopt.sdk import Sdk
+    from mcpace.server.adopt.official_common import Sdk
     from mcpace.server.running.prepared import Prepared
 
 # What the SDK's own handlers answer. Not `ping`, which is the same from anybody, and not what is told of changes.
@@ -127,10 +127,10 @@ def _sdk(server: Any, kind: Kind, low: Any) -> Sdk:
     if kind is Kind.FASTMCP:
         around = server._lifespan_manager()
     if is_2(low):
-        from mcpace.server.adopt.sdk2 import Sdk2
+        from mcpace.server.adopt.official_v2 import Sdk2
 
         return Sdk2(low, around)
-    from mcpace.server.adopt.sdk1 import Sdk1
+    from mcpace.server.adopt.official_v1 import Sdk1
 
     session = None
     if kind is Kind.FASTMCP:

@@ -3,7 +3,7 @@
 Design constraint: light. Nothing here imports the command line, the lab, or a server's SDK that its author did not.
 
 :func:`run`, :func:`run_async` and :func:`asgi` are for server objects that are there already; what the command line
-does is in :mod:`.running`.
+does is in :mod:`.runner`.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ def run(server: object, *, transport: str = "stdio", **options: Any) -> None:
     Other problems are :class:`mcpace.server.running.errors.RunProblem`, a sentence each. The options are
     :class:`mcpace.server.running.settings.Settings`'.
     """
-    from mcpace.server.running.running import run_object
+    from mcpace.server.running.runner import run_object
 
     run_object(server, _settings(transport, options))
 
 
 async def run_async(server: object, *, transport: str = "stdio", **options: Any) -> None:
     """The same within a running event loop, until it is cancelled."""
-    from mcpace.server.running.running import run_object_async
+    from mcpace.server.running.runner import run_object_async
 
     await run_object_async(server, _settings(transport, options))
 

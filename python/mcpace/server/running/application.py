@@ -18,9 +18,9 @@ from typing import Any
 from mcpace.server.errors import logger
 from mcpace.server.running import tracebacks
 from mcpace.server.running.addresses import is_loopback
+from mcpace.server.running.embedded_endpoint import NOT_YET, Begun, Hosted
 from mcpace.server.running.errors import AuthorProblem, SetupProblem
 from mcpace.server.running.host_policy import HostPolicy
-from mcpace.server.running.hosted import NOT_YET, Begun, Hosted
 from mcpace.server.running.prepared import Prepared
 from mcpace.server.running.settings import Settings
 

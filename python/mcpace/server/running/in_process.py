@@ -28,8 +28,8 @@ from mcpace.server.running.errors import (
     UsageProblem,
 )
 from mcpace.server.running.lifespans import Entered
+from mcpace.server.running.messages import say
 from mcpace.server.running.prepared import Prepared
-from mcpace.server.running.say import say
 from mcpace.server.running.settings import Settings
 from mcpace.server.running.signals import STOPPING, Arrivals, arriving
 

@@ -18,8 +18,8 @@ from typing import Any, Protocol
 
 from mcpace.server.running.child import Child, ending
 from mcpace.server.running.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_SETUP
+from mcpace.server.running.messages import say
 from mcpace.server.running.restarts import GIVE_UP_AFTER, Restarts
-from mcpace.server.running.say import say
 from mcpace.server.running.signals import STOPPING, Arrivals, arriving
 
 MARGIN_S = 3.0

@@ -29,7 +29,7 @@ def main() -> None:
     # Before there is anything to finish, the end is simple.
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     sys.argv[:] = [order["target"], *order["arguments"]]
-    from mcpace.server.running.running import run_worker
+    from mcpace.server.running.runner import run_worker
 
     run_worker(order, lambda **facts: _report(parent, facts))
 

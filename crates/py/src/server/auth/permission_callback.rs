@@ -1,7 +1,7 @@
 //! Calls a Python function for a guard: a permission, or the key of a rate limit.
 //!
 //! Constraint: the function runs as a tool does: inline where its recent calls were short, else on the threads or the event loop,
-//! within a time limit. `mcpace.server.guard_answers` turns the function's result or exception into a [`GuardAnswer`].
+//! within a time limit. `mcpace.server.auth.guard_answers` turns the function's result or exception into a [`GuardAnswer`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -91,7 +91,7 @@ impl PermissionFunction {
         if !function.is_callable() {
             return Err(UsageProblem::new_err(format!("{} can't be called", function.repr()?)));
         }
-        let answering = py.import("mcpace.server.guard_answers")?.getattr("answering")?;
+        let answering = py.import("mcpace.server.auth.guard_answers")?.getattr("answering")?;
         let made = answering.call1((function, is_key))?.cast_into::<PyTuple>()?;
         let (ask, is_async): (Py<PyAny>, bool) = made.extract()?;
         let kind = if is_async { Kind::Async } else { Kind::Sync };

@@ -18,8 +18,8 @@ from mcpace.django.conf import setting
 from mcpace.django.served import PLACE, TARGET, load_server
 from mcpace.django.stores import store_settings
 from mcpace.server.running.errors import AuthorProblem, RunProblem
+from mcpace.server.running.messages import say
 from mcpace.server.running.prepared import prepare
-from mcpace.server.running.say import say
 from mcpace.server.running.settings import GRACE_S, Settings
 
 
@@ -59,7 +59,7 @@ class Command(BaseCommand):
             raise CommandError(str(problem), returncode=problem.exit_code) from problem
 
     def _serve(self, options: dict[str, Any]) -> None:
-        from mcpace.server.running.running import run_prepared, run_target
+        from mcpace.server.running.runner import run_prepared, run_target
 
         place = options["server"] or setting("SERVER")
         if not place:

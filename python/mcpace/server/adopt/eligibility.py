@@ -1,0 +1,108 @@
+"""What stands between a request and a server's tools: where anything does, no tool is called by the runtime itself.
+
+Design constraint: an allowance, not a refusal. Middleware, subclasses, handlers and extensions that aren't known to
+leave a tool's call alone close the gate; the SDK's own handlers then do what the author wants.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from mcpace.server.adopt.server_kinds import Kind
+from mcpace.server.registration.context_use_scan import CHANGES, uses
+
+_HARMLESS_2 = frozenset({"RequestStateBoundary", "OpenTelemetryMiddleware", "FastMCPServerMiddleware"})
+"""What the SDKs put into every server: calls without rounds pass unchanged, traces apart."""
+
+
+def closed(server: Any, kind: Kind, low: Any) -> str | None:
+    """Why no tool may be adopted, if so."""
+    match kind:
+        case Kind.MCPSERVER:
+            return _mcpserver(server, low)
+        case Kind.FASTMCP_1:
+            return _fastmcp_1(server, low)
+        case Kind.FASTMCP:
+            return _fastmcp(server, low)
+        case Kind.LOWLEVEL:
+            return "a low-level server's handlers are its own"
+
+
+def _mcpserver(server: Any, low: Any) -> str | None:
+    entry = low.get_request_handler("tools/call")
+    if entry is None or getattr(entry.handler, "__func__", None) is not _own(server)._handle_call_tool:
+        return "another handler answers its calls"
+    return _middleware_2(low) or _overridden(server, "call_tool", "_handle_call_tool") or _manager(server)
+
+
+def _fastmcp_1(server: Any, low: Any) -> str | None:
+    request = sys.modules["mcp.types"].CallToolRequest
+    handler = low.request_handlers.get(request)
+    cells = [cell.cell_contents for cell in getattr(handler, "__closure__", None) or ()]
+    if not any(getattr(value, "__func__", None) is _own(server).call_tool for value in cells):
+        return "another handler answers its calls"
+    return _overridden(server, "call_tool", "get_context") or _manager(server)
+
+
+def _fastmcp(server: Any, low: Any) -> str | None:
+    own: Any = _own(server)
+    names = ("call_tool", "get_tool", "_get_tool", "_run_middleware", "_dispatch_component_middleware")
+    hooks = ("__call__", "_dispatch_handler", "on_message", "on_request", "on_call_tool")
+    base = sys.modules["fastmcp.server.middleware.middleware"].Middleware
+    for one in server.middleware:
+        if hasattr(one, "injected_tools"):
+            return "its middleware brings tools"
+        touched = [hook for hook in hooks if getattr(type(one), hook, None) is not getattr(base, hook, None)]
+        if touched:
+            return f"its middleware {type(one).__name__} sees calls"
+    if server._transforms or server._local_provider._transforms:
+        return "its tools are transformed"
+    for part in server._local_provider._components.values():
+        if uses(getattr(part, "fn", None), CHANGES) is not None:
+            return f"{part.name} changes what a session sees"
+    if getattr(server, "_extensions", None):
+        return "an extension may see calls"
+    if server.strict_input_validation:
+        return "its arguments are validated strictly"
+    if server.providers[0] is not server._local_provider:
+        return "another provider comes before its own tools"
+    if hasattr(low, "middleware") and (why := _middleware_2(low)) is not None:
+        return why
+    return _traced() or _overridden(server, *(name for name in names if hasattr(own, name)))
+
+
+def _middleware_2(low: Any) -> str | None:
+    for one in low.middleware:
+        if type(one).__name__ not in _HARMLESS_2 or not type(one).__module__.startswith(("mcp.", "fastmcp.")):
+            name = getattr(one, "__name__", type(one).__name__)
+            return f"its middleware {name} sees every message"
+    return _traced()
+
+
+def _traced() -> str | None:
+    """Whether calls are traced: the SDK's spans are made around its own handlers only."""
+    trace = sys.modules.get("opentelemetry.trace")
+    provider = None if trace is None else getattr(trace, "_TRACER_PROVIDER", None)
+    return None if provider is None else "OpenTelemetry is set up, and the SDK makes the spans"
+
+
+def _manager(server: Any) -> str | None:
+    manager = type(server._tool_manager)
+    if manager.__module__.startswith("mcp.server."):
+        return None
+    return f"its tool manager is a {manager.__name__} of its own"
+
+
+def _overridden(server: Any, *names: str) -> str | None:
+    own = _own(server)
+    for name in names:
+        bound = getattr(server, name)
+        if getattr(bound, "__func__", bound) is not getattr(own, name):
+            return f"it has a {name} of its own"
+    return None
+
+
+def _own(server: Any) -> Any:
+    """The SDK's class that it is an instance of, whatever was derived from it."""
+    return next(base for base in type(server).__mro__ if base.__module__.startswith(("mcp.server.", "fastmcp.server.")))

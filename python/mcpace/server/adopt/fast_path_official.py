@@ -1,0 +1,163 @@
+"""Tools of the official SDK, 1.x and 2.x, that the runtime can call itself.
+
+Design constraint: only what is certain. A tool qualifies when its class is the SDK's own, nothing stands between the
+request and the function, and the function asks for nothing but its arguments. Its model, its schema and its conversion
+stay the SDK's; what is spared is everything around them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Literal
+
+import pydantic_core
+from pydantic import ValidationError
+
+from mcpace.server.adopt.fast_path import Answer, Rejected, Unfit, checker_of, failed, of_error
+from mcpace.server.adopt.json_arguments import of_model
+from mcpace.server.registration.context_use_scan import looks_around
+
+
+def handler(tool: Any, server: Any) -> Any:
+    """The tool as a ``_core.Handler``. Raises :class:`Unfit`."""
+    from mcpace import _core
+
+    _check(tool, server)
+    metadata = tool.fn_metadata
+    is_2 = hasattr(metadata, "validate_arguments")
+    words = Words2(tool) if is_2 else Words1(tool)
+    return _core.Handler(
+        tool.fn,
+        kind="async" if tool.is_async else "sync",
+        validate=of_model(metadata.arg_model, _slowly(metadata, words)),
+        output=_output(metadata),
+        finish=_finish_2(metadata) if is_2 else _finish_1(metadata),
+        fail=words.fail,
+    )
+
+
+def _check(tool: Any, server: Any) -> None:
+    if type(tool).__module__ not in ("mcp.server.mcpserver.tools.base", "mcp.server.fastmcp.tools.base"):
+        raise Unfit("a tool class of its own")
+    if tool.context_kwarg is not None:
+        raise Unfit("it takes a context")
+    if getattr(tool, "resolved_params", None):
+        raise Unfit("its parameters are resolved")
+    why = looks_around(tool.fn, server)
+    if why is not None:
+        raise Unfit(why)
+
+
+def _slowly(metadata: Any, words: Words1 | Words2) -> Callable[[bytes], dict[str, Any]]:
+    """The SDK's own way from a call's JSON to keyword arguments."""
+
+    def validate(raw: bytes) -> dict[str, Any]:
+        try:
+            arguments = metadata.pre_parse_json(pydantic_core.from_json(raw))
+            checked: dict[str, Any] = metadata.arg_model.model_validate(arguments).model_dump_one_level()
+        except Exception as error:
+            raise words.rejected(error) from error
+        return checked
+
+    return validate
+
+
+def _output(metadata: Any) -> Literal["text", "wrapped-text", "custom"]:
+    """How the runtime may write the value when it is a ``str``: otherwise ``finish`` does."""
+    if metadata.output_schema is None:
+        return "text"
+    fields = getattr(metadata.output_model, "model_fields", {})
+    if metadata.wrap_output and list(fields) == ["result"]:
+        field = fields["result"]
+        if field.annotation is str and not field.metadata:
+            return "wrapped-text"
+    return "custom"
+
+
+def _finish_2(metadata: Any) -> Callable[[Any], bytes]:
+    def finish(value: Any) -> bytes:
+        result = metadata.convert_result(value)
+        if not hasattr(result, "is_error"):
+            raise RuntimeError("a tool without a context asked for another round")
+        dumped = result.model_dump(by_alias=True, mode="json", exclude_none=True)
+        return pydantic_core.to_json(dumped, inf_nan_mode="null")
+
+    return finish
+
+
+def _finish_1(metadata: Any) -> Callable[[Any], bytes]:
+    checker = checker_of(metadata.output_schema)
+
+    def finish(value: Any) -> bytes:
+        converted = metadata.convert_result(value)
+        if hasattr(converted, "isError"):
+            dumped = converted.model_dump(by_alias=True, mode="json", exclude_none=True)
+            return pydantic_core.to_json(dumped, inf_nan_mode="null")
+        content, structured = converted if isinstance(converted, tuple) else (converted, None)
+        dumped = {"content": [block.model_dump(by_alias=True, mode="json", exclude_none=True) for block in content]}
+        mistake = None if checker is None else checker(structured)
+        if mistake is not None:
+            raise Rejected(mistake)
+        if structured is not None:
+            dumped["structuredContent"] = structured
+        return pydantic_core.to_json(dumped, inf_nan_mode="null")
+
+    return finish
+
+
+class Words1:
+    """What mcp 1.x says of failures: everything, in the exception's own words."""
+
+    def __init__(self, tool: Any) -> None:
+        self._name = tool.name
+        self._logger = logging.getLogger("mcp.server.fastmcp.server")
+
+    def rejected(self, error: Exception) -> Rejected:
+        return Rejected(f"Error executing tool {self._name}: {error}")
+
+    def fail(self, error: BaseException) -> Answer:
+        if isinstance(error, Rejected):
+            return failed(str(error))
+        if type(error).__name__ == "UrlElicitationRequiredError":
+            return of_error(error)
+        if not isinstance(error, Exception):
+            # Nothing that the SDK would tell a client: `sys.exit()`, Ctrl-C, a cancellation.
+            self._logger.error("Tool %r raised an unexpected exception", self._name, exc_info=error)
+            return failed(f"Error executing tool {self._name}")
+        return failed(f"Error executing tool {self._name}: {error}")
+
+
+class Words2:
+    """What mcp 2.x says of failures: what was foreseen is told, a crash is logged."""
+
+    def __init__(self, tool: Any) -> None:
+        errors = import_module("mcp.server.mcpserver.exceptions")
+        self._name = tool.name
+        self._protocol: type[Exception] = import_module("mcp.shared.exceptions").MCPError
+        self._foreseen = (errors.ToolError, errors.ResourceError)
+        self._crashed = (errors.UnexpectedToolError, errors.UnexpectedResourceError)
+        self._logger = logging.getLogger("mcp.server.mcpserver.server")
+
+    def rejected(self, error: Exception) -> Exception:
+        if isinstance(error, ValidationError):
+            fields = sorted({".".join(str(part) for part in one["loc"]) for one in error.errors()})
+            self._logger.info("Tool %r rejected arguments: %r", self._name, fields)
+            return Rejected(f"Error executing tool {self._name}: {error}")
+        return error
+
+    def fail(self, error: BaseException) -> Answer:
+        if isinstance(error, Rejected):
+            return failed(str(error))
+        if isinstance(error, self._protocol):
+            return of_error(error)
+        told = f"Error executing tool {self._name}"
+        if isinstance(error, self._crashed):
+            told = f"{told}: {error}"
+        elif isinstance(error, self._foreseen):
+            told = f"{told}: {error}"
+            self._logger.info("Tool %r failed: %r", self._name, told)
+            return failed(told)
+        self._logger.error("Tool %r raised an unexpected exception", self._name, exc_info=error)
+        return failed(told)

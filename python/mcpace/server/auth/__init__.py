@@ -1,0 +1,1 @@
+"""Callers and their rights: bearer tokens and their verifiers, permissions and rate limits."""

@@ -1,0 +1,141 @@
+"""Asking the user: a form from a pydantic model, or a page to visit.
+
+Design constraint: a form has simple fields only (text, numbers, yes or no, choices), since clients must draw it;
+anything else is refused when the question is put, with the field's name.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema, to_json
+from typing_extensions import TypeAliasType
+
+from mcpace.server.calls.invocation import asked
+from mcpace.server.sdk_compat.shared_types import shared
+from mcpace.types import ElicitRequestFormParams, ElicitRequestURLParams, ElicitResult, wire
+
+if TYPE_CHECKING:
+    from mcpace.server.calls.context import Call
+
+DataT = TypeVar("DataT", bound=BaseModel)
+
+
+class AcceptedElicitation(BaseModel, Generic[DataT]):
+    """The user filled the form in: ``data`` is what was asked for."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    action: Literal["accept"] = "accept"
+    data: DataT
+
+
+class DeclinedElicitation(BaseModel):
+    """The user said no."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    action: Literal["decline"] = "decline"
+
+
+class CancelledElicitation(BaseModel):
+    """The user closed the question."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    action: Literal["cancel"] = "cancel"
+
+
+class AcceptedUrlElicitation(BaseModel):
+    """The user agreed to visit the page. Whether they did what is to be done there, only the page knows."""
+
+    action: Literal["accept"] = "accept"
+
+
+ElicitationResult = TypeAliasType(
+    "ElicitationResult",
+    AcceptedElicitation[DataT] | DeclinedElicitation | CancelledElicitation,
+    type_params=(DataT,),
+)
+"""What the user did with a form."""
+
+UrlElicitationResult = AcceptedUrlElicitation | DeclinedElicitation | CancelledElicitation
+"""What the user did with a page."""
+
+
+async def elicit(call: Call, message: str, schema: type[DataT]) -> ElicitationResult[DataT]:
+    """Puts a form to the user. Raises ``ValueError`` where the answer doesn't fit the form."""
+    params = ElicitRequestFormParams(message=message, requested_schema=form_of(schema))
+    answer = ElicitResult.model_validate_json(await asked(call.elicit(to_json(wire(params)))))
+    if answer.action == "decline":
+        return shared(DeclinedElicitation())
+    if answer.action == "cancel":
+        return shared(CancelledElicitation())
+    if answer.content is None:
+        raise ValueError("Received an accepted elicitation with no content")
+    try:
+        return shared(AcceptedElicitation(data=schema.model_validate(answer.content)))
+    except ValidationError as error:
+        raise ValueError(
+            "Received an accepted elicitation whose content does not match the requested schema"
+        ) from error
+
+
+async def elicit_url(call: Call, message: str, url: str, elicitation_id: str) -> UrlElicitationResult:
+    """Asks the user to visit a page."""
+    params = ElicitRequestURLParams(message=message, url=url, elicitation_id=elicitation_id)
+    answer = ElicitResult.model_validate_json(await asked(call.elicit(to_json(wire(params)))))
+    answers: dict[str, UrlElicitationResult] = {
+        "accept": AcceptedUrlElicitation(),
+        "decline": DeclinedElicitation(),
+    }
+    return shared(answers.get(answer.action, CancelledElicitation()))
+
+
+def form_of(schema: type[BaseModel]) -> dict[str, Any]:
+    """A form's schema. Raises ``TypeError`` for a field that no form can have."""
+    form = schema.model_json_schema(schema_generator=_FormSchema)
+    definitions = form.pop("$defs", {})
+    for field, described in form.get("properties", {}).items():
+        name = described.get("$ref", "").removeprefix("#/$defs/")
+        if "enum" in definitions.get(name, {}):
+            # An Enum: forms have no references.
+            del described["$ref"]
+            described |= definitions[name] | described
+        if not _is_simple(described):
+            raise TypeError(
+                f"Elicitation schema field {field!r} rendered as {json.dumps(described)}, which no form can have: use "
+                "str, int, float, bool, a Literal or Enum of strings, or a list of those"
+            )
+    return form
+
+
+class _FormSchema(GenerateJsonSchema):
+    """Forms have no null: an optional field is one that isn't required."""
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        result = super().default_schema(schema)
+        if result.get("default") is None:
+            result.pop("default", None)
+        return result
+
+
+def _is_simple(field: dict[str, Any]) -> bool:
+    """2025-11-25, schema: `PrimitiveSchemaDefinition`."""
+    kind = field.get("type")
+    if kind == "array":
+        items = field.get("items", {})
+        return _is_choice(items, "enum", "anyOf")
+    if kind == "string":
+        return "enum" not in field or all(isinstance(value, str) for value in field["enum"])
+    return kind in ("boolean", "integer", "number")
+
+
+def _is_choice(items: dict[str, Any], *keywords: str) -> bool:
+    return any(isinstance(items.get(keyword), list) for keyword in keywords)

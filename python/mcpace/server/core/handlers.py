@@ -1,0 +1,259 @@
+"""From definitions to what the compiled part calls: for each, the quickest handler that does what was asked for.
+
+A plain tool's function is handed over bare. Only where something has to happen around it (an injected value, a token to
+remember, middleware) is it wrapped; whoever has none of that pays for none.
+
+Design constraint: a handler is a plain description (:class:`Plan`), so that it can be looked at and tested without the
+compiled part. What a server of tools alone doesn't need is loaded with the first resource or prompt.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic_core import from_json, to_json
+
+from mcpace.server.calls.content import encodable, failure_json
+from mcpace.server.calls.context import Context
+from mcpace.server.calls.invocation import call_function
+from mcpace.server.errors import (
+    InputRequired,
+    ResourceError,
+    is_protocol_error,
+    log_tool_failure,
+    logger,
+    of_tool,
+    resource_answer,
+)
+from mcpace.server.registration.context_use_scan import uses
+from mcpace.types import INTERNAL_ERROR, wire
+
+if TYPE_CHECKING:
+    from mcpace import _core
+    from mcpace.server.app import MCPServer
+    from mcpace.server.registration.output import Data, PlainValue
+    from mcpace.server.registration.prompts import Prompt
+    from mcpace.server.registration.tools import Tool
+
+Answer = bytes | tuple[int, str, str | None]
+"""A whole result as JSON (questions to the client are one too), or ``(code, message, data)`` of a protocol error."""
+
+_WAYS = frozenset({"get_context"})
+"""Names by which a function finds its context without a parameter."""
+_FROM_THREAD = frozenset({"from_thread"})
+"""Names by which a function in a thread asks the event loop, which only anyio's own threads can."""
+_CONTEXT = "_context"  # No parameter of an author's begins with an underscore.
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How one entry is called: the keywords of ``_core.Handler``."""
+
+    function: Callable[..., Any]
+    kind: Literal["sync", "async"]
+    validate: Callable[[bytes], dict[str, Any]] | None
+    context: str | None
+    wrap_context: Callable[[Any], Any] | None
+    output: Literal["text", "wrapped-text", "structured", "custom", "finished"]
+    finish: Callable[[Any], bytes | Data] | None
+    fail: Callable[[BaseException], Answer]
+    quick: Callable[[bytes], dict[str, Any]] | None = None
+    """What the compiled part asks before ``validate``, to the same effect."""
+    plain: PlainValue | None = None
+    """What the compiled part writes without ``finish``, to the same effect."""
+
+    def handler(self) -> _core.Handler:
+        """For the compiled part."""
+        from mcpace import _core
+
+        return _core.Handler(
+            self.function,
+            kind=self.kind,
+            validate=self.validate,
+            quick=self.quick,
+            context=self.context,
+            wrap_context=self.wrap_context,
+            output=self.output,
+            finish=self.finish,
+            plain=self.plain,
+            fail=self.fail,
+        )
+
+
+def tool_plan(server: MCPServer[Any], tool: Tool) -> Plan:
+    """How a tool is called."""
+    if server._inside.is_wrapped("tools/call"):
+        return _wrapped(server, "tools/call")
+    plan: Callable[[Any], Plan] | None = getattr(tool, "plan", None)
+    if plan is not None:
+        # A face with rules of its own.
+        return plan(server)
+
+    function, kind, context = tool.fn, tool.is_async, tool.context_kwarg
+    if tool.resolved:
+        function, kind, context = _resolving(tool), True, _CONTEXT
+    elif not kind and uses(tool.fn, _FROM_THREAD):
+        function, kind = _in_thread(tool.fn), True
+    is_structured = tool.output.kind == "structured"
+    is_bare = context is None and not (server._inside.remembers_principals or uses(tool.fn, _WAYS))
+    return Plan(
+        function=function,
+        kind="async" if kind else "sync",
+        validate=tool.arguments.validate_json if tool.arguments.parameters else None,
+        context=context,
+        wrap_context=None if is_bare else server._inside.contexts("tools/call"),
+        output=tool.output.kind,
+        finish=(tool.output.quick or tool.output.data) if is_structured else tool.output.finish,
+        fail=tool_failure(tool.name),
+        quick=tool.arguments.quick if tool.arguments.parameters else None,
+        plain=tool.output.plain_value if is_structured else None,
+    )
+
+
+def resource_plan(server: MCPServer[Any], uri: str | None) -> Plan:
+    """How a resource is read, or with no URI a family's, which is then the one that the client named."""
+    if server._inside.is_wrapped("resources/read"):
+        return _wrapped(server, "resources/read")
+    from mcpace.server.core.requests import resource_json
+
+    async def read(*, _context: Context[Any, Any]) -> bytes:
+        return await resource_json(server, uri or _context.params["uri"], _context)
+
+    return _finished(server, "resources/read", read, resource_failure(uri))
+
+
+def prompt_plan(server: MCPServer[Any], prompt: Prompt) -> Plan:
+    """How a prompt is filled in."""
+    if server._inside.is_wrapped("prompts/get"):
+        return _wrapped(server, "prompts/get")
+    from mcpace.server.core.requests import prompt_json
+
+    async def render(*, _context: Context[Any, Any], _arguments: dict[str, Any]) -> bytes:
+        return await prompt_json(prompt, _arguments, _context)
+
+    return _finished(server, "prompts/get", render, prompt_failure(prompt), _as_arguments)
+
+
+def completion_plan(server: MCPServer[Any]) -> Plan:
+    """How proposals are made."""
+    if server._inside.is_wrapped("completion/complete"):
+        return _wrapped(server, "completion/complete")
+    from mcpace.server.core.requests import completion_json
+
+    async def complete(*, _context: Context[Any, Any]) -> bytes:
+        return await completion_json(server, _context.params)
+
+    return _finished(server, "completion/complete", complete, plain_failure("completion/complete"))
+
+
+def tool_failure(name: str) -> Callable[[BaseException], Answer]:
+    """What a tool's exception is answered with. A crash is logged with its traceback and told by the tool's name."""
+
+    def fail(error: BaseException) -> Answer:
+        told = of_tool(name, error)
+        known = protocol_answer(told)
+        if known is not None:
+            return known
+        log_tool_failure(name, told)
+        return failure_json(str(told))
+
+    return fail
+
+
+def resource_failure(uri: str | None) -> Callable[[BaseException], Answer]:
+    """What an exception of a reading is answered with."""
+
+    def fail(error: BaseException) -> Answer:
+        known = protocol_answer(error)
+        if known is not None:
+            return known
+        if isinstance(error, ResourceError):
+            return error_answer(resource_answer(uri or "", error))
+        return plain_failure("resources/read")(error)
+
+    return fail
+
+
+def prompt_failure(prompt: Prompt) -> Callable[[BaseException], Answer]:
+    """What an exception of a prompt is answered with: the name of the prompt, or of what is missing."""
+    from mcpace.server.core.requests import prompt_failure as prompt_answer
+
+    def fail(error: BaseException) -> Answer:
+        known = protocol_answer(error)
+        if known is not None:
+            return known
+        code, message = prompt_answer(prompt.name, error)
+        if code == INTERNAL_ERROR:
+            logger.error("Prompt %r raised an unexpected exception", prompt.name, exc_info=error)
+        return (code, message, None)
+
+    return fail
+
+
+def plain_failure(method: str) -> Callable[[BaseException], Answer]:
+    """What an exception is answered with that nobody saw coming: nothing of it is told."""
+
+    def fail(error: BaseException) -> Answer:
+        known = protocol_answer(error)
+        if known is not None:
+            return known
+        logger.error("%s raised an unexpected exception", method, exc_info=error)
+        return (INTERNAL_ERROR, "Internal server error", None)
+
+    return fail
+
+
+def protocol_answer(error: BaseException) -> Answer | None:
+    """The answer that a protocol error or a round's questions are; ``None`` for anything else."""
+    if isinstance(error, InputRequired):
+        # The standard library's: it writes lone surrogates, which a client may have sent, as escapes.
+        return json.dumps(wire(error.result)).encode()
+    return error_answer(error) if is_protocol_error(error) else None
+
+
+def error_answer(error: Any) -> tuple[int, str, str | None]:
+    """A protocol error, ours or the official SDK's, as the compiled part takes it."""
+    data = error.error.data
+    told = None if data is None else to_json(data, fallback=str).decode()
+    return (error.error.code, encodable(error.error.message), told)
+
+
+def _in_thread(function: Callable[..., Any]) -> Callable[..., Any]:
+    async def call(**keywords: Any) -> Any:
+        return await call_function(function, False, keywords)
+
+    return call
+
+
+def _resolving(tool: Tool) -> Callable[..., Any]:
+    async def call(*, _context: Context[Any, Any], **keywords: Any) -> Any:
+        return await tool.call(keywords, _context)
+
+    return call
+
+
+def _wrapped(server: MCPServer[Any], method: str) -> Plan:
+    """Through middleware: what is sent arrives there as it came, and is validated after it."""
+    from mcpace.server.core.requests import run_middleware
+
+    async def run(*, _context: Context[Any, Any]) -> bytes:
+        return await run_middleware(server, _context)
+
+    return _finished(server, method, run, plain_failure(method))
+
+
+def _finished(
+    server: MCPServer[Any],
+    method: str,
+    function: Callable[..., Any],
+    fail: Callable[[BaseException], Answer],
+    validate: Callable[[bytes], dict[str, Any]] | None = None,
+) -> Plan:
+    return Plan(function, "async", validate, _CONTEXT, server._inside.contexts(method), "finished", None, fail)
+
+
+def _as_arguments(raw: bytes) -> dict[str, Any]:
+    return {"_arguments": from_json(raw)}

@@ -1,0 +1,1 @@
+"""Definitions of tools, resources and prompts: functions and annotations become schemas and readers of arguments."""

@@ -1,0 +1,287 @@
+"""From a return annotation to what turns returned values into results, by the official SDK's rules.
+
+What structured content is held to, and its schema, is worked out in :mod:`mcpace.server.registration.output_schema`.
+
+Design constraint: the quickest way that gives the same bytes is chosen once, at registration: plain text is left to the
+compiled part, other values are written by pydantic's serializer straight to JSON.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic_core import from_json, to_json
+from typing_extensions import is_typeddict
+from typing_inspection.introspection import (
+    UNKNOWN,
+    AnnotationSource,
+    ForbiddenQualifier,
+    inspect_annotation,
+    is_union_origin,
+)
+
+from mcpace.server.calls.content import content_json, content_of, returns_content, text_json
+from mcpace.server.errors import InputRequired, InvalidSignature, logger
+from mcpace.server.registration.output_schema import NO_SCHEMA, adapter_of, is_plain, model_of, schema_of
+from mcpace.server.registration.signature import name_of, signature_of
+from mcpace.types import CallToolResult, InputRequiredResult, is_kind
+
+Notation = Callable[[Any, Any], str | None]
+"""From data, and the value that it was, to text; ``None`` where the value's own JSON is better."""
+Data = tuple[bytes, bytes | Literal[True]]
+"""Structured content as JSON, and the text; ``True`` where that is this JSON, indented by two."""
+Kind = Literal["text", "wrapped-text", "structured", "custom"]
+"""How the compiled part writes a result: text, text with ``{"result": …}``, structured content and text, or whole."""
+PlainValue = Literal["int", "bool", "dict[int]", "dict[bool]", "dict[str]", "dict"]
+"""Values that the compiled part writes by itself, where they are of exactly these types; ``dict`` is of text to any of
+them, ``None``, and lists and dictionaries of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What becomes of a tool's returned values."""
+
+    kind: Kind
+    schema: dict[str, Any] | None
+    """Of the structured content."""
+    structure: Callable[[Any], Any] | None
+    """From a value to structured content. Raises where the value isn't what the annotation says."""
+    structure_json: Callable[[Any], bytes] | None
+    """The same, as JSON."""
+    check: Callable[[Any], Any] | None
+    """Validates the structured content of a result that the tool made itself."""
+    plain: type[BaseModel] | None = None
+    """A model whose instances' text is their structured content indented, and is made of that."""
+    is_wrapped: bool = False
+    """Whether structured content is ``{"result": …}`` around the value."""
+    notation: Notation | None = None
+    """What writes the text of data; ``None`` for JSON."""
+    quick: Callable[[Any], Data | bytes] | None = None
+    """:meth:`data`, with the least between for values of the usual kind; ``None`` where there is no such kind."""
+    plain_value: PlainValue | None = None
+    """What the compiled part may write without any of this."""
+
+    def noted(self, notation: Notation | None) -> Output:
+        """The same, its text in a notation of the author's."""
+        if notation is None:
+            return self
+        # Written whole, here: the compiled part writes JSON only.
+        return replace(self, kind="custom" if self.kind == "structured" else self.kind, notation=notation)
+
+    def result(self, value: Any) -> CallToolResult | InputRequiredResult:
+        """The result of a returned value."""
+        if is_kind(type(value), InputRequiredResult, "InputRequiredResult"):
+            return InputRequiredResult.model_validate(value)
+        if is_kind(type(value), CallToolResult, "CallToolResult"):
+            whole = CallToolResult.model_validate(value)
+            if self.check is not None and not whole.is_error:
+                self.check(whole.structured_content)
+            return whole
+        if self.notation is not None:
+            return CallToolResult.model_validate_json(self.finish(value))
+        content = content_of(value)
+        if self.structure is None:
+            return CallToolResult(content=content)
+        return CallToolResult(content=content, structured_content=self.structure(value))
+
+    def data(self, value: Any) -> Data | bytes:
+        """A value that is data, written for programs and for models; of any other, the whole result."""
+        is_plain = type(value) is self.plain
+        if self.structure_json is None or not (is_plain or _is_data(value)):
+            return self.finish(value)
+        structured = self.structure_json(value)
+        return structured, True if is_plain else _text_of_data(value, None if self.is_wrapped else structured)
+
+    def finish(self, value: Any) -> bytes:
+        """The result of a returned value as JSON, without what only the transport knows."""
+        cls = type(value)
+        if is_kind(cls, InputRequiredResult, "InputRequiredResult"):
+            raise InputRequired(InputRequiredResult.model_validate(value))
+        if is_kind(cls, CallToolResult, "CallToolResult"):
+            if self.check is not None and not (value.is_error if hasattr(value, "is_error") else value.isError):
+                self.check(value.structured_content if hasattr(value, "is_error") else value.structuredContent)
+            return result_json(value)
+        structured = None if self.structure_json is None else self.structure_json(value)
+        content = content_json(value) if self.notation is None else self._noted_json(value, structured, self.notation)
+        if structured is None:
+            return b'{"content":' + content + b',"isError":false}'
+        return b'{"content":' + content + b',"structuredContent":' + structured + b',"isError":false}'
+
+    def _noted_json(self, value: Any, structured: bytes | None, notation: Notation) -> bytes:
+        """The content of a value: data in the notation, made of its structured content; anything else as it is."""
+        if isinstance(value, str) or value is None or not _is_all_data(value):
+            return content_json(value)
+        data = from_json(to_json(value, fallback=str) if structured is None else structured)
+        if structured is not None and self.is_wrapped:
+            data = data["result"]
+        text = notation(data, value)
+        return content_json(value) if text is None else text_json(text)
+
+
+def _text_of_data(value: Any, structured: bytes | None) -> bytes | Literal[True]:
+    """Where what it is written as is the structured content, indenting is left to the compiled part."""
+    if structured is not None and to_json(value, fallback=str) == structured:
+        return True
+    return to_json(value, fallback=str, indent=2)
+
+
+def _is_data(value: Any) -> bool:
+    """Whether a value becomes one text block of its JSON: no text, no content, no list, no whole result."""
+    # No union: looking it up takes three times as long.
+    if isinstance(value, (dict, int, float)):
+        return True
+    if value is None or isinstance(value, str | list | tuple):
+        return False
+    cls = type(value)
+    return not (returns_content(cls) or is_kind(cls, (CallToolResult, InputRequiredResult), *_WHOLE))
+
+
+def _is_all_data(value: Any) -> bool:
+    """Whether there are no content blocks, pictures or sounds in it."""
+    if isinstance(value, list | tuple):
+        return all(_is_all_data(one) for one in value)
+    return not returns_content(type(value))
+
+
+_WHOLE = ("CallToolResult", "InputRequiredResult")
+
+
+def result_json(result: Any) -> bytes:
+    """A whole result as JSON, ours or the official SDK's."""
+    text: str = result.model_dump_json(by_alias=True, exclude_none=True, exclude={"result_type"})
+    return text.encode()
+
+
+def unstructured() -> Output:
+    """For a tool without an output schema."""
+    return Output("text", None, None, None, None)
+
+
+def output_of(function: Callable[..., Any], structured: bool | None = None) -> Output:
+    """What becomes of a function's returned values. ``structured``: must have a schema, must not, or as it comes."""
+    name = name_of(function)
+    if structured is False:
+        return unstructured()
+    annotation = signature_of(function).return_annotation
+    if annotation is inspect.Signature.empty and structured is True:
+        raise InvalidSignature(f"Function {name}: return annotation required for structured output")
+    try:
+        inspected = inspect_annotation(annotation, annotation_source=AnnotationSource.FUNCTION)
+    except ForbiddenQualifier as error:
+        raise InvalidSignature(f"Function {name}: return annotation contains an invalid type qualifier") from error
+    returned = inspected.type
+    if returned is UNKNOWN or _asks(returned):
+        return unstructured()
+
+    if is_union_origin(get_origin(returned)):
+        arms = get_args(returned)
+        # A round of questions is no data: the schema is of what else may come.
+        rest = tuple(arm for arm in arms if not _asks(arm))
+        if not rest:
+            return unstructured()
+        if len(rest) != len(arms):
+            annotation = rest[0] if len(rest) == 1 else Union[rest]  # noqa: UP007 - of a tuple known at run time
+            inspected = inspect_annotation(annotation, annotation_source=AnnotationSource.FUNCTION)
+            returned = inspected.type
+        if len(rest) > 1 and any(is_kind(arm, CallToolResult, "CallToolResult") for arm in rest):
+            raise InvalidSignature(
+                f"Function {name}: CallToolResult cannot be used in Union or Optional types. "
+                "To return empty results, use: CallToolResult(content=[])"
+            )
+
+    if is_kind(returned, CallToolResult, "CallToolResult"):
+        if not inspected.metadata:
+            return unstructured()
+        # `Annotated[CallToolResult, Model]`: the tool makes the whole result, and this is its structured content.
+        returned = inspected.metadata[0]
+        annotation = Annotated[(returned, *inspected.metadata[1:])] if len(inspected.metadata) > 1 else returned
+
+    if structured is None and returns_content(returned):
+        return unstructured()
+
+    try:
+        model, wrapped = model_of(annotation, returned, name)
+        if model is not None:
+            # An annotation with more to say is held to it: no value is certain before pydantic has seen it.
+            return _structured(model, wrapped, returned, returned if annotation == returned else None)
+    except NO_SCHEMA as error:
+        logger.info("Cannot create schema for type %s in %s: %s: %s", returned, name, type(error).__name__, error)
+    if structured is True:
+        raise InvalidSignature(f"Function {name}: return type {returned} is not serializable for structured output")
+    return unstructured()
+
+
+def _asks(kind: Any) -> bool:
+    return is_kind(kind, InputRequiredResult, "InputRequiredResult")
+
+
+def _structured(model: Any, wrapped: bool, returned: Any, bare: Any) -> Output:
+    """``bare`` is the type, where it is all that the annotation says."""
+    adapter = adapter_of(model)
+    schema = schema_of(adapter)
+    # Not the adapter's own methods, which put their keywords together at each call: that takes longer than the work.
+    validate, write = adapter.validator.validate_python, adapter.serializer.to_json
+
+    def structure(value: Any) -> Any:
+        valid = validate({"result": value} if wrapped else value, by_alias=True, by_name=True)
+        if isinstance(valid, BaseModel):
+            # By the instance, so that a subclass keeps its own fields.
+            return valid.model_dump(mode="json", by_alias=True)
+        return adapter.dump_python(valid, mode="json", by_alias=True)
+
+    def structure_json(value: Any) -> bytes:
+        valid = validate({"result": value} if wrapped else value, by_alias=True, by_name=True)
+        if isinstance(valid, BaseModel):
+            return valid.__pydantic_serializer__.to_json(valid, by_alias=True)
+        return write(valid, by_alias=True)
+
+    def structure_number(value: Any) -> bytes:
+        if type(value) is returned:
+            return b'{"result":' + to_json(value) + b"}"
+        return structure_json(value)
+
+    def data_of_dictionary(value: Any) -> Data | bytes:
+        if type(value) is dict:
+            structured = write(validate(value, by_alias=True, by_name=True), by_alias=True)
+            if to_json(value, fallback=str) == structured:
+                return structured, True
+        return output.data(value)
+
+    def data_of_number(value: Any) -> Data | bytes:
+        if type(value) is not returned:
+            return output.data(value)
+        text = to_json(value)
+        return b'{"result":' + text + b"}", text
+
+    is_number = wrapped and bare in (int, bool)
+    is_dictionary = not wrapped and (get_origin(returned) is dict or is_typeddict(returned))
+    output = Output(
+        kind="wrapped-text" if wrapped and bare is str else "structured",
+        schema=schema,
+        structure=structure,
+        structure_json=structure_number if is_number else structure_json,
+        check=validate,
+        plain=returned if is_plain(returned) else None,
+        is_wrapped=wrapped,
+        quick=data_of_number if is_number else data_of_dictionary if is_dictionary else None,
+        plain_value=_plain_value(bare),
+    )
+    return output
+
+
+_PLAIN_VALUES: tuple[tuple[Any, PlainValue], ...] = (
+    (int, "int"),
+    (bool, "bool"),
+    (dict[str, int], "dict[int]"),
+    (dict[str, bool], "dict[bool]"),
+    (dict[str, str], "dict[str]"),
+    (dict[str, Any], "dict"),
+)
+
+
+def _plain_value(bare: Any) -> PlainValue | None:
+    return next((plain for kind, plain in _PLAIN_VALUES if kind == bare), None)

@@ -1,0 +1,387 @@
+"""From a function's signature to its arguments' JSON Schema, and to what turns a call's JSON into keyword arguments.
+
+The schema and every message are what the official SDK gives, since models and clients were tuned on them. Validation
+has two ways. The quick one goes from the bytes of the call straight to keyword arguments, within pydantic's compiled
+core. The plain one parses first, reads JSON strings that were sent for parameters of other types (some hosts send
+such), and then validates. The quick one is taken only where both agree; whatever it refuses goes the plain way, which
+has the last word.
+
+Design constraint: all decisions are made once, here; no signature is looked at during a call.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, create_model
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, SchemaError, SchemaValidator, from_json
+
+from mcpace.server.errors import InvalidArguments, InvalidSignature
+from mcpace.server.registration.markers import refuse_markers
+
+Validate = Callable[[bytes], dict[str, Any]]
+
+
+class ArgumentsBase(BaseModel):
+    """Base of the models that hold a function's arguments."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What a function takes from the client."""
+
+    model: type[BaseModel]
+    schema: dict[str, Any]
+    """JSON Schema of an object."""
+    names: tuple[str, ...]
+    """As they are sent."""
+    parameters: Mapping[str, str]
+    """From the model's fields to the function's parameters: a few names are taken by the model's own methods."""
+    validate_json: Validate
+    """From a call's JSON to keyword arguments. Raises ``InvalidArguments``."""
+    quick: Validate | None = None
+    """The same for those that need no second look: pydantic's own validator, which raises ``ValidationError`` for all
+    others. ``None`` where there are none."""
+
+    def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """From parsed arguments to keyword arguments, the plain way. Raises ``InvalidArguments``."""
+        return _validated(self.model, self.parameters, dict(arguments))
+
+
+def is_async(function: Any) -> bool:
+    """Whether calling it gives a coroutine."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return inspect.iscoroutinefunction(function) or (
+        callable(function) and inspect.iscoroutinefunction(type(function).__call__)
+    )
+
+
+def name_of(function: Any) -> str:
+    """A function's own name; a callable object's class."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return getattr(function, "__name__", None) or type(function).__name__
+
+
+def signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature, its annotations evaluated.
+
+    Raises ``InvalidSignature`` where they can't be, or where parameters couldn't be filled in by name.
+    """
+    name = name_of(function)
+    try:
+        signature = inspect.signature(function, eval_str=True)
+    except NameError as error:
+        raise InvalidSignature(
+            f"Unable to evaluate type annotations for callable {name!r}: {error}. Annotations must name what its "
+            "module has by then: move the import out of `if TYPE_CHECKING:`, or the class out of the function"
+        ) from error
+    except (TypeError, ValueError, SyntaxError, AttributeError) as error:
+        raise InvalidSignature(f"Unable to read the signature of callable {name!r}: {error}") from error
+    for parameter in signature.parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            stars = "*" if parameter.kind is parameter.VAR_POSITIONAL else "**"
+            raise InvalidSignature(
+                f"Parameter {stars}{parameter.name} of {name}: a client sends named arguments that a schema lists; "
+                "give each a parameter, or take one `dict[str, Any]`"
+            )
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            raise InvalidSignature(f"Parameter {parameter.name} of {name} is positional only; a client sends names")
+    return signature
+
+
+def arguments_of(function: Callable[..., Any], skip: Collection[str] = ()) -> Arguments:
+    """What a function takes, without the parameters in ``skip``, which the server fills in itself."""
+    name = name_of(function)
+    fields: dict[str, Any] = {}
+    parameters: dict[str, str] = {}
+    for parameter in signature_of(function).parameters.values():
+        if parameter.name.startswith("_"):
+            raise InvalidSignature(f"Parameter {parameter.name} of {name} cannot start with '_'")
+        if parameter.name in skip:
+            continue
+        refuse_markers(name, [parameter])
+        try:
+            field, definition = _field(parameter)
+        except Exception as error:
+            raise InvalidSignature(
+                f"Parameter {parameter.name} of {name}: {parameter.annotation!r} has no JSON Schema: no type"
+            ) from error
+        fields[field] = definition
+        parameters[field] = parameter.name
+    try:
+        model = create_model(f"{name}Arguments", __base__=ArgumentsBase, **fields)
+        schema = model.model_json_schema()
+    except Exception as error:  # What pydantic raises for what is no type has no common base.
+        raise InvalidSignature(_unsupported(name, fields, error)) from error
+    validate_json, quick = _compiled(model, parameters)
+    return Arguments(
+        model=model,
+        schema=schema,
+        names=tuple(info.alias or field for field, info in model.model_fields.items()),
+        parameters=parameters,
+        validate_json=validate_json,
+        quick=quick,
+    )
+
+
+def _field(parameter: inspect.Parameter) -> tuple[str, Any]:
+    metadata: list[Any] = []
+    options: dict[str, Any] = {}
+    annotation = parameter.annotation
+    if annotation is inspect.Parameter.empty:
+        annotation = Any
+        metadata.append(WithJsonSchema({"title": parameter.name, "type": "string"}))
+    field = parameter.name
+    if callable(getattr(BaseModel, field, None)):
+        # A field of this name would hide one of the model's methods.
+        options["alias"] = field
+        field = f"field_{field}"
+    definition: Any = Annotated[(annotation, *metadata, Field(**options))]
+    if parameter.default is not inspect.Parameter.empty:
+        definition = (definition, parameter.default)
+    return field, definition
+
+
+def _unsupported(name: str, fields: Mapping[str, Any], error: Exception) -> str:
+    """One sentence that names the parameter, found by trying each alone."""
+    for field, definition in fields.items():
+        try:
+            create_model(name, __base__=ArgumentsBase, **{field: definition}).model_json_schema()
+        except Exception as own:
+            annotated = definition[0] if isinstance(definition, tuple) else definition
+            written = get_args(annotated)[0]
+            shown = getattr(written, "__qualname__", None) or str(written)
+            reason = _first_line(own)
+            return (
+                f"Parameter {field} of {name}: {shown} has no JSON Schema ({reason}). Use a type that JSON can carry, "
+                "or a pydantic type with a schema of its own"
+            )
+    return f"The parameters of {name} have no JSON Schema: {_first_line(error)}"
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+# The plain way -------------------------------------------------------------------------------------------------------
+
+
+def _validated(model: type[BaseModel], parameters: Mapping[str, str], arguments: dict[str, Any]) -> dict[str, Any]:
+    try:
+        instance = model.model_validate(_strings_parsed(model, arguments))
+    except ValidationError as error:
+        raise InvalidArguments(str(error)) from error
+    return {parameter: getattr(instance, field) for field, parameter in parameters.items()}
+
+
+def _strings_parsed(model: type[BaseModel], arguments: dict[str, Any]) -> dict[str, Any]:
+    known: dict[str, FieldInfo] = {}
+    for field, info in model.model_fields.items():
+        known[field] = info
+        if info.alias:
+            known[info.alias] = info
+    for key, value in arguments.items():
+        if isinstance(value, str) and key in known and known[key].annotation is not str:
+            try:
+                parsed = json.loads(value)
+            except (ValueError, RecursionError):
+                continue
+            # What parses as a string or a number was meant as the text that it is.
+            if not isinstance(parsed, str | int | float):
+                arguments[key] = parsed
+    return arguments
+
+
+def _parsed(raw: bytes) -> dict[str, Any]:
+    try:
+        arguments = from_json(raw)
+    except ValueError as error:
+        # It is JSON, the runtime has looked. What is left are lone surrogates, which are no text (RFC 8259, 8.2).
+        raise InvalidArguments(f"the arguments are no text: {_first_line(error)}") from error
+    return arguments if isinstance(arguments, dict) else {}
+
+
+# The quick way -------------------------------------------------------------------------------------------------------
+
+# Whose first character may begin JSON that is no string and no number: `[`, `{`, `null`, after white space.
+_SUSPICIOUS = tuple("[{n \t\r\n")
+_SUSPICIOUS_BYTES = tuple(mark.encode() for mark in _SUSPICIOUS)
+
+# Core schemas that take no text which could also be read as a list, an object or null.
+_NO_TEXT = frozenset(
+    {"int", "float", "bool", "none", "complex", "decimal", "list", "set", "frozenset", "tuple", "dict", "model"}
+    | {"dataclass", "typed-dict", "date", "time", "datetime", "timedelta", "uuid", "url", "multi-host-url"}
+    | {"is-instance", "is-subclass", "callable"}
+)
+# Of a union's choices, those that JSON itself tells apart. Of arrays and objects there may be one each.
+_SCALARS = frozenset({"none", "int", "float", "bool", "str"})
+_ARRAYS = frozenset({"list", "set", "frozenset", "tuple"})
+_OBJECTS = frozenset({"dict", "model", "typed-dict", "dataclass"})
+
+
+def _compiled(model: type[BaseModel], parameters: Mapping[str, str]) -> tuple[Validate, Validate | None]:
+    """What has the last word, and what is as good where it raises nothing."""
+
+    def plain(raw: bytes) -> dict[str, Any]:
+        return _validated(model, parameters, _parsed(raw))
+
+    schema, definitions = _unwrapped(model.__pydantic_core_schema__)
+    if schema.get("type") != "model" or schema["schema"].get("type") != "model-fields":
+        return plain, None
+    fields = schema["schema"]["fields"]
+    ways = {name: _way(model, name, field["schema"], definitions) for name, field in fields.items()}
+    if "plain" in ways.values() or any(_reads_differ(field["schema"], definitions) for field in fields.values()):
+        return plain, None
+    try:
+        quick = SchemaValidator(_typed_dict(schema, definitions, parameters)).validate_json
+    except SchemaError:
+        return plain, None
+    checked = tuple(parameters[name] for name, way in ways.items() if way == "check")
+
+    def validate(raw: bytes) -> dict[str, Any]:
+        try:
+            return quick(raw)  # type: ignore[no-any-return]
+        except ValidationError:
+            return plain(raw)
+
+    def validate_checked(raw: bytes) -> dict[str, Any]:
+        try:
+            keywords: dict[str, Any] = quick(raw)
+        except ValidationError:
+            return plain(raw)
+        for name in checked:
+            value = keywords[name]
+            if (isinstance(value, str) and value.startswith(_SUSPICIOUS)) or (
+                isinstance(value, bytes) and value.startswith(_SUSPICIOUS_BYTES)
+            ):
+                return plain(raw)
+        return keywords
+
+    return (validate_checked, None) if checked else (validate, quick)
+
+
+def _unwrapped(schema: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    definitions: dict[str, Any] = {}
+    while schema.get("type") in ("definitions", "definition-ref"):
+        if schema["type"] == "definitions":
+            definitions |= {one["ref"]: one for one in schema["definitions"]}
+            schema = schema["schema"]
+        else:
+            schema = definitions[schema["schema_ref"]]
+    return schema, definitions
+
+
+def _typed_dict(schema: dict[str, Any], definitions: Mapping[str, Any], parameters: Mapping[str, str]) -> CoreSchema:
+    """The model's fields, as a dictionary by parameter: no instance is made only to be taken apart."""
+    fields = {}
+    for name, field in schema["schema"]["fields"].items():
+        entry = {
+            "type": "typed-dict-field",
+            "schema": field["schema"],
+            "required": field["schema"]["type"] != "default",
+        }
+        alias = field.get("validation_alias")
+        parameter = parameters[name]
+        if alias is not None and alias != parameter:
+            entry["validation_alias"] = alias
+        fields[parameter] = entry
+    typed: Any = {"type": "typed-dict", "fields": fields, "config": dict(schema.get("config", {}))}
+    if definitions:
+        typed = {"type": "definitions", "schema": typed, "definitions": list(definitions.values())}
+    return typed  # type: ignore[no-any-return]
+
+
+def _way(model: type[BaseModel], name: str, schema: Any, definitions: Mapping[str, Any]) -> str:
+    """`quick`; `check` where text that came through must be looked at; `plain` where only the plain way is right."""
+    if model.model_fields[name].annotation is str:
+        return "quick"
+    return _way_of(schema, definitions, frozenset())
+
+
+def _way_of(schema: Any, definitions: Mapping[str, Any], seen: frozenset[str]) -> str:
+    kind = schema["type"]
+    if kind in _NO_TEXT:
+        return "quick"
+    if kind in ("str", "any", "bytes"):
+        return "check"
+    if kind == "definition-ref":
+        reference = schema["schema_ref"]
+        if reference in seen:
+            return "quick"
+        return _way_of(definitions[reference], definitions, seen | {reference}) if reference in definitions else "plain"
+    if kind in ("default", "nullable", "function-after"):
+        return _way_of(schema["schema"], definitions, seen)
+    if kind == "union":
+        ways = {_way_of(choice, definitions, seen) for choice in _choices(schema)}
+        return "plain" if "plain" in ways else "check" if "check" in ways else "quick"
+    if kind == "tagged-union":
+        return "quick"
+    if kind == "literal":
+        return _way_of_values(schema["expected"])
+    if kind == "enum":
+        return _way_of_values(member.value for member in schema["members"])
+    return "plain"
+
+
+def _way_of_values(values: Iterable[Any]) -> str:
+    texts = (value for value in values if isinstance(value, str))
+    return "plain" if any(text.startswith(_SUSPICIOUS) and _is_no_scalar(text) for text in texts) else "quick"
+
+
+def _is_no_scalar(text: str) -> bool:
+    try:
+        return not isinstance(json.loads(text), str | int | float)
+    except ValueError:
+        return False
+
+
+def _choices(union: Any) -> list[Any]:
+    return [choice[0] if isinstance(choice, tuple) else choice for choice in union["choices"]]
+
+
+def _reads_differ(schema: Any, definitions: Mapping[str, Any]) -> bool:
+    """Whether there is, at any depth, a decimal, or a union of which the two ways could choose different arms.
+
+    Read as JSON, what text stands for (a date, bytes) is as good as a string; read after parsing, a string is a string.
+    A decimal of ``1.0`` has one digit read as JSON, and two read after parsing.
+    """
+    pending = [schema, *definitions.values()]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, dict):
+            if node.get("type") == "decimal":
+                return True
+            if node.get("type") == "union":
+                kinds = [_kind(choice, definitions) for choice in _choices(node)]
+                arrays, objects = (sum(kind in family for kind in kinds) for family in (_ARRAYS, _OBJECTS))
+                scalars = sum(kind in _SCALARS for kind in kinds)
+                is_one = len([kind for kind in kinds if kind != "none"]) <= 1
+                if not is_one and (arrays > 1 or objects > 1 or scalars + arrays + objects < len(kinds)):
+                    return True
+            pending.extend(value for key, value in node.items() if key not in ("serialization", "metadata", "cls"))
+        elif isinstance(node, list | tuple):
+            pending.extend(node)
+    return False
+
+
+def _kind(schema: Any, definitions: Mapping[str, Any]) -> str:
+    while schema["type"] in ("nullable", "default", "function-after", "definition-ref", "json-or-python"):
+        if schema["type"] == "definition-ref":
+            if schema["schema_ref"] not in definitions:
+                return "enum"
+            schema = definitions[schema["schema_ref"]]
+            continue
+        schema = schema["json_schema"] if schema["type"] == "json-or-python" else schema["schema"]
+    kind: str = schema["type"]
+    # What a function makes of text is unknown: as risky as any.
+    return "enum" if kind.startswith("function-") or kind == "lax-or-strict" else kind

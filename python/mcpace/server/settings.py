@@ -1,0 +1,85 @@
+"""What the sides of a server have in common: the members that registering, answering and hosting are about.
+
+Design constraint: declared here, made by :class:`mcpace.server.app.MCPServer`; nothing runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, cast
+
+from typing_extensions import TypeVar as DefaultTypeVar
+
+if TYPE_CHECKING:
+    from mcpace.server.app import MCPServer
+    from mcpace.server.auth.bearer_tokens import AuthSettings
+    from mcpace.server.core.core_binding import Inside
+    from mcpace.server.core.registry import Registry
+    from mcpace.server.registration.path_security import ResourceSecurity
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+LifespanT = DefaultTypeVar("LifespanT", default=Any)
+LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
+
+
+class HttpKeywords(TypedDict, total=False):
+    """How a server is served over HTTP: keywords of the constructor that mcp 1.x has, and 2.x has on ``run()``."""
+
+    host: str
+    port: int
+    mount_path: str
+    sse_path: str
+    message_path: str
+    streamable_http_path: str
+    json_response: bool
+    stateless_http: bool
+    max_request_body_size: int | None
+    retry_interval: int | None
+    event_store: Any
+    transport_security: Any
+
+
+@dataclass(slots=True)
+class Settings:
+    """The settings of a server. They may be changed until the server is run."""
+
+    debug: bool
+    log_level: LogLevel
+    warn_on_duplicate_resources: bool
+    warn_on_duplicate_tools: bool
+    warn_on_duplicate_prompts: bool
+    dependencies: list[str]
+    lifespan: Any
+    auth: AuthSettings | None
+    host: str = "127.0.0.1"
+    port: int = 8000
+    mount_path: str = "/"
+    sse_path: str = "/sse"
+    message_path: str = "/messages/"
+    streamable_http_path: str = "/mcp"
+    json_response: bool = False
+    stateless_http: bool = False
+    max_request_body_size: int | None = None
+    retry_interval: int | None = None
+    event_store: Any = None
+    transport_security: Any = None
+
+
+class Parts(Generic[LifespanT]):
+    """See the module."""
+
+    settings: Settings
+    registry: Registry
+    tool_timeout: float | None
+    _inside: Inside
+    _resource_security: ResourceSecurity | None
+    _bus: Any
+    _routes: list[Any]
+    _application: Any
+    _lifespan_context: Any
+
+    @property
+    def _server(self) -> MCPServer[LifespanT]:
+        """All sides of it."""
+        return cast("MCPServer[LifespanT]", self)
