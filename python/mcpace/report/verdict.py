@@ -1,7 +1,8 @@
-"""The one or two sentences that a report starts with: what was found.
+"""The verdict: the one or two sentences at the top of a report.
 
-Design constraint: it says no more than the run proves. A difference is told only where the interval excludes 1 and it
-is large enough to matter; a cause is named only where its finding covers most of the difference.
+Design constraint: the verdict says no more than the run proves. It mentions a difference only where the interval
+excludes 1 and the difference is large enough to matter. It names a cause only where the finding covers most of the
+difference.
 """
 
 from __future__ import annotations
@@ -18,27 +19,27 @@ from mcpace.report.words.quantities import clean, count, duration, listed, share
 from mcpace.report.words.standing import Standing, standing
 
 COVERING = 0.5
-"""A cause explains a difference where it costs at least this share of it."""
+"""A cause explains a difference where it costs at least this share of the difference."""
 CLEAR_SHARE = 0.5
-"""Releases are told apart by what fails where so much more of one's attempts do: a search's own measure."""
+"""A bisection separates releases by failures where the shares of failed attempts differ by at least this much."""
 
 START = ("slow-start",)
-"""Causes that the sentence on start-up tells."""
+"""Causes that the sentence on start-up covers."""
 FELT = 1.5
-"""A session's first call that takes so many times a later one is told."""
+"""The verdict mentions a session's first call where it takes at least this many times as long as a later call."""
 
 LONGEST_NAME = 80
 LONGEST_NUMBER = 18
-"""Digits of a release's number."""
+"""Maximum number of digits of a release number."""
 
 
 def verdict(run: Run) -> str:
-    """What this run found, in a few sentences of plain text (peers' text cleaned, nothing escaped)."""
+    """The verdict on a run, in a few sentences of plain text. Text of peers is cleaned; nothing is escaped."""
     return " ".join(sentences(run))
 
 
 def sentences(run: Run) -> list[str]:
-    """The verdict's sentences: the first is what matters most."""
+    """The sentences of the verdict, the most important one first."""
     if run.kind == "load":
         return load.sentences(run)
     if run.kind == "servers":
@@ -72,7 +73,7 @@ def _of_cases(run: Run) -> list[str]:
     sentences = [text for target in targets(run) for text in _differences_at(run, target)]
     if sentences:
         return [*sentences, *started]
-    # A start-up is paid once a session and told in a sentence of its own.
+    # A separate sentence covers the start-up, which is paid once a session.
     groups = [
         group for group in group_findings(measured) if group.severity != "low" and not (started and group.code in START)
     ]
@@ -91,7 +92,8 @@ def _of_cases(run: Run) -> list[str]:
 
 
 def _no_cause(measured: list[Case], *, told: bool) -> str:
-    """Where none matters: those that are there are shown all the same. ``told``: a slow start-up is told already."""
+    """The sentence for a run without an important cause; the report still lists the others. ``told``: whether another
+    sentence already covers a slow start-up."""
     match len([group for group in group_findings(measured) if not (told and group.code in START)]):
         case 0:
             return f"No cause of lost time was found{' in its calls' if told else ''}."
@@ -114,7 +116,7 @@ def _differences_at(run: Run, target: str) -> list[str]:
 
 
 def _by_cause(cases: list[Case], changed: list[Case], word: str) -> dict[str, list[Case]]:
-    """The changed cases by what explains their subject, so that one subject's cause is not told of another."""
+    """The changed cases by the cause that explains their subject, so that no cause is attributed to another subject."""
     by_subject: dict[str, list[Case]] = {}
     for case in changed:
         by_subject.setdefault(case.subject.label(), []).append(case)
@@ -142,7 +144,7 @@ def _difference(cases: list[Case], changed: list[Case], word: str, cause: str) -
 
 
 def _cause(slow: list[Case], changed: list[Case]) -> str:
-    """The cause that covers most of the difference in each slow case; the verdict names it, the findings prove it."""
+    """The cause that covers most of the difference in most slow cases; empty where there is none."""
     lost = {case.operation: abs(case.change.difference_s) for case in changed if case.change}
     for group in group_findings(slow):
         covered = [
@@ -156,7 +158,7 @@ def _cause(slow: list[Case], changed: list[Case]) -> str:
 
 
 def _mended(cases: list[Case], slow: list[Case]) -> list[str]:
-    """``Mended in 1.14.0.``, where the run has a newer release of the same SDK that is as fast as the first again."""
+    """``Fixed in 1.14.0.``, where the run has a newer release of the SDK that is as fast as the first subject again."""
     sdk = slow[0].subject.sdk
     bad = {case.subject.version for case in slow if case.subject.sdk == sdk and case.subject.version}
     slow_operations = {case.operation for case in slow}
@@ -192,7 +194,7 @@ def _cause_alone(group: Group) -> str:
 
 
 def _plain(measured: list[Case], *, whole: bool) -> str:
-    """The time of a call; ``whole`` says where, too."""
+    """The sentence on the time of a call. ``whole``: whether it names the target, too."""
     case = next((c for c in measured if c.operation == "call"), measured[-1])
     assert case.summary is not None or case.trials_s
     summary = case.summary
@@ -262,7 +264,7 @@ def _bisected_figures(run: Run, search: Bisection, neighbour: str) -> str:
 
 
 def _failing_figures(run: Run, search: Bisection, neighbour: str) -> str:
-    """Empty where the releases aren't told apart by what fails."""
+    """The shares of failed attempts; empty where failures don't separate the releases."""
     bad, good = ([probe for probe in search.probes if probe.verdict == kind] for kind in ("bad", "good"))
     if not bad or not good:
         return ""
@@ -279,7 +281,7 @@ def _failing_figures(run: Run, search: Bisection, neighbour: str) -> str:
 
 
 def _names(found: Sequence[Subject]) -> str:
-    """``python 1.12.1 and 1.13.0``: the SDK's name is said once where all share it."""
+    """``python 1.12.1 and 1.13.0``; the name of an SDK that all subjects share is written once."""
     unique = list({subject.label(): subject for subject in found}.values())
     if len({subject.sdk for subject in unique}) == 1 and all(s.version and not s.mode for s in unique):
         return f"{clean(unique[0].sdk, LONGEST_NAME)} {listed([clean(s.version, LONGEST_NAME) for s in unique])}"
@@ -309,7 +311,8 @@ def _extent(compared: list[Case]) -> str:
 
 
 def release_order(version: str) -> tuple[tuple[int, ...], int, str]:
-    """Good enough an order of releases for one SDK's own versions: numbers first, pre-releases before their release."""
+    """Sort key for the releases of one SDK: by numbers, and pre-releases before their release. It is an approximation
+    of the package indexes' own orders."""
     match = re.match(r"v?(\d+(?:\.\d+)*)(.*)", version)
     if match is None:
         return (), 0, version

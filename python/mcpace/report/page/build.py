@@ -22,24 +22,24 @@ from mcpace.report.words.quantities import clean, listed, shortened, times
 from mcpace.report.words.standing import Standing, change_words, standing, state_words
 
 MOST_TRIALS = 20_000
-"""Dots of all cases together."""
+"""Maximum number of drawn trials of all cases together."""
 MOST_OF_ONE = 400
 LEAST_OF_ONE = 20
 NAMED = 4
-"""Subjects and targets that a run's line in a list names."""
+"""Maximum number of subjects and of targets that the line of a run in a list names."""
 
 
 def page_of(run: Run) -> Page:
-    """Everything that is shown of a run."""
+    """The page's model of a run."""
     chosen = pairs(run)
     places = {id(case): number for number, case in enumerate(run.cases)}
     groups = group_findings(run.cases)
     codes = {group.code: number for number, group in enumerate(groups)}
     most = min(MOST_OF_ONE, max(LEAST_OF_ONE, MOST_TRIALS // max(1, len(run.cases))))
-    # A load, a comparison of servers and layers have views of their own, and no trials.
+    # Loads, comparisons of servers and layers have no trials and separate views.
     cases = [_case(case, most) for case in run.cases]
     if run.servers or (run.kind == "recording" and not any(case.trials_s or case.failures for case in run.cases)):
-        # There is nothing to draw of them.
+        # Such cases have no trials to draw, so their state would be misleading.
         for shown in cases:
             shown.state = ""
     for case, shown in zip(run.cases, cases, strict=True):
@@ -57,7 +57,7 @@ def page_of(run: Run) -> Page:
         cases=cases,
         pairs=[places[id(pair.case)] for pair in chosen],
         findings=[findings.finding_of(group, places) for group in groups],
-        # The load behind an experiment is its instrument.
+        # The load of an experiment is its instrument and not a result.
         loads=[] if run.factors else load.loads(run),
         servers=servers.comparison_of(run),
         layers=layers.layers_of(run),

@@ -9,19 +9,19 @@ from mcpace.report.model.run import Case, Run
 from mcpace.report.words.standing import Standing, standing
 
 MOST_EXCHANGES = 400
-"""Rows of all drawings together: a page must stay small however chatty a client is."""
+"""Maximum number of rows of all drawings together, so that a page stays small however many requests a client sends."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A call and the one to hold against it, where there is a better one."""
+    """A call, and a faster call to compare it with, where there is one."""
 
     case: Case
     better: Case | None
 
 
 def pairs(run: Run) -> list[Pair]:
-    """Calls in the order of what they have to show."""
+    """The calls to draw, most informative first."""
     drawable = [case for case in run.cases if case.waterfall and case.waterfall.exchanges]
     most = max((_cost(case) for case in drawable), default=0.0)
     ordered = sorted(drawable, key=lambda case: _rank(case, most))
@@ -37,7 +37,7 @@ def pairs(run: Run) -> list[Pair]:
 
 
 def _rank(case: Case, most: float) -> tuple[int, bool, float]:
-    """Costly ones first, among them calls of a tool before the rest: they say most to a reader."""
+    """Sort key: costly calls first, and among those tool calls before other operations, which say less to a reader."""
     cost = _cost(case)
     worth = 0 if cost > 0 and cost >= most / 2 else 1 if _remarkable(case) else 2
     return worth, case.operation != "call", -cost

@@ -11,18 +11,18 @@ from mcpace.report.words.quantities import clean
 
 SHOWN_EXCHANGES = 60
 SHOWN_MARKS = 24
-"""Of an exchange."""
+"""Maximum number of drawn marks of an exchange."""
 SHOWN_EVIDENCE = 8
 WAIT_FROM = 0.03
-"""Of the call: a shorter wait is drawn by nobody."""
+"""Share of the call's time from which a wait is drawn."""
 OPEN = "stream-open"
 LISTENING = "listening"
-"""A GET that outlasts the call: the server's own stream. Nobody waits for what it brings."""
+"""Phase of a GET that outlasts the call: the server's own stream, for whose messages no call waits."""
 LISTENING_WORDS = "the server's own stream, open"
 
 
 def call(case: Case, codes: Mapping[str, int]) -> Call:
-    """The call of a case that has a waterfall; ``codes`` are the page's findings."""
+    """The drawn call of a case with a waterfall. ``codes`` are the indexes of the page's findings."""
     waterfall = case.waterfall
     assert waterfall is not None, "pairs() takes only cases that have one"
     shown = waterfall.exchanges[:SHOWN_EXCHANGES]
@@ -58,7 +58,7 @@ def _exchange(
 
 
 def _waits(waterfall: Waterfall) -> Iterator[Wait]:
-    """What lies between the exchanges' own times, within the call."""
+    """The times within the call in which no exchange was active."""
     named = [
         (_phase(exchange, phase, waterfall.total_ms), phase)
         for exchange in waterfall.exchanges
@@ -98,8 +98,8 @@ def _pins(case: Case, codes: Mapping[str, int]) -> Iterator[Pin]:
 
 
 def _drawable(case: Case) -> list[Finding]:
-    """Those whose evidence lies within a call. Of one that was seen outside every call, the times are no call's; runs
-    of before that was told apart have none."""
+    """The findings whose evidence lies within a call. A finding outside every call has no trial, so its times belong to
+    no call. In runs of older releases no finding has a trial."""
     told = any(finding.trial is not None for finding in case.findings)
     return [
         finding
@@ -109,7 +109,7 @@ def _drawable(case: Case) -> list[Finding]:
 
 
 def _pins_of(findings: list[Finding], waterfall: Waterfall) -> str:
-    """Evidence and drawing may be of two trials: then their times differ a little, and a reader is told."""
+    """A note for the reader where evidence and drawing are of two trials, whose times differ a little."""
     for finding in findings:
         if finding.trial is None:
             return "The evidence is of the first call that showed it; in this one the same came at about those times."
@@ -119,5 +119,5 @@ def _pins_of(findings: list[Finding], waterfall: Waterfall) -> str:
 
 
 def _short(ms: float) -> float:
-    """To a tenth of a microsecond: less was never measured."""
+    """Rounds to a tenth of a microsecond, the precision of the measurement."""
     return round(ms, 4)

@@ -1,4 +1,4 @@
-"""Two sides held against each other, for the page: each figure's ratio with its interval, and the trials behind it."""
+"""A comparison of two sides for the page: each figure's ratio with its interval, and the trials behind it."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from mcpace.report.words.comparison import (
 from mcpace.report.words.quantities import clean
 
 MOST_OF_ONE = 200
-"""Of one side of a case."""
+"""Maximum number of drawn trials of one side of a case."""
 
 
 def comparison_of(run: Run) -> ComparisonShown | None:
-    """``None`` for other runs. Of several attempts the last one counts."""
+    """The comparison of a run, from its last attempt; ``None`` for other runs."""
     made = run.comparison
     if made is None:
         return None
     rows = made.attempts[-1].rows if made.attempts else []
     told = sides(run)
-    # Where it was measured is in the set-up; here, where that differs.
+    # The set-up describes the machines. They are named here only where they differ.
     turns = in_turns(run)
     first, second = turns or ("the first side", "the second side")
     first += "" if told else ", measured in turns with the second"
@@ -48,7 +48,7 @@ def comparison_of(run: Run) -> ComparisonShown | None:
 
 
 def _second(run: Run) -> str:
-    """Of a comparison of before the second side was told."""
+    """Name of the second side in comparisons of older releases, which have no facts of it."""
     name = clean(run.options.get("run") or "", 120)
     return name or f"{clean(run.started, 40)}, mcpace {clean(run.mcpace, 40)}"
 
@@ -80,10 +80,10 @@ def _row(row: Compared, run: Run, made: Comparison) -> ComparedShown:
 
 
 def _trials(row: Compared, run: Run, made: Comparison) -> tuple[list[float], list[float]]:
-    """Of both sides; none where the run doesn't hold one of them."""
+    """The trials of both sides; empty where the run lacks those of one side."""
     ours = [case for case in run.cases if _is(case, row, row.subject) and case.target == row.target]
     theirs = [case for case in made.base_cases if _is(case, row, row.base_subject)]
-    # A server that was reached at another address is the same case there.
+    # A server at another address is still the same case.
     theirs = [case for case in theirs if case.target == row.target] or theirs
     if len(ours) != 1 or len(theirs) != 1:
         return [], []

@@ -1,4 +1,4 @@
-"""Experiments on a live target for the page: a row a factor, with what to do about it."""
+"""Experiments on a live target for the page: one row for each factor, with advice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ VERDICTS = {"slower": "worse", "faster": "better", "same": "same"}
 
 
 def factors_of(run: Run) -> FactorsShown | None:
-    """``None`` for other runs."""
+    """The experiments of a run; ``None`` for other runs."""
     if not run.factors:
         return None
     made = [one for one in run.factors if one.verdict not in ("refused", "left-out")]

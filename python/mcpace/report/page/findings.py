@@ -1,4 +1,4 @@
-"""The findings for the page: each cause once, with where it was seen and what proves it."""
+"""The findings for the page: each cause once, with its places and its evidence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mcpace.report.words.quantities import clean
 
 
 def finding_of(group: Group, places: Mapping[int, int]) -> FindingShown:
-    """One cause; ``places`` are the run's cases by identity."""
+    """One cause. ``places`` are the indexes of the run's cases, by identity."""
     finding = group.example
     case = next(sighting.case for sighting in group.sightings if sighting.finding is finding)
     return FindingShown(

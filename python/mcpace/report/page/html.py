@@ -1,10 +1,10 @@
 """Renders a Run as one page: a single file that needs no network, in light and dark, on a screen and on paper.
 
-The bundle is built from ``web/``; what a run says goes beside it as data, which no browser executes.
+The bundle is built from ``web/``. The page contains the run as data, which no browser executes.
 
-Design constraint: the page's policy forbids every request and every script and style but the two in it, which it names
-by their digests; so even text that slipped through the escaping could not act. The verdict stands in the page as text
-too, for who reads it without its script.
+Design constraint: the page's policy forbids every request, and every script and style except the bundle's, which the
+policy names by their digests. Even text that escaped the escaping could therefore not execute. The page also contains
+the verdict as text, for readers without the script.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from mcpace.report.page.model import Shell
 ASSETS = "assets"
 SCRIPT, STYLE = "report.js", "report.css"
 TITLE = 90
-"""Characters of a window's title."""
+"""Maximum number of characters of the verdict in the window's title."""
 
 
 class NotBuilt(RuntimeError):
-    """The bundle is missing: a checkout that was not built."""
+    """The bundle is missing, because the checkout was not built."""
 
     def __init__(self) -> None:
         super().__init__("the report's page is not built: run make build")
 
 
 def render(run: Run) -> str:
-    """The page's text, UTF-8 to be. Everything from a peer is cleaned and escaped."""
+    """The text of a run's page, to be encoded as UTF-8. Text from a peer is cleaned and escaped."""
     page = page_of(run)
     verdict = page.head.verdict
     still = f"<main><h1>{escape(verdict[0])}</h1>" + "".join(f"<p>{escape(sentence)}</p>" for sentence in verdict[1:])
@@ -46,7 +46,7 @@ def render(run: Run) -> str:
 
 
 def shell() -> str:
-    """The page of ``mcpace ui``: the bundle, and no run."""
+    """The page of ``mcpace ui``: the bundle without a run."""
     still = "<main><h1>mcpace</h1><p>This page needs its script.</p></main>"
     return _document(Shell(view="served"), title="mcpace", still=still, connects=True)
 
@@ -69,7 +69,7 @@ def _document(data: Shell, *, title: str, still: str, connects: bool) -> str:
 
 
 def as_data(data: Shell) -> str:
-    """JSON that stays inside its element: no character of it can end one, or begin anything in HTML."""
+    """JSON for an HTML element. Characters that could end the element or begin other HTML are escaped."""
     text = data.model_dump_json(by_alias=True, exclude_none=True)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -77,7 +77,8 @@ def as_data(data: Shell) -> str:
 
 
 def policy(*, connects: bool) -> str:
-    """What the page may do: run its own script, use its own style and, where it is served, ask its own server."""
+    """The content security policy: the page may run its own script, use its own style and, where ``connects`` is set,
+    send requests to its own server."""
     asks = " connect-src 'self';" if connects else ""
     return (
         f"default-src 'none'; style-src {_digest(_asset(STYLE))}; script-src {_digest(_asset(SCRIPT))};{asks} "
@@ -87,9 +88,9 @@ def policy(*, connects: bool) -> str:
 
 @cache
 def _asset(name: str) -> str:
-    """A file of the bundle; our own, and the only text that goes in unescaped.
+    """A file of the bundle. Only these files are inserted into the page without escaping.
 
-    Raises :class:`NotBuilt` where there is none.
+    Raises :class:`NotBuilt` where the file is missing.
     """
     try:
         text = files("mcpace.report").joinpath(ASSETS, name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""One server's layers for the page."""
+"""The layers of one server for the page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_BATCHES = 400
 
 
 def layers_of(run: Run) -> LayersShown | None:
-    """``None`` for other runs."""
+    """The layers of a run; ``None`` for other runs."""
     if run.kind != "layers" or not run.cases:
         return None
     first = run.cases[0]

@@ -1,4 +1,4 @@
-"""A load for the page: operations with their distributions, the course second by second, thresholds, the generator."""
+"""A load for the page: operations with their distributions, a time series, thresholds and the generator."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from mcpace.report.words.load import (
 from mcpace.report.words.quantities import clean, count, duration, share, shortened
 
 PER_DECADE = 40
-"""Bins of a distribution: each is 6 % wide, which is finer than a pixel of its drawing."""
+"""Number of bins in a decade. A bin is 6 % wide, which is narrower than a pixel of the drawing."""
 MOST_POINTS = 600
-"""Of a time series; of a longer one several seconds are a point."""
+"""Maximum number of points in a time series. In a longer series, a point stands for several seconds."""
 
 
 def loads(run: Run) -> list[LoadShown]:
-    """Every case of load but those of a comparison of servers, which has a view of its own."""
+    """All load cases; none for a comparison of servers, which has a separate view."""
     return [_shown(case) for case in run.cases if case.load is not None] if run.servers is None else []
 
 
@@ -53,7 +53,7 @@ def _shown(case: Case) -> LoadShown:
 
 
 def operations(found: dict[str, LoadOperation] | None, *, apart: bool = False) -> list[OperationShown]:
-    """A row each."""
+    """The operations for a table, one row each."""
     return [_operation(one, apart) for one in (found or {}).values()]
 
 
@@ -74,15 +74,15 @@ def _operation(one: LoadOperation, apart: bool) -> OperationShown:
 
 
 def percentiles(told: Latencies | None) -> Percentiles | None:
-    """As they were measured."""
+    """The measured percentiles, unchanged."""
     return None if told is None else Percentiles.model_validate(told.model_dump())
 
 
 def distribution(buckets: Iterable[tuple[int, int]]) -> Distribution | None:
-    """The run's fine buckets in the bins of a drawing; ``None`` of none."""
+    """The run's fine buckets merged into the bins of a drawing; ``None`` where there are none."""
     bins: Counter[int] = Counter()
     for upper_ns, number in buckets:
-        # Just under its upper bound, so that a bound on the edge of a bin falls into the one below.
+        # A value just below the upper bound puts a bucket that ends at the edge of a bin into the lower bin.
         bins[math.floor(math.log10(max(upper_ns, 1) * 0.9999 / 1e9) * PER_DECADE)] += number
     if not bins:
         return None
@@ -91,7 +91,7 @@ def distribution(buckets: Iterable[tuple[int, int]]) -> Distribution | None:
 
 
 def series(seconds: Sequence[LoadSecond]) -> Series | None:
-    """A load over time; ``None`` of a single second, which is no course."""
+    """A load over time; ``None`` where there are fewer than two points."""
     step = -(-len(seconds) // MOST_POINTS) or 1
     points = [seconds[start : start + step] for start in range(0, len(seconds), step)]
     if len(points) < 2:

@@ -13,7 +13,7 @@ from mcpace.report.model.base import Model
 
 
 class Fact(Model):
-    """A name and what it is."""
+    """A named fact."""
 
     name: str
     value: str
@@ -27,18 +27,18 @@ class Packages(Model):
 
 
 Tone = Literal["unknown", "same", "slower", "faster", "much-slower", "much-faster"]
-"""How a case stands against the first subject."""
+"""Result of the comparison of a case with the first subject's."""
 
 
 class Share(Model):
-    """A layer of a stacked bar."""
+    """A part of a stacked bar."""
 
     key: str
     seconds: float
 
 
 class SummaryShown(Model):
-    """Trials in figures."""
+    """Summary of the trials."""
 
     first_s: float
     median_s: float
@@ -48,23 +48,23 @@ class SummaryShown(Model):
 
 
 class Pin(Model):
-    """An event that proves a finding, at its moment in a call."""
+    """An event that proves a finding, at its time in a call."""
 
     finding: int
     """Index in :attr:`Page.findings`."""
     number: int
-    """Its place in the finding's argument, from 1."""
+    """Position in the finding's argument, from 1."""
     at_ms: float
     words: str
 
 
 class Wait(Model):
-    """A time in which a call only waited: no request, no work of the server, no reply."""
+    """An interval in which a call only waited: no request, no work of the server, no reply."""
 
     from_ms: float
     to_ms: float
     kind: Literal["open", "nothing"]
-    """Whether a reply stood open meanwhile."""
+    """``open`` where a reply was open meanwhile."""
     words: str
 
 
@@ -76,27 +76,27 @@ class Exchange(Model):
     """HTTP method and path."""
     status: int | None = None
     connection: int | None = None
-    """By its order in this call, from 1."""
+    """Number of the connection within this call, from 1."""
     phases: list[tuple[str, float, float]]
     """Activity, start and end of each phase; times in milliseconds."""
     marks: list[tuple[str, float]]
     repeats: int | None = None
-    """The row, from 1, whose request this one sends again."""
+    """Number of the row whose request this one repeats, from 1."""
 
 
 class Call(Model):
     """A call on its time axis."""
 
     trial: int
-    """From 1."""
+    """Number of the trial, from 1."""
     total_ms: float
     exchanges: list[Exchange]
     left_out: int = 0
-    """Exchanges past the limit."""
+    """Number of exchanges that exceed the limit and are not shown."""
     waits: list[Wait] = []
     pins: list[Pin] = []
     pins_of: str = ""
-    """Said where the evidence is of another trial than this one."""
+    """Note for evidence that is of another trial than this one."""
 
 
 class CaseShown(Model):
@@ -107,30 +107,30 @@ class CaseShown(Model):
     operation: str
     tool: str = ""
     trials_s: list[float] = []
-    """The first is cold. Of very many trials every so manieth."""
+    """The first trial is cold. Where there are very many trials, only a regular sample of them."""
     trials: int = 0
     summary: SummaryShown | None = None
     tone: Tone = "unknown"
     change: str = ""
-    """Against the first subject, with its interval."""
+    """Change against the first subject, with its interval."""
     note: str = ""
-    """Short form of the change, where it matters."""
+    """Short form of the change, where the change matters."""
     state: str = ""
-    """Why there are no (complete) figures."""
+    """Reason why there are no (complete) figures."""
     reason: str = ""
     ledger: list[Share] = []
     split: list[Share] = []
-    """The server's own account of its part."""
+    """The server's part by layer, as the server reports it."""
     split_words: str = ""
     call: Call | None = None
     better: int | None = None
-    """Index of the case whose call is worth holding against this one's."""
+    """Index of a faster case whose call is shown for comparison."""
     codes: list[int] = []
-    """Findings of this case."""
+    """Indexes of the findings of this case."""
 
 
 class Place(Model):
-    """Where a cause was seen."""
+    """A place where a cause was seen."""
 
     target: str
     operations: str
@@ -147,7 +147,7 @@ class EvidenceShown(Model):
 
 
 class FindingShown(Model):
-    """A cause, told once with every place where it was seen."""
+    """A cause with all places where it was seen."""
 
     code: str
     title: str
@@ -159,11 +159,11 @@ class FindingShown(Model):
     advice: str
     disproof: str
     alternatives: list[str] = []
-    """Other causes that look the same, each with what would decide."""
+    """Other causes that look the same, each with the deciding observation."""
     evidence: list[EvidenceShown]
     evidence_of: str
     case: int
-    """Index of the case that the evidence is of."""
+    """Index of the case that the evidence is taken from."""
 
 
 class LayerShown(Model):
@@ -180,7 +180,7 @@ class LayerShown(Model):
     adds_s: float | None = None
     share: str = ""
     inside: bool = False
-    """Whether the outermost layer is made of it."""
+    """Whether the layer is a part of the outermost layer."""
     remark: str = ""
 
 
@@ -193,7 +193,7 @@ class LayersShown(Model):
 
 
 class ProbeShown(Model):
-    """A release that a bisection ran."""
+    """A release that a bisection tested."""
 
     version: str
     verdict: Literal["good", "bad", "untestable"]
@@ -209,7 +209,7 @@ class SearchShown(Model):
     probes: list[ProbeShown]
     """In the order of the search."""
     ordered: list[int]
-    """Steps in the order of releases, from the first end of the search to the other."""
+    """Indexes of the probes in the order of their releases."""
 
 
 class ComparedShown(Model):
@@ -225,21 +225,21 @@ class ComparedShown(Model):
     high: float | None = None
     ratio_words: str
     sees: str
-    """The smallest change that would have been seen."""
+    """The smallest change that would have been detected."""
     verdict: Literal["worse", "better", "same", "unclear"]
     words: str
     breach: bool
     first_s: list[float] = []
     second_s: list[float] = []
-    """Trials of both sides, of a figure that is made of them."""
+    """Trials of both sides, for a figure that is computed of trials."""
     first_median_s: float | None = None
     second_median_s: float | None = None
-    """Over the warm ones."""
+    """Medians of the warm trials."""
     advice: str = ""
 
 
 class ComparisonShown(Model):
-    """Two sides, held against each other."""
+    """A comparison of two sides."""
 
     first: str
     second: str
@@ -255,7 +255,7 @@ class FactorsShown(Model):
 
     target: str
     interval: str
-    """Over the ratios and their intervals."""
+    """Heading of the column with the ratios and their intervals."""
     rows: list[ComparedShown]
     notes: list[str]
 
@@ -270,7 +270,7 @@ class Distribution(Model):
 
 
 class Percentiles(Model):
-    """The exact ones."""
+    """Exact percentiles, in seconds."""
 
     count: int
     mean: float
@@ -283,12 +283,12 @@ class Percentiles(Model):
 
 
 class Series(Model):
-    """A load over time, a column a figure; a point stands for ``step_s``."""
+    """A load over time, as one list for each figure. A point stands for ``step_s`` seconds."""
 
     step_s: float
     at_s: list[float]
     ok: list[float]
-    """Good replies a second."""
+    """Successful replies a second."""
     errors: list[int]
     due: list[float]
     p50_s: list[float | None]
@@ -298,11 +298,11 @@ class Series(Model):
     users: list[int]
     busy: list[float]
     warm_up: int
-    """How many points of it are the warm-up."""
+    """Number of points that belong to the warm-up."""
 
 
 class OperationShown(Model):
-    """A tool's calls, or another request."""
+    """Calls of one tool, or other requests of one kind."""
 
     name: str
     apart: bool
@@ -313,7 +313,7 @@ class OperationShown(Model):
     first_error: str
     latency: Percentiles | None = None
     sent: Percentiles | None = None
-    """From when a call was sent, not due."""
+    """Times from when a call was sent, not from when it was due."""
     failed_latency: Percentiles | None = None
     distribution: Distribution | None = None
 
@@ -340,11 +340,11 @@ class LoadShown(Model):
     thresholds: list[Threshold]
     facts: list[Fact]
     limit: str
-    """Why the generator was the limit, where it was."""
+    """Reason why the generator was the limit, where it was."""
 
 
 class RoundShown(Model):
-    """One server's turn."""
+    """One round of one server."""
 
     rate: float
     p50_s: float | None = None
@@ -362,7 +362,7 @@ class ServerShown(Model):
     rounds: list[RoundShown] = []
     latency: Percentiles | None = None
     cpu_s: float | None = None
-    """Processor time a call."""
+    """Processor time per call."""
     rss_bytes: int | None = None
     operations: list[OperationShown] = []
     remarks: list[str] = []
@@ -374,14 +374,14 @@ class ServersShown(Model):
 
     workload: str
     open: bool
-    """Whether calls came at a rate that no server slows down: then latency is what tells servers apart."""
+    """Whether calls came at a rate that no server slows down. Servers then differ by latency, not by throughput."""
     servers: list[ServerShown]
     floor: ServerShown | None = None
     conditions: list[str]
 
 
 class Part(Model):
-    """A key of a ledger or a waterfall, and what it means."""
+    """A key of a ledger or a waterfall, with its meaning."""
 
     key: str
     words: str
@@ -411,14 +411,14 @@ class TableShown(Model):
 
 
 class Page(Model):
-    """A run."""
+    """Everything that the page shows of a run."""
 
     head: Head
     subjects: list[str]
     targets: list[str]
     cases: list[CaseShown]
     pairs: list[int]
-    """Cases whose calls have most to show, first what matters most."""
+    """Indexes of the cases whose calls are drawn, most informative first."""
     findings: list[FindingShown]
     loads: list[LoadShown] = []
     servers: ServersShown | None = None
@@ -436,7 +436,7 @@ class Page(Model):
 
 
 class Sample(Model):
-    """A figure as it was measured."""
+    """Measured values of one figure."""
 
     group: str
     row: str
@@ -456,7 +456,7 @@ class Live(Model):
     samples: list[Sample]
     series: Series | None = None
     ended: bool = False
-    """Whether its program is gone, without a word."""
+    """Whether the measuring program ended without completing the run."""
 
 
 class Entry(Model):
@@ -465,7 +465,7 @@ class Entry(Model):
     id: str
     state: Literal["done", "live", "unreadable"]
     changed: float
-    """When, seconds since 1970."""
+    """Time of the last modification, in seconds since 1970."""
     head: Head | None = None
     reason: str = ""
 

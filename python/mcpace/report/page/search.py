@@ -1,4 +1,4 @@
-"""A bisection for the page: what was tried, in the order of the search and of the releases."""
+"""A bisection for the page: the tested releases, in the order of the search and in that of the releases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mcpace.report.words.quantities import clean
 
 
 def search_of(run: Run) -> SearchShown | None:
-    """``None`` for other runs."""
+    """The bisection of a run; ``None`` for other runs."""
     search = run.bisection
     if search is None:
         return None

@@ -1,4 +1,4 @@
-"""A comparison of servers for the page: every server with its rounds, its tools, and exactly what ran."""
+"""A comparison of servers for the page: each server with its rounds, its tools and its program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FLOOR = "floor: a server that does nothing"
 
 
 def comparison_of(run: Run) -> ServersShown | None:
-    """``None`` for other runs."""
+    """The servers of a run; ``None`` for other runs."""
     common = run.servers
     if common is None:
         return None

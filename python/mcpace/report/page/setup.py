@@ -1,4 +1,4 @@
-"""What was measured on, with and how, for the foot of the page."""
+"""The machine, the set-up and the method of a run, for the foot of the page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mcpace.report.words.comparison import machine_words, sides, system_words
 from mcpace.report.words.quantities import clean, size
 
 SHOWN_PACKAGES = 400
-"""Of one environment."""
+"""Maximum number of listed packages of one environment."""
 
 INTERVAL = (
     "with a distribution-free interval (Hodges–Lehmann). Where that includes 1, no difference was seen; it doesn't "
@@ -24,7 +24,8 @@ COMPARED = (
 
 
 def machine(run: Run) -> str:
-    """Where it ran, in a line. Of two runs, where they did; where they are compared says nothing."""
+    """The machine of a run, in one line. A comparison of two saved runs has the machines of those runs, because the
+    machine of the comparison is irrelevant."""
     told = sides(run)
     if len(told) == 2:
         return " against ".join(dict.fromkeys(machine_words(each) for _, _, each in told))
@@ -36,12 +37,12 @@ def machine(run: Run) -> str:
 def facts(run: Run) -> list[Fact]:
     """The set-up and every option."""
     told = sides(run)
-    # Comparisons of before the second side was told have one: theirs is this run's machine.
+    # Comparisons of older releases have facts of one side only; the second side ran on this run's machine.
     found = _of_sides(run, told) if len(told) == 2 else [*_of_sides(run, told), *_of_machine(run)]
     return [Fact(name=name, value=value) for name, value in found] + [
         _fact(name, value)
         for name, value in run.options.items()
-        # Named above, where two runs are compared.
+        # The facts above already name two compared runs.
         if run.kind != "compare" or name not in ("base", "run")
     ]
 
@@ -75,7 +76,7 @@ def _fact(name: str, value: object) -> Fact:
 
 
 def _option(value: object) -> str:
-    """An option as its user would say it."""
+    """Readable form of an option's value."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -90,7 +91,7 @@ def _as_of(day: str | None) -> str:
 
 
 def packages(run: Run) -> list[Packages]:
-    """Every environment's packages with their exact versions."""
+    """The packages of every environment, with their exact versions."""
     return [
         Packages(
             label=clean(label, 60) + _as_of(run.dependencies_as_of.get(label)),
@@ -103,7 +104,7 @@ def packages(run: Run) -> list[Packages]:
 
 
 def ledger_words(run: Run) -> str:
-    """What is to be known before the ledgers are read."""
+    """Introduction to the ledgers."""
     if run.kind in ("load", "servers"):
         return (
             "Mean of calls beside the load, by one user more who asked the server for its layers. They are in no other "
@@ -113,7 +114,7 @@ def ledger_words(run: Run) -> str:
 
 
 def method(run: Run) -> list[Fact]:
-    """How the figures were made, a paragraph each."""
+    """The method by which the figures were measured, one paragraph for each fact."""
     return [Fact(name=name, value=words) for name, words in _method(run)]
 
 

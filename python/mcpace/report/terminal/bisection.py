@@ -1,4 +1,4 @@
-"""A bisection's probes, in the order of the search."""
+"""Prints the probes of a bisection, in the order of the search."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERDICT = 10
 
 
 def lines(run: Run, search: Bisection, width: int) -> Iterator[Text]:
-    """The search as a table, then what told good from bad."""
+    """The search as a table, then the criterion that separates good releases from bad ones."""
     yield blank()
     good, bad = clean(search.good, 20), clean(search.bad, 20)
     yield heading(f"Releases tried at {clean(search.target, 40)}", width, f"{clean(search.sdk, 20)} {good} .. {bad}")

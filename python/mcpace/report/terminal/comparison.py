@@ -1,4 +1,4 @@
-"""A comparison on a terminal: a row an operation or a figure with both sides, the ratio, what could have been seen."""
+"""Prints a comparison: for each operation or figure both sides, the ratio and the smallest detectable change."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ STYLES = {"worse": "bold red", "better": "green", "same": "", "unclear": "dim"}
 ALLOWED = "red"
 SHORT = {"cpu": "CPU a call", "stall": "standstill"}
 LONGEST = 40
-"""Of a row's name, where there is room."""
+"""Maximum width of a row's name."""
 
 
 def lines(run: Run, width: int) -> Iterator[Text]:
-    """Nothing where nothing was compared."""
+    """The comparison; no lines where nothing was compared."""
     made = run.comparison
     if made is None or not made.attempts:
         return
@@ -51,7 +51,7 @@ def lines(run: Run, width: int) -> Iterator[Text]:
         other = several[0].base_subject
         right = f"against {clean(other, 60)}" if other != several[0].subject else ""
         if all(row.metric == "time" for row in several):
-            # One figure of each operation: a row each.
+            # Each operation has one figure, so all fit into one table.
             yield from _table(title, right, [(doing(row), row) for row in several], width)
             continue
         for what, figures in groupby(several, key=doing):

@@ -1,4 +1,4 @@
-"""The lines for load cases beside other experiments, as in the demo: one line a case."""
+"""Prints the load cases of the demo, one line each."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from mcpace.report.words.quantities import clean, common_unit
 LONGEST_NAME = 40
 FIGURE = 9
 WIDE = 70
-"""Columns from which on the heading has room for more than its title."""
+"""Width of a terminal whose heading has room for more than the title."""
 
 
 def lines(run: Run, width: int) -> Iterator[Text]:
-    """Nothing where there are none."""
+    """The load cases; no lines where there are none."""
     cases = [case for case in run.cases if case.load is not None]
     timed = [case.latency_s for case in cases if case.latency_s]
     if not timed:

@@ -1,4 +1,4 @@
-"""Experiments on a live target, on a terminal: a row a factor, its advice beneath where there is any."""
+"""Prints experiments on a live target: one row for each factor, followed by its advice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STYLES = {"slower": "bold red", "faster": "bold green"}
 
 
 def lines(run: Run, width: int) -> Iterator[Text]:
-    """Nothing where nothing was tried."""
+    """The experiments; no lines where there were none."""
     tried = [one for one in run.factors if one.verdict not in ("refused", "left-out")]
     if not run.factors:
         return

@@ -1,4 +1,4 @@
-"""Findings on a terminal, each cause once: what happened, where it was seen, what to do."""
+"""Prints findings, each cause once: explanation, places, cost, advice."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from mcpace.report.words.quantities import clean, duration, listed
 STYLES = {"high": "bold red", "medium": "bold yellow", "low": "bold"}
 INDENT = 2
 MARGIN = 8
-"""Columns of the words in front of a paragraph: ``where``, ``do``, ``check``, ``or``."""
+"""Width of the labels before paragraphs: ``where``, ``do``, ``check``, ``or``."""
 
 
 def lines(run: Run, width: int) -> Iterator[Text]:
-    """Nothing where nothing was found: the verdict says so already."""
+    """All findings; no lines where there are none, because the verdict says so already."""
     groups = group_findings(run.cases)
     if not groups:
         return

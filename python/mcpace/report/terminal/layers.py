@@ -1,4 +1,4 @@
-"""One server's layers on a terminal: a row a layer, what each adds as a bar, what each includes."""
+"""Prints the layers of one server: a row for each, with its share as a bar, and then the contents of each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LONGEST_BAR = 24
 
 
 def lines(run: Run, width: int) -> Iterator[Text]:
-    """Nothing where no layer was asked for."""
+    """The layers; no lines where none was requested."""
     if not run.cases:
         return
     first = run.cases[0]

@@ -1,6 +1,6 @@
-"""Where the time went: for each case one bar, whose parts add up to the mean of its warm trials.
+"""Prints the ledgers: for each case one bar, whose parts add up to the mean of its warm trials.
 
-A bar shows shares, not seconds: beside a call that waits two seconds, one of four milliseconds would be invisible, and
+A bar shows shares, not seconds. Beside a call that takes two seconds, one of four milliseconds would be invisible, and
 the trials above already show the seconds.
 """
 
@@ -18,7 +18,8 @@ from mcpace.report.words.comparison import of_second
 from mcpace.report.words.labels import split_words
 from mcpace.report.words.quantities import NO_BREAK, clean, count, duration, share
 
-# Colours of the 256 palette that stay apart on dark and light grounds, and characters that stay apart without any.
+# Colours of the 256 palette that are distinguishable on dark and light grounds, and characters for output without
+# colour.
 LOOKS: dict[str, tuple[str, str]] = {
     "client.send": ("color(75)", "-"),
     "connect": ("color(134)", "+"),
@@ -29,14 +30,14 @@ LOOKS: dict[str, tuple[str, str]] = {
     "unaccounted": ("color(245)", "."),
 }
 BLOCK = "▆"
-"""Lower than its line, so that rows stay apart."""
+"""A block that is lower than its line, so that rows are separated."""
 LONGEST_SUBJECT = 28
 LEAST_OPERATION = 10
-"""Columns."""
+"""Minimum width of the column with the operations."""
 
 
 def lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
-    """Nothing where no case has a ledger."""
+    """The ledgers of all cases; no lines where there are none."""
     if not any(case.ledger_s for case in run.cases):
         return
     yield blank()
@@ -83,7 +84,7 @@ def _bar(ledger: Ledger, width: int, coloured: bool) -> Text:
 
 
 def _apportioned(amounts: list[float], cells: int) -> Iterator[tuple[int, int]]:
-    """Whole cells for each amount that add up to ``cells`` (largest remainders first)."""
+    """Divides ``cells`` among the amounts by the largest-remainder method: index and number of cells of each."""
     whole = sum(max(amount, 0.0) for amount in amounts)
     if whole <= 0:
         return
@@ -101,7 +102,7 @@ def _legend(coloured: bool) -> Text:
         if legend.plain:
             legend.append(" ")
         mark = BLOCK if coloured else character
-        # A no-break space keeps a mark and its name in one line.
+        # The no-break space keeps a mark and its name on one line.
         legend.append(mark, style=colour if coloured else "")
         legend.append(f"{NO_BREAK}{name} ", style="dim")
     return legend

@@ -1,6 +1,6 @@
 """Lines of styled text for a terminal: headings, wrapped paragraphs, columns.
 
-Wrapping is done here and not by the console, so that a line's width never depends on where it is printed.
+This module wraps the text, not the console, so that the width of a line never depends on the console.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ ACTING = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f\ud800-\udfff]"
 )
-"""What a terminal obeys, and what turns or hides text: no line of ours has any."""
+"""Control characters, and characters that hide text or change its direction. No line of the report contains any."""
 
 
 def harmless(line: Text) -> Text:
-    """The same line, whoever's text was put into it: what would act stands there as a mark."""
+    """Replaces every character of :data:`ACTING` in a line, which could only come from text that was not cleaned."""
     if ACTING.search(line.plain):
         line.plain = ACTING.sub("\N{REPLACEMENT CHARACTER}", line.plain)
     return line
@@ -44,27 +44,27 @@ def heading(title: str, width: int, right: str = "") -> Text:
 
 
 def wrapped(text: str, width: int, *, indent: int = 0, hang: int | None = None, style: str = "") -> Iterator[Text]:
-    """A paragraph over as many lines as it needs; ``hang`` indents the lines after the first."""
+    """A paragraph, wrapped to ``width``. ``hang`` is the indent of all lines after the first."""
     rest = indent if hang is None else hang
     yield from indented(Text(text, style=style), width, indent, rest)
 
 
 def indented(text: Text, width: int, indent: int, hang: int) -> Iterator[Text]:
     """Wraps styled text, the first line at ``indent``, the others at ``hang``."""
-    # Wrapped at the narrower room, so that every line fits whichever indent it gets.
+    # The larger indent determines the width, so that every line fits with either.
     for number, line in enumerate(_wrap(text, max(width - max(indent, hang), 10))):
         yield Text(" " * (hang if number else indent)) + line
 
 
 def fitted(text: str, width: int) -> str:
-    """Exactly ``width`` cells: cut with an ellipsis or padded."""
+    """Text of exactly ``width`` cells, truncated with an ellipsis or padded."""
     if cell_len(text) > width:
         return set_cell_size(text, max(width - 1, 0)) + "…"
     return set_cell_size(text, width)
 
 
 def right_aligned(text: str, width: int) -> str:
-    """At least ``width`` cells, padded on the left."""
+    """Text of at least ``width`` cells, padded on the left."""
     return " " * max(width - cell_len(text), 0) + text
 
 

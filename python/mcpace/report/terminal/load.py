@@ -1,4 +1,4 @@
-"""A load on a terminal: a table of operations, what failed, each second, the generator, the thresholds."""
+"""Prints a load: a table of operations, the errors, the timeline, the thresholds and the generator."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from mcpace.report.words.quantities import Unit, clean, common_unit, count, dura
 
 COLUMNS = ("mean", "p50", "p90", "p99", "p99.9", "max")
 LEFT_OUT = ("p99.9", "mean", "p90")
-"""Columns that a narrow terminal has no room for, the first to go first."""
+"""Columns that a narrow terminal leaves out, in this order."""
 READABLE_NAME = 24
-"""Cells of an operation's name that are worth more than a further column."""
+"""Width of an operation's name below which a column is left out instead."""
 GAP = 2
-"""Cells between two columns."""
+"""Width between two columns."""
 RATE, GOOD = 9, 10
 """Widths of the columns with calls a second and good replies."""
 BARS = "▁▂▃▄▅▆▇█"
 APART = 0.05
-"""Service times are told where one differs from the latency by more than this share of it."""
+"""Service times are printed where one differs from the latency by more than this share of the latency."""
 
 
 def lines(run: Run, width: int) -> Iterator[Text]:
-    """Every case of load."""
+    """All load cases."""
     for case in run.cases:
         if case.load is not None:
             yield from _case(case, width)
@@ -65,7 +65,7 @@ class _Layout:
     unit: Unit
     name: int
     columns: dict[str, int]
-    """Each column's width, with the gap before it."""
+    """Width of each column, including the gap before it."""
 
     @classmethod
     def of(cls, operations: Sequence[LoadOperation], together: Latencies | None, width: int) -> _Layout:
@@ -151,7 +151,8 @@ def _failed(case: Case, width: int) -> Iterator[Text]:
 
 
 def _series(seconds: Sequence[LoadSecond], width: int) -> Iterator[Text]:
-    """Good replies and the latency of each second as two rows of bars; several seconds a bar where there are many."""
+    """Successful replies, latency and errors over time, each as a row of bars. A bar stands for one second, or for
+    several in a long load."""
     if len(seconds) < 2:
         return
     room = max(width - 40, 10)

@@ -1,8 +1,8 @@
 """Prints a Run on a terminal: verdict, trials, findings, ledger.
 
 Design constraint: a wide colour terminal, 80 columns and a pipe get the same lines; colour only repeats the text.
-Everything from a peer passes :func:`~mcpace.report.words.quantities.clean` and is put into :class:`rich.text.Text`
-only, whose content is never read as markup. Text that was not cleaned is caught where lines leave.
+All text from a peer passes :func:`~mcpace.report.words.quantities.clean` and is put only into :class:`rich.text.Text`,
+whose content is never interpreted as markup. :func:`lines` additionally replaces control characters in every line.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ASCII = str.maketrans(
 
 
 def print_run(run: Run, console: Console) -> None:
-    """Prints everything that a reader at a terminal wants to know of a run."""
+    """Prints the report of a run."""
     width = max(NARROWEST, min(console.width, WIDEST))
     coloured = console.color_system is not None and not console.no_color
     encodes_all = console.encoding.lower().replace("-", "") in ("utf8", "utf16", "utf32", "cp65001")
@@ -54,7 +54,7 @@ def print_run(run: Run, console: Console) -> None:
 
 
 def lines(run: Run, width: int, *, coloured: bool) -> Iterator[Text]:
-    """The report line by line; without ``coloured`` the ledger's parts are told apart by characters."""
+    """The lines of the report. Without ``coloured``, characters distinguish the parts of the ledgers."""
     yield from map(harmless, _lines(run, width, coloured=coloured))
 
 
@@ -116,6 +116,6 @@ def _closing(run: Run, width: int) -> Iterator[Text]:
             hang=2,
         )
     if len(told) < 2:
-        # Where two runs are compared says nothing of either.
+        # The machine that compares two saved runs is irrelevant to both.
         facts += [f"{machine.cores} cores, {machine.cpu}", machine.system]
     yield from wrapped(" · ".join(clean(fact, 60) for fact in facts), width, style="dim")

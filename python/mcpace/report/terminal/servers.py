@@ -18,11 +18,11 @@ FIGURE = 8
 COLUMNS = ("p50", "p90", "p99", "p99.9")
 FEWER = ("p50", "p99")
 WIDE = 104
-"""Columns of a terminal from which on all percentiles and the ratios' intervals have room."""
+"""Width of a terminal with room for all percentiles and the intervals of the ratios."""
 
 
 def lines(run: Run, width: int) -> Iterator[Text]:
-    """Nothing where no server was asked for."""
+    """The servers; no lines where none was requested."""
     if run.servers is None or not run.cases:
         return
     yield blank()
@@ -84,7 +84,7 @@ def _row(case: Case, unit: Unit, subject: int, width: int) -> Iterator[Text]:
 
 
 def _tools(run: Run, width: int) -> Iterator[Text]:
-    """Percentiles by tool, where there is more than one."""
+    """Percentiles by tool, where there are several tools."""
     tools = list(dict.fromkeys(tool for case in run.cases for tool in case.by_tool or {}))
     if len(tools) < 2:
         return

@@ -1,4 +1,4 @@
-"""Tables on a terminal: the first column takes the room that the other columns leave."""
+"""Prints tables. The first column gets the width that the other columns leave."""
 
 from __future__ import annotations
 

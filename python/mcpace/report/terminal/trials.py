@@ -1,6 +1,6 @@
-"""A target's trials as rows, one a subject: the cold trial apart, the warm ones, their mean, the change.
+"""Prints the trials at a target, one row for each subject: the cold trial, the warm trials, their mean, the change.
 
-All figures of one operation are in one unit, so that rows can be compared by their length.
+All figures of one operation have one unit, so that rows can be compared.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ STYLES = {Standing.MUCH_SLOWER: "bold red", Standing.MUCH_FASTER: "bold green", 
 GAP = "  "
 LONGEST_SUBJECT = 28
 MOST_LINES = 10
-"""Lines of trials that one case may take."""
+"""Maximum number of lines for the trials of one case."""
 
 
 def lines(run: Run, target: str, width: int) -> Iterator[Text]:
-    """A block for each operation."""
+    """The trials at a target, in one block for each operation."""
     yield blank()
     yield heading(clean(target, width), width)
     several = len(subjects(run)) > 1
@@ -35,16 +35,16 @@ def lines(run: Run, target: str, width: int) -> Iterator[Text]:
 
 @dataclass(frozen=True)
 class _Columns:
-    """Widths in cells."""
+    """Widths of the columns, in cells."""
 
     subject: int
     cold: int
     warm: int
     across: int
-    """Warm trials in one line; more go on in the next."""
+    """Number of warm trials in one line."""
     mean: int
     short: bool
-    """Whether the change is told in short."""
+    """Whether the change is printed in its short form."""
 
 
 def _operation(cases: list[Case], operation: str, width: int, several: bool) -> Iterator[Text]:
@@ -63,7 +63,7 @@ def _columns(cases: list[Case], unit: Unit, width: int, several: bool) -> _Colum
     labels = [clean(case.subject.label()) for case in cases]
     subject = min(max([cell_len(label) for label in [*labels, _title(cases)[2:]]] + [12]), LONGEST_SUBJECT)
     cold = _widest([unit.figure(case.trials_s[0]) for case in cases if case.trials_s] + ["cold"])
-    # A recording may have a million trials, and no more are shown than there is room for.
+    # A recording may have a million trials; only those that are shown determine the width.
     warm = _widest([unit.figure(trial) for case in cases for trial in case.trials_s[1 : MOST_LINES * width]])
     mean = _widest([_mean(case, unit) for case in cases] + [f"mean {unit.name}"])
     count = max((len(case.trials_s) - 1 for case in cases), default=0)
@@ -88,7 +88,7 @@ def _header(cases: list[Case], unit: Unit, columns: _Columns) -> Text:
 
 
 def _title(cases: list[Case]) -> str:
-    """``later calls of echo``: where sessions repeat an operation, trials are the later repetitions."""
+    """Title of the operation: ``later calls echo`` where sessions repeat it, because trials are later repetitions."""
     operation = next((case.operation for case in cases), "")
     tool = next((case.tool for case in cases if case.tool), None)
     repeated = any(case.first_s for case in cases)
@@ -117,7 +117,7 @@ def _row(case: Case, unit: Unit, columns: _Columns) -> Iterator[Text]:
 
 
 def _state(case: Case, width: int, columns: _Columns) -> Iterator[Text]:
-    """Unsupported, failed, incomplete: with the reason, under the row or in its place."""
+    """The state of an unsupported, failed or incomplete case, with the reason, below its row or instead of it."""
     state = state_words(case)
     if not state:
         return
@@ -146,5 +146,5 @@ def _widest(texts: list[str]) -> int:
 
 
 def _release(label: str) -> str:
-    """``python@1.11.0`` → ``1.11.0``: the column is narrow, and the first row has the whole name."""
+    """``python@1.11.0`` → ``1.11.0``, because the column is narrow, and the first row has the whole name."""
     return label.partition("@")[2] or label

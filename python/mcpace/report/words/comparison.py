@@ -15,7 +15,7 @@ from mcpace.report.words.quantities import NO_BREAK, bare, clean, count, duratio
 
 LONGEST_NAME = 60
 BLIND = 1.5
-"""A gate that sees only changes so many times what it tolerates says that it does."""
+"""A gate mentions its smallest detectable change where that is at least this many times its tolerance."""
 
 METRICS: dict[str, str] = {
     "time": "time",
@@ -41,7 +41,7 @@ WARNINGS: dict[str, str] = {
     "instrument": "In one of the two the instrument or the machine was in trouble: see its findings of measurement.",
     "measured-once": "Saved runs can't be measured again before a red verdict; a gate with a target measures twice.",
 }
-"""What makes a comparison weaker than it looks, by its code."""
+"""Circumstances that weaken a comparison, by their codes."""
 
 REASONS: dict[str, str] = {
     "slower": "is slower than the tolerance allows",
@@ -51,7 +51,7 @@ REASONS: dict[str, str] = {
 
 
 def sentences(run: Run) -> list[str]:
-    """The verdict: what got worse, what got better, and what could have been seen."""
+    """The verdict: the figures that got worse, those that got better, and the smallest detectable change."""
     made = run.comparison
     if made is None or not made.attempts:
         return ["Nothing could be compared."]
@@ -75,7 +75,7 @@ def sentences(run: Run) -> list[str]:
 
 
 def warnings(made: Comparison) -> list[str]:
-    """What the reader should know before believing a ratio."""
+    """The circumstances that weaken the comparison, for the reader of its ratios."""
     return [WARNINGS[code] for code in made.warnings if code in WARNINGS]
 
 
@@ -91,7 +91,7 @@ def left_out(made: Comparison) -> list[str]:
 
 
 def sides(run: Run) -> list[tuple[str, str, SideFacts]]:
-    """``first`` and ``second`` with what they are and where they were measured; none where they share this run."""
+    """``first`` and ``second`` with the description and the facts of each side; empty where this run measured both."""
     made = run.comparison
     told = []
     for side, option, facts in (("first", "base", made and made.base), ("second", "run", made and made.now)):
@@ -103,20 +103,20 @@ def sides(run: Run) -> list[tuple[str, str, SideFacts]]:
 
 
 def machine_words(facts: SideFacts) -> str:
-    """Where a side was measured, in a line."""
+    """The machine of a side, in one line."""
     memory = size(facts.memory_bytes) if facts.memory_bytes is not None else ""
     parts = [clean(facts.cpu, 120), count(facts.cores, "core"), memory, clean(facts.architecture, 40)]
     return ", ".join(part for part in parts if part)
 
 
 def system_words(facts: SideFacts) -> str:
-    """What it ran under."""
+    """The kernel and the Python version of a side."""
     python = f", Python {clean(facts.python, 40)}" if facts.python else ""
     return f"{clean(facts.system, 120)}{python}"
 
 
 def of_second(run: Run) -> str:
-    """For the title of what a comparison has of its second side alone."""
+    """Suffix for the title of a section that covers only the second side of a comparison."""
     return " on the second side" if run.comparison else ""
 
 
@@ -126,7 +126,7 @@ def doing(row: Compared) -> str:
 
 
 def against(row: Compared) -> str:
-    """``python@2.3.0 against python@1.30.0``; one name where both sides have it."""
+    """``python@2.3.0 against python@1.30.0``; a single name where the sides share it."""
     names = (clean(row.subject, LONGEST_NAME), clean(row.base_subject, LONGEST_NAME))
     return " against ".join(dict.fromkeys(names))
 
@@ -160,7 +160,7 @@ def value(row: Compared, amount: float) -> str:
 
 
 def ratio_words(row: Compared) -> str:
-    """``1.12×`` with its interval, where there is one."""
+    """``1.12×``, with the interval where there is one."""
     if row.ratio is None:
         return ""
     if row.low is None or row.high is None:
@@ -180,7 +180,7 @@ def verdict_words(row: Compared) -> str:
 
 
 def sees_words(row: Compared) -> str:
-    """``1.04×``: the smallest change that would have been seen."""
+    """``1.04×``, the smallest change that would have been detected."""
     return "" if row.sees is None else times(row.sees)
 
 
@@ -192,7 +192,7 @@ def _gate(made: Comparison, *, partial: bool) -> list[str]:
     if not made.judged:
         return ["Nothing could be judged: no figure has enough trials on both sides for an interval."]
     if partial:
-        # The command leaves with its code for an interruption, whatever was seen.
+        # The command exits with its code for an interruption, independently of the figures.
         seen = "the first measurement looks worse" if made.red else f"nothing was seen to be worse by {tolerance}"
         return [f"Not judged: it was interrupted. So far {seen}."]
     if made.inconclusive:
@@ -214,14 +214,14 @@ def _doubt(made: Comparison, tolerance: str) -> list[str]:
 
 
 def _worse(row: Compared) -> float:
-    """How many times worse the second side is; 0 where that is not known."""
+    """The factor by which the second side is worse; 0 where it is unknown."""
     if not row.ratio:
         return 0.0
     return 1 / row.ratio if row.metric == "throughput" else row.ratio
 
 
 def _blind(made: Comparison, *, said: bool) -> list[str]:
-    """That a gate is no surer than its intervals, where they are far wider than its tolerance."""
+    """A remark on the smallest detectable change, where it is far larger than the gate's tolerance."""
     seen = [row.sees for row in made.attempts[-1].rows if row.sees is not None]
     if "measured-once" in made.warnings or not seen or max(seen) <= BLIND * (1 + made.tolerance):
         return []
@@ -246,7 +246,7 @@ def _few(rows: Sequence[Compared]) -> str:
         return max(row.ratio or 1.0, 1 / (row.ratio or 1.0))
 
     chosen = sorted(rows, key=weight, reverse=True)[:3]
-    # What all have in common is said once.
+    # A subject and target that all rows share are written once.
     shared = len({(row.subject, row.target) for row in chosen}) == 1
     where = f" at {clean(chosen[0].target, LONGEST_NAME)}, {against(chosen[0])}" if shared else ""
     told = []

@@ -1,4 +1,4 @@
-"""Words for calls that hold up others."""
+"""Words for calls that delay other calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AnyContext = BlockedEventLoop | CompletionWaves | HeadOfLine | SerialSession | T
 
 
 def _held(context: AnyContext, one: str = "request", many: str | None = None, unknown: str = "") -> str:
-    """``3 requests``, or ``unknown`` (``Requests`` at a sentence's beginning) where the run doesn't say how many."""
+    """``3 requests``; where the run lacks the number, ``unknown``, or ``Requests`` by default."""
     return count(context.held, one, many) if context.held else unknown or (many or f"{one}s").capitalize()
 
 

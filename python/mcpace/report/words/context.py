@@ -1,4 +1,4 @@
-"""The type of a finding's words, and functions that read a finding.
+"""The type of a finding's words, and helpers that read a finding.
 
 Design constraint: a missing member of the context (an older or newer Run) only makes a sentence shorter.
 """
@@ -26,13 +26,13 @@ class Words(Generic[Facts]):
     clause: str
     """The cause as a main clause, for the verdict: ``every request is sent twice``."""
     explain: Callable[[Finding, Facts], str]
-    """One or two sentences of what was seen, with figures."""
+    """Returns one or two sentences that describe the observation, with figures."""
     advise: str | Callable[[Facts], str]
-    """One sentence of what to do; made of the context where that decides."""
+    """One sentence of advice, or a function of the context where the advice depends on it."""
 
 
 def calls(finding: Finding, verb: str = "") -> str:
-    """``Each call was``, ``2 of 5 calls were``, with the verb's participle where one is given."""
+    """``Each call was``, ``2 of 5 calls were``, followed by the participle ``verb``."""
     verb = f" {verb}" if verb else ""
     if finding.calls == finding.of_calls:
         return f"Each call was{verb}"
@@ -49,7 +49,8 @@ def seconds(nanos: int | None) -> float | None:
 
 
 def between(finding: Finding, earlier: str, later: str) -> float | None:
-    """Seconds between the first events of two roles; ``None`` where the evidence has not both in this order."""
+    """Seconds between the first events of two roles; ``None`` where the evidence lacks one of them, or has them in the
+    opposite order."""
     first = {item.role: item.at_s for item in reversed(finding.evidence)}
     if earlier not in first or later not in first or first[later] <= first[earlier]:
         return None

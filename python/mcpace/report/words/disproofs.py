@@ -1,6 +1,6 @@
-"""The experiments that would disprove a finding, or decide between two causes, in words.
+"""Words for the experiments that would disprove a finding, or decide between two causes.
 
-Design constraint: what would disprove a finding speaks for the other cause, so that each pair has words of its own.
+Design constraint: the result that disproves a finding supports another cause, so each pair has its own words.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ DISPROOFS: dict[str, str] = {
     "change-number-of-tools": "Repeat with another number of tools: wrong if processor time doesn't follow it.",
     "count-tokens": "Count the listing's tokens with the model's own tokenizer: wrong if they are few.",
 }
-"""For each experiment's code, what it does and what it would show."""
+"""For each experiment's code: the experiment, and the result that would disprove the finding."""
 
 DECISIONS: dict[tuple[str, str], str] = {
     ("serial-session", "call-from-second-session"): "calls of a second session are answered meanwhile",
@@ -77,4 +77,4 @@ DECISIONS: dict[tuple[str, str], str] = {
     ("blocked-event-loop", "bypass-proxy"): "the stream is the same when the server itself is asked, past every proxy",
     ("task-leak", "hold-one-session"): "memory rises as much when all calls are made in one session",
 }
-"""Another cause and the experiment that decides: what would be seen if it were that one."""
+"""For each alternative cause and the deciding experiment: the result that would support the alternative."""

@@ -40,17 +40,17 @@ ADVICE: dict[tuple[str, str], str] = {
     ("standalone-get", "slower"): "Don't open the server's own stream where nothing is expected on it.",
     ("oauth", "slower"): "Keep tokens and registrations between runs.",
 }
-"""What to do about an effect."""
+"""Advice by factor and effect."""
 
 
 NEWEST = "2026-07-28"
-"""Revision that a newest-known client and server agree on."""
+"""The newest known revision of the protocol."""
 SERIAL = 0.7
-"""Calls at once run one after another where each takes so much of what they would take in turns."""
+"""Concurrent calls count as serial where a call takes at least this share of the time of all of them in sequence."""
 
 
 def sentences(run: Run) -> list[str]:
-    """The verdict: the effects that are sure, the largest first."""
+    """The verdict: the significant effects, the largest first."""
     seen = [one for one in run.factors if one.verdict in ("slower", "faster") and one.ratio]
     tried = [one for one in run.factors if one.verdict not in ("left-out", "refused")]
     case = run.cases[0] if run.cases else None
@@ -76,20 +76,21 @@ def _base_s(case: Case | None) -> float | None:
 
 
 def name_words(factor: Factor) -> str:
-    """What was changed."""
+    """The name of a factor, with its value."""
     name = NAMES.get(factor.code, clean(factor.code, 40))
     return f"{name} ({clean(factor.detail, 60)})" if factor.detail else name
 
 
 def effect_words(factor: Factor) -> str:
-    """``3.1× the time (2.9–3.3)`` or ``316× faster (290–340)``, of an effect that was seen."""
+    """``3.1× the time (2.9–3.3)`` or ``316× faster (290–340)``, for a significant effect."""
     if factor.ratio is None or factor.low is None or factor.high is None:
         return factor.verdict
     return ratio_words(factor) if factor.verdict == "faster" else ratio_words(factor).replace("×", "× the time", 1)
 
 
 def ratio_words(factor: Factor) -> str:
-    """``3.1× (2.9–3.3)`` or ``316× faster (290–340)``; where none is sure, ``same`` or the interval alone."""
+    """``3.1× (2.9–3.3)`` or ``316× faster (290–340)``; for an effect that isn't significant, ``same`` or ``?`` with the
+    interval."""
     if factor.ratio is None or factor.low is None or factor.high is None:
         return "too few"
     if factor.verdict == "faster" and min(factor.ratio, factor.low, factor.high) > 0:
@@ -101,12 +102,12 @@ def ratio_words(factor: Factor) -> str:
 
 
 def interval_words(run: Run) -> str:
-    """The column of ratios and their intervals."""
+    """Heading of the column with the ratios and their intervals."""
     return f"ratio, {max((one.confidence for one in run.factors), default=0.0):.0%}".replace("%", " %")
 
 
 def advice_words(factor: Factor) -> str:
-    """What to do about it; empty where there is nothing to do."""
+    """Advice for an effect; empty where there is nothing to do."""
     if factor.cause:
         return findings.advice_for(factor.cause, factor.facts)
     match factor.code, factor.verdict:
@@ -137,7 +138,7 @@ def _revision_advice(factor: Factor) -> str:
 
 
 def left_out(run: Run) -> list[str]:
-    """Experiments that could not be made."""
+    """Sentences on the experiments that could not be made."""
     refused = [one for one in run.factors if one.verdict == "refused"]
     skipped = [one for one in run.factors if one.verdict == "left-out"]
     told = [f"{_capital(name_words(one))}: {reason_words(one)}." for one in refused]
@@ -147,7 +148,7 @@ def left_out(run: Run) -> list[str]:
 
 
 def reason_words(factor: Factor) -> str:
-    """Why an experiment could not be made; empty for others."""
+    """The reason why an experiment could not be made; empty for other experiments."""
     reason = clean(factor.reason, 200).rstrip(".")
     if factor.verdict == "left-out":
         return reason or "one round takes longer than the budget allows (give a longer --budget)"

@@ -36,7 +36,7 @@ _WORDS: dict[type[Context], Words[Any]] = {
 _BY_CODE: dict[str, Words[Any]] = {
     code: _WORDS[variants[0]] for code, variants in CONTEXTS.items() if variants[0] in _WORDS
 }
-"""The words of each code; the contexts of one code share title and clause."""
+"""The words of each code. All contexts of one code have the title and clause of its first context."""
 
 CODES: tuple[str, ...] = tuple(_BY_CODE)
 """Every code that has words."""
@@ -53,7 +53,7 @@ def clause_for(code: str) -> str:
 
 
 def explanation_for(finding: Finding) -> str:
-    """What was seen and what it costs, in one or two sentences."""
+    """The observation and its cost, in one or two sentences."""
     if finding.code not in _BY_CODE:
         return "This release of mcpace has no words for this cause; a newer one has."
     context = best_match(CONTEXTS[finding.code], finding.context)
@@ -61,7 +61,7 @@ def explanation_for(finding: Finding) -> str:
 
 
 def advice_for(code: str, facts: Mapping[str, Any]) -> str:
-    """One sentence of what to do; empty for a code that this release doesn't know."""
+    """One sentence of advice; empty for a code that this release doesn't know."""
     if code not in _BY_CODE:
         return ""
     context = best_match(CONTEXTS[code], facts)
@@ -75,8 +75,8 @@ def disproof_for(code: str) -> str:
 
 
 def alternative_for(alternative: Alternative) -> str:
-    """Another cause that would look the same, and what would be seen if it were that one; of a pair that this release
-    doesn't know, the experiment alone."""
+    """Another cause that would look the same, with the result that would support it. For a pair that this release
+    doesn't know, only the experiment is named."""
     clause = clause_for(alternative.code)
     seen = DECISIONS.get((alternative.code, alternative.decided_by))
     if seen:
@@ -86,8 +86,8 @@ def alternative_for(alternative: Alternative) -> str:
 
 
 def cost_of(finding: Finding) -> str:
-    """``2.0 s + 1 extra request + 640 B a call``: only what it does cost, and in how many calls unless in all. A
-    start-up is paid ``a start``. What was seen outside every call is told in all: ``12 extra requests in all``."""
+    """``2.0 s + 1 extra request + 640 B a call``: the costs that aren't 0, and the number of affected calls unless all
+    are. The cost of a start-up is ``a start``. A cause outside every call has a total: ``12 extra requests in all``."""
     if not finding.calls:
         costs = _costs(finding.total_s, finding.total_requests, finding.total_bytes)
         return " + ".join(costs) + " in all" if costs else "no time of its own"

@@ -1,4 +1,4 @@
-"""Words for work that is done twice or that nobody asked for."""
+"""Words for work that is done twice or that was not requested."""
 
 from __future__ import annotations
 

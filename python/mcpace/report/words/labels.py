@@ -1,6 +1,6 @@
-"""Short names for what a run's keys mean: parts of the ledger, phases of an exchange, roles of evidence.
+"""Short descriptions of a run's keys: parts of the ledger, phases of an exchange, roles of evidence.
 
-Every table is tolerant: a key of a newer release is shown as it is.
+Every table is tolerant: an unknown key, from a newer release, is shown unchanged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PARTS: dict[str, str] = {
     "client.receive": "in the client after the result was there",
     "unaccounted": "in no layer that was seen",
 }
-"""The parts of a ledger in the order of a call, each as in "97 % of it …"."""
+"""The parts of a ledger in the order in which they occur in a call, each as the end of "97 % of it …"."""
 
 PHASES: dict[str, str] = {
     "connect": "opening a connection",
@@ -26,7 +26,7 @@ PHASES: dict[str, str] = {
     "response": "receiving the result",
     "stream-open": "result is there, reply still open",
 }
-"""What an exchange is doing in a waterfall, in the order of an exchange."""
+"""The phases of an exchange in a waterfall, in the order in which they occur."""
 
 ROLES: dict[str, str] = {
     "first-request": "request sent",
@@ -82,7 +82,7 @@ ROLES: dict[str, str] = {
     "processor-before": "processor time before",
     "processor-after": "processor time after",
 }
-"""What an event shows in a finding's argument."""
+"""The roles of events in a finding's argument."""
 
 CONFIDENCES: dict[str, str] = {
     "confirmed": "confirmed by experiment",
@@ -90,7 +90,7 @@ CONFIDENCES: dict[str, str] = {
     "medium": "probable",
     "low": "possible",
 }
-"""How sure a finding is."""
+"""The degrees of confidence in a finding."""
 
 REASONS: dict[str, str] = {
     "identical-bytes-and-id": "the same bytes with the same id, after a success",
@@ -131,21 +131,21 @@ REASONS: dict[str, str] = {
     "vanishes-with-quick-ack": "it vanishes where acknowledgements are sent at once",
     "experiment-not-made": "the experiment that would confirm it could not be made",
 }
-"""Why a finding is as sure as it is."""
+"""Reasons for the confidence in a finding."""
 
 
 def part_words(part: str) -> str:
-    """Where in a call a part of the ledger lies."""
+    """Description of a part of the ledger."""
     return PARTS.get(part, clean(part, 40))
 
 
 def role_words(role: str) -> str:
-    """What an event shows."""
+    """Description of an event's role."""
     return ROLES.get(role, clean(role, 40).replace("-", " "))
 
 
 def confidence_words(confidence: str, reason: str = "") -> str:
-    """How sure, and why where the run says it: ``certain: seen again and again``."""
+    """The confidence, and its reason where the run has one: ``certain: seen again and again``."""
     sure = CONFIDENCES.get(confidence, clean(confidence, 40))
     why = REASONS.get(reason, clean(reason, 60).replace("-", " "))
     return f"{sure}: {why}" if why else sure
@@ -157,23 +157,23 @@ LAYERS: dict[str, str] = {
     "service": "the tool's own code",
     "rest": "network, kernel and what the server did not tell",
 }
-"""The layers of a server's own account, in the order of a call."""
+"""The layers that a server reports, in the order in which a call passes them."""
 
 DOUBTS: dict[str, str] = {
     "malformed": "it holds what is no time",
     "longer-than-exchange": "its layers are longer than the whole exchange",
 }
-"""Why a server's account is not believed."""
+"""Reasons for rejecting a server's report of its layers."""
 
 
 def split_parts(split: ServerSplit) -> dict[str, float]:
-    """The layers by name; without the rest in runs of before it was told apart."""
+    """The layers by name. Runs of older releases have no ``rest``."""
     parts = {"transport": split.transport, "dispatch": split.dispatch, "service": split.service}
     return parts if split.rest is None else {**parts, "rest": split.rest}
 
 
 def split_words(split: ServerSplit) -> str:
-    """A server's own account: ``the server says: transport 73 µs, dispatch 49 µs, service 20.1 ms, rest 95 µs
+    """A server's report of its layers: ``the server says: transport 73 µs, dispatch 49 µs, service 20.1 ms, rest 95 µs
     (network, not reported)``."""
     sentences = []
     if split.told is None or split.told > split.doubted:

@@ -16,7 +16,7 @@ MEANINGS: dict[str, str] = {
     "in-process": "a client in the same process",
     "socket": "a client over a socket",
 }
-"""The layers in their order, each a heading's worth."""
+"""Headings of the layers, from the innermost to the outermost."""
 
 ADDED: dict[str, str] = {
     "direct": "the function's own",
@@ -24,11 +24,12 @@ ADDED: dict[str, str] = {
     "in-process": "the transport in process and its client",
     "socket": "the transport: HTTP, JSON-RPC, the socket and its client",
 }
-"""What a layer adds to those inside it."""
+"""The work that a layer adds to the layers inside it."""
 
 
 def sentences(run: Run) -> list[str]:
-    """The verdict: what a call takes at its outermost, of which the function itself; the dearest layer."""
+    """The verdict: the time of a call through the outermost layer, the share of the tool's function, and the costliest
+    layer."""
     measured = measured_cases(run)
     if not measured:
         return ["No layer could be measured."]
@@ -49,22 +50,22 @@ def sentences(run: Run) -> list[str]:
 
 
 def measured_cases(run: Run) -> list[Case]:
-    """The layers that have a figure, innermost first."""
+    """The measured layers, innermost first."""
     return [case for case in run.cases if case.layer and case.median_s is not None]
 
 
 def inside(measured: list[Case]) -> list[Case]:
-    """The layers that the outermost one is made of, and itself."""
+    """The layers that make up the outermost layer, including itself."""
     return [case for case in measured if case.layer and case.layer.share is not None]
 
 
 def layer_name(case: Case) -> str:
-    """Of a case of layers."""
+    """The name of a case's layer."""
     return clean(case.layer.name, 20) if case.layer else ""
 
 
 def conditions(run: Run) -> Iterator[str]:
-    """What was run, and how."""
+    """The versions and the batches of the measurement, one sentence each."""
     facts = run.layers
     if facts is None:
         return
@@ -79,26 +80,26 @@ def conditions(run: Run) -> Iterator[str]:
 
 
 def over_words(case: Case) -> str:
-    """``+4.1 µs``: over the direct call."""
+    """``+4.1 µs``, the difference from the direct call."""
     if case.over_direct_s is None or layer_name(case) == "direct":
         return ""
     return f"{'+' if case.over_direct_s >= 0 else '−'}{duration(abs(case.over_direct_s))}"
 
 
 def ratio_words(case: Case) -> str:
-    """``38×`` the direct call."""
+    """``38×``, the ratio to the direct call."""
     if case.layer is None or case.layer.ratio is None or layer_name(case) == "direct":
         return ""
     return times(case.layer.ratio)
 
 
 def share_words(case: Case) -> str:
-    """Of the outermost layer's time; empty for one that is not inside it."""
+    """The share of the outermost layer's time; empty for a layer that is not inside it."""
     return "" if case.layer is None or case.layer.share is None else share(max(case.layer.share, 0.0), 1.0)
 
 
 def remark(case: Case) -> str:
-    """Why there is no figure, or no more of them."""
+    """The reason why figures are missing."""
     if case.unsupported:
         return f"left out: {clean(case.unsupported)}"
     return f"ended early: {clean(case.error)}" if case.error else ""

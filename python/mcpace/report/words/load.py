@@ -30,24 +30,24 @@ ERRORS: dict[str, str] = {
     "process_exit": "the process ended",
     "assertion": "not the expected reply",
 }
-"""What a failed call failed of."""
+"""Descriptions of the kinds of errors."""
 
 LIMITS: dict[str, str] = {
     "late-starts": "its own calls started behind schedule",
     "threads-busy": "its threads had no time left, replies waited unread",
 }
-"""By what the generator was seen to be the limit."""
+"""Signs that the generator was the limit, by their codes."""
 
 SLOWER = 5.0
-"""A later stretch whose median is so many times an earlier one's is told."""
+"""The verdict mentions a slowdown where the later median is at least this many times the earlier one."""
 STRETCH = 2
-"""Seconds that a stretch has at least."""
+"""Minimum number of seconds before and after a turning point."""
 MOST_STRETCHES = 300
 SHOWN_TARGET = 80
 
 
 def sentences(run: Run) -> list[str]:
-    """What this load found, for the verdict."""
+    """The verdict on a load."""
     told: list[str] = []
     for case in run.cases:
         told += _of_case(case)
@@ -55,7 +55,7 @@ def sentences(run: Run) -> list[str]:
 
 
 def model_words(model: dict[str, Any]) -> str:
-    """Who called: ``50 users``, ``1,000 calls/s (poisson)``, with the ramps' ends."""
+    """The requested load: ``50 users`` or ``1,000 calls/s due (poisson)``, with the ends of the ramps."""
     closed = model.get("kind") != "open"
     ramps = model.get("stages")
     stages = [number(one, "to") for one in ramps if isinstance(one, dict)] if isinstance(ramps, list) else []
@@ -72,7 +72,7 @@ def figure_of(value: float) -> str:
 
 
 def error_words(kind: str) -> str:
-    """What a call failed of."""
+    """Description of a kind of error."""
     return ERRORS.get(kind, clean(kind, 40).replace("_", " "))
 
 
@@ -83,7 +83,7 @@ def errors_of(operation: LoadOperation) -> str:
 
 
 def threshold_words(threshold: LoadThreshold) -> str:
-    """``p99 was 62 ms, 12 ms beyond the limit``: what came, and by how much it misses."""
+    """``it was 62 ms, 12 ms beyond the limit``: the measured value, and the amount by which it misses the limit."""
     if threshold.actual is None:
         return "nothing was measured that it could be held against"
     actual = threshold_figure(threshold.actual, threshold.unit)
@@ -109,7 +109,7 @@ def threshold_figure(value: float, unit: str) -> str:
 
 
 def limit_words(case: Case) -> str:
-    """Why the generator was the limit; empty where it was not."""
+    """The reason why the generator was the limit; empty where it was not."""
     if case.load is None or not case.saturated:
         return ""
     reason = case.load.engine.reason or ""
@@ -118,7 +118,7 @@ def limit_words(case: Case) -> str:
 
 
 def course(case: Case) -> list[LoadSecond]:
-    """The seconds in which calls were due, the warm-up's too; what came in after the end is in the totals only."""
+    """The seconds in which calls were due, including the warm-up. Replies after the end are only in the totals."""
     if case.load is None:
         return []
     end_s = case.load.warm_up_s + case.load.measured_s
@@ -126,7 +126,7 @@ def course(case: Case) -> list[LoadSecond]:
 
 
 def lateness_words(late_s: float) -> str:
-    """How far from their due time calls left."""
+    """The delay between the due time of calls and their start."""
     if late_s < 1e-6:
         return "calls started when they were due"
     return f"99 % of the calls started within {duration(late_s)} of their due time"
@@ -140,7 +140,7 @@ def length_words(case: Case) -> str:
 
 
 def turns(seconds: Sequence[LoadSecond]) -> list[str]:
-    """What happened when, in the time series: errors that began, answers that ended, a target that became slow."""
+    """The turning points of the time series: the time of errors, the last success, a slowdown of the target."""
     return [*_errors(seconds), *_silence(seconds), *_slower(seconds)]
 
 
@@ -211,7 +211,7 @@ def _silence(seconds: Sequence[LoadSecond]) -> Iterator[str]:
 
 def _slower(seconds: Sequence[LoadSecond]) -> Iterator[str]:
     timed = [(second.at_s, second.p50_s) for second in seconds if second.p50_s]
-    # Of a very long load only every so manieth second is looked at: each is held against all others.
+    # A very long load is sampled, because each second is compared with all others.
     timed = timed[:: -(-len(timed) // MOST_STRETCHES) or 1]
     for split in range(STRETCH, len(timed) - STRETCH + 1):
         before = statistics.median(value for _, value in timed[:split])

@@ -1,4 +1,4 @@
-"""Words for what comes again and again, to no end."""
+"""Words for requests that are repeated in vain."""
 
 from __future__ import annotations
 

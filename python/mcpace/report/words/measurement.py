@@ -1,4 +1,4 @@
-"""Words for runs in which the instrument was measured, not the target."""
+"""Words for runs whose figures are those of the instrument, not of the target."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Figures and names as people read them.
+"""Formats figures and names for readers.
 
-Design constraint: pure text in, pure text out; no markup of any output. Three significant digits at most: more would
-claim a precision that a handful of trials doesn't have.
+Design constraint: input and output are plain text without markup. Figures have at most three significant digits,
+because a handful of trials has no higher precision.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
-"""Between a figure and its unit. A terminal prints it as an ordinary space."""
+"""The space between a figure and its unit. A terminal prints it as an ordinary space."""
 
 LONGEST = 400
-"""Characters of a peer's text that are shown."""
+"""Maximum number of characters shown of a peer's text."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Unit:
 
     name: str
     seconds: float
-    """How long one of it is."""
+    """Length of one unit in seconds."""
     word: str
 
     def figure(self, seconds: float) -> str:
@@ -37,7 +37,7 @@ MICROSECONDS = Unit("µs", 1e-6, "microseconds")
 
 
 def unit_of(seconds: float) -> Unit:
-    """The unit in which a duration reads best alone."""
+    """The most readable unit for a single duration."""
     size = abs(seconds)
     if size >= 0.9995:
         return SECONDS
@@ -45,7 +45,7 @@ def unit_of(seconds: float) -> Unit:
 
 
 def common_unit(durations: Iterable[float]) -> Unit:
-    """One unit for figures that are compared with each other: the smallest is still legible in it."""
+    """A common unit for figures that are compared with each other, in which the smallest is still readable."""
     smallest = min((d for d in durations if d > 0), default=1.0)
     if smallest >= 0.1:
         return SECONDS
@@ -53,7 +53,7 @@ def common_unit(durations: Iterable[float]) -> Unit:
 
 
 def duration(seconds: float) -> str:
-    """``3.01 s``, ``4.1 ms``, ``870 µs``; ``0 s`` is nothing, whatever unit stands beside it."""
+    """``3.01 s``, ``4.1 ms``, ``870 µs``; zero is always ``0 s``."""
     if seconds == 0:
         return f"0{NO_BREAK}s"
     unit = unit_of(seconds)
@@ -89,12 +89,12 @@ def bare(ratio: float) -> str:
 
 
 def shortened(value: float, digits: int = 5) -> float:
-    """For a drawing: to more digits than can be seen, in half the bytes."""
+    """Rounds a value for a drawing, to more digits than are visible, which halves its size in JSON."""
     return float(f"{value:.{digits}g}")
 
 
 def share(part: float, whole: float) -> str:
-    """``97 %``; ``<1 %`` rather than a zero that isn't one."""
+    """``97 %``; a share that isn't 0 is never rounded to 0 but written as ``<1 %``."""
     percent = 100 * part / whole if whole > 0 else 0.0
     if 0 < percent < 1:
         return f"<1{NO_BREAK}%"
@@ -126,7 +126,8 @@ def listed(items: Sequence[str], word: str = "and") -> str:
 
 
 def clean(text: object, limit: int = LONGEST) -> str:
-    """A peer's text made harmless for a terminal and a page: one line, no control or invisible characters, bounded."""
+    """A peer's text, sanitized for a terminal and a page: one line without control or invisible characters, and of
+    limited length."""
     kept = []
     for character in str(text)[: limit * 4]:
         category = unicodedata.category(character)

@@ -1,4 +1,4 @@
-"""The verdict on a saved recording: the causes that it proves, gravest first."""
+"""The verdict on a saved recording: the causes that it proves, the most severe first."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from mcpace.report.words import findings
 from mcpace.report.words.quantities import clean, count, duration
 
 TOLD = 3
-"""Causes that the verdict names; all stand below it."""
+"""Maximum number of causes that the verdict names. The report below it lists all."""
 
 
 def sentences(run: Run) -> list[str]:
-    """What the recording proves, and what it lacks."""
+    """The causes that the recording proves, its requests, and its gaps."""
     groups = group_findings(run.cases)
     asked = _asked(run)
     told = [_sentence(group) for group in groups[:TOLD]]
@@ -28,7 +28,8 @@ def sentences(run: Run) -> list[str]:
 
 
 def _asked(run: Run) -> list[str]:
-    """The requests of a foreign client, and the slowest; nothing where operations are marked and told elsewhere."""
+    """The requests of a foreign client, and the slowest one. Empty where the recording has marked operations, which the
+    trials cover."""
     facts = run.recording
     if facts is None or any(case.trials_s for case in run.cases):
         return []
@@ -36,7 +37,7 @@ def _asked(run: Run) -> list[str]:
     if facts.starts_s:
         each = f" ({count(len(facts.starts_s), 'start')}, the median)" if len(facts.starts_s) > 1 else ""
         told.append(f"The server takes {duration(statistics.median(facts.starts_s))} to start{each}.")
-    # The handshake of a process that is started is its start, told above.
+    # The handshake with a new process is part of its start, which the sentence above covers.
     skipped = {"initialize", "server/discover"} if facts.starts_s else set()
     timed = [one for one in facts.methods if one.slowest_s is not None and one.method not in skipped]
     if timed:

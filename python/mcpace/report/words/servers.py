@@ -16,7 +16,7 @@ LONGEST_NAME = 60
 
 
 def sentences(run: Run) -> list[str]:
-    """The verdict: who did most, and what was wrong."""
+    """The verdict: the fastest server, and all problems."""
     measured = [case for case in run.cases if case.throughput_rps]
     if not measured:
         early = run.partial and not any(case.error or case.unsupported for case in run.cases)
@@ -37,7 +37,7 @@ def sentences(run: Run) -> list[str]:
 
 
 def name(case: Case) -> str:
-    """As users type it."""
+    """The server's label, as users type it."""
     return clean(case.subject.label(), LONGEST_NAME)
 
 
@@ -52,7 +52,7 @@ def ratio_words(ratio: RateRatio | None, *, interval: bool = True) -> str:
 
 
 def cap_words(cap: ServerCap) -> str:
-    """What each server was held to, and by what."""
+    """The limits on each server, and the mechanism that enforced them."""
     cpus = count(cap.cpus, "CPU")
     if cap.by == "cgroup":
         memory = f" and {size(cap.memory_bytes)} of memory" if cap.memory_limited and cap.memory_bytes else ""
@@ -73,7 +73,7 @@ def model_words(common: ServerComparison) -> str:
 
 
 def conditions(run: Run) -> Iterator[str]:
-    """Exactly what ran, a sentence each."""
+    """The conditions of the comparison, one sentence each."""
     common = run.servers
     if common is None:
         return
@@ -125,7 +125,8 @@ def _fastest(run: Run, measured: list[Case]) -> str:
 
 
 def _ratio(best: Case, least: Case) -> float:
-    """As the table has it, where it has the pair: both columns are held against the first server, round by round."""
+    """The ratio of two servers' throughputs, computed from their ratios to the first server where possible, so that it
+    agrees with the table."""
     seen = [case.server.ratio.ratio if case.server and case.server.ratio else None for case in (best, least)]
     match seen:
         case [None, float(below)] if below > 0:

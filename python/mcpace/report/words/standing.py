@@ -1,7 +1,8 @@
-"""How a case stands against the first subject, in words: the same on a terminal and in a page.
+"""Compares a case with the first subject's, and words the result for the terminal and the page.
 
-Design constraint: a run compares dozens of cases, and one in twenty intervals misses by chance. So a change gets into
-the verdict only where its whole interval is beyond a notable ratio and the difference matters to somebody.
+Design constraint: a run compares dozens of cases, and one in twenty intervals misses the true ratio by chance. The
+verdict therefore mentions a change only where its whole interval is beyond a notable ratio and the difference is large
+enough to matter.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from mcpace.report.model.run import Case, Change
 from mcpace.report.words.quantities import bare, times
 
 NOTABLE_RATIO = 1.25
-"""A change whose interval reaches below this is told in its row but not in the verdict."""
+"""A change whose interval reaches below this ratio is in its row but not in the verdict."""
 
 NOTABLE_DIFFERENCE_S = 0.002
-"""So is one below this."""
+"""A change of less than this difference is in its row but not in the verdict."""
 
 
 class Standing(Enum):
-    """What a comparison says."""
+    """Result of the comparison of a case with the first subject's."""
 
     UNKNOWN = "unknown"
     """Nothing to compare with, or too few trials."""
@@ -32,7 +33,7 @@ class Standing(Enum):
 
 
 def standing(change: Change | None) -> Standing:
-    """Reads a change."""
+    """Classifies a change."""
     if change is None or not 0 < change.ratio < float("inf"):
         return Standing.UNKNOWN
     if change.low <= 1 <= change.high:
@@ -44,7 +45,7 @@ def standing(change: Change | None) -> Standing:
 
 
 def change_words(change: Change | None, *, short: bool = False) -> str:
-    """``5.2× slower (4.9–5.6)``, in short ``5.2× slower``; ``no difference seen``; empty where unknown."""
+    """``5.2× slower (4.9–5.6)``, in short form ``5.2× slower``; ``no difference seen``; empty where unknown."""
     now = standing(change)
     if change is None or now is Standing.UNKNOWN:
         return ""
@@ -58,7 +59,7 @@ def change_words(change: Change | None, *, short: bool = False) -> str:
 
 
 def state_words(case: Case) -> str:
-    """Why a case has no (complete) figures, plainly; empty where it has all."""
+    """The reason why a case has no (complete) figures, in two or three words; empty where it has all."""
     if case.unsupported:
         return "unsupported"
     if case.error and not case.trials_s:

@@ -1,6 +1,6 @@
-"""The sentence on a server's start-up: how long its process takes until it answers, whatever that is.
+"""The sentence on a server's start-up: the time from the start of its process to its first answer.
 
-A start-up is paid once a session, so it is never told as the cost of a call.
+A start-up is paid once a session, so it is never reported as a cost of a call.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from mcpace.report.words.quantities import clean, duration
 
 LONGEST_NAME = 60
 PLAIN_RUNNERS = ("python", "python3", "node", "bash", "sh")
-"""Programs whose name says nothing: the file that they run says more."""
+"""Interpreters, whose names are less informative than the file that they run."""
 
 
 def sentences(run: Run) -> list[str]:
@@ -23,7 +23,7 @@ def sentences(run: Run) -> list[str]:
 
 
 def short_name(target: str) -> str:
-    """A target's name as a sentence has it: of a command, the file name of its program."""
+    """A target's name for sentences; for a command, the file name of its program."""
     if not target.startswith("stdio:"):
         return clean(target, LONGEST_NAME)
     try:
@@ -44,4 +44,5 @@ def _sentence(case: Case, *, several: bool) -> str:
 
 
 COLD = 2.0
-"""A first start that takes so many times the typical one is told apart: a download, a cold disk."""
+"""The sentence mentions the first start where it takes at least this many times as long as a typical one, because of a
+download or a cold disk."""

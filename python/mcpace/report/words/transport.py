@@ -1,4 +1,4 @@
-"""Words for connections and what travels on them."""
+"""Words for connections and the data on them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REPLIES = {
     "sse": " with event streams as replies",
     "mixed": " with JSON and event streams as replies",
 }
-"""What came back on the connections."""
+"""Kinds of replies on the connections."""
 
 
 def _connection_per_request(finding: Finding, context: ConnectionPerRequest) -> str:

@@ -1,4 +1,4 @@
-"""Words for calls that wait for the wrong thing."""
+"""Words for calls that wait unnecessarily."""
 
 from __future__ import annotations
 
